@@ -12,7 +12,7 @@ from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.kernels import loops, scalar, transpose
 from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
 from legged.compiler.codegen.kernels.slp import SLPKernelWriter
-from legged.compiler.codegen.kernels.streamed import StreamedKernelWriter
+from legged.compiler.codegen.kernels.streamed import StreamedKernelWriter, most_vectors
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import compiler_pass
@@ -56,11 +56,11 @@ def batch_module(graph: Graph) -> str:
     width, element = target.width, target.element
     graph = add_quaternion_checks(graph, element.epsilon)
     if _is_batch_outlined(graph):
-        writer, rows = kernel_writer(graph, width), list(transpose.assembly(graph, width, element))
+        writer, rows, vectors = kernel_writer(graph, width), list(transpose.assembly(graph, width, element)), 1
     else:
-        writer, rows = StreamedKernelWriter(graph, width, element), []
+        writer, rows, vectors = StreamedKernelWriter(graph, width, element), [], most_vectors(graph, width, element)
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
-    module = _module(writer, width, [*rows, *batch_loop.assembly(graph, width, element), work_size])
+    module = _module(writer, width, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
     return pool_constants(module, target)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from legged.compiler.ir.graph import Graph, Node
+from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
 
 FUSED = ("fmadd", "fmsub", "fnmadd")
@@ -140,3 +141,29 @@ def list_schedule(graph: Graph, order: Sequence[int], size: int = WINDOW) -> lis
         schedule.append(i)
         window += itertools.islice(remaining, 1)
     return schedule
+
+
+@compiler_pass("scheduling")
+def cut_schedule(graph: Graph, schedule: Sequence[int], length: int) -> list[list[int]]:
+    """Return a schedule in sections of about a given length, cut where few numbers are live and no condition is.
+
+    Args:
+        graph: The graph. schedule: Nodes in the order of their execution.
+        length: Largest number of nodes of a section, apart from an eighth.
+    """
+    place = {i: k for k, i in enumerate(schedule)}
+    last_use = dict(place)
+    for k, i in enumerate(schedule):
+        last_use |= {a: k for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int) and a in place}
+    changes = [0] * (len(schedule) + 2)
+    for i, k in place.items():
+        weight = len(schedule) if graph.nodes[i - graph.input_size].operation in CONDITIONS else 1
+        changes[k + 1] += weight
+        changes[last_use[i] + 1] -= weight
+    live = list(itertools.accumulate(changes))  # live[k]: before the node at place k
+    count = -(-len(schedule) // length)
+    reach = len(schedule) // (8 * count)
+    centers = [k * len(schedule) // count for k in range(1, count)]
+    cuts = [min(range(c - reach, c + reach + 1), key=live.__getitem__) for c in centers]
+    ends = [0, *(cut for cut in cuts if live[cut] < len(schedule)), len(schedule)]
+    return [list(schedule[a:b]) for a, b in itertools.pairwise(ends)]

@@ -7,8 +7,9 @@ The function evaluates states first, ..., end - 1 and returns the first state wi
 row; the stride from one row to the next, [bytes]; and the address of a table with the offset of every row, [bytes], or
 zero if rows are evenly spaced.
 
-A kernel on rows evaluates each block. It needs evenly spaced rows; others are copied, and so are those of a batch with
-fewer states than lanes, whose last state is repeated. The last block overlaps the block before it if necessary.
+A kernel on rows evaluates each block, or several together. It needs evenly spaced rows; others are copied, and so are
+those of a batch with fewer states than lanes, whose last state is repeated. The last block overlaps the block before it
+if necessary.
 """
 
 from __future__ import annotations
@@ -49,8 +50,13 @@ def work_size(graph: Graph, width: int, element: ElementType, kernel_work_size: 
     return round_up(width * sum(array_sizes(graph)), element.per_cache_line) + kernel_work_size
 
 
-def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
-    """Yield the loop; the kernel on rows comes from `streamed` or `transpose`."""
+def assembly(graph: Graph, width: int, element: ElementType, most_vectors: int) -> Iterator[str]:
+    """Yield the loop; the kernel on rows comes from `streamed` or `transpose`.
+
+    Args:
+        graph: The graph. width: Number of lanes. element: The element type.
+        most_vectors: Number of vectors of states that the kernel evaluates together at most.
+    """
     w, sizes = IRWriter(width, element), array_sizes(graph)
     w.label("start")
     w.assign("sub i64 %end, %first", "%count")
@@ -63,6 +69,10 @@ def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     arrays = [_load_array(w, k, size, width * sum(sizes[:k])) for k, size in enumerate(sizes) if size]
     buffers = round_up(width * sum(sizes), element.per_cache_line)
     w.assign(f"getelementptr inbounds {element.llvm}, ptr %work, i64 {buffers}", "%kernel_work")
+    any_copied = "%is_partial"
+    for array in arrays:
+        any_copied = w.assign(f"or i1 {any_copied}, {array.is_copied}")
+    w.assign(f"select i1 {any_copied}, i64 1, i64 {most_vectors}", "%most")
     w.jump("block")
     w.label("block")
     w.assign("phi i64 [%first, %any], [%k_next, %finite]", "%k")
@@ -73,7 +83,10 @@ def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     for array in arrays:
         if array.k < len(graph.inputs):
             _copy_if_needed(w, array, is_input=True)
-    w.assign(f"call i64 @{ROW_KERNEL}(ptr %rows, ptr %kernel_work)", "%not_finite")
+    vectors = w.assign(f"udiv i64 {w.assign('sub i64 %end, %k')}, {width}")
+    some = w.assign(f"call i64 @llvm.smax.i64(i64 {vectors}, i64 1)")
+    w.assign(f"call i64 @llvm.smin.i64(i64 {some}, i64 %most)", "%n")
+    w.assign(f"call i64 @{ROW_KERNEL}(ptr %rows, ptr %kernel_work, i64 %n)", "%not_finite")
     for array in arrays:
         if array.k >= len(graph.inputs):
             _copy_if_needed(w, array, is_input=False)
@@ -82,8 +95,9 @@ def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     lane = w.assign("call i64 @llvm.cttz.i64(i64 %not_finite, i1 true)")
     w.emit(f"ret i64 {w.assign(f'add i64 %k, {lane}')}")
     w.label("finite")
-    w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 %k, {width}')}, i64 %final)", "%k_next")
-    w.branch(w.assign("icmp slt i64 %k, %final"), "block", "done")
+    after = w.assign(f"add i64 %k, {w.assign(f'mul i64 %n, {width}')}")
+    w.assign(f"call i64 @llvm.smin.i64(i64 {after}, i64 %final)", "%k_next")
+    w.branch(w.assign(f"icmp slt i64 {after}, %end"), "block", "done")
     w.label("done")
     w.emit("ret i64 -1")
     for name in ("smin", "smax"):

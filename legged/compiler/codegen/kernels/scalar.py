@@ -43,10 +43,12 @@ from legged.compiler.passes.scheduling import (
 )
 
 KERNEL = "legged_kernel"
-_INLINE_LIMIT, _INLINE_LIMIT_OF_LONG_GRAPHS, _LONG_GRAPH = 64, 16, 6000
-"""Largest number of argument vectors for which the formula of an elementary function is inlined, the same for graphs
-with more nodes than the third number, and that number. Inlining saves a third of the time of a call, but the code of a
-long graph then exceeds the instruction cache: 29 sines and cosines take 9 of the 72 kB of forward dynamics of G1."""
+_INLINE_LIMIT, _INLINE_LIMIT_OF_LONG_GRAPHS = 64, 16
+"""Largest number of argument vectors for which the formula of an elementary function is inlined. Inlining saves a third
+of the time of a call, but the code of a long graph then exceeds the instruction cache: 29 sines and cosines take 9 of
+the 72 kB of forward dynamics of G1."""
+_LONG_GRAPH, _LONG_GRAPH_WITHOUT_FMA = 6000, 4000
+"""Nodes from which on a graph is long; without fused multiply-adds the formulas are longer."""
 
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _INTRINSIC = {
@@ -161,9 +163,12 @@ class KernelWriter:
             for function, calls_of_function in calls_by_function(graph, calls).items():
                 self._call(function, calls_of_function)
         self.compute_remaining()
-        not_finite = self._store_results()
-        w.emit(f"ret i64 {w.assign(f'zext i{w.width} {w.lane_mask(not_finite)} to i64')}")
+        self._return(self._store_results())
         return w.lines
+
+    def _return(self, not_finite: Value) -> None:
+        w = self.w
+        w.emit(f"ret i64 {w.assign(f'zext i{w.width} {w.lane_mask(not_finite)} to i64')}")
 
     def load_array_pointers(self) -> None:
         """Load the pointers to arguments and results."""
@@ -172,6 +177,10 @@ class KernelWriter:
 
     def compute_remaining(self) -> None:
         """Compute the nodes that remain after the last batch of calls."""
+        self.compute(self.schedule_remaining())
+
+    def schedule_remaining(self) -> list[int]:
+        """Fuse multiplications and additions, and return the nodes that remain in the order of their execution."""
         self.graph = fuse_multiply_adds(self.graph)
         if self.w.width > 1:
             outputs = distinct_outputs(self.graph)
@@ -180,7 +189,7 @@ class KernelWriter:
         remaining = [i for i in order if i not in self.computed and not is_call(self.operation(i))]
         is_narrow = self.w.element.bits == 32 or llvm.current_target().vector_registers < 32
         window = SMALL_WINDOW if self.w.width > 1 and is_narrow else WINDOW
-        self.compute(list_schedule(self.graph, remaining, window))
+        return list_schedule(self.graph, remaining, window)
 
     def operation(self, i: int) -> str:
         """Return the operation of node i."""
@@ -251,7 +260,8 @@ class KernelWriter:
         pointers = [w.gep("%work", offset) for offset in (*inputs, *outputs.values())]
         listed = ", ".join(f"ptr {p}" for p in pointers)
         instruction = f"call void @{elementary.symbol(function)}({listed}, i64 {padded if has_formula else size})"
-        limit = _INLINE_LIMIT if len(self.graph.nodes) <= _LONG_GRAPH else _INLINE_LIMIT_OF_LONG_GRAPHS
+        most = _LONG_GRAPH if w.element.has_fma else _LONG_GRAPH_WITHOUT_FMA
+        limit = _INLINE_LIMIT if len(self.graph.nodes) <= most else _INLINE_LIMIT_OF_LONG_GRAPHS
         if has_formula and padded <= limit * self.native:
             self._inline(function, arguments, pointers, instruction)
         else:
@@ -332,6 +342,10 @@ class KernelWriter:
         by_entry = {entry: value for value, out in zip(values, outputs, strict=True) for entry in out.entries}
         for entry in sorted(by_entry):  # in the order of memory
             self._store(by_entry[entry], [entry])
+        return self._not_finite()
+
+    def _not_finite(self) -> Value:
+        """Return the condition that a result so far is not finite, per lane."""
         w, zero = self.w, self.w.float_constant(0.0)
         sums = [*self._finite_sums, *[zero] * 4]
         total = w.float_op("fadd", w.float_op("fadd", sums[0], sums[1]), w.float_op("fadd", sums[2], sums[3]))

@@ -4,6 +4,10 @@ A group of argument columns is loaded and transposed when the first of them is n
 of a group is computed, so that few values are spilled. The rows of the next block of states are prefetched one cache
 line at a time, spread over the whole kernel: storing results that exceed the caches takes longer than computing them,
 and a processor has only a few dozen outstanding memory requests.
+
+The code of a long kernel exceeds the instruction cache. It is therefore cut into sections, functions of their own, each
+of which is executed for several vectors of states before the next. Numbers that later sections need are stored in a
+frame for each vector.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from legged.compiler.codegen.element_type import ElementType
-from legged.compiler.codegen.ir_writer import Value
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.kernels.scalar import Entry, KernelWriter, distinct_outputs
 from legged.compiler.codegen.kernels.transpose import (
     ROW_KERNEL,
@@ -23,6 +27,14 @@ from legged.compiler.codegen.kernels.transpose import (
     store_columns,
 )
 from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.operations import CONDITIONS
+from legged.compiler.passes.call_batching import round_up
+from legged.compiler.passes.scheduling import cut_schedule
+
+_LONG_GRAPH, _SECTION, _VECTORS = 6000, 2500, 8
+"""A graph with more nodes than the first is written in sections of about as many nodes as the second, for at most this
+many vectors of states together. Vectors as long as a cache line are evaluated one by one: their frames are so large
+that sections cost more than they gain."""
 
 Group = tuple[Entry, ...]
 """Neighboring entries of a result that are stored together."""
@@ -37,31 +49,101 @@ class StreamedKernelWriter(KernelWriter):
         self._rows: list[Rows] = []
         self._columns: dict[int, Value] = {}
         self._input_groups = _input_groups(graph, width)
-        self._result_values: dict[Entry, Value] = {}
-        for operand, entries in distinct_outputs(graph):
-            if isinstance(operand, float):
-                self._result_values.update(dict.fromkeys(entries, self.w.float_constant(operand)))
+        self._operands = {entry: operand for operand, entries in distinct_outputs(graph) for entry in entries}
+        self._known = {entry for entry, operand in self._operands.items() if isinstance(operand, float)}
         self._groups_of_entries: dict[Entry, list[Group]] = {}
         for group in _result_groups(graph, width):
             for entry in group:
                 self._groups_of_entries.setdefault(entry, []).append(group)
         self._stored: set[Group] = set()
+        self._in_sections = most_vectors(graph, width, element) > 1
+        self._sections: list[list[str]] = []
+        self._frame_size = 0
 
     def lines(self) -> Iterator[str]:
         yield "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
-        yield from super().lines()
+        if not self._in_sections:
+            yield f"define internal i64 @{self.name}(ptr %arrays, ptr noalias %work, i64 %n) {ATTRIBUTES} {{"
+            yield from self._body()
+            yield "}"
+            return
+        last = self._body()
+        for k, section in enumerate([*self._sections, last]):
+            parameters = "ptr %arrays, ptr noalias %work, ptr noalias %frame, i64 %block"
+            yield f"define internal i64 @{self.name}_{k}({parameters}) {ATTRIBUTES} {{"
+            yield from section
+            yield "}"
+        yield from self._loops_over_vectors(len(self._sections) + 1)
 
     def load_array_pointers(self) -> None:
-        for k in range(len(self.graph.inputs) + len(self.graph.outputs)):
-            self._rows.append(Rows.load(self.w, "%arrays", k))
+        block = "%block" if self._in_sections else None
+        arrays = range(len(self.graph.inputs) + len(self.graph.outputs))
+        self._rows = [Rows.load(self.w, "%arrays", k, block) for k in arrays]
 
     def compute_remaining(self) -> None:
-        begin = len(self.w.lines)
-        super().compute_remaining()
-        self._insert_prefetches(begin)
+        schedule = self.schedule_remaining()
+        sections = cut_schedule(self.graph, schedule, _SECTION) if self._in_sections else [schedule]
+        for k, section in enumerate(sections):
+            begin = len(self.w.lines)
+            self.compute(section)
+            self._insert_prefetches(begin, k, len(sections))
+            self._end_section([i for later in sections[k + 1 :] for i in later])
 
-    def _insert_prefetches(self, begin: int) -> None:
+    def _end_section(self, later: list[int]) -> None:
+        """Store the numbers that later nodes need, and begin another section."""
+        first, nodes = self.graph.input_size, self.graph.nodes
+        used = {a for i in later for a in nodes[i - first].arguments if isinstance(a, int)}
+        unstored = [g for groups in self._groups_of_entries.values() for g in groups if g not in self._stored]
+        used |= {a for group in unstored for entry in group if isinstance(a := self._operands[entry], int)}
+        known = self.computed | self._columns.keys()
+        passed = sorted(i for i in used & known if i not in self._addresses)
+        if not later or any(i >= first and self.operation(i) in CONDITIONS for i in passed):
+            return
+        for i in passed:
+            value = self.value(i)
+            self._addresses[i] = ("%frame", self._frame_size)
+            self.w.store(value, *self._addresses[i])
+            self._frame_size += self.w.width
+        self._return(self._not_finite())
+        self._sections.append([*self.w.lines])
+        self.w.lines.clear()
+        self._finite_sums.clear()
+        self._columns.clear()
+        self.computed.difference_update(self._addresses)
+        self.load_array_pointers()
+
+    def _loops_over_vectors(self, count: int) -> Iterator[str]:
+        """Yield the kernel on rows, which executes each section for all vectors of states before the next."""
+        w = IRWriter(1, self.w.element)
+        work = round_up(self.work_size, w.element.per_cache_line)
+        memory = round_up(work + self._frame_size, w.element.per_cache_line)
+        w.label("start")
+        w.assign(f"alloca [{_VECTORS * memory} x {w.element.llvm}], align 64", "%memory")
+        w.jump("section0")
+        before, not_finite = "start", "0"
+        for k in range(count):
+            label, after = f"section{k}", f"section{k + 1}"
+            w.label(label)
+            w.assign(f"phi i64 [0, %{before}], [%next{k}, %{label}]", f"%block{k}")
+            found = w.assign(f"phi i64 [{not_finite}, %{before}], [%found{k}, %{label}]")
+            own = w.gep("%memory", w.assign(f"mul i64 %block{k}, {memory}"))
+            arguments = f"ptr %arrays, ptr {own}, ptr {w.gep(own, work)}, i64 %block{k}"
+            lanes = w.assign(f"call i64 @{self.name}_{k}({arguments})")
+            shift = w.assign(f"mul i64 %block{k}, {self.w.width}")
+            w.assign(f"or i64 {found}, {w.assign(f'shl i64 {lanes}, {shift}')}", f"%found{k}")
+            w.assign(f"add i64 %block{k}, 1", f"%next{k}")
+            w.branch(w.assign(f"icmp slt i64 %next{k}, %n"), label, after)
+            before, not_finite = label, f"%found{k}"
+        w.label(f"section{count}")
+        w.emit(f"ret i64 {not_finite}")
+        yield f"define internal i64 @{self.name}(ptr %arrays, ptr noalias %work, i64 %n) {ATTRIBUTES} {{"
+        yield from w.lines
+        yield "}"
+
+    def _insert_prefetches(self, begin: int, k: int, count: int) -> None:
         """Prefetch the rows of the next block, one cache line every few instructions from line `begin` on.
+
+        Section k of `count` prefetches its share of the lines.
 
         The rows are assumed to be contiguous, as they are in most calls. Lines are prefetched for reading into the
         second-level cache: no other core holds them, so they can be written as well, and prefetching for writing would
@@ -74,7 +156,7 @@ class StreamedKernelWriter(KernelWriter):
             prefetches += [(end, offset) for offset in range(0, size * self.w.width, self.w.element.per_cache_line)]
         for n, line in enumerate(lines):
             self.w.lines.append(line)
-            first, last = (m * len(prefetches) // len(lines) for m in (n, n + 1))
+            first, last = ((k * len(lines) + m) * len(prefetches) // (count * len(lines)) for m in (n, n + 1))
             for end, offset in prefetches[first:last]:
                 self.w.emit(f"call void @llvm.prefetch.p0(ptr {self.w.gep(end, offset)}, i32 0, i32 2, i32 1)")
 
@@ -82,6 +164,8 @@ class StreamedKernelWriter(KernelWriter):
         """Return the name of a value or a literal; an argument is loaded together with its group."""
         if isinstance(operand, float) or operand >= self.graph.input_size:
             return super().value(operand)
+        if operand in self._addresses and operand not in self._columns:
+            self._columns[operand] = self.w.load(*self._addresses[operand])
         if operand not in self._columns:
             k, start, operands = self._input_groups[operand]
             loaded = load_columns(self.w, self._rows[k], start, len(operands))
@@ -90,13 +174,19 @@ class StreamedKernelWriter(KernelWriter):
         return self._columns[operand]
 
     def _store(self, value: Value, entries: list[Entry]) -> None:
-        """Keep a result until its group is complete, then store the group."""
-        self._result_values.update(dict.fromkeys(entries, value))
+        """Store the groups of entries that are complete now."""
+        self._known.update(entries)
         for group in [group for entry in entries for group in self._groups_of_entries[entry]]:
-            if group not in self._stored and all(entry in self._result_values for entry in group):
+            if group not in self._stored and self._known.issuperset(group):
                 self._stored.add(group)
                 array, start = group[0]
-                store_columns(self.w, [self._result_values[entry] for entry in group], self._rows[array], start)
+                values = [self.value(self._operands[entry]) for entry in group]
+                store_columns(self.w, values, self._rows[array], start)
+
+
+def most_vectors(graph: Graph, width: int, element: ElementType) -> int:
+    """Return the largest number of vectors of states that the kernel of a graph evaluates together."""
+    return _VECTORS if len(graph.nodes) > _LONG_GRAPH and width < element.per_cache_line else 1
 
 
 def _result_groups(graph: Graph, width: int) -> Iterator[Group]:

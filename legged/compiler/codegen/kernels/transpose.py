@@ -21,10 +21,11 @@ from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 
 ROW_KERNEL = "legged_row_kernel"
-"""`int64 legged_row_kernel(const int64 *rows, real *work)` evaluates a graph for one state in each lane of a vector.
+"""`int64 legged_row_kernel(const int64 *rows, real *work, int64 n)` evaluates a graph for n vectors of states.
 
 `rows` holds two numbers for each argument and then for each result: the address of the first state's row, and the
-stride from one row to the next, [bytes]. The result has a bit for each state, as that of the kernel on columns.
+stride from one row to the next, [bytes]. The result has a bit for each state, as that of the kernel on columns. Only
+kernels in sections (`streamed`) can evaluate several vectors; n is 1 for others.
 """
 
 
@@ -45,12 +46,14 @@ class Rows(NamedTuple):
     stride: Value
 
     @classmethod
-    def load(cls, w: IRWriter, table: Value, k: int) -> Rows:
-        """Return the rows of array k from the table that a kernel on rows receives."""
-        return cls(
-            w.assign(f"load ptr, ptr {w.gep(table, 2 * k, 'i64')}, align 8"),
-            w.assign(f"load i64, ptr {w.gep(table, 2 * k + 1, 'i64')}, align 8"),
-        )
+    def load(cls, w: IRWriter, table: Value, k: int, block: Value | None = None) -> Rows:
+        """Return the rows of array k from the table that a kernel on rows receives, by default the first vector."""
+        first = w.assign(f"load ptr, ptr {w.gep(table, 2 * k, 'i64')}, align 8")
+        stride = w.assign(f"load i64, ptr {w.gep(table, 2 * k + 1, 'i64')}, align 8")
+        if block:
+            size = w.assign(f"mul i64 {stride}, {w.width}")
+            first = w.gep(first, w.assign(f"mul i64 {size}, {block}"), "i8")
+        return cls(first, stride)
 
     def end(self, w: IRWriter) -> Value:
         """Return the pointer to the row after the last."""
@@ -169,7 +172,7 @@ def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
         if size:
             _transpose_array(w, k, size, is_input=k < len(graph.inputs))
     w.emit("ret i64 %not_finite")
-    yield f"define internal i64 @{ROW_KERNEL}(ptr %rows, ptr noalias %work) {ATTRIBUTES} {{"
+    yield f"define internal i64 @{ROW_KERNEL}(ptr %rows, ptr noalias %work, i64 %n) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
 
