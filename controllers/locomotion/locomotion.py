@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.leg_detection import joint_axes
 from controllers.gaits.standing import Home, home_of
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
@@ -22,7 +23,7 @@ from legged import arguments
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, ReachError
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
@@ -86,7 +87,7 @@ class Locomotion:
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) of the standing robot, (nq,) and (nv,), with its feet on the terrain around the origin.
 
-        The base is parallel to the plane through the terrain under the feet.
+        The base is parallel to the plane through the terrain under the feet, flat feet to the terrain if legs allow it.
         """
         law = self._fitted(robot)
         height, rotation = law.home.base_height, np.eye(3)
@@ -96,8 +97,11 @@ class Locomotion:
             rotation = tangent_axes(plane.normal, np.array([1.0, 0.0, 0.0]))
             above = max(float(place[2] - plane.height(place[:2])) for place in places)
             height = float(plane.height(np.zeros(2))) + above + height * float(np.sqrt(1.0 + plane.slope @ plane.slope))
-        base = robot.base.configuration(np.array([0.0, 0.0, height]), rotation)
-        return np.concatenate([base, law.home.angles]), np.zeros(robot.nv)
+        place = np.array([0.0, 0.0, height])
+        base, angles = robot.base.configuration(place, rotation), law.home.angles
+        if self.terrain is not None and law.planner.plans_average:
+            angles = _on_terrain(law, self.terrain, place, rotation)
+        return np.concatenate([base, angles]), np.zeros(robot.nv)
 
     def _fitted(self, robot: Robot) -> StartedLocomotion:
         """Return the law for a robot."""
@@ -154,6 +158,29 @@ def _home(robot: Robot) -> Home:
     if len(home.legs) > 2:
         return home
     return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs))
+
+
+def _on_terrain(law: StartedLocomotion, terrain: Terrain, place: Array, rotation: Array) -> Array:
+    """Return joint positions with flat feet on the terrain, (nj,), or the standing posture if legs do not reach it.
+
+    Args:
+        law: The law of the robot.
+        terrain: The terrain.
+        place: Position of the base, (3,), [m], world axes.
+        rotation: Orientation of the base, (3, 3), base to world axes.
+    """
+    robot, home, feet = law.robot, law.home.angles, law.planner.feet
+    legs, targets = FootKinematics(robot, [robot.contacts[i].name for foot in feet for i in foot.contacts]), []
+    start = legs.positions(home)
+    for foot in feet:
+        center = place + rotation @ start[len(targets) : len(targets) + len(foot.contacts)].mean(axis=0)
+        center[2] = terrain.height(center[0], center[1])
+        axes = tangent_axes(terrain.normal(center[0], center[1]), rotation[:, 0])
+        targets += [rotation.T @ (center + axes @ offset - place) for offset in foot.offsets]
+    try:
+        return legs.solve(np.array(targets), home, 1e-6)
+    except ReachError:
+        return home
 
 
 def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:

@@ -46,12 +46,14 @@ class BodyState(NamedTuple):
         rotation: Of the base, (3, 3), base to world axes.
         angular_velocity: Of the base, (3,), [rad/s], world axes; of robots with flat feet the average angular velocity
             I^-1 L, with the angular momentum L about the center of mass and the inertia I of the standing robot.
+        lean: Average rotation by the joints outside the legs, (3,), [rad], world axes; see `MotionPlanner.lean`.
     """
 
     position: Array
     velocity: Array
     rotation: Array
     angular_velocity: Array
+    lean: Array
 
     @property
     def heading(self) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from controllers.locomotion.torques.tasks import (
     posture,
 )
 from controllers.locomotion.torques.whole_body import Contact, JointLimits, Result, whole_body, whole_body_program
+from legged.algorithms.centroidal import momentum_matrix
 from legged.compiler.ir import where
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
@@ -88,6 +90,31 @@ class MotionPlanner:
         A = self.leg_inertias.sum(axis=0)
         return float(A[0, 1] - A[1, 0]) / (2.0 * self.robot.mass) if self.plans_average else 0.0
 
+    def lean(self, q: Array) -> Array:
+        """Return the average rotation by the joints outside the legs from the posture, (3,), [rad], base axes.
+
+        It is the integral of their share of the average angular velocity, I^-1 sum of A_k (q_k - posture_k) with the
+        angular momentum A_k of the standing robot per velocity of a joint, and zero if the rotation of the base is
+        planned. A base that stays level with a waist that bends leans by this angle.
+
+        Args:
+            q: Configuration, (nq,).
+        """
+        if not self.plans_average:
+            return np.zeros(3)
+        return self._upper_body @ (q[self.robot.base.nq :] - self.posture)
+
+    @cached_property
+    def _upper_body(self) -> Array:
+        """Average angular velocity of the standing robot per velocity of each joint, zero in legs, (3, nj)."""
+        robot = self.robot
+        base = robot.base.configuration(np.array([0.0, 0.0, self.height]), np.eye(3))
+        A = momentum_matrix(robot, np.concatenate([base, self.posture]))[:, robot.base.nv :]
+        about = A[:3] - self.pivot * np.array([-A[4], A[3], 0.0 * A[5]])
+        found = np.linalg.solve(self.inertia, about)
+        found[:, [k for foot in self.feet for k in foot.columns]] = 0.0
+        return found
+
     @property
     def time_unit(self) -> float:
         """sqrt(h / g), [s]."""
@@ -124,7 +151,7 @@ class MotionPlanner:
         problem = Problem(
             position=body.position,
             velocity=body.velocity,
-            orientation=rotation_error(body.rotation @ reference.rotation.T),
+            orientation=rotation_error(body.rotation @ reference.rotation.T) + body.lean,
             angular_velocity=body.angular_velocity,
             positions=np.array([position for position, _ in ends]),
             velocities=np.array([velocity for _, velocity in ends]),

@@ -196,7 +196,7 @@ class StartedLocomotion:
         if self.planner.plans_average:
             arm = np.array([0.0, 0.0, self.planner.pivot])
             spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3] - cross(arm, total[3:]))
-        body = BodyState(mass, total[3:] / robot.mass, R, spin)
+        body = BodyState(mass, total[3:] / robot.mass, R, spin, R @ self.planner.lean(q))
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
         most = ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION
         limited = limited_command(

@@ -26,7 +26,7 @@ from legged.ground import Slope, Stairs
 
 FILES = all_urdfs()
 STEP = legged.TimeStepping(2e-3)
-KNEES_BEYOND = ("g1_29dof_rev_1_0.urdf", "solo12.urdf")
+KNEES_BEYOND = ("/g1_29dof_rev_1_0", "/solo12")
 """Files with knees that bend beyond a straight leg."""
 needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 
@@ -229,6 +229,34 @@ def test_the_momentum_of_a_body_over_its_feet_is_that_of_its_rotation_and_of_its
     moving = -planner.leg_inertias.sum(axis=0) @ body  # of a body that moves over feet at rest
     about = moving - np.cross([0.0, 0.0, planner.pivot], robot.mass * body)
     assert np.abs(about[:2]).max() < 0.1 * np.abs(moving[:2]).max()
+
+
+@needs_files
+def test_the_lean_is_the_integral_of_the_average_angular_velocity_of_joints_outside_the_legs():
+    robot = legged.load(FILES["g1/g1_29dof_rev_1_0"])
+    law = Locomotion("walk")
+    q, v = law.initial_state(robot)
+    planner, n0 = law.start(robot, None, q, v)[0].planner, robot.base.nv
+    v[n0:] = np.random.default_rng(0).normal(size=robot.nj)
+    legs = [n0 + k for foot in planner.feet for k in foot.columns]
+    v[legs] = 0.0
+    momentum = legged.momentum(robot, q, v)
+    momentum = momentum[:3] - np.cross([0.0, 0.0, planner.pivot], momentum[3:])
+    time = 1e-3  # [s]
+    later = q + time * np.concatenate([np.zeros(robot.base.nq), v[n0:]])
+    np.testing.assert_allclose(planner.lean(later) / time, np.linalg.solve(planner.inertia, momentum), atol=1e-9)
+    later[[k + 1 for k in legs]] += 1.0  # joints follow the seven coordinates of the base
+    np.testing.assert_allclose(planner.lean(later) / time, np.linalg.solve(planner.inertia, momentum), atol=1e-9)
+    np.testing.assert_array_equal(planner.lean(q), 0.0)
+
+
+def test_flat_feet_of_the_initial_state_lie_on_a_slope():
+    robot, slope = robots.spatial_biped(), Slope(0.2)
+    q, _ = Locomotion("walk", terrain=slope).initial_state(robot)
+    rotations, origins = link_poses(robot, q)
+    for point in robot.contacts:
+        x, y, z = origins[point.link] + rotations[point.link] @ point.position
+        assert z == pytest.approx(slope.height(x, y), abs=2e-3)  # [m]; heels were 0.2 times half a sole above it
 
 
 def test_knees_bend_by_a_fifth_of_a_radian_at_least():
