@@ -20,7 +20,7 @@ from legged.contact.impulses.blocks import BlockDiagonal, BlockJacobian
 from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
 from legged.contact.impulses.contact_pattern import equal_rows
 from legged.contact.impulses.impact import Impact, target_velocity, with_restitution
-from legged.contact.impulses.newton import CONVERGED, STEPS, mobility, projection, proximal_newton
+from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, mobility, projection, proximal_newton
 from legged.contact.impulses.semismooth import linearization, semismooth_newton
 from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, spread_group, updated_impulse
 from legged.contact.pair_tables import Detected
@@ -47,7 +47,10 @@ class TouchingSystem:
         pattern: Where the blocks of their matrices are.
         v_free: Velocities without impulses of the robots that take part in contacts, one vector, mixed units.
         u_free: Velocities without impulses, (k, 3), [m/s], contact frames.
+        search: How the proximal method searches.
     """
+
+    search: Search = BETWEEN_BODIES
 
     def __init__(self, bodies: Bodies, detected: Detected, coefficients: Array):
         self._bodies, self._detected = bodies, detected
@@ -168,10 +171,10 @@ class TouchingSystem:
             momenta: Generalized momenta, (n,), mixed units, without a step, and their change.
             weights: Of their squares, (n,), mixed units.
         """
-        x = np.array(STEPS)[:, None]
+        x = np.array(self.search.steps)[:, None]
         p, _ = self.projected(problem, target, p_bar, velocities[0] + x[..., None] * velocities[1], r)
         violation = momenta[0] + x * momenta[1] - J.momentum(p)
-        return STEPS[int(np.argmin((weights * violation * violation).sum(axis=1)))]
+        return self.search.steps[int(np.argmin((weights * violation * violation).sum(axis=1)))]
 
     def cone_projected(self, p_bar: Array, u: Array, target: Array, r: Array) -> tuple[Array, Array]:
         """Return the `cone_newton.cone_projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).

@@ -17,7 +17,6 @@ from legged.contact.impulses.solver import (
     ContactProblem,
     Solution,
     converging_sweeps,
-    gauss_seidel,
     once,
     solution_of,
     spread,
@@ -155,19 +154,25 @@ def _solved(
 ) -> Solution:
     """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law.
 
-    Impulses of the last step that fulfil the law are kept.
+    Where all contacts are with the terrain, sweeps converge in most steps, and the proximal method takes over in the
+    others. Where bodies touch each other, impulses of the last step that fulfil the law are kept, and the semismooth
+    method takes over where sweeps converge slowly.
     """
+    if system is None or not system.bodies_touch:
+        swept, _ = converging_sweeps(problem, target, guess, ground.sweeps, needed, reduction=1.0)
+        found = solution_of(problem, target, spread(problem, swept))
+    else:
+        start = solution_of(problem, target, guess)
+        needed = needed & (start.residual > ACCEPTED)
+        swept, slow = converging_sweeps(problem, target, guess, ground.sweeps, needed)
+        found = once(where(needed, 1.0, 0.0), partial(system.solution, problem, target), swept, start)
+        arguments, limit = (problem, target, system), where(slow, ACCEPTED, ground.tolerance)
+        attempt = min(ATTEMPT, ground.iterations)
+        found = semismooth_newton(*arguments, found, attempt, limit, ACCEPTED, ground.tolerance)
     if system is None:
-        return solution_of(problem, target, spread(problem, gauss_seidel(problem, target, guess, ground.sweeps)))
-    start = solution_of(problem, target, guess)
-    needed = needed & (start.residual > ACCEPTED)
-    swept, slow = converging_sweeps(problem, target, guess, ground.sweeps, needed)
-    found = once(where(needed, 1.0, 0.0), partial(system.solution, problem, target), swept, start)
+        return found
     goal = CONVERGED * ground.tolerance
-    arguments, limit = (problem, target, system), where(slow, ACCEPTED, ground.tolerance)
-    attempt = min(ATTEMPT, ground.iterations)
-    found = semismooth_newton(*arguments, found, attempt, limit, ACCEPTED, ground.tolerance)
-    return proximal_newton(*arguments, found, ground.iterations, ground.tolerance, goal)
+    return proximal_newton(problem, target, system, found, ground.iterations, ground.tolerance, goal)
 
 
 def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Array) -> Any:

@@ -39,11 +39,26 @@ from legged.contact.impulses.solver import (
 from legged.dynamics.inertia import inertia_matrix
 from legged.spatial import Array, sum_of
 
-FIRST_STEP, LEAST_STEP, LARGEST_STEP = 0.1, 1e-6, 1.0
-"""First, least and largest r, relative to the mobility of a contact."""
+
+class Search(NamedTuple):
+    """How the proximal method searches.
+
+    Attributes:
+        first, largest: First and largest r, relative to the mobility of a contact.
+        steps: Steps of the line search.
+    """
+
+    first: float
+    largest: float
+    steps: tuple[float, ...]
+
+
+ON_TERRAIN = Search(1e-3, 1e-2, tuple(0.5**k for k in range(8)))
+"""Search for contacts with the terrain alone, after sweeps, which leave impulses near the solution."""
+BETWEEN_BODIES = Search(0.1, 1.0, tuple(0.5**k for k in range(4)))
+"""Search for bodies that touch each other, after the semismooth method, which fails far from the solution."""
+_LEAST_STEP = 1e-6  # r, relative to the mobility of a contact
 _REDUCTION, _RAISE, _SHORT = 0.2, 2.0, 0.2  # of r; a step of the line search shorter than this is short
-STEPS = tuple(0.5**k for k in range(4))
-"""Steps of the line search."""
 BLOCK = 3
 """Number of unknowns that are eliminated together."""
 CONVERGED = 1e-3
@@ -95,6 +110,16 @@ class GeneralizedSystem(NamedTuple):
 
     contacts: Contacts
     v_free: Sequence[Array]
+
+    @property
+    def bodies_touch(self) -> bool:
+        """Whether some contacts are between bodies, not with the terrain."""
+        return any(len(sides) > 1 for sides in self.contacts.sides)
+
+    @property
+    def search(self) -> Search:
+        """How the proximal method searches."""
+        return BETWEEN_BODIES if self.bodies_touch else ON_TERRAIN
 
     def after(self, p: Array) -> Array:
         """Return the velocity, (n,), after impulses.
@@ -200,7 +225,7 @@ class GeneralizedSystem(NamedTuple):
             return (weights * violation * violation).sum()
 
         step, least = 1.0, error(1.0)
-        for x in STEPS[1:]:
+        for x in self.search.steps[1:]:
             found = error(x)
             better = found < least
             step, least = where(better, x, step), where(better, found, least)
@@ -254,7 +279,7 @@ def proximal_newton(
 
     active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
     v = repeat_while(begin, np.concatenate([v_free, active]), 1)[:-1]
-    p, numbers = start.p.reshape(-1), np.stack([start.residual, FIRST_STEP])
+    p, numbers = start.p.reshape(-1), np.stack([start.residual, system.search.first])
     state = np.concatenate([v, p, p, start.u.reshape(-1), numbers, active])
     _, _, p, u, (residual, *_) = np.split(repeat_while(step, state, iterations), bounds)
     return Solution(p.reshape(m, 3), u.reshape(m, 3), residual)
@@ -286,7 +311,7 @@ def _iterate(
     solution = Solution(*(where(better, a, b) for a, b in zip(now, best, strict=True)))
     moved = maximum_of(np.abs(now.p - p_bar) * r[:, None])
     solved = maximum_of(np.abs(now.u - u)) < np.maximum(0.1 * goal, 0.1 * moved)
-    smaller, larger = np.maximum(_REDUCTION * scale, LEAST_STEP), np.minimum(_RAISE * scale, LARGEST_STEP)
+    smaller, larger = np.maximum(_REDUCTION * scale, _LEAST_STEP), np.minimum(_RAISE * scale, system.search.largest)
     scale = where(solved, smaller, where(step < _SHORT, larger, scale))
     return v, where(solved, now.p, p_bar), solution, scale
 

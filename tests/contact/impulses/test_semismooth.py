@@ -1,8 +1,12 @@
 """The semismooth Newton method: its linear model in each state of a contact, and few iterations on a stack."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import legged
+from legged.contact import Box, FreeBody, Rigid
 from legged.contact.impulses import semismooth
 from legged.contact.impulses.newton import projection
 from legged.contact.impulses.semismooth import linearization
@@ -54,3 +58,22 @@ def test_a_stack_from_no_guess_takes_few_iterations(monkeypatch):
     assert len(count) <= 5 * len(scene.candidates)
     again = step(scene, qs, [np.zeros(6)] * 10, found.p)
     assert again.residual <= found.residual and np.array_equal(again.p, found.p)
+
+
+def test_an_object_between_fingers_stays_there():
+    """The center of pressure of a finger is indeterminate; if it moved to a corner, the object would turn about it."""
+    finger = legged.Link("finger", legged.box_inertia(0.3, (0.05, 0.1, 0.1)), shapes=[Box((0.05, 0.1, 0.1))])
+    builder = legged.RobotBuilder("gripper", legged.Link("hand"), base=legged.FixedBase())
+    for name, x, axis in (("left", -0.075, (1.0, 0.0, 0.0)), ("right", 0.075, (-1.0, 0.0, 0.0))):
+        link = replace(finger, name=name)
+        builder.add(legged.Prismatic(f"{name}_slide", axis), link, to="hand", at=(x, 0.0, 1.0))
+    size = (0.1, 0.06, 0.06)
+    held = FreeBody("object", legged.box_inertia(0.5, size), [Box(size)], position=(0.0, 0.0, 1.0))
+    ground = Rigid(0.5, pairs=(("left", "object"), ("right", "object")))
+    press = 20.0  # [N]: friction holds 20 N, the object weighs 4.9 N
+    run = legged.simulate(
+        builder.build(), lambda t, q, v, w: press + 0.0 * q, ground=ground, bodies=[held], until=1.5, fall=False
+    )
+    position = run.body("object").position
+    assert np.abs(position - position[0]).max() < 1e-7  # 2e-8 m in 12 s
+    assert run.contacts.worst_residual.max() < ground.tolerance
