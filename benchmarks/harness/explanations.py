@@ -37,8 +37,8 @@ FLOAT32 = Explanation(
 )
 OTHER_TARGETS = Explanation(
     "Time of a batch",
-    "With 16 registers half of the instructions access the stack, and the code of G1 exceeds the instruction cache; "
-    "SSE2 lacks fused multiply-adds.",
+    "With 16 registers half of the instructions access the stack, and those of G1 hand values on between sections that "
+    "fit the instruction cache.",
 )
 PEAK = Explanation(
     "Time of a batch",

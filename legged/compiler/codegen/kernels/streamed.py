@@ -31,10 +31,10 @@ from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.passes.call_batching import round_up
 from legged.compiler.passes.scheduling import cut_schedule
 
-_LONG_GRAPH, _SECTION, _VECTORS = 6000, 2500, 8
+_LONG_GRAPH, _SECTION, _VECTORS = 6000, 3000, 16
 """A graph with more nodes than the first is written in sections of about as many nodes as the second, for at most this
-many vectors of states together. Vectors as long as a cache line are evaluated one by one: their frames are so large
-that sections cost more than they gain."""
+many vectors, and 64 states, together. Vectors as long as a cache line are evaluated one by one: their frames are so
+large that sections cost more than they gain."""
 
 Group = tuple[Entry, ...]
 """Neighboring entries of a result that are stored together."""
@@ -56,7 +56,8 @@ class StreamedKernelWriter(KernelWriter):
             for entry in group:
                 self._groups_of_entries.setdefault(entry, []).append(group)
         self._stored: set[Group] = set()
-        self._in_sections = most_vectors(graph, width, element) > 1
+        self._vectors = most_vectors(graph, width, element)
+        self._in_sections = self._vectors > 1
         self._sections: list[list[str]] = []
         self._frame_size = 0
 
@@ -118,7 +119,7 @@ class StreamedKernelWriter(KernelWriter):
         work = round_up(self.work_size, w.element.per_cache_line)
         memory = round_up(work + self._frame_size, w.element.per_cache_line)
         w.label("start")
-        w.assign(f"alloca [{_VECTORS * memory} x {w.element.llvm}], align 64", "%memory")
+        w.assign(f"alloca [{self._vectors * memory} x {w.element.llvm}], align 64", "%memory")
         w.jump("section0")
         before, not_finite = "start", "0"
         for k in range(count):
@@ -186,7 +187,8 @@ class StreamedKernelWriter(KernelWriter):
 
 def most_vectors(graph: Graph, width: int, element: ElementType) -> int:
     """Return the largest number of vectors of states that the kernel of a graph evaluates together."""
-    return _VECTORS if len(graph.nodes) > _LONG_GRAPH and width < element.per_cache_line else 1
+    is_long = len(graph.nodes) > _LONG_GRAPH and width < element.per_cache_line
+    return min(_VECTORS, 64 // width) if is_long else 1
 
 
 def _result_groups(graph: Graph, width: int) -> Iterator[Group]:
