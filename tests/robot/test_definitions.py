@@ -269,7 +269,7 @@ def test_points_rods_plates_and_solids_are_valid_inertias(inertia):
 
 
 def test_a_cylinder_without_direction_is_refused():
-    with pytest.raises(legged.errors.InertiaError, match="no direction: it starts and ends at"):
+    with pytest.raises(InertiaError, match="no direction: it starts and ends at"):
         legged.cylinder_inertia(1.0, 0.1, (0.1, 0, 0), (0.1, 0, 0))
 
 

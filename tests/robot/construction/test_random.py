@@ -5,6 +5,7 @@ import pytest
 
 import legged
 import robots
+from legged.errors import LeggedError
 
 SEEDS = range(30)
 
@@ -121,5 +122,5 @@ def test_links_of_a_tapered_tree_shrink_with_their_distance_from_the_base():
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(legged.errors.LeggedError, match=message):
+    with pytest.raises(LeggedError, match=message):
         legged.random_tree(0, 3, **options)
