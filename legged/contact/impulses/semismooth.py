@@ -1,8 +1,8 @@
 """Contact impulses by a semismooth Newton method on the projections of the contact law, over any element.
 
-Impulses p and velocities u = A p + u_free fulfil the law where, for any r > 0,
+Impulses p and velocities u = A p + u_free fulfil the law where
 
-    p = project(p - (u - target) / r),
+    p = project(p - (u - target) / r)    for any r > 0,
 
 with the projection of `newton.projection`. Newton's method takes one of its generalized derivatives D in each contact,
 
