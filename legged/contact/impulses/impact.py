@@ -154,8 +154,8 @@ def _solved(
 ) -> Solution:
     """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law.
 
-    Where all contacts are with the terrain, sweeps converge in most steps, and the proximal method takes over in the
-    others. Where bodies touch each other, impulses of the last step that fulfil the law are kept, and the semismooth
+    Where most contacts are with the terrain, sweeps converge in most steps, and the proximal method takes over in the
+    others. Where most are between bodies, impulses of the last step that fulfil the law are kept, and the semismooth
     method takes over where sweeps converge slowly.
     """
     if system is None or not system.bodies_touch:

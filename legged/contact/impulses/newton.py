@@ -54,9 +54,9 @@ class Search(NamedTuple):
 
 
 ON_TERRAIN = Search(1e-3, 1e-2, tuple(0.5**k for k in range(8)))
-"""Search for contacts with the terrain alone, after sweeps, which leave impulses near the solution."""
+"""Search for contacts most of which are with the terrain, after sweeps, which leave impulses near the solution."""
 BETWEEN_BODIES = Search(0.1, 1.0, tuple(0.5**k for k in range(4)))
-"""Search for bodies that touch each other, after the semismooth method, which fails far from the solution."""
+"""Search for stacks and grasps, after the semismooth method, which fails far from the solution."""
 _LEAST_STEP = 1e-6  # r, relative to the mobility of a contact
 _REDUCTION, _RAISE, _SHORT = 0.2, 2.0, 0.2  # of r; a step of the line search shorter than this is short
 BLOCK = 3
@@ -113,8 +113,9 @@ class GeneralizedSystem(NamedTuple):
 
     @property
     def bodies_touch(self) -> bool:
-        """Whether some contacts are between bodies, not with the terrain."""
-        return any(len(sides) > 1 for sides in self.contacts.sides)
+        """Whether most contacts are between bodies, not with the terrain, as in stacks and grasps."""
+        sides = self.contacts.sides
+        return sum(len(both) > 1 for both in sides) > len(sides) / 2
 
     @property
     def search(self) -> Search:
