@@ -32,8 +32,7 @@ BATCH = Explanation(
 )
 FLOAT32 = Explanation(
     "Time of a batch",
-    "Transposing 16 rows takes more shuffles for each number than 8 rows, and the code of G1 exceeds the instruction "
-    "cache for both types.",
+    "The code of G1 exceeds the instruction cache for both types, for floats by more.",
 )
 OTHER_TARGETS = Explanation(
     "Time of a batch",

@@ -89,7 +89,7 @@ def view(
 
 
 def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, controls: tuple[Any, Any, Any]) -> Any:
-    """Add an object to a viewer and return what operates it: a `Timeline`, a `Poser` or a `Live` simulation."""
+    """Add an object to a viewer and return its controller: a `Timeline`, a `Poser` or a `Live` simulation."""
     if isinstance(what, Robot):
         from legged.dynamics.arguments import read
         from legged.viewer.poser import Poser

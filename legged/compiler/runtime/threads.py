@@ -122,7 +122,7 @@ def _new_lock() -> int:
 
 
 class _Worker(ctypes.Structure):
-    """What callers and a helper thread exchange, see `codegen.thread_pool`."""
+    """The shared memory of a helper thread and its callers: `thread_pool.WORKER` has its fields."""
 
     _fields_ = tuple((name, ctypes.c_int64) for name in thread_pool.WORKER)
 

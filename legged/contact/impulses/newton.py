@@ -35,6 +35,7 @@ from legged.contact.impulses.solver import (
     project_to_disc,
     solution_of,
     spread,
+    velocity_after,
 )
 from legged.dynamics.inertia import inertia_matrix
 from legged.spatial import Array, sum_of
@@ -263,12 +264,8 @@ def proximal_newton(
         start: A first solution. iterations: Largest number of iterations.
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
     """
-    v_free = np.concatenate(system.v_free)
-    n, m = len(v_free), len(start.p)
+    n, m = sum(map(len, system.v_free)), len(start.p)
     bounds = np.cumsum([n, 3 * m, 3 * m, 3 * m])
-
-    def begin(state: Array) -> Array:
-        return np.concatenate([system.after(start.p), 0.0 * state[-1:]])
 
     def step(state: Array) -> Array:
         v, p_bar, p, u, (residual, scale, _) = np.split(state, bounds)
@@ -279,7 +276,7 @@ def proximal_newton(
         return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, found.p, found.u)), numbers])
 
     active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
-    v = repeat_while(begin, np.concatenate([v_free, active]), 1)[:-1]
+    v = velocity_after(system, start.p, active)
     p, numbers = start.p.reshape(-1), np.stack([start.residual, system.search.first])
     state = np.concatenate([v, p, p, start.u.reshape(-1), numbers, active])
     _, _, p, u, (residual, *_) = np.split(repeat_while(step, state, iterations), bounds)

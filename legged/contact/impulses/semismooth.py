@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.impulses.solver import Solution, maximum_of, once
+from legged.contact.impulses.solver import Solution, maximum_of, once, velocity_after
 from legged.spatial import Array
 
 LEAST_REDUCTION, REDUCTION_RATE, LARGEST_REDUCTION = 1e-6, 0.1, 1e-3
@@ -57,9 +57,6 @@ def semismooth_newton(
     n, m = len(v_free), len(start.p)
     bounds = np.cumsum([n, 3 * m, 3 * m, 3 * m])
 
-    def begin(state: Array) -> Array:
-        return np.concatenate([system.after(start.p), 0.0 * state[-1:]])
-
     def step(state: Array) -> Array:
         v, p, u, best, (residual, least, _) = np.split(state, bounds)
         M, J = system.matrices()
@@ -79,7 +76,7 @@ def semismooth_newton(
         return np.concatenate([v, p.reshape(-1), u.reshape(-1), best, numbers])
 
     active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
-    v = repeat_while(begin, np.concatenate([v_free, active]), 1)[:-1]
+    v = velocity_after(system, start.p, active)
     p, residuals = start.p.reshape(-1), np.stack([start.residual, start.residual])
     state = np.concatenate([v, p, start.u.reshape(-1), p, residuals, active])
     best = np.split(repeat_while(step, state, iterations), bounds)[3].reshape(m, 3)

@@ -129,6 +129,20 @@ def once(needed: Any, function: Callable[[Array], Solution], p: Array, present: 
     return Solution(end[: 3 * m].reshape(m, 3), end[3 * m : -2].reshape(m, 3), end[-2])
 
 
+def velocity_after(system: Any, p: Array, needed: Array) -> Array:
+    """Return the generalized velocities after impulses, (n,), mixed units, or those without where they are not needed.
+
+    Args:
+        system: The bodies, with `v_free` and `after` of `newton.GeneralizedSystem`.
+        p: Impulses, (m, 3), [N s], contact frames. needed: 1.0 or 0.0, (1,), dimensionless.
+    """
+
+    def step(state: Array) -> Array:
+        return np.concatenate([system.after(p), 0.0 * state[-1:]])
+
+    return repeat_while(step, np.concatenate([*system.v_free, needed]), 1)[:-1]
+
+
 def gauss_seidel(
     problem: Any,
     target: Sequence[Any],
