@@ -61,7 +61,7 @@ def test_a_stack_from_no_guess_takes_few_iterations(monkeypatch):
 
 
 def test_an_object_between_fingers_stays_there():
-    """The center of pressure of a finger is indeterminate; if it moved to a corner, the object would turn about it."""
+    """The distribution of pressure is indeterminate. With a limit of 1e-12 m/s for all steps the object slid down."""
     finger = legged.Link("finger", legged.box_inertia(0.3, (0.05, 0.1, 0.1)), shapes=[Box((0.05, 0.1, 0.1))])
     builder = legged.RobotBuilder("gripper", legged.Link("hand"), base=legged.FixedBase())
     for name, x, axis in (("left", -0.075, (1.0, 0.0, 0.0)), ("right", 0.075, (-1.0, 0.0, 0.0))):
