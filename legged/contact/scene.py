@@ -51,14 +51,16 @@ class Candidate(NamedTuple):
 
     Attributes:
         name: For reports.
-        first, second: Its sides; second is None for the terrain.
+        first, second: Its sides; second is None for the terrain and for obstacles.
         materials: Of both sides; None for that of the ground.
+        obstacle: Number of the obstacle that is its second side, from 1; 0 for the terrain and for bodies.
     """
 
     name: str
     first: Side
     second: Side | None
     materials: Materials
+    obstacle: int
 
 
 class ContactGeometry(NamedTuple):
@@ -108,9 +110,13 @@ class Scene:
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The m contact candidates, in the order of every array over contacts."""
-        return tuple(
-            Candidate(name, pair.first, pair.second, pair.materials) for pair in self.pairs for name in pair.names
-        )
+        found, obstacles = [], dict[int, int]()
+        for pair in self.pairs:
+            number = 0
+            if isinstance(pair, ShapePair) and pair.second is None:
+                number = obstacles.setdefault(id(pair.other.shape), len(obstacles) + 1)
+            found += [Candidate(name, pair.first, pair.second, pair.materials, number) for name in pair.names]
+        return tuple(found)
 
     def contact_geometry(self, qs: Sequence[Array]) -> ContactGeometry:
         """Return gaps, frames and points of the candidates.
@@ -148,7 +154,8 @@ class Scene:
             loops: Constraints of the closed loops of the robot, which hold for v_free; None without loops.
         """
         sides = [(candidate.first, candidate.second) for candidate in self.candidates]
-        contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point, loops)
+        surfaces = [candidate.obstacle for candidate in self.candidates]
+        contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point, loops, surfaces)
         coefficients = [self.ground.coefficients(*candidate.materials) for candidate in self.candidates]
         return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess)
 

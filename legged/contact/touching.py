@@ -33,8 +33,6 @@ NEAR = 1e-3
 """Residual at which convex problems give a start near the solution, [m/s]."""
 CONVEX = 2
 """Largest number of Newton iterations for the convex problems, in multiples of `Rigid.iterations`."""
-WELL_SPREAD = 1e-8
-"""Residual of spread impulses up to which they need no comparison, [m/s]."""
 SWEEPS = 20
 """Largest number of sweeps of a Gauss-Seidel that gives a last start, in multiples of `Rigid.sweeps`."""
 
@@ -202,21 +200,13 @@ class TouchingSystem:
         return least_step(rates[0] + x * rates[1] - (p * du).sum(axis=(1, 2)))
 
     def solution(self, problem: Any, target: Array, p: Array) -> Solution:
-        """Return impulses with their effect, spread over the contacts of each group unless this violates the law more.
-
-        Contacts of a group have different heights where bodies penetrate each other at an angle.
+        """Return impulses, spread over the contacts of each group, with their effect.
 
         Args:
             problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        spread = self._solution(target, self._spread(p))
-        if spread.residual < WELL_SPREAD:
-            return spread
-        given = self._solution(target, p)
-        return spread if spread.residual < given.residual else given
-
-    def _solution(self, target: Array, p: Array) -> Solution:
+        p = self._spread(p)
         u = self._J.velocities(self.after(p))
         violations = _law()(u, self.diagonal, target, p, self.mu)
         return Solution(p, u, np.abs(violations).max(initial=0.0))
@@ -229,9 +219,9 @@ class TouchingSystem:
 
     @cached_property
     def _places(self) -> Array:
-        """Coordinates of the points along the tangents from the origins of their first bodies, (k, 2), [m]."""
+        """Places of the points along t1, t2 and n from the origins of their first bodies, (k, 3), [m]."""
         d = self._detected.point - self._bodies.poses.origin[self._detected.first]
-        return (self._detected.frame[:, 1:] @ d[..., None])[..., 0]
+        return (np.roll(self._detected.frame, -1, axis=1) @ d[..., None])[..., 0]
 
     @cached_property
     def _groups(self) -> list[Array]:
@@ -363,4 +353,4 @@ def _law() -> BatchKernel:
 
 @cache
 def _spreading(size: int) -> BatchKernel:
-    return BatchKernel(spread_group, {"p": (size, 3), "at": (size, 2), "mu": (size,)})
+    return BatchKernel(spread_group, {"p": (size, 3), "at": (size, 3), "mu": (size,)})

@@ -8,7 +8,9 @@ import robots
 from legged.compiler import compile as compile_function
 from legged.contact import Box, Capsule, FreeBody, Rigid, Scene, Sphere
 from legged.contact.detection.pairs import ShapePair, SphereTerrain
+from legged.contact.impulses.newton import CONVERGED
 from legged.errors import DefinitionError, UnknownNameError
+from legged.ground import Stairs
 
 
 def dog():
@@ -173,6 +175,53 @@ def test_traced_steps_equal_plain_ones():
             state += [q, rng.normal(size=r.nv)]
         for ours, plain in zip(kernel(*state), step(*state), strict=True):
             assert np.abs(ours - plain).max() < 1e-9 * max(np.abs(plain).max(), 1.0)
+
+
+def skid():
+    """Return a box on four balls, one robot whose contacts with the ground are redundant, 0.1 m over its balls."""
+    balls = [Sphere(0.02, (x, y, -0.08)) for x in (-0.1, 0.15) for y in (-0.05, 0.07)]
+    trunk = legged.Link("skid", legged.box_inertia(3.0, (0.3, 0.2, 0.1)), shapes=balls)
+    return legged.RobotBuilder("skid", trunk).build()
+
+
+def tilted(angle, seed):
+    """Return a configuration of the skid on its balls, inclined by about an angle, [rad], and a falling velocity."""
+    rng = np.random.default_rng(seed)
+    q = np.array([1.0, 0.5 * angle, -0.3 * angle, 0.0, 0.0, 0.0, 0.1 - 2e-3])
+    return q / np.linalg.norm(q[:4]) ** (np.arange(7) < 4), 0.1 * rng.normal(size=6) - np.eye(6)[5]
+
+
+def impulses_of(scene, q, v):
+    m, none = len(scene.candidates), np.zeros(scene.robots[0].nv)
+    return scene.impulses([q], [v], [v], [none], 1e-3, scene.contact_geometry([q]), np.zeros((m, 3)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_contacts_at_different_heights_fulfil_the_contact_law(seed):
+    """Tangential impulses on a body that tilts have moments, so that they are not free to move between its contacts."""
+    scene = Scene.of(skid(), Rigid(0.8, pairs=(("skid", "terrain"),)))
+    found = impulses_of(scene, *tilted(1e-2, seed))
+    assert (found.p[:, 0] > 0.0).all()  # all contacts press
+    assert found.residual <= CONVERGED * scene.ground.tolerance
+
+
+def test_traced_impulses_on_a_tread_of_stairs_equal_plain_ones():
+    """The frames of contacts on a tread are equal in numbers, but differ as functions of their places."""
+    scene = Scene.of(skid(), Rigid(0.8, terrain=Stairs((1.0,), (0.1,)), pairs=(("skid", "terrain"),)))
+
+    def step(q, v):
+        found = impulses_of(scene, q, v)
+        return found.p, *found.v_next
+
+    kernel = compile_function(step, None, q=(7,), v=(6,))
+    for angle, seed in ((0.0, 0), (0.0, 1), (1e-2, 2)):
+        q, v = tilted(angle, seed)
+        for ours, plain in zip(kernel(q, v), step(q, v), strict=True):
+            assert np.abs(ours - plain).max() < 1e-9 * np.abs(plain).max()
+    p, v = kernel(*tilted(0.0, 0))
+    places = scene.contact_geometry([q]).point[:, :2]
+    fit = np.column_stack([places, np.ones(4)])
+    assert np.abs(fit @ np.linalg.lstsq(fit, p[:, 0], rcond=None)[0] - p[:, 0]).max() < 1e-9 * p.max()  # spread
 
 
 def kinetic(scene, qs, vs):

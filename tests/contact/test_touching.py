@@ -149,7 +149,7 @@ def test_impulses_spread_over_a_point_a_line_or_a_face_keep_their_sum_and_moment
         p = np.column_stack([normal, 0.1 * rng.normal(size=(size, 2))])
         along = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         at = place + rng.integers(2, size=(size, 2)) * [extent, width] @ along + 1e-17 * rng.integers(9, size=(size, 2))
-        change = spread_group(p, at, [0.8] * size) - p
+        change = spread_group(p, np.column_stack([at, np.full(size, 0.3)]), [0.8] * size) - p
         moments = at[:, 0] * change[:, 2] - at[:, 1] * change[:, 1], at[:, 0] * change[:, 0], at[:, 1] * change[:, 0]
         np.testing.assert_allclose(change.sum(axis=0), 0.0, atol=1e-12)
         np.testing.assert_allclose(np.sum(moments, axis=1), 0.0, atol=1e-12)

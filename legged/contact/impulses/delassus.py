@@ -1,9 +1,9 @@
 """The Delassus operator A = J (I + diag(extra))^-1 J^T of the contacts of a scene, from the O(n) recursions.
 
 Blocks come from the extended-force-propagator algorithm on the articulated-body inertias of the smooth dynamics, which
-are computed once if both are traced together. Contacts between the same bodies with the same frame form a group. Blocks
-of A are computed inside groups only; groups interact through the twists and wrenches of their bodies, which have six
-numbers for any number of contacts.
+are computed once if both are traced together. Contacts between the same bodies form a group, also where their frames
+differ, so that the groups do not depend on the configuration. Blocks of A are computed inside groups only; groups
+interact through the twists and wrenches of their bodies, which have six numbers for any number of contacts.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ BlockMatrix = list[list[Array | None]]
 """A matrix of blocks; None for a zero block."""
 PortMap = tuple[int, Array]
 """Number of a port, and C, (3, n), from the port's twist to the contact's velocity."""
+ALIGNED = 1e-9
+"""Sine of the angle between the frames of two contacts up to which they count as equal."""
 
 
 class ContactGroups(NamedTuple):
-    """Groups of contacts between the same bodies with the same frame, and their interaction through ports.
+    """Groups of contacts between the same bodies, and their interaction through ports.
 
     A port is the part of a body's twist that a group depends on: all six components for several contacts, three for a
     single contact.
@@ -81,11 +83,12 @@ class ContactGroups(NamedTuple):
 
 
 class ContactBody(NamedTuple):
-    """A body that carries contacts of one frame.
+    """A body that carries a group of contacts.
 
     Attributes:
         robot, body: Number of the robot in the scene, and of the body in `robot.bodies`.
-        T: From the body's twist, in its axes, to its twist in contact axes about the same origin, (6, 6).
+        T: From the body's twist, in its axes, to its twist about the same origin in the contact axes of the group,
+            which are the frame of its first contact, (6, 6).
     """
 
     robot: int
@@ -108,7 +111,7 @@ class Contacts:
         robots: The robots of the scene. qs: Their configurations, (nq,).
         extra: Added to the diagonals of their inertia matrices, (nv,).
         poses: Poses of their bodies.
-        bodies: Bodies with contacts, one entry for each contact frame on them.
+        bodies: Bodies with contacts, one entry for each group of contacts on them.
         sides: For each contact its sides, the second with the opposite sign; the terrain is no side.
         loops: Constraints of the closed loops of the first robot, or None.
     """
@@ -131,6 +134,7 @@ class Contacts:
         frames: Array,
         points: Array,
         loops: LoopRows | None = None,
+        surfaces: Sequence[int] | None = None,
     ) -> Contacts:
         """Return the contacts between given sides.
 
@@ -141,22 +145,29 @@ class Contacts:
             frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), dimensionless, world axes.
             points: Contact points, (m, 3), [m], world axes.
             loops: Constraints of the closed loops of the first robot, or None.
+            surfaces: For each contact a number of the fixed surface, the terrain or an obstacle, that is its second
+                side, dimensionless; by default contacts without a second body are with one surface.
         """
         poses = [motion(robot, q) for robot, q in zip(robots, qs, strict=True)]
         bodies: dict[Any, ContactBody] = {}
+        axes: dict[Any, Array] = {}
         found: list[list[ContactSide]] = []
-        for both, frame, point in zip(sides, frames, points, strict=True):
+        for both, surface, frame, point in zip(sides, surfaces or [0] * len(sides), frames, points, strict=True):
             found.append([])
+            group = (*((side.robot, side.body) for side in both if side is not None), surface)
+            own = axes.setdefault(group, frame)
+            is_turned = list(map(_identity, frame.ravel())) != list(map(_identity, own.ravel()))
             for side, sign in zip(both, (1.0, -1.0), strict=True):
                 if side is not None:
                     at, k = poses[side.robot], side.body
-                    key = side.robot, k, *map(_identity, frame.ravel())
+                    key = side.robot, k, group
                     if key not in bodies:
-                        R = frame @ at.rotation[k]
+                        R = own @ at.rotation[k]
                         T = np.block([[R, np.zeros((3, 3))], [np.zeros((3, 3)), R]])
                         bodies[key] = ContactBody(side.robot, k, T)
-                    r = frame @ (point - at.origin[k])
+                    r = own @ (point - at.origin[k])
                     C = sign * np.hstack([-skew(r), np.eye(3)])
+                    C = frame @ own.T @ C if is_turned else C
                     found[-1].append(ContactSide(list(bodies).index(key), C))
         return cls(robots, qs, extra, poses, list(bodies.values()), found, loops)
 
@@ -191,8 +202,19 @@ class Contacts:
         return np.array(found).reshape(-1, 3)
 
     def places(self) -> Array:
-        """Return the coordinates of the contact points along the tangents, (m, 2), [m], from the origin of a body."""
-        return np.array([[sides[0].C[2, 0], sides[0].C[0, 1]] for sides in self.sides]).reshape(-1, 2)
+        """Return the places of the contact points from the origin of a body along t1, t2 and n, (m, 3), [m].
+
+        Those of contacts that are not `aligned` have no meaning.
+        """
+        maps = (sides[0].C for sides in self.sides)
+        return np.array([[C[2, 0], C[0, 1], C[1, 2]] for C in maps]).reshape(-1, 3)
+
+    def aligned(self) -> list[Any]:
+        """Return whether the frame of each contact is that of the first one of its group, (m,), numbers or traced."""
+        found: list[Any] = []
+        for (_, C), *_ in self.sides:
+            found.append(C[0, 4] * C[0, 4] + C[0, 5] * C[0, 5] + C[1, 5] * C[1, 5] <= ALIGNED * ALIGNED)
+        return found
 
     def delassus(self) -> tuple[BlockMatrix, ContactGroups]:
         """Return A = J (I + diag(extra))^-1 J^T, [1/kg], in two parts.

@@ -77,7 +77,7 @@ def impact(
         before, free = contacts.velocities(vs), contacts.velocities(v_free)
         blocks, groups = contacts.delassus()
         friction, restitution = zip(*coefficients, strict=True)
-        problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution)
+        problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution, contacts.aligned())
         system = GeneralizedSystem(contacts, v_free) if ground.iterations else None
         target = [target_velocity(ground, d, h) for d in gap]
     with stage("contact solver"):

@@ -30,6 +30,8 @@ STICKING = 1e-6
 """Relative distance from the friction cone of contacts that stick."""
 FLATNESS = 1e-9
 """Square of the width of contacts in a line, relative to their squared distances from their origin."""
+TIPPING = 1e-10
+"""Change of a moment up to which it counts as kept, relative to the load times the distance from the origin."""
 COINCIDENT, CLOSE = 1e-6, 1e-9
 """Distance of contacts of a group, relative to that from their origin and in [m], below which they are at one point."""
 _UNLIMITED = 1e100  # [m/s]
@@ -44,9 +46,10 @@ class ContactProblem(NamedTuple):
         u_free: Velocities without impulses, (m, 3), [m/s], contact frames.
         mu: Coefficient of friction of each contact, (m,).
         groups: Groups of contacts and their interaction.
-        places: Coordinates of the contact points along the tangents, (m, 2), [m], from an origin that contacts of a
+        places: Coordinates of the contact points along t1, t2 and n, (m, 3), [m], from an origin that contacts of a
             group share; None if unknown.
         restitution: Coefficient of restitution of each contact, (m,); empty for none.
+        aligned: Whether the frame of each contact is that of the first one of its group, (m,); empty if all are.
     """
 
     A: BlockMatrix
@@ -55,6 +58,7 @@ class ContactProblem(NamedTuple):
     groups: ContactGroups = ContactGroups((), (), [])
     places: Array | None = None
     restitution: Sequence[Any] = ()
+    aligned: Sequence[Any] = ()
 
     @property
     def members(self) -> Sequence[Sequence[int]]:
@@ -259,24 +263,24 @@ def natural_map(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]
 def spread(problem: ContactProblem, p: Array) -> Array:
     """Return impulses with the same resultant on each group, of least norm where they are indeterminate.
 
-    The contacts of a group lie in a plane of one body. If all of them press and none slides, normal impulses become
-    linear in the coordinates of the plane, the least norm for their sum and moments; those of fewer than four contacts
-    are determinate. Tangential impulses become those of least norm relative to the normal ones. Where this would leave
-    a friction cone, and for contacts at one point, the impulses of the group stay as they are.
+    If all contacts of a group have one frame and press, and none slides, normal impulses become linear in the
+    coordinates along the tangents, the least norm for their sum and moments; those of fewer than four contacts are
+    determinate. Tangential impulses become those of least norm relative to the normal ones. Where this would leave a
+    friction cone, or change the moments of tangential impulses at different heights, as under a foot that tilts, and
+    for contacts at one point, the impulses of the group stay as they are.
 
     Args:
         problem: The contacts. p: Impulses, (m, 3), [N s], contact frames.
     """
-    if problem.places is None:
-        return p
     rows = list(p)
     for g, group in enumerate(problem.members):
-        if len(group) > 1:
+        if len(group) > 1 and problem.places is not None:
             with item((g, 2)):
                 mu = [problem.mu[i] for i in group]
                 own = spread_group(p[list(group)], problem.places[list(group)], mu)
+            aligned = _all(problem.aligned[i] for i in group) if problem.aligned else True
             for i, row in zip(group, own, strict=True):
-                rows[i] = row
+                rows[i] = where(aligned, row, p[i])
     return np.array(rows).reshape(-1, 3)
 
 
@@ -284,9 +288,11 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     """Return the impulses of a group, (k, 3), [N s], contact frames; see `spread`.
 
     Args:
-        p: Impulses, (k, 3), [N s], contact frames. at: Places in the plane of the contacts, (k, 2), [m], contact axes.
+        p: Impulses, (k, 3), [N s], contact frames.
+        at: Places of the contacts along t1, t2 and n, (k, 3), [m], contact axes.
         mu: Coefficient of friction of each contact.
     """
+    at, heights = at[:, :2], at[:, 2]
     limits = [(1.0 - STICKING) * x for x in mu]
     sticks = _all(x @ x <= (limit * n) * (limit * n) for limit, n, x in zip(limits, p[:, 0], p[:, 1:], strict=True))
     normal, total, distances = list(p[:, 0]), sum_of(p[:, 1:]), (at * at).sum()
@@ -311,6 +317,8 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     ratios = [np.stack([a - turn * r[1], b + turn * r[0]]) for r in arms]
     fits = presses & apart & sticks & _all(x @ x <= limit * limit for limit, x in zip(limits, ratios, strict=True))
     even = [np.array([n, n * x[0], n * x[1]]) for n, x in zip(normal, ratios, strict=True)]
+    tipping = sum_of((z - heights[0]) * (new[1:] - old[1:]) for z, new, old in zip(heights, even, p, strict=True))
+    fits = fits & (tipping @ tipping <= (TIPPING * load) * (TIPPING * load) * distances)
     return np.array([where(fits, new, old) for new, old in zip(even, p, strict=True)])
 
 
