@@ -17,6 +17,7 @@ from benchmarks.contact import friction, motions, stacks
 from benchmarks.contact.growth import BOXES, growth_table
 from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, PINOCCHIO, Case, Row
 from benchmarks.contact.speed import speed_table
+from benchmarks.contact.standing import standing_table
 
 CASES: dict[str, Case] = {
     "threshold": friction.threshold,
@@ -63,13 +64,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("results/contact"), metavar="FOLDER")
     parser.add_argument("--short", action="store_true", help="short versions, which show that the tests run")
     parser.add_argument("--growth", action="store_true", help="start time and memory against the number of boxes")
-    parser.add_argument("--speed", action="store_true", help="time of a step of ten boxes beside MuJoCo's")
+    parser.add_argument(
+        "--speed", action="store_true", help="times of steps of ten boxes and of robots beside MuJoCo's"
+    )
     options = parser.parse_args()
     if unknown := set(options.tests) - set(CASES):
         parser.error(f"unknown test: {', '.join(sorted(unknown))}; the tests are {', '.join(CASES)}")
     options.output.mkdir(parents=True, exist_ok=True)
     if options.speed:
-        print(speed_table(options.short))
+        print(speed_table(options.short), standing_table(options.short), sep="\n")
         return
     if options.growth:
         path = options.output / "growth.png"

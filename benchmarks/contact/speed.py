@@ -53,12 +53,12 @@ def speed_table(short: bool = False) -> str:
             ("one tower", (_one(world, steps), _mujoco_one(world, steps)), steps),
             ("batch on one core", (_batch(world, steps), _mujoco_batch(world, steps)), steps * MEMBERS),
         ):
-            ours, other = (1e6 * x / work for x in _least(pair, 1 if short else REPEATS))
+            ours, other = (1e6 * x / work for x in least_times(pair, 1 if short else REPEATS))
             lines.append(f"| {boxes} boxes {scene} | {words} | {ours:.1f} | {other:.1f} | {other / ours:.2f} |")
     return "\n".join(lines) + "\n"
 
 
-def _least(programs: tuple[Callable[[], Any], ...], repeats: int) -> list[float]:
+def least_times(programs: tuple[Callable[[], Any], ...], repeats: int) -> list[float]:
     """Return the least processor time of each program, [s], which run in turn, after one run without measurement."""
     found = [np.inf] * len(programs)
     for k in range(repeats + 1):

@@ -16,7 +16,7 @@ from legged.contact.impulses.semismooth import semismooth_newton
 from legged.contact.impulses.solver import (
     ContactProblem,
     Solution,
-    converging_sweeps,
+    gauss_seidel,
     once,
     solution_of,
     spread,
@@ -32,6 +32,7 @@ ACCEPTED = 1e-12
 """Residual of the impulses of the last step, [m/s], up to which they are those of a step."""
 ATTEMPT = 12
 """Largest number of semismooth Newton iterations."""
+_UNLIMITED = 1e100  # [m/s]
 _TINY = 1e-200  # avoids 0 / 0 without restitution
 
 
@@ -155,20 +156,21 @@ def _solved(
     """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law.
 
     Where most contacts are with the terrain, sweeps converge in most steps, and the proximal method takes over in the
-    others. Where most are between bodies, impulses of the last step that fulfil the law are kept, and the semismooth
-    method takes over where sweeps converge slowly.
+    others. Where most are between bodies, impulses of the last step that fulfil the law are kept. Otherwise the
+    semismooth method begins there, and sweeps and the proximal method continue where it fails. Sweeps do not come
+    first: each contact in turn takes as much of an indeterminate pressure as it can, which moves the pressure of a
+    held object to a corner, about which the object turns.
     """
     if system is None or not system.bodies_touch:
-        swept, _ = converging_sweeps(problem, target, guess, ground.sweeps, needed, reduction=1.0)
+        swept = gauss_seidel(problem, target, guess, ground.sweeps, needed)
         found = solution_of(problem, target, spread(problem, swept))
     else:
         start = solution_of(problem, target, guess)
-        needed = needed & (start.residual > ACCEPTED)
-        swept, slow = converging_sweeps(problem, target, guess, ground.sweeps, needed)
-        found = once(where(needed, 1.0, 0.0), partial(system.solution, problem, target), swept, start)
-        arguments, limit = (problem, target, system), where(slow, ACCEPTED, ground.tolerance)
-        attempt = min(ATTEMPT, ground.iterations)
-        found = semismooth_newton(*arguments, found, attempt, limit, ACCEPTED, ground.tolerance)
+        accepted, attempt = where(needed, ACCEPTED, _UNLIMITED), min(ATTEMPT, ground.iterations)
+        found = semismooth_newton(problem, target, system, start, attempt, accepted, ACCEPTED, ground.tolerance)
+        fails = needed & (found.residual > ground.tolerance)
+        swept = gauss_seidel(problem, target, found.p, ground.sweeps, fails)
+        found = once(where(fails, 1.0, 0.0), partial(system.solution, problem, target), swept, found)
     if system is None:
         return found
     goal = CONVERGED * ground.tolerance

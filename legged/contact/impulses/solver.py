@@ -22,8 +22,6 @@ MAX_EXTRAPOLATION = 2.0
 """Largest extrapolation between sweeps, relative to the last change of the impulses."""
 LEAST_CHANGE = 1e-11
 """Change of a velocity by a sweep, [m/s], below which Gauss-Seidel has converged."""
-REDUCTION = 0.7
-"""Average change by a sweep relative to that by the one before, above which Newton's method takes over."""
 MIN_MOBILITY = 1e-9
 """Mobilities below this, [1/kg], count as zero."""
 STICKING = 1e-6
@@ -34,7 +32,6 @@ TIPPING = 1e-10
 """Change of a moment up to which it counts as kept, relative to the load times the distance from the origin."""
 COINCIDENT, CLOSE = 1e-6, 1e-9
 """Distance of contacts of a group, relative to that from their origin and in [m], below which they are at one point."""
-_UNLIMITED = 1e100  # [m/s]
 _TINY = 1e-300  # avoids 0 / 0 where the impulse is zero anyway
 
 
@@ -152,6 +149,7 @@ def gauss_seidel(
     target: Sequence[Any],
     guess: Array,
     sweeps: int,
+    needed: Any = True,
     change: float = LEAST_CHANGE,
 ) -> Array:
     """Return the impulses, (m, 3), [N s], contact frames, after sweeps over all contacts.
@@ -164,30 +162,11 @@ def gauss_seidel(
         problem: The contacts, with `diagonal` and `swept` of `ContactProblem`.
         target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
         guess: Initial impulses, (m, 3), [N s], contact frames.
-        sweeps: Largest number of sweeps. change: Smallest change of a velocity, [m/s], after which sweeps continue.
+        sweeps: Largest number of sweeps. needed: Whether to sweep at all; otherwise the guess is returned.
+        change: Smallest change of a velocity, [m/s], after which sweeps continue.
 
     Source: Anderson mixing of depth one, Walker, Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal
         on Numerical Analysis 49(4), 2011.
-    """
-    return converging_sweeps(problem, target, guess, sweeps, change=change, reduction=1.0)[0]
-
-
-def converging_sweeps(
-    problem: Any,
-    target: Sequence[Any],
-    guess: Array,
-    sweeps: int,
-    needed: Any = True,
-    change: float = LEAST_CHANGE,
-    reduction: float = REDUCTION,
-) -> tuple[Array, Any]:
-    """Return the impulses of `gauss_seidel`, (m, 3), [N s], and whether it converges too slowly to continue.
-
-    Args:
-        problem, target, guess, sweeps, change: As in `gauss_seidel`, contact frames.
-        needed: Whether to sweep at all; otherwise the guess is returned.
-        reduction: Largest change by a sweep relative to that by the one before, on average since the second sweep,
-            after which sweeps continue; 1 for no limit.
     """
     m = len(guess)
     mobilities = [_mobility(A) for A in problem.diagonal]
@@ -195,21 +174,17 @@ def converging_sweeps(
     weights = np.array([[n, t, t] for n, t in mobilities]).reshape(-1, 3)
 
     def sweep(state: Array) -> Array:
-        start, before, change_before = state[:-2].reshape(3, m, 3)
+        start, before, change_before = state[:-1].reshape(3, m, 3)
         p = problem.swept(target, start, scales)
         moved, difference = weights * (p - start), weights * (p - start - change_before)
         t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
         mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
-        size, limit = maximum_of(np.abs(moved)), state[-2]
-        slow = size >= limit
-        next_limit = reduction * where(limit < _UNLIMITED, limit, size / reduction**2) if reduction < 1.0 else limit
-        numbers = [where(slow, -1.0, next_limit), where((size > change) & ~slow, 1.0, 0.0)]
-        return np.concatenate([*(x.reshape(-1) for x in (mixed, p, p - start)), np.stack(numbers)])
+        active = where(maximum_of(np.abs(moved)) > change, 1.0, 0.0)
+        return np.concatenate([*(x.reshape(-1) for x in (mixed, p, p - start)), np.stack([active])])
 
     flat = guess.reshape(-1)
-    numbers = np.stack([_UNLIMITED + 0.0 * flat[0], where(needed, 1.0, 0.0)])
-    found = repeat_while(sweep, np.concatenate([flat, flat, 0.0 * flat, numbers]), sweeps)
-    return found[3 * m : 6 * m].reshape(m, 3), found[-2] < 0.0
+    active = np.stack([where(needed, 1.0, 0.0 * flat[0])])
+    return repeat_while(sweep, np.concatenate([flat, flat, 0.0 * flat, active]), sweeps)[3 * m : 6 * m].reshape(m, 3)
 
 
 def _swept(problem: ContactProblem, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:

@@ -55,13 +55,17 @@ def test_a_stack_from_no_guess_takes_few_iterations(monkeypatch):
     scene, qs = stack([1.0] * 10)
     found = step(scene, qs, [np.zeros(6)] * 10)
     assert found.residual < 1e-9  # [m/s]
-    assert len(count) <= 5 * len(scene.candidates)
+    assert len(count) <= 8 * len(scene.candidates)  # seven iterations, without sweeps before them
     again = step(scene, qs, [np.zeros(6)] * 10, found.p)
     assert again.residual <= found.residual and np.array_equal(again.p, found.p)
 
 
 def test_an_object_between_fingers_stays_there():
-    """The distribution of pressure is indeterminate. With a limit of 1e-12 m/s for all steps the object slid down."""
+    """The distribution of pressure is indeterminate.
+
+    Where sweeps came first, Newton's method moved the pressure of both fingers to one corner, about which the object
+    turned and slid down.
+    """
     finger = legged.Link("finger", legged.box_inertia(0.3, (0.05, 0.1, 0.1)), shapes=[Box((0.05, 0.1, 0.1))])
     builder = legged.RobotBuilder("gripper", legged.Link("hand"), base=legged.FixedBase())
     for name, x, axis in (("left", -0.075, (1.0, 0.0, 0.0)), ("right", 0.075, (-1.0, 0.0, 0.0))):
@@ -75,5 +79,7 @@ def test_an_object_between_fingers_stays_there():
         builder.build(), lambda t, q, v, w: press + 0.0 * q, ground=ground, bodies=[held], until=1.5, fall=False
     )
     position = run.body("object").position
-    assert np.abs(position - position[0]).max() < 1e-7  # 2e-8 m in 12 s
-    assert run.contacts.worst_residual.max() < ground.tolerance
+    assert np.abs(position - position[0]).max() < 1e-11  # 1e-9 m where sweeps come first
+    assert run.contacts.worst_residual.max() < 2e-12  # each step converges
+    pressure = np.abs(run.contacts.impulse[1:, :, 0])
+    assert pressure.min() > 0.9 * pressure.mean()  # no corner loses its share

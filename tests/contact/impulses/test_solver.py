@@ -29,7 +29,7 @@ def problem(seed: int, m: int | None = None, n: int | None = None, mu: float | N
 
 def solution(contacts, target, sweeps=2000):
     """Return the impulses after many sweeps."""
-    return gauss_seidel(contacts, target, np.zeros((len(target), 3)), sweeps, 0.0)
+    return gauss_seidel(contacts, target, np.zeros((len(target), 3)), sweeps, change=0.0)
 
 
 @pytest.mark.parametrize("seed", range(15))
