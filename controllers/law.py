@@ -11,7 +11,7 @@ import numpy as np
 
 from controllers.gaits.gait import Gait, Reference, check_joints
 from controllers.gaits.numerical_gait import NumericalGait
-from legged.arguments import Numbers
+from legged.arguments import Numbers, number
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError
@@ -113,6 +113,20 @@ class GaitLaw:
 
     def _generalized(self, joint_torques: Array) -> Array:
         return np.concatenate([np.zeros(self.robot.base.nv), joint_torques])
+
+
+def check_gains(law: Any, *names: str) -> None:
+    """Refuse gains that are negative or not finite.
+
+    Args:
+        law: A law or task. names: Its attributes that are gains, each one number or several.
+
+    Raises:
+        ArgumentError, NotFiniteError: A gain is not a finite number of zero or more.
+    """
+    for name in names:
+        for gain in np.ravel(np.array(getattr(law, name), dtype=object)):
+            number(name, gain, least=0.0)
 
 
 def per_joint(name: str, gain: Gain, n: int) -> Array:

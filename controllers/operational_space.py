@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from controllers.law import GaitLaw, check_foot_support
+from controllers.law import GaitLaw, check_foot_support, check_gains
 from legged import taylor
 from legged.algorithms.operational import OperationalSpace
 from legged.checked import checked
@@ -47,6 +47,9 @@ class PointTask:
     rows = (3, 4, 5)
     orientation = None
 
+    def __post_init__(self) -> None:
+        check_gains(self, "gains")
+
     def acceleration(self, robot: Robot, t: Any, q: Array, twist: Array) -> Array:
         """Return the desired acceleration of the point, (3,), [m/s^2], world axes.
 
@@ -82,6 +85,9 @@ class PoseTask:
 
     rows = (0, 1, 2, 3, 4, 5)
     point = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        check_gains(self, "gains", "orientation_gains")
 
     def acceleration(self, robot: Robot, t: Any, q: Array, twist: Array) -> Array:
         """Return the desired [angular acceleration; acceleration of the origin], (6,), [rad/s^2, m/s^2], world axes.
@@ -137,6 +143,9 @@ class OperationalSpaceControl(GaitLaw):
     posture: Pair = (100.0, 20.0)
     foot: float = 20.0
     _feet: tuple[tuple[int, Array], ...] = field(default=(), repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_gains(self, "posture", "foot")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory) for a robot, the memory empty, (0,); arguments as in `GaitLaw.start`.

@@ -20,7 +20,7 @@ from controllers.gaits.foot_path import path_named
 from controllers.gaits.leg import Leg
 from controllers.gaits.numerical_gait import NumericalGait
 from controllers.gaits.standing import Stand
-from controllers.law import GaitLaw
+from controllers.law import GaitLaw, check_gains
 from legged import taylor
 from legged.checked import checked
 from legged.compiler.ir import where
@@ -77,6 +77,9 @@ class Balanced(GaitLaw):
     _legs: tuple[LegContact, ...] = field(default=(), repr=False, kw_only=True)
     _home: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _divergent: DivergentComponent | None = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_gains(self, "attitude", "height", "foot", "posture", "gain")
 
     def _fitted(self, robot: Robot, q: Array, v: Array) -> Self:
         """Return the law for a robot; refuse other gaits, fixed bases and no gravity."""

@@ -139,5 +139,6 @@ class Noise:
         rng = np.random.default_rng(self.seed)
         steps = np.diff(times, append=2 * times[-1] - times[-2]).reshape(-1, *(1,) * (readings.ndim - 1))
         white = self.density / np.sqrt(steps) * rng.normal(size=readings.shape)
-        walk = np.cumsum(self.walk * np.sqrt(steps) * rng.normal(size=readings.shape), axis=0)
+        increments = self.walk * np.sqrt(steps) * rng.normal(size=readings.shape)
+        walk = np.cumsum(increments, axis=0) - increments  # zero at the first time
         return readings + white + self.bias * rng.normal(size=readings.shape[1:]) + walk

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import ArgumentError, FileError, MissingError
+from legged.arguments import output_file
+from legged.errors import ArgumentError, MissingError
 from legged.simulation.results.run import Run
 from legged.viewer.curves import Plot, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.meshes import Mesh
@@ -99,15 +100,12 @@ def save_page(path: str | Path, runs: Sequence[Run], **options: Any) -> Path:
     """Write the page of runs to a file and return its path.
 
     Args:
-        path: The file; its suffix becomes .html. runs, options: As in `page_of`.
+        path: The file; its suffix becomes .html. A missing folder is created. runs, options: As in `page_of`.
 
     Raises:
         FileError: The path is no name of a file.
     """
-    path = Path(path)
-    if not path.name or "\0" in str(path):
-        raise FileError(str(path), "is no name of a file; give one such as trot.html")
-    path = path.with_suffix(".html")
+    path = output_file(path, ".html")
     path.write_text(page_of(runs, **options), encoding="utf-8")
     return path
 

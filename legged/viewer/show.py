@@ -124,7 +124,7 @@ def save_html(
 
     Args:
         runs: A run, or several; those after the first are drawn as ghosts, or beside it.
-        path: The file; its suffix becomes .html.
+        path: The file; its suffix becomes .html. A missing folder is created.
         names: A name for each run, for its curves and figures; by default the name of its robot and a number.
         beside: Distance along -y from each run to the next, [m]; 0 draws them in one place.
         samples: Largest number of samples of a run; a longer run is sampled at even spacing.

@@ -7,11 +7,12 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
+import controllers
 import legged
 import robots
 from controllers import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop, Posture, Trot, paper_trot, paper_walk
 from legged.compiler.compile import compile as compiled
-from legged.errors import DefinitionError, LeggedError, NotFiniteError, ReachError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, LeggedError, NotFiniteError, ReachError, ShapeError
 from legged.ground import paper_ground
 from legged.ground.ground import contact_motion, contact_wrenches
 
@@ -231,3 +232,18 @@ def test_laws_refuse_what_they_cannot_follow():
     law = JointPD(Posture(np.zeros(4)))
     with pytest.raises(ShapeError, match=r"the gait's references must be \(6,\), .* got \(4,\)"):
         law.start(robot, None, robot.neutral(), np.zeros(9))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: controllers.Balanced(controllers.Trot(), attitude=(-100.0, 20.0)),
+        lambda: controllers.Balanced(controllers.Trot(), gain=-3.0),
+        lambda: controllers.PointTask("shin", lambda t: np.zeros(3), gains=(400.0, -40.0)),
+        lambda: controllers.PoseTask("trunk", lambda t: np.zeros(3), orientation_gains=(-1.0, 0.0)),
+        lambda: controllers.OperationalSpaceControl(controllers.Stand(), foot=-20.0),
+    ],
+)
+def test_negative_gains_are_refused(make):
+    with pytest.raises(ArgumentError, match="must be at least 0"):
+        make()

@@ -69,6 +69,8 @@ def test_noise_has_the_densities_it_was_given():
     assert white.std() == pytest.approx(0.02 * np.sqrt(200.0), rel=0.05)
     walked = sensors.Noise(walk=0.1).on(times, np.zeros((8000, 3)))
     assert np.diff(walked, axis=0).std() == pytest.approx(0.1 * np.sqrt(0.005), rel=0.05)
+    early = sensors.Noise(walk=0.1).on(times[:5], np.zeros((5, 20_000))).std(axis=1)
+    np.testing.assert_allclose(early, 0.1 * np.sqrt(times[:5]), rtol=0.03)  # six standard errors
     offset = sensors.Noise(bias=0.3, seed=1).on(times, np.ones((8000, 400)))
     assert np.ptp(offset, axis=0).max() == 0.0
     assert (offset[0] - 1.0).std() == pytest.approx(0.3, rel=0.15)

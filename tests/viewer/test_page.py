@@ -105,8 +105,8 @@ def test_runs_beside_each_other_share_meshes_and_axes(trot, walk):
 
 
 def test_page_names_no_address_and_saves_under_its_suffix(trot, tmp_path):
-    path = trot.save_html(tmp_path / "trot.npz")
-    assert path == tmp_path / "trot.html"
+    path = trot.save_html(tmp_path / "new" / "trot.npz")
+    assert path == tmp_path / "new" / "trot.html"
     page = path.read_text(encoding="utf-8")
     assert not re.findall(r"""(?:src|href)=["'](?!data:)""", page)
     assert len(page) < 1e6

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from legged.arguments import output_file
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.files import embedded
@@ -59,8 +60,7 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     if not embedded.add_to_mjcf(root, robot):
         found += _losses(robot)
     warn_of_losses("MJCF", found)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = output_file(path)
     ET.indent(root)
     path.write_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
     return path

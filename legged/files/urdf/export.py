@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from legged.arguments import output_file
 from legged.checked import checked
 from legged.files import embedded
 from legged.files.description import JointEntry, LinkEntry, Shape
@@ -63,8 +64,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     if left_out:
         found.append(f"the {left_out} ellipsoids and hulls of the robot, which other programs will not see")
     warn_of_losses("URDF", found)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = output_file(path)
     path.write_bytes(_to_bytes(root))
     return path
 

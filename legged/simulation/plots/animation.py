@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from legged.arguments import number
+from legged.arguments import number, output_file
 from legged.errors import ArgumentError, LeggedError, MissingError
 from legged.simulation.results.records import FREE
 from legged.simulation.results.run import Run
@@ -34,7 +34,7 @@ def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0
     Args:
         run: The run.
         path: A .gif file, an .mp4 file, which needs ffmpeg, or an .html file, which is self-contained and
-            plays in any browser.
+            plays in any browser. A missing folder is created.
         fps: Frames per second. speed: Playback speed relative to real time.
 
     Raises:
@@ -42,7 +42,7 @@ def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0
         LeggedError: The suffix is none of these.
         MissingError: ffmpeg is not installed.
     """
-    path = Path(path)
+    path = output_file(path)
     fps, speed = number("fps", fps, "1/s", above=0), number("speed", speed, above=0)
     if not len(run):
         raise ArgumentError("an animation needs a run with samples")

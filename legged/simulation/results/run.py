@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.arguments import instance, known_name, number
-from legged.errors import FileError, MissingError
+from legged.arguments import known_name, number, output_file
+from legged.errors import MissingError
 from legged.ground.ground import center_of_pressure
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import run_files
@@ -201,9 +201,9 @@ class Run:
         """Write all arrays to a compressed npz file and return its path.
 
         Args:
-            path: The file; its suffix becomes .npz.
+            path: The file; its suffix becomes .npz. A missing folder is created.
         """
-        path = _file(path).with_suffix(".npz")
+        path = output_file(path, ".npz")
         run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
         return path
 
@@ -232,9 +232,9 @@ class Run:
         The columns are those of `to_pandas`.
 
         Args:
-            path: The file.
+            path: The file. A missing folder is created.
         """
-        path = _file(path)
+        path = output_file(path)
         columns = dict(self._columns())
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
@@ -328,14 +328,6 @@ _GROUPS: dict[str, Any] = {
     "ground": GroundRecord,
     "figure": StickFigure,
 }
-
-
-def _file(path: str | Path) -> Path:
-    """Return the path of a file that is to be written."""
-    found = Path(instance("path", path, (str, Path), "a text or a path"))
-    if not found.name or "\0" in found.name:
-        raise FileError(str(found), "is no name of a file; give one such as run.npz")
-    return found
 
 
 def _get(run: Run, name: str) -> Any:

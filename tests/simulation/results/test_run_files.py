@@ -39,6 +39,16 @@ def test_saved_run_comes_back_the_same(run, tmp_path):
     assert repr(again) == repr(run)
 
 
+def test_files_are_written_to_folders_that_are_missing(run, tmp_path):
+    assert run.save(tmp_path / "a" / "b" / "run").is_file()
+    assert run.to_csv(str(tmp_path / "c" / "run.csv")).is_file()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="cannot be created"):
+        run.save(tmp_path / "file" / "run.npz")
+    with pytest.raises(FileError, match="no name of a file"):
+        run.to_csv("")
+
+
 def test_files_of_the_previous_format_are_read():
     """The file holds 0.02 s of free fall of the planar biped, written before the arrays of a run were grouped."""
     run = Run.load(Path(__file__).parent / "data" / "run_format_1.npz")
