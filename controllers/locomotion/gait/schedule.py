@@ -194,10 +194,6 @@ class GaitState(NamedTuple):
         """1 if the robot is to walk and no foot has lifted off since it stood, 0 otherwise."""
         return reduce(lambda a, b: a * b, self.planted, self.walking)
 
-    def stance_time(self) -> list[Any]:
-        """Return the duration of each foot's stance, (n,), [s]."""
-        return [duty * self.period for duty in self.duty]
-
     def advanced(self, time: Any, walk: Any, touched: Sequence[Any], parameters: Array) -> GaitState:
         """Return the state after a short time.
 
