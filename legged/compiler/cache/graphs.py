@@ -49,7 +49,8 @@ class CachedGraph(Graph):
             raise AttributeError(name)
         nodes, labels, results = marshal.loads(zlib.decompress(self.packed))
         labels = [Label(*label) for label in labels]
-        vars(self).update(nodes=tuple(Node(o, a, labels[k]) for o, a, k in nodes), results=results)
+        new = tuple.__new__  # twice as fast as the named tuple's own
+        vars(self).update(nodes=tuple([new(Node, (o, a, labels[k])) for o, a, k in nodes]), results=results)
         return vars(self)[name]
 
 

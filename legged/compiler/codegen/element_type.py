@@ -113,9 +113,9 @@ class ElementType:
 
     def literal(self, x: float) -> str:
         """Return a constant of LLVM IR: the hexadecimal digits of the double that equals the rounded number."""
-        if self == FLOAT32:
+        if self.llvm == FLOAT32.llvm:
             x = struct.unpack("<f", struct.pack("<f", self.in_range(x)))[0]
-        return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+        return f"0x{struct.pack('>d', x).hex().upper()}"
 
 
 FLOAT64 = ElementType("float64", "double", "i64", "f64", "", 12, 52)

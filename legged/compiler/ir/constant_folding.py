@@ -47,23 +47,21 @@ def operation(name: str, *arguments: Number) -> Any:
 
 def negate(x: Number) -> Number:
     """Return -x."""
-    if isinstance(x, float):
+    if type(x) is float:
         return -x or 0.0
     return x.tracer.negation(x) if x.opposite is None else x.opposite
 
 
 def _factor(x: Expression) -> tuple[float, Expression]:
     """Return (c, y) with x = c*y; c is 1 unless x is a multiple of another expression."""
-    if x.operation == "multiply" and isinstance(x.arguments[0], float):
-        return x.arguments
-    return 1.0, x
+    return x.arguments if x.operation == "multiply" and type(x.arguments[0]) is float else (1.0, x)
 
 
 def add(a: Number, b: Number) -> Number:
     """Return a + b."""
-    if isinstance(b, float):
-        return a + b if isinstance(a, float) else add_constant(a, b)
-    return add_constant(b, a) if isinstance(a, float) else add_expressions(a, b)
+    if type(b) is float:
+        return a + b if type(a) is float else add_constant(a, b)
+    return add_constant(b, a) if type(a) is float else add_expressions(a, b)
 
 
 def add_expressions(a: Expression, b: Expression) -> Number:
@@ -77,7 +75,11 @@ def add_expressions(a: Expression, b: Expression) -> Number:
         return a.arguments[0]
     if second == "subtract" and b.arguments[1] is a:
         return b.arguments[0]
-    if a is b or first == "multiply" or second == "multiply":
+    if (
+        a is b
+        or (first == "multiply" and type(a.arguments[0]) is float)
+        or (second == "multiply" and type(b.arguments[0]) is float)
+    ):
         (ca, xa), (cb, xb) = _factor(a), _factor(b)
         if xa is xb:
             return scale(ca + cb, xa)
@@ -90,16 +92,16 @@ def add_constant(x: Expression, c: float) -> Number:
         return x
     if x.operation == "negate":
         return negate(add_constant(x.arguments[0], -c))
-    if x.operation == "add" and isinstance(x.arguments[1], float):
+    if x.operation == "add" and type(x.arguments[1]) is float:
         return add_constant(x.arguments[0], x.arguments[1] + c)
     return x.tracer.node("add", x, c)
 
 
 def subtract(a: Number, b: Number) -> Number:
     """Return a - b."""
-    if isinstance(b, float):
-        return a - b if isinstance(a, float) else add_constant(a, -b)
-    return negate(add_constant(b, -a)) if isinstance(a, float) else subtract_expressions(a, b)
+    if type(b) is float:
+        return a - b if type(a) is float else add_constant(a, -b)
+    return negate(add_constant(b, -a)) if type(a) is float else subtract_expressions(a, b)
 
 
 def subtract_expressions(a: Expression, b: Expression) -> Number:
@@ -115,7 +117,9 @@ def subtract_expressions(a: Expression, b: Expression) -> Number:
         canceled = _canceled_difference(a, b)
         if canceled is not None:
             return canceled
-    if first == "multiply" or second == "multiply":
+    if (first == "multiply" and type(a.arguments[0]) is float) or (
+        second == "multiply" and type(b.arguments[0]) is float
+    ):
         (ca, xa), (cb, xb) = _factor(a), _factor(b)
         if xa is xb:
             return scale(ca - cb, xa)
@@ -143,9 +147,9 @@ def _canceled_difference(a: Expression, b: Expression) -> Number | None:
 
 def multiply(a: Number, b: Number) -> Number:
     """Return a * b."""
-    if isinstance(a, float):
-        return a * b if isinstance(b, float) else scale(a, b)
-    return scale(b, a) if isinstance(b, float) else multiply_expressions(a, b)
+    if type(a) is float:
+        return a * b if type(b) is float else scale(a, b)
+    return scale(b, a) if type(b) is float else multiply_expressions(a, b)
 
 
 def multiply_expressions(a: Expression, b: Expression) -> Number:
@@ -165,13 +169,12 @@ def scale(c: float, x: Expression) -> Number:
         return x
     if c == -1.0:
         return negate(x)
-    if x.operation == "negate":
+    kind = x.operation
+    if kind == "negate":
         return scale(-c, x.arguments[0])
-    if x.arguments and isinstance(x.arguments[0], float):
-        if x.operation == "multiply":
-            return scale(c * x.arguments[0], x.arguments[1])
-        if x.operation == "divide":
-            return divide(c * x.arguments[0], x.arguments[1])
+    if (kind == "multiply" or kind == "divide") and type(x.arguments[0]) is float:
+        factor, y = x.arguments
+        return scale(c * factor, y) if kind == "multiply" else divide(c * factor, y)
     return x.tracer.multiple(c, x)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import starmap
+from itertools import compress, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,18 +234,17 @@ def eliminate_dead_code(
     nodes: list[Node] = []
     new = tuple.__new__  # twice as fast as the named tuple's own
     number = len(inputs)
-    for k, x in enumerate(made):
-        if alive[k]:
-            numbers[k] = number
-            number += 1
-            arguments = x.arguments
-            if len(arguments) == 2:  # most operations, without the cost of a comprehension
-                a, b = arguments
-                operands: tuple[Operand, ...] = (
-                    a if type(a) is float else numbers[a.index],
-                    b if type(b) is float else numbers[b.index],
-                )
-            else:
-                operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
-            nodes.append(new(Node, (x.operation, operands, x.label)))
+    for x in compress(made, alive):
+        numbers[x.index] = number
+        number += 1
+        arguments = x.arguments
+        if len(arguments) == 2:  # most operations, without the cost of a comprehension
+            a, b = arguments
+            operands: tuple[Operand, ...] = (
+                a if type(a) is float else numbers[a.index],
+                b if type(b) is float else numbers[b.index],
+            )
+        else:
+            operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
+        nodes.append(new(Node, (x.operation, operands, x.label)))
     return tuple(nodes), tuple([numbers[r.index] if isinstance(r, Expression) else r for r in results])

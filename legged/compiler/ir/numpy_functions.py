@@ -128,8 +128,9 @@ class ExpressionArray(np.ndarray):
 def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Return the result of a ufunc, or of its reduce, accumulate or outer, on expressions and arrays of them."""
     if not options and ufunc in _OBJECT_LOOPS and method == "__call__":  # most calls
-        result = ufunc(*[_as_object_array(x) for x in inputs])
-        return result.view(ExpressionArray) if isinstance(result, np.ndarray) and result.dtype == object else result
+        plain = np.ndarray
+        result = ufunc(*[x.view(plain) if type(x) is ExpressionArray else _as_object_array(x) for x in inputs])
+        return result.view(ExpressionArray) if type(result) is plain and result.dtype.hasobject else result
     name = ufunc.__name__
     if name not in UFUNCS and name not in _OBJECT_LOOP_NAMES:
         raise TraceError(f"np.{name} cannot be traced; these can: {', '.join(sorted(UFUNCS))}")
@@ -165,7 +166,7 @@ def _call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) ->
     if function is np.where and len(arguments) == 3:
         return _where_arrays(*arguments)
     result = np.ndarray.__array_function__(
-        np.empty(0).view(ExpressionArray),
+        _ANY_ARRAY,
         function,
         (ExpressionArray,),
         tuple(_in_arrays(x) for x in arguments),
@@ -174,6 +175,10 @@ def _call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) ->
     if isinstance(result, np.ndarray) and result.dtype == object:
         return result.item() if result.ndim == 0 else result.view(ExpressionArray)
     return result
+
+
+_ANY_ARRAY = np.empty(0).view(ExpressionArray)
+"""An array whose methods `_call` uses."""
 
 
 def _in_arrays(value: Any) -> Any:

@@ -13,9 +13,6 @@ from legged.compiler.ir.expression import Condition, Expression
 from legged.compiler.ir.operations import CONDITIONS
 from legged.errors import TraceError
 
-_new = object.__new__
-"""Creates an expression; `_append` and `binary` set its attributes, in a third of the time of an `__init__`."""
-
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
@@ -39,11 +36,12 @@ class Tracer:
     garbage collector is paused. The tracer releases its expressions at the end.
     """
 
-    __slots__ = ("_gc_paused", "_outer", "label", "nodes", "table", "unit_quaternions")
+    __slots__ = ("_gc_paused", "_outer", "label", "negated", "nodes", "table", "unit_quaternions")
 
     def __init__(self) -> None:
         self.nodes: list[Expression] = []
         self.table: dict[tuple, Expression] = {}
+        self.negated: list[Expression] = []
         self.label = annotations.Label()
         self.unit_quaternions: dict[tuple[int, ...], str] = {}
 
@@ -55,9 +53,9 @@ class Tracer:
 
     def __exit__(self, *error: object) -> None:
         annotations.current.tracer = self._outer
-        for x in self.nodes:  # breaks the reference cycles, so that no garbage collection is due
+        for x in self.negated:  # breaks the reference cycles, so that no garbage collection is due
             x.opposite = None
-        self.nodes, self.table = [], {}
+        self.nodes, self.table, self.negated = [], {}, []
         self._gc_paused.__exit__(None, None, None)
 
     def input(self) -> Expression:
@@ -73,7 +71,8 @@ class Tracer:
         key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])  # 1.0 == 1
         found = self.table.get(key)
         if found is None:
-            found = self.table[key] = self._append(operation, arguments)
+            kind = Condition if operation in CONDITIONS else Expression
+            found = self.table[key] = self._append(operation, arguments, kind)
         return found
 
     def binary(self, operation: str, a: Expression, b: Expression) -> Expression:
@@ -83,7 +82,7 @@ class Tracer:
         table, key = self.table, (operation, a.index, b.index)
         if key in table:
             return table[key]
-        made = table[key] = _new(Expression)
+        made = table[key] = Expression()  # without arguments, which takes less time than an `__init__`
         made.tracer, made.operation, made.arguments, made.label = self, operation, (a, b), self.label
         made.opposite = None
         nodes = self.nodes
@@ -95,6 +94,7 @@ class Tracer:
         """Return the new expression -x of an expression without one; each of the two is the opposite of the other."""
         made = x.opposite = self._append("negate", (x,))
         made.opposite = x
+        self.negated.append(x)
         return made
 
     def multiple(self, c: float, x: Expression) -> Expression:
@@ -108,8 +108,10 @@ class Tracer:
             found = self.table[key] = self._append("multiply", (c, x))
         return found
 
-    def _append(self, operation: str, arguments: tuple[Expression | float, ...]) -> Expression:
-        made = _new(Condition if operation in CONDITIONS else Expression)
+    def _append(
+        self, operation: str, arguments: tuple[Expression | float, ...], kind: type[Expression] = Expression
+    ) -> Expression:
+        made = kind()
         made.tracer, made.operation, made.arguments, made.label = self, operation, arguments, self.label
         made.opposite = None
         made.index = len(self.nodes)

@@ -38,19 +38,22 @@ def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     """
     inputs = graph.input_size
     called = {operation for operation in {node[0] for node in graph.nodes} if is_call(operation)}
-    if not called:
-        return
-    levels = [0] * inputs
+    pending = [i for i, node in enumerate(graph.nodes, inputs) if node[0] in called] if called else []
+    relevant = set(pending)  # the calls, and the nodes that they depend on
+    while pending:
+        for a in graph.nodes[pending.pop() - inputs][1]:
+            if type(a) is int and a >= inputs and a not in relevant:
+                relevant.add(a)
+                pending.append(a)
+    levels: dict[int, int] = {}
     calls: dict[int, list[int]] = {}
-    for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
-        level = 0
-        for a in arguments:
-            if type(a) is int and levels[a] > level:
-                level = levels[a]
+    for i in sorted(relevant):
+        operation, arguments, _ = graph.nodes[i - inputs]
+        level = max([levels.get(a, 0) for a in arguments if type(a) is int], default=0)
         if operation in called:
             calls.setdefault(level, []).append(i)
             level += 1
-        levels.append(level)
+        levels[i] = level
     done: set[int] = set()
     for _, indices in sorted(calls.items()):
         done.update(indices)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from legged.compiler.ir.constant_folding import CONSTRUCTORS, add, multiply
+from legged.compiler.ir.constant_folding import CONSTRUCTORS, add, multiply, subtract
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, eliminate_dead_code
 from legged.compiler.ir.operations import OPERATIONS
@@ -18,6 +18,7 @@ from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import Tracer
 
 _SUMS = frozenset({"add", "subtract"})
+_EXPANDABLE = frozenset({*_SUMS, "negate", "multiply"})
 _Term = tuple[int, list[int]]
 """One summand: a sign and the factors of a product; factors >= 0 are values, negative ones denote constants."""
 
@@ -40,6 +41,7 @@ class _Factoring:
     Attributes:
         nodes: The operation of each value, None for inputs.
         uses: Number of operations and results that use each value.
+        expandable: The operation of each value that has one use and may be part of a sum or product, None for others.
         rebuilt: The new expression of each value.
     """
 
@@ -52,6 +54,10 @@ class _Factoring:
             for a in operands:
                 if type(a) is int:
                     self.uses[a] += 1
+        self.expandable = [
+            node if n == 1 and node and node[0] in _EXPANDABLE else None
+            for node, n in zip(self.nodes, self.uses, strict=True)
+        ]
         self.constants: list[float] = []
         self.numbers: dict[float, int] = {}
         self.tracer = Tracer()
@@ -75,29 +81,31 @@ class _Factoring:
 
     def _terms(self, number: int) -> list[_Term]:
         """Return the summands of a sum, expanding its partial sums and negations that have no other use."""
-        nodes, uses = self.nodes, self.uses
+        expandable = self.expandable
         terms: list[_Term] = []
-        stack: list[tuple[int, Operand]] = [(1, number)]
-        while stack:
-            sign, operand = stack.pop()
-            if type(operand) is int and (operand == number or uses[operand] == 1) and (node := nodes[operand]):
+        stack: list[tuple[int, Operand]] = []
+        sign, node = 1, self.nodes[number]
+        while True:
+            if node is not None and node[0] != "multiply":
                 operation, arguments, _ = node
-                if operation in _SUMS:
-                    stack.append((sign if operation == "add" else -sign, arguments[1]))
-                    stack.append((sign, arguments[0]))
-                    continue
                 if operation == "negate":
                     stack.append((-sign, arguments[0]))
-                    continue
-            terms.append(self._term(sign, operand))
-        return terms
+                else:
+                    stack.append((sign if operation == "add" else -sign, arguments[1]))
+                    stack.append((sign, arguments[0]))
+            if not stack:
+                return terms
+            sign, operand = stack.pop()
+            node = expandable[operand] if type(operand) is int else None
+            if node is None or node[0] == "multiply":
+                terms.append(self._term(sign, operand))
 
     def _term(self, sign: int, operand: Operand) -> _Term:
         """Return a summand with its factors, expanding products that have no other use.
 
         The signs of constant factors are moved to the sign of the term.
         """
-        nodes, uses = self.nodes, self.uses
+        expandable = self.expandable
         factors: list[int] = []
         stack = [operand]
         while stack:
@@ -105,8 +113,10 @@ class _Factoring:
             if type(operand) is not int:
                 factors.append(self._constant(abs(operand)))
                 sign = -sign if operand < 0.0 else sign
-            elif uses[operand] == 1 and (node := nodes[operand]) and node.operation == "multiply":
-                stack += node.arguments[::-1]
+            elif (node := expandable[operand]) is not None and node[0] == "multiply":
+                a, b = node[1]
+                stack.append(b)
+                stack.append(a)
             else:
                 factors.append(operand)
         return sign, factors
@@ -123,22 +133,31 @@ class _Factoring:
 
     def _sum(self, terms: list[_Term]) -> Expression | float:
         """Return the sum of the terms, factoring the most frequent factor out as long as two terms share one."""
-        total: Expression | float = 0.0
+        total: Expression | float | None = None
         while len(terms) > 1:
             factor, times = _most_frequent(terms)
             if times < 2:
                 break
             quotients = [_divided(term, factor) for term in terms if factor in term[1]]
             terms = [term for term in terms if factor not in term[1]]
-            total = add(total, multiply(self._factor(factor), self._sum(quotients)))
+            product = multiply(self._factor(factor), self._sum(quotients))
+            total = product if total is None else add(total, product)
+        rebuilt, constants = self.rebuilt, self.constants
         for sign, factors in terms:
-            if sign > 0 and factors:
-                product, factors = self._factor(factors[0]), factors[1:]
-            else:
-                product = float(sign)  # constant folding merges the sign into a constant factor
+            is_subtracted = sign < 0 and total is not None and min(factors, default=-1) >= 0
+            product = None if sign > 0 or is_subtracted else -1.0  # constant folding merges it into a constant factor
             for factor in factors:
-                product = multiply(product, self._factor(factor))
-            total = add(total, product)
+                value = rebuilt[factor] if factor >= 0 else constants[-1 - factor]
+                product = value if product is None else multiply(product, value)
+            if product is None:
+                product = 1.0
+            if total is None:
+                total = product
+            elif is_subtracted:  # without the expression of -product
+                total = subtract(total, product)
+            else:
+                total = add(total, product)
+        assert total is not None
         return total
 
 

@@ -47,8 +47,7 @@ class Lane(NamedTuple):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __hash__(self) -> int:
-        return tuple.__hash__(self)
+    __hash__ = tuple.__hash__
 
 
 class Pack(NamedTuple):
@@ -104,22 +103,17 @@ def lanes_of_nodes(packs: list[Pack]) -> dict[int, tuple[int, int]]:
 
 
 class _Argument(NamedTuple):
-    """An operand without its negations: sign * formula(operand), where formula = formula_sign * value."""
+    """An operand without its negations: sign * formula(operand), where formula = formula_sign * value.
 
-    operand: Operand
-    sign: int
+    Attributes:
+        lane: The lane that holds the formula of the operand; the sign of a leaf belongs to the lane.
+        key: Key of the formula.
+        outer_sign: The sign that the operation applies to the lane.
+    """
+
+    lane: Lane
     key: int
-    formula_sign: int
-
-    @property
-    def lane(self) -> Lane:
-        """The lane that holds the formula of the operand; the sign of a leaf belongs to the lane."""
-        return _new(Lane, (self.operand, self.sign if self.key == _LEAF else self.formula_sign))
-
-    @property
-    def outer_sign(self) -> int:
-        """The sign that the operation applies to the lane."""
-        return 1 if self.key == _LEAF else self.sign
+    outer_sign: int
 
 
 class _Formula(NamedTuple):
@@ -127,56 +121,58 @@ class _Formula(NamedTuple):
 
     key: int
     sign: int
-    operation: str = ""
-    arguments: tuple[_Argument, ...] = ()
+    operation: str
+    arguments: tuple[_Argument, ...]
+    module: Any
 
 
 def _formulas(graph: Graph) -> dict[int, _Formula]:
     """Return the formulas of all nodes that belong to a module: labeled with it, and dependent on its own inputs."""
     own_inputs, first = _own_inputs(graph), graph.input_size
-    modules: list[Any] = [None] * first
-    plain = [(i, 1) for i in range(first)]  # each value without its negations: an operand and a sign
+    negations: dict[int, tuple[int, int]] = {}  # the operand without its negations, and their sign
     numbers: dict[tuple[Any, ...], int] = {}
     formulas: dict[int, _Formula] = {}
 
     def argument(module: Any, a: Operand, sign: int) -> _Argument:
         if type(a) is int:
-            a, inner = plain[a]
-            sign *= inner
-            if a < first:
-                return _new(_Argument, (a, sign, own_inputs.get((module, a), _LEAF), 1))
-            if a in formulas and modules[a] == module:
-                key, formula_sign, _, _ = formulas[a]
-                return _new(_Argument, (a, sign * formula_sign, key, formula_sign))
-        return _new(_Argument, (a, sign, _LEAF, 1))
+            if a in negations:
+                a, inner = negations[a]
+                sign *= inner
+            if a >= first:
+                formula = formulas.get(a)
+                if formula is not None and formula[4] == module:
+                    return _new(_Argument, (_new(Lane, (a, formula[1])), formula[0], sign * formula[1]))
+            elif (module, a) in own_inputs:
+                return _new(_Argument, (_new(Lane, (a, 1)), own_inputs[module, a], sign))
+        return _new(_Argument, (_new(Lane, (a, sign)), _LEAF, 1))
 
-    for i, (operation, operands, (_, module, _)) in enumerate(graph.nodes, first):
-        modules.append(module)
+    for i, (operation, operands, label) in enumerate(graph.nodes, first):
         if operation == "negate":
-            operand, sign = plain[int(operands[0])]
-            plain.append((operand, -sign))
+            operand, sign = negations.get(int(operands[0]), (int(operands[0]), 1))
+            negations[i] = operand, -sign
             continue
-        plain.append((i, 1))
+        module = label[1]
         if module is None:
             continue
         if operation in _PACKABLE:
             a = argument(module, operands[0], 1)
             b = argument(module, operands[1], -1 if operation == "subtract" else 1)
-            if a.key == b.key == _LEAF:  # a value that several modules share
+            first_key, second_key = a[1], b[1]
+            if first_key == second_key == _LEAF:  # a value that several modules share
                 continue
             if operation == "subtract":
                 operation = "add"
-            if operation != "divide" and b.key > a.key:  # leaves last
-                a, b = b, a
-            sign = a.outer_sign if operation == "add" else a.outer_sign * b.outer_sign
-            arguments, formula = (a, b), (operation, a.key, b.key)
+            if second_key > first_key and operation != "divide":  # leaves last
+                a, b, first_key, second_key = b, a, second_key, first_key
+            sign = a[2] if operation == "add" else a[2] * b[2]
+            arguments, formula = (a, b), (operation, first_key, second_key)
         else:
             arguments, sign = tuple([argument(module, x, 1) for x in operands]), 1
             if all(x.key == _LEAF for x in arguments):
                 continue
             formula = (operation, *[x.key for x in arguments])
         key = numbers.setdefault(formula, len(numbers) + len(own_inputs))
-        formulas[i] = _new(_Formula, (key, sign, operation, arguments))
+        formulas[i] = _new(_Formula, (key, sign, operation, arguments, module))
     return formulas
 
 
@@ -211,8 +207,7 @@ def _matching_nodes(graph: Graph, formulas: dict[int, _Formula], scheduled: set[
     by_module: dict[Any, dict[int, list[int]]] = {}
     for i, formula in formulas.items():
         if formula.operation in ("add", "multiply", "divide") and i not in scheduled:
-            module = graph.nodes[i - graph.input_size].label.module
-            by_module.setdefault(module, {}).setdefault(formula.key, []).append(i)
+            by_module.setdefault(formula.module, {}).setdefault(formula.key, []).append(i)
     packs: list[Pack] = []
     for group in _alike_modules(by_module):
         for start in range(0, len(group), max_lanes):
@@ -244,38 +239,38 @@ def _alike_modules(by_module: dict[Any, dict[int, list[int]]]) -> list[list[Any]
 
 
 def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:
-    first, second, signs, result_signs = [], [], [], []
-    operation = formulas[nodes[0]].operation
-    for i in nodes:
-        _, result_sign, _, (a, b) = formulas[i]
-        first.append(a.lane)
-        if operation != "add":
-            second.append(b.lane)
-            signs.append(1)
-        elif b.key == _LEAF:  # the lane of a leaf holds the sign of the sum
-            second.append(_new(Lane, (b.operand, a.outer_sign * b.sign)))
-            signs.append(1)
-        else:
-            second.append(b.lane)
-            signs.append(a.outer_sign * b.outer_sign)
-        result_signs.append(result_sign)
-    return Pack(operation, nodes, tuple(result_signs), (tuple(first), tuple(second)), tuple(signs))
+    found = [formulas[i] for i in nodes]
+    operation = found[0].operation
+    first, second = zip(*[formula[3] for formula in found], strict=True)
+    lanes, signs = [b[0] for b in second], [1] * len(found)
+    if operation == "add":
+        for k, (a, (lane, key, outer_sign)) in enumerate(zip(first, second, strict=True)):
+            if key == _LEAF:  # the lane of a leaf holds the sign of the sum
+                lanes[k] = _new(Lane, (lane[0], a[2] * lane[1]))
+            else:
+                signs[k] = a[2] * outer_sign
+    operands = tuple([a[0] for a in first]), tuple(lanes)
+    return _new(Pack, (operation, nodes, tuple([formula[1] for formula in found]), operands, tuple(signs)))
 
 
 def _independent(graph: Graph, packs: list[Pack]) -> list[Pack]:
     """Return the packs in which no node depends on another, directly or indirectly."""
-    bits = [0] * (graph.input_size + len(graph.nodes))  # for each value a bit set of one entry, its pack
-    for k, pack in enumerate(packs):
-        for node in pack.nodes:
-            bits[node] = 1 << k
-    dependences = [0] * graph.input_size  # for each value a bit set of the packs that it depends on
-    for _, arguments, _ in graph.nodes:
+    packed = lanes_of_nodes(packs)
+    dependent: set[int] = set()
+    masks = [0] * graph.input_size  # for each value a bit set of the packs that it depends on, its own included
+    for i, node in enumerate(graph.nodes, graph.input_size):
         mask = 0
-        for a in arguments:
+        for a in node[1]:
             if type(a) is int:
-                mask |= dependences[a] | bits[a]
-        dependences.append(mask)
-    return [pack for pack in packs if not any(dependences[node] & bits[node] for node in pack.nodes)]
+                mask |= masks[a]
+        if i in packed:
+            k = packed[i][0]
+            bit = 1 << k
+            if mask & bit:
+                dependent.add(k)
+            mask |= bit
+        masks.append(mask)
+    return [pack for k, pack in enumerate(packs) if k not in dependent]
 
 
 _WAITING, _DONE, _DISSOLVED = range(3)
@@ -294,19 +289,21 @@ class _PackScheduler:
         self.packs, self.packed = packs, lanes_of_nodes(packs)
         self.state = [_WAITING] * len(packs)
         self.unready_members = [len(pack.nodes) for pack in packs]
-        self.missing = {i: 0 for i in range(first, first + len(graph.nodes)) if i not in scheduled}  # arguments
-        self.users: dict[int, list[int]] = {i: [] for i in self.missing}
-        for i in self.missing:
-            for a in {a for a in graph.nodes[i - first].arguments if isinstance(a, int) and a in self.missing}:
-                self.missing[i] += 1
-                self.users[a].append(i)
+        self.nodes = [i for i in range(first, first + len(graph.nodes)) if i not in scheduled]
+        self.missing = [0] * (first + len(graph.nodes))  # number of arguments that are not computed yet
+        self.users: list[list[int]] = [[] for _ in self.missing]
+        for i in self.nodes:
+            for a in graph.nodes[i - first][1]:
+                if type(a) is int and a >= first and a not in scheduled:
+                    self.missing[i] += 1
+                    self.users[a].append(i)
         self.ready: list[tuple[int, int]] = []  # heap of (first node, number of its pack or `_SINGLE`)
         self.order: list[Pack | int] = []
 
     def result(self) -> tuple[list[Pack], list[Pack | int]]:
         """Return (packs that were not dissolved, order of computation)."""
-        for i, missing in self.missing.items():
-            if not missing:
+        for i in self.nodes:
+            if not self.missing[i]:
                 self._release(i)
         self._run()
         for k, pack in enumerate(self.packs):

@@ -73,17 +73,19 @@ class _BundleWriter(KernelWriter):
         yield from w.lines
         yield "}"
 
-    def value(self, operand: Operand) -> Value:
-        """Return the name of a value or a literal; operands and constants of the row are loaded at their first use."""
-        if isinstance(operand, float) or operand in self.computed or operand >= self.graph.input_size:
-            return super().value(operand)
+    def load_value(self, operand: int) -> None:
+        """Load an operand or a constant of the row, at its first use."""
+        if operand >= self.graph.input_size:
+            super().load_value(operand)
+            return
         self.computed.add(operand)
         name, operand_count = f"%v{operand}", self.type.template.operand_count
         if operand < operand_count:
-            return self._load(self.table.operands[operand], name)
+            self._load(self.table.operands[operand], name)
+            return
         column = self.table.varying_constants[operand - operand_count]
         load = self.w.load if self.type.lanes > 1 else self.w.load_broadcast
-        return load("%constant", column, name)
+        load("%constant", column, name)
 
     def _load(self, address: Address, name: Value) -> Value:
         """Load an operand."""

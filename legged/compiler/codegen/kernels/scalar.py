@@ -208,13 +208,18 @@ class KernelWriter:
                     self._store(value, self._unstored.pop(i))
 
     def value(self, operand: Operand) -> Value:
-        """Return the name of a value or a literal; a value in memory is loaded at its first use."""
-        if isinstance(operand, float):
+        """Return the name of a value or a literal."""
+        if type(operand) is not int:
             return self.w.float_constant(operand)
-        if operand in self._addresses and operand not in self.computed:
+        if operand not in self.computed:
+            self.load_value(operand)
+        return f"%v{operand}"
+
+    def load_value(self, operand: int) -> None:
+        """Load a value in memory, at its first use."""
+        if operand in self._addresses:
             self.computed.add(operand)
             self.w.load(*self._addresses[operand], f"%v{operand}")
-        return f"%v{operand}"
 
     def _compute_node(self, i: int, node: Node) -> None:
         w, (operation, arguments, _) = self.w, node

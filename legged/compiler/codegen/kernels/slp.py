@@ -5,7 +5,7 @@ from __future__ import annotations
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import Value, vector_type
 from legged.compiler.codegen.kernels.scalar import KERNEL, KernelWriter
-from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, vectorize
 
 _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
@@ -33,18 +33,19 @@ class SLPKernelWriter(KernelWriter):
             else:
                 self._compute_pack(item)
 
-    def value(self, operand: Operand) -> Value:
-        """Return the name of a value or a literal; a value in a vector lane is extracted at its first use."""
-        if isinstance(operand, int) and operand in self._lanes_of_nodes and operand not in self.computed:
-            self.computed.add(operand)
-            k, lane = self._lanes_of_nodes[operand]
-            pack = self._packs[k]
-            name = f"%v{operand}" if pack.result_signs[lane] > 0 else None
-            packed_type = vector_type(self.w.element.llvm, len(pack.nodes))
-            extracted = self.w.assign(f"extractelement {packed_type} {_name(pack)}, i64 {lane}", name)
-            if name is None:
-                self.w.assign(f"fneg {self.w.float_type} {extracted}", f"%v{operand}")
-        return super().value(operand)
+    def load_value(self, operand: int) -> None:
+        """Load a value in memory, or extract it from the lane of a vector, at its first use."""
+        if operand not in self._lanes_of_nodes:
+            super().load_value(operand)
+            return
+        self.computed.add(operand)
+        k, lane = self._lanes_of_nodes[operand]
+        pack = self._packs[k]
+        name = f"%v{operand}" if pack.result_signs[lane] > 0 else None
+        packed_type = vector_type(self.w.element.llvm, len(pack.nodes))
+        extracted = self.w.assign(f"extractelement {packed_type} {_name(pack)}, i64 {lane}", name)
+        if name is None:
+            self.w.assign(f"fneg {self.w.float_type} {extracted}", f"%v{operand}")
 
     def _compute_pack(self, pack: Pack) -> None:
         packed_type = vector_type(self.w.element.llvm, len(pack.nodes))

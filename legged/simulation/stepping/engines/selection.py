@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
+from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.runtime.time_loop import Members
 from legged.errors import TraceError
 from legged.simulation.backend import Backend, has_parts
@@ -31,6 +32,7 @@ def engine_of_backend(backend: Backend, members: Members, integrator: Integrator
     return SolverEngine([backend], [None], members, integrator, backend.name)
 
 
+@gc_paused()
 def new_engine(
     template: MemberTemplate,
     starts: InitialStates,
