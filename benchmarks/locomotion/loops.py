@@ -9,12 +9,21 @@ import numpy as np
 
 import controllers
 import legged
-from benchmarks.locomotion.trials import ACTUATED, DELAYED, PLAIN, RATES, STAIRS, STONES, WAVES, Trial
+from benchmarks.locomotion.trials import ACTUATED, BLIND, DELAYED, PLAIN, RATES, STAIRS, STONES, WAVES, Trial
 from benchmarks.locomotion.walkers import Walker
 from legged.ground import Slope, Stairs
 from legged.spatial import Array
 
-DURATION = {PLAIN: 5.0, RATES: 4.0, DELAYED: 4.0, ACTUATED: 4.0, STAIRS: 8.0, WAVES: 8.0, STONES: 8.0}  # [s]
+DURATION = {
+    PLAIN: 5.0,
+    RATES: 4.0,
+    DELAYED: 4.0,
+    ACTUATED: 4.0,
+    STAIRS: 8.0,
+    BLIND: 8.0,
+    WAVES: 8.0,
+    STONES: 8.0,
+}  # [s]
 PUSHED_AT = 2.5  # [s], time of the earliest push
 SAMPLE = 0.01  # [s]
 _STEP = legged.TimeStepping(2e-3)
@@ -69,8 +78,8 @@ class Waves:
 def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
     """Return the motions of trials of one kind under `Locomotion`."""
     kind, robot = trials[0].kind, walker.robot
-    terrain = _terrain(walker, kind)
-    law = replace(walker.law(walker.schedule(walker.gait)), terrain=terrain)
+    known = None if kind == BLIND else _terrain(walker, kind)
+    law = replace(walker.law(walker.schedule(walker.gait)), terrain=known)
     loop, path = _wrapped(walker, law, kind)
     gaits = [walker.schedule(trial.gait or walker.gait) for trial in trials]
     names = ("vx", "vy", "yaw_rate")
@@ -84,7 +93,8 @@ def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
         f"{path}friction": np.array([trial.assumed for trial in trials]),
         f"{path}rate": np.array([trial.rate for trial in trials]),
     }
-    vary |= _terrain_values(walker, trials, f"{path}terrain.") | _plant_values(walker, trials)
+    paths = [] if known is None else [f"{path}terrain."]
+    vary |= _terrain_values(walker, trials, *paths) | _plant_values(walker, trials)
     starts = [replace(law, terrain=_terrain(walker, kind, trial)).initial_state(robot) for trial in trials]
     periods, q = [gait.period for gait in gaits], np.array([q for q, _ in starts])
     runs = _rollout(walker, loop, trials, periods, q, np.zeros(robot.nv), vary)
@@ -129,7 +139,7 @@ def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | S
     h, size = walker.height, trial.rise if trial else 0.0
     if kind == WAVES:
         return Waves(size, _WAVE * h)
-    if kind == STAIRS:
+    if kind in (STAIRS, BLIND):
         return Stairs(tuple(h * (_FIRST + _DEPTH * k) for k in range(_STEPS)), (h * size,) * _STEPS)
     if kind == STONES:
         gap = size or _STONE
@@ -141,7 +151,7 @@ def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | S
 def _terrain_values(walker: Walker, trials: list[Trial], *paths: str) -> dict[str, Any]:
     """Return the varying parameters of the terrain, of the ground and of those at other paths."""
     terrains = [_terrain(walker, trial.kind, trial) for trial in trials]
-    name = {STAIRS: "rises", WAVES: "inclination", STONES: "edges"}.get(trials[0].kind, "angle")
+    name = {STAIRS: "rises", BLIND: "rises", WAVES: "inclination", STONES: "edges"}.get(trials[0].kind, "angle")
     values = np.array([getattr(terrain, name) for terrain in terrains])
     return {f"{path}{name}": values for path in ("ground.terrain.", *paths)}
 

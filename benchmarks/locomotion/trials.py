@@ -7,12 +7,12 @@ robots of every size get the same trials. Robots with two feet get slower comman
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 PLAIN, RATES, DELAYED, ACTUATED = "plain", "rates", "delayed", "actuated"
-STAIRS, WAVES, STONES = "stairs", "waves", "stones"
+STAIRS, BLIND, WAVES, STONES = "stairs", "blind stairs", "waves", "stones"
 """Kinds of closed loops. All trials of one kind are members of one rollout of each robot."""
 GAITS = ("trot", "walk", "crawl", "pace", "bound", "gallop", "pronk")
 UPHILL = float(np.radians(15.0))
@@ -156,6 +156,10 @@ def _stairs(slow: Slow, feet: int) -> list[Trial]:
     ]
 
 
+def _blind_stairs(slow: Slow, feet: int) -> list[Trial]:
+    return [replace(trial, row=f"unknown {trial.row}", kind=BLIND) for trial in _stairs(slow, feet)]
+
+
 def _waves(slow: Slow, feet: int) -> list[Trial]:
     return [
         Trial(f"waves, {degrees} degrees", (slow(x), slow(y), 0.0), kind=WAVES, rise=float(np.radians(degrees)))
@@ -179,6 +183,7 @@ ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
     "gaits": _gaits,
     "slopes": _slopes,
     "stairs": _stairs,
+    "blind": _blind_stairs,
     "waves": _waves,
     "stones": _stones,
     "friction": _friction,

@@ -54,9 +54,9 @@ class Locomotion:
         rate: Evaluations per second, [1/s].
         friction: Friction coefficient that the controller counts on.
         clearance: Height of swinging feet over lift-off place, landing place and known terrain between, relative to the
-            height of the center of mass of the standing robot. A blind robot needs more than the height of a step.
+            height of the center of mass of the standing robot.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
-            last places of its feet.
+            last places of its feet, and waits for feet that meet an obstacle or lower ground.
         home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.85 of their length,
             so that legs reach to the side and to the front.
     """

@@ -16,13 +16,15 @@ class LocomotionMemory(NamedTuple):
 
     Attributes:
         tau: Generalized forces until the next evaluation, (nv,), [N m] or [N].
-        gait: State of the gait, (3 + 3 n,), mixed units, see `GaitState.flat`.
+        gait: State of the gait, (4 + 3 n,), mixed units, see `GaitState.flat`.
         command: Commanded velocity, yaw rate, height and pitch, with bounded rates, (5,), units of `Command`.
         path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,), world axes.
         slope: Slope of the ground under the robot along world x and y, (2,), dimensionless.
         places: Last place of contact of each foot, (n, 3), [m], world axes.
         footsteps: Planned landing place of each foot, (n, 3), [m], world axes.
         contact: 1 for each foot that stands on the ground, falling to 0 without contact force, (n,), dimensionless.
+        climbs: Height by which each swinging foot is still to rise over an obstacle, (n,), [m].
+        lifts: Height of each swinging foot over its path, (n,), [m]; negative below it in search of the ground.
         deviation: Deviation of the divergent component of motion, [m].
         standing_deviation: Deviation from the mean of all feet after those in the air have landed, [m].
         wrenches: Planned wrenches on the body, (N, 6), mixed units, world axes, see `predictive.Plan`.
@@ -42,6 +44,8 @@ class LocomotionMemory(NamedTuple):
     places: Array
     footsteps: Array
     contact: Array
+    climbs: Array
+    lifts: Array
     deviation: Any
     standing_deviation: Any
     wrenches: Array
@@ -60,7 +64,7 @@ class LocomotionMemory(NamedTuple):
             flat: (m,), mixed units.
             nv: Number of degrees of freedom. n: Number of feet.
         """
-        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, 1, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
+        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, n, n, 1, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),

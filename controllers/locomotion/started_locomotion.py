@@ -20,6 +20,7 @@ from controllers.locomotion.gait.footsteps import (
 )
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_path, swing_rise
+from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
@@ -37,7 +38,7 @@ from legged.compiler.ir.expression import Expression
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
-from legged.spatial import Array, cross, join, solve_symmetric
+from legged.spatial import Array, cross, join, solve_symmetric, sum_of
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
 _TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
@@ -48,6 +49,9 @@ _CAPTURE_WITHIN = 0.6  # of the smaller half-extent of the standing feet
 _CAUGHT = 0.8  # of that deviation: stepping ends below it
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
+_PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
+_REACHING = 1.0  # [sqrt(g h)], speed at which such a foot moves up or down
+_CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 
@@ -131,6 +135,8 @@ class StartedLocomotion:
             places,
             places,
             np.ones(len(places)),
+            np.zeros(len(places)),
+            np.zeros(len(places)),
             0.0,
             0.0,
             np.zeros((HORIZON, 6)),
@@ -202,12 +208,14 @@ class StartedLocomotion:
         limited = limited_command(
             self._command(t, memory, command), memory.command, self.height, self.gravity, dt, most
         )
-        state, contact = self._gait(t, limited, wrenches, memory, feet, body)
+        forces = [model.point(foot.link).rotation @ wrenches[foot.link][3:] for foot in self.planner.feet]
+        state, contact, climbs = self._gait(t, limited, forces, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = self._plane(places, memory.slope, dt)
         landings = self._landings(state, feet, body, origin, limited, plane)
         footsteps, swings = self._swings(state, landings.places, places, memory, plane)
+        swings, climbs, lifts = self._adapted(state, swings, climbs, memory.lifts)
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         reference = body_reference(path, limited, plane, mass, self.height, sway)
@@ -224,6 +232,8 @@ class StartedLocomotion:
             places=np.array(places),
             footsteps=np.array(footsteps),
             contact=np.stack(contact),
+            climbs=np.stack(climbs),
+            lifts=np.stack(lifts),
             deviation=_norm(landings.deviation),
             standing_deviation=_norm(landings.standing_deviation),
             wrenches=plan.wrenches,
@@ -232,14 +242,19 @@ class StartedLocomotion:
         )
 
     def _gait(
-        self, t: Any, command: Array, wrenches: Array, memory: LocomotionMemory, feet: Array, body: BodyState
-    ) -> tuple[GaitState, list[Any]]:
-        """Return the state of the gait, and the contact of each foot as `LocomotionMemory.contact`, (n,)."""
+        self, t: Any, command: Array, forces: Sequence[Array], memory: LocomotionMemory, feet: Array, body: BodyState
+    ) -> tuple[GaitState, list[Any], list[Any]]:
+        """Return the state of the gait, and contact and climb of each foot as in `LocomotionMemory`, (n,) each."""
         dt = 1.0 / self.sampling_rate
-        touched = [self._touches(wrenches[foot.link]) for foot in self.planner.feet]
         walk = self._walks(command, memory)
         before = GaitState.of(memory.gait)
-        parameters = self._parameters(self._target(t, memory.target), command[:2], command[2])
+        touched, climbs = [], []
+        for force, stands, climb, lift in zip(forces, before.stance, memory.climbs, memory.lifts, strict=True):
+            touches = self._touches(force)
+            hits = (touches > 0.5) & (stands < 0.5) & is_obstacle(force)
+            touched.append(where(hits, 0.0, touches))
+            climbs.append(where(hits & (lift < _CLIMB_MOST * self.height), _CLIMB * self.height, climb))
+        parameters = self._parameters(self._target(t, memory.target), command)
         cadence = np.maximum(
             self.steps.relative_cadence(before, parameters[0], memory.deviation),
             self.steps.stance_cadence(
@@ -247,13 +262,30 @@ class StartedLocomotion:
             ),
         )
         cadence = where(before.walking > 0.5, cadence, 1.0)
-        state = before.advanced(dt, walk, touched, np.concatenate([parameters[:1] / cadence, parameters[1:]]))
+        wanted = np.concatenate([parameters[:1] / cadence, parameters[1:]])
+        state = before.advanced(dt, walk, touched, wanted, self._patience(parameters, command), sum_of(climbs))
         fade = dt / _CONTACT_TIME
         contact = [
             where(k > 0.5, np.maximum(c, np.maximum(old - fade, 0.0)), 0.0)
             for k, c, old in zip(state.stance, touched, memory.contact, strict=True)
         ]
-        return state, contact
+        return state, contact, climbs
+
+    def _patience(self, parameters: Array, command: Array) -> Any:
+        """Return the longest time for which the gait waits for a foot, [s].
+
+        Feet that stand are then as far behind their places under the body as at the end of the longest stance. It is
+        zero at speeds at which the period is shorter than its scheduled value.
+        """
+        speed = self._speed(command)
+        ahead = 0.5 * (_TRAVEL * self.height - speed * parameters[0] * parameters[1])
+        left = np.maximum(ahead, 0.0) / np.maximum(speed, 1e-3 * np.sqrt(self.gravity * self.height))
+        return np.minimum(left, _PATIENCE * self.planner.time_unit)
+
+    def _speed(self, command: Array) -> Any:
+        """Return the largest commanded speed of a place of the feet relative to the body, [m/s]."""
+        radius = float(np.max(np.linalg.norm(self.steps.stances, axis=1)))
+        return np.sqrt(command[:2] @ command[:2]) + np.abs(command[2]) * radius
 
     def _plane(self, places: Sequence[Array], slope: Array, dt: float) -> GroundPlane:
         """Return the plane through the last places of contact, whose slope follows them with a delay."""
@@ -297,6 +329,17 @@ class StartedLocomotion:
             swings.append(self._swing(progress, duration, place, target, memory.clearance))
         return targets, swings
 
+    def _adapted(
+        self, state: GaitState, swings: Sequence[Swing], climbs: Sequence[Any], lifts: Sequence[Any]
+    ) -> tuple[list[Swing], list[Any], list[Any]]:
+        """Return swings, climbs and lifts as in `LocomotionMemory`, (n,) each, of feet at obstacles and low ground."""
+        dt, found = 1.0 / self.sampling_rate, []
+        speed = _REACHING * np.sqrt(self.gravity * self.height)
+        due = state.due(1.001 * dt / state.period)  # the share of a step, in spite of rounding
+        for swing, stands, climb, lift, late in zip(swings, state.stance, climbs, lifts, due, strict=True):
+            found.append(adapted_swing(swing, 1.0 - stands, climb, lift, late, state.waited > 0.0, speed, dt))
+        return [list(part) for part in zip(*found, strict=True)]
+
     def _normal(self, place: Array, plane: GroundPlane) -> Array:
         return plane.normal if self.terrain is None else self.terrain.normal(place[0], place[1])
 
@@ -328,16 +371,13 @@ class StartedLocomotion:
             target = where(t >= start, schedule.parameters, target)
         return target
 
-    def _parameters(self, target: Array, velocity: Array, yaw_rate: Any) -> Array:
+    def _parameters(self, target: Array, command: Array) -> Array:
         """Return the parameters of the desired gait with a shorter period at high speed, (1 + 2 n,)."""
         n = len(self.planner.feet)
-        radius = float(np.max(np.linalg.norm(self.steps.stances, axis=1)))
-        speed = np.sqrt(velocity @ velocity) + np.abs(yaw_rate) * radius
-        travel = speed * target[0] * target[1] / (_TRAVEL * self.height)
+        travel = self._speed(command) * target[0] * target[1] / (_TRAVEL * self.height)
         return np.concatenate([np.stack([target[0] / np.maximum(1.0, travel)]), target[1 : 1 + n], target[1 + n :]])
 
-    def _touches(self, wrench: Array) -> Any:
-        force = wrench[3:]
+    def _touches(self, force: Array) -> Any:
         return where(force @ force > (_TOUCH * self.robot.mass * self.gravity) ** 2, 1.0, 0.0)
 
     def _ground_height(self, place: Array, plane: GroundPlane) -> Any:

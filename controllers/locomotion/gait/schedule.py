@@ -26,7 +26,7 @@ from legged.arguments import known_name
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.errors import DefinitionError, ShapeError
-from legged.spatial import Array
+from legged.spatial import Array, sum_of
 
 _SLEW = 0.2  # [cycles per cycle], largest change of phases and duty factors in transitions, below 1
 _SHORTENING, _LENGTHENING = 10.0, 0.5  # [s/s], largest rates of the period; steps that catch a robot must come at once
@@ -78,6 +78,7 @@ class GaitState(NamedTuple):
         period: Duration of a cycle, [s].
         duty: Fraction of the cycle in which each foot stands, (n,).
         touchdowns: Phase at which each foot touches down, (n,).
+        waited: Time for which the phase has stopped for a foot that finds no ground or an obstacle, [s].
     """
 
     phase: Any
@@ -86,21 +87,23 @@ class GaitState(NamedTuple):
     period: Any
     duty: Array
     touchdowns: Array
+    waited: Any = 0.0
 
     @staticmethod
     def size(n: int) -> int:
         """Return the length of `flat` for n feet."""
-        return 3 + 3 * n
+        return 4 + 3 * n
 
     @classmethod
     def of(cls, flat: Array) -> GaitState:
         """Return the state from its vector.
 
         Args:
-            flat: As the method `flat` returns it, (3 + 3 n,), mixed units.
+            flat: As the method `flat` returns it, (4 + 3 n,), mixed units.
         """
-        n = (len(flat) - 3) // 3
-        return cls(flat[0], flat[1], flat[2 : 2 + n], flat[2 + n], flat[3 + n : 3 + 2 * n], flat[3 + 2 * n :])
+        n = (len(flat) - 4) // 3
+        planted, period, duty, touchdowns = flat[3 : 3 + n], flat[3 + n], flat[4 + n : 4 + 2 * n], flat[4 + 2 * n :]
+        return cls(flat[0], flat[1], planted, period, duty, touchdowns, flat[2])
 
     @classmethod
     def standing(cls, schedule: ContactSchedule) -> GaitState:
@@ -114,8 +117,8 @@ class GaitState(NamedTuple):
         return cls(start, 0.0, np.ones(len(duty)), period, duty, touchdowns)
 
     def flat(self) -> Array:
-        """Return the state as a vector, (3 + 3 n,), mixed units."""
-        head, middle = np.stack([self.phase, self.walking]), np.stack([self.period])
+        """Return the state as a vector, (4 + 3 n,), mixed units."""
+        head, middle = np.stack([self.phase, self.walking, self.waited]), np.stack([self.period])
         return np.concatenate([head, self.planted, middle, self.duty, self.touchdowns])
 
     @property
@@ -175,6 +178,15 @@ class GaitState(NamedTuple):
         pairs = zip(self.local, self.duty, strict=True)
         return [np.maximum(0.0, (s - duty) / np.maximum(1.0 - duty, 1e-6)) for s, duty in pairs]
 
+    def due(self, share: Any) -> list[Any]:
+        """Return 1 for each foot in the air that is to touch down within a share of the cycle, 0 for others, (n,).
+
+        Args:
+            share: [cycles].
+        """
+        feet = zip(self.local, self.planted, self.duty, strict=True)
+        return [where((s >= duty) & (planted < 0.5) & (s + share >= 1.0), 1.0, 0.0) for s, planted, duty in feet]
+
     @property
     def time_to_touchdown(self) -> list[Any]:
         """Time to the next scheduled touchdown of each foot, (n,), [s]."""
@@ -194,19 +206,31 @@ class GaitState(NamedTuple):
         """1 if the robot is to walk and no foot has lifted off since it stood, 0 otherwise."""
         return reduce(lambda a, b: a * b, self.planted, self.walking)
 
-    def advanced(self, time: Any, walk: Any, touched: Sequence[Any], parameters: Array) -> GaitState:
+    def advanced(
+        self,
+        time: Any,
+        walk: Any,
+        touched: Sequence[Any],
+        parameters: Array,
+        patience: Any = 0.0,
+        rising: Any = 0.0,
+    ) -> GaitState:
         """Return the state after a short time.
 
         Phases and duty factors move towards the parameters of the desired gait by at most a fifth of a cycle per cycle,
         and the period at once to a shorter one and slowly to a longer one. A foot stays on the ground at its lift-off
         if the robot is to stand, and ends its swing early if it touches the ground in the second half. When all feet of
-        a robot that is to stand are on the ground, the phase stops before the lift-off of the first foot.
+        a robot that is to stand are on the ground, the phase stops before the lift-off of the first foot. It also stops
+        before the touchdown of a foot without contact, since the feet that are to lift off then carry the robot, and
+        while a foot rises over an obstacle.
 
         Args:
             time: Duration, [s], much shorter than a swing.
             walk: 1 to walk, 0 to stop.
             touched: 1 for each foot that is in contact with the ground, (n,).
             parameters: Parameters of the desired gait, (1 + 2 n,), see `ContactSchedule.parameters`.
+            patience: Longest time for which the phase stops for a foot, [s].
+            rising: Positive while a foot rises over an obstacle.
         """
         most = _SLEW * time / self.period
         period, duty, touchdowns = _split(parameters)
@@ -216,7 +240,10 @@ class GaitState(NamedTuple):
         factors = [b + _bounded(a - b, most) for a, b in zip(duty, self.duty, strict=True)]
         length = np.minimum(np.maximum(period, self.period - _SHORTENING * time), self.period + _LENGTHENING * time)
         state = self._replace(period=length, duty=np.stack(factors), touchdowns=np.stack(moved), walking=walk)
-        phase = _fraction(self.phase + time / length)
+        late = sum_of(due * (1.0 - contact) for due, contact in zip(self.due(time / length), touched, strict=True))
+        waits = (late + rising > 0.0) & (self.waited < patience)
+        phase = _fraction(self.phase + where(waits, 0.0, time / length))
+        state = state._replace(waited=where(waits, self.waited + time, 0.0))
         all_stand = 1.0
         for k in self.stance:
             all_stand = all_stand * k

@@ -22,7 +22,7 @@ from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import limited_command
 from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
-from legged.ground import Slope, Stairs
+from legged.ground import Slope
 
 FILES = all_urdfs()
 STEP = legged.TimeStepping(2e-3)
@@ -302,19 +302,6 @@ def test_g1_walks_for_a_minute_with_a_push_every_three_seconds():
     walks, pushes = endurance_table(walkers(["G1"])).rows[0][3:]
     assert int(walks.split("/")[0]) >= 7
     assert int(pushes.split("/")[0]) > 0.98 * int(pushes.split("/")[1])
-
-
-@pytest.mark.slow
-@needs_files
-def test_go2_climbs_stairs_that_it_does_not_know():
-    stairs = Stairs(tuple(0.5 + 0.35 * i for i in range(8)), (0.05,) * 8, ramp=0.02)
-    robot = legged.load(FILES["go2/go2"])
-    law, ground = Locomotion("trot", Command(vx=0.4), clearance=0.3), legged.Rigid(friction=0.6, terrain=stairs)
-    q, v = law.initial_state(robot)
-    run = legged.simulate(robot, law, ground=ground, q=q, v=v, until=5.0, integrator=STEP)
-    places = run.q[:, 4:7]
-    assert places[-1, 0] == pytest.approx(2.0, abs=0.3)
-    assert places[-1, 2] - places[0, 2] == pytest.approx(stairs.height(places[-1, 0], 0.0), abs=0.08)
 
 
 @pytest.mark.slow

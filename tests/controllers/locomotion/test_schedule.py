@@ -153,6 +153,29 @@ def test_contact_in_the_first_half_of_a_swing_does_not_end_it():
     assert any(max(scuffs(state)) for state in touched)
 
 
+def test_no_foot_lifts_off_while_another_has_not_touched_down_until_patience_ends():
+    schedule = contact_schedule("trot", QUADRUPED, 0.2)
+    start = evolve(GaitState.standing(schedule), schedule.parameters, 1.3 * schedule.period)[-1]
+    swings = [k < 0.5 for k in start.stance]
+    late = swings.index(True)
+    left, patience = start.time_to_touchdown[late], 0.1  # [s]
+
+    def stance(found_at, rising=lambda t: 0.0):
+        state, found = start, []
+        for k in range(round((left + 0.2) / STEP)):
+            touched = [1.0 if not swings[i] or i != late or k * STEP > left + found_at else 0.0 for i in range(4)]
+            touched = [1.0 if state.swing_progress[i] > 0.9 and i != late else c for i, c in enumerate(touched)]
+            state = state.advanced(STEP, 1.0, touched, schedule.parameters, patience, rising(k * STEP))
+            found.append(state.stance)
+        return np.array(found) > 0.5
+
+    for found_at, expected in ((0.05, 0.05), (1.0, patience)):
+        lifts = np.argmax(~stance(found_at)[:, swings.index(False)]) * STEP - left
+        assert lifts == pytest.approx(expected, abs=3.0 * STEP)
+    lifts = np.argmax(~stance(-0.02, lambda t: float(t < 0.08))[:, swings.index(False)]) * STEP - left
+    assert lifts == pytest.approx(0.08, abs=3.0 * STEP)  # a foot rises over an obstacle for 80 ms
+
+
 @pytest.mark.parametrize("after", ["walk", "bound", "pace"])
 def test_a_transition_reaches_the_new_gait_without_turning_back_a_phase(after):
     first, second = (contact_schedule(name, QUADRUPED, 0.2) for name in ("trot", after))

@@ -1,0 +1,61 @@
+"""Swinging feet that meet an obstacle, or no ground where it was expected: the gait waits, and they move up or down.
+
+A foot whose path ends over lower ground reaches for it, and the feet that were to lift off stand until it has contact.
+A foot that is stopped by an obstacle rises until it is over it. In both cases the phase of the gait stops, see
+`GaitState.advanced`, and the foot keeps the height over its path that it has reached.
+
+Source:
+    G. Bledt, M. J. Powell, B. Katz, J. Di Carlo, P. M. Wensing, S. Kim, "MIT Cheetah 3: design and control of a robust,
+    dynamic quadruped robot", IROS 2018 (early and late contact); M. Focchi, R. Orsolino, M. Camurri, V. Barasuol, C.
+    Mastalli, D. G. Caldwell, C. Semini, "Heuristic planning for rough terrain locomotion in presence of external
+    disturbances and variable perception quality", 2020 (step reflex). The laws here are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from controllers.locomotion.gait.swing import Swing
+from legged.compiler.ir import where
+from legged.spatial import Array
+
+_STEEP = 1.3  # horizontal over vertical force on a swinging foot above which it is that of an obstacle
+
+
+def is_obstacle(force: Array) -> Any:
+    """Return whether a force on a swinging foot is that of an obstacle in its way, not of the ground below it.
+
+    The force of the ground lies in its friction cone, which leans by the slope; 52 degrees from the vertical are beyond
+    it on slopes up to 15 degrees with coefficients up to 0.75. The force of a riser leans further.
+
+    Args:
+        force: On the foot, (3,), [N], world axes.
+    """
+    return force[:2] @ force[:2] > (_STEEP * np.maximum(force[2], 0.0)) ** 2
+
+
+def adapted_swing(
+    swing: Swing, swings: Any, climb: Any, lift: Any, late: Any, waits: Any, speed: float, dt: float
+) -> tuple[Swing, Any, Any]:
+    """Return (swing, climb, lift) after a time step of a foot that rises over an obstacle or reaches for low ground.
+
+    While the gait waits, the foot stops on its path and moves up or down. It stays at the height over its path that it
+    has reached until it stands.
+
+    Args:
+        swing: Desired motion without obstacles. swings: 1 for a foot in the air, 0 for one that stands.
+        climb: Height by which it is still to rise, [m].
+        lift: Height over its path, [m].
+        late: 1 if it is at the end of its path without contact, 0 otherwise.
+        waits: Whether the gait waits.
+        speed: Speed up and down, [m/s].
+        dt: Time step, [s].
+    """
+    rise = np.minimum(climb, speed * dt)
+    change = where(rise > 0.0, rise, where(waits, -speed * dt * late, 0.0))
+    lift, rate = swings * (lift + change), swings * change / dt
+    along, up = where(waits, 0.0, 1.0), np.array([0.0, 0.0, 1.0])
+    adapted = Swing(swing.position + lift * up, along * swing.velocity + rate * up, along * swing.acceleration)
+    return adapted, swings * (climb - rise), lift

@@ -1,0 +1,70 @@
+"""Robots that do not know the terrain: feet rise over obstacles and reach for lower ground."""
+
+import numpy as np
+import pytest
+from oracles.urdfs import all_urdfs
+
+import legged
+from controllers import Command, Locomotion
+from controllers.locomotion.gait.swing import swing_path
+from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle
+from legged.ground import Stairs
+
+FILES = all_urdfs()
+needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+
+
+@pytest.mark.parametrize("friction", [0.3, 0.6, 0.75])
+def test_forces_of_the_ground_on_slopes_are_no_obstacles_and_those_of_risers_are(friction):
+    up, back = np.array([0.0, 0.0, 1.0]), np.array([-1.0, 0.0, 0.0])
+    for slope in np.radians([-15.0, 0.0, 15.0]):
+        normal, along = np.cos(slope) * up + np.sin(slope) * back, np.cos(slope) * back - np.sin(slope) * up
+        for share in (-1.0, 0.0, 1.0):
+            assert not is_obstacle(20.0 * (normal + share * friction * along))
+    for share in (-1.0, 0.0, 1.0):
+        assert is_obstacle(20.0 * (back + share * friction * up))
+
+
+def test_a_foot_at_an_obstacle_rises_and_one_over_low_ground_moves_down_while_its_path_stops():
+    start, end, dt, speed = np.zeros(3), np.array([0.2, 0.0, 0.0]), 0.002, 0.8
+    path = swing_path(0.6, 0.25, start, end, 0.05)
+    climb, lift, heights = 0.0301, 0.0, []
+    while climb > 0.0:
+        before = climb + lift
+        found, climb, lift = adapted_swing(path, 1.0, climb, lift, 0.0, True, speed, dt)
+        assert climb + lift == pytest.approx(before, abs=1e-15)
+        assert found.velocity[:2] == pytest.approx([0.0, 0.0]) and not found.acceleration.any()
+        heights.append(found.position[2])
+    assert heights[-1] == pytest.approx(path.position[2] + 0.0301)
+    assert np.diff([path.position[2], *heights])[:-1] == pytest.approx(np.full(len(heights) - 1, speed * dt))
+    later, climb, lift = adapted_swing(path, 1.0, 0.0, lift, 0.0, False, speed, dt)
+    assert (later.position - path.position)[2] == pytest.approx(0.0301)  # it stays raised
+    assert (later.velocity == path.velocity).all() and (later.acceleration == path.acceleration).all()
+    down, _, lower = adapted_swing(path, 1.0, 0.0, 0.0, 1.0, True, speed, dt)
+    assert down.velocity == pytest.approx([0.0, 0.0, -speed])
+    assert lower == pytest.approx(-speed * dt) == (down.position - path.position)[2]
+    assert adapted_swing(path, 0.0, climb, lift, 0.0, False, speed, dt)[1:] == (0.0, 0.0)  # a foot that stands
+
+
+@pytest.mark.slow
+@needs_files
+def test_go2_trots_up_and_down_stairs_that_it_does_not_know():
+    """Feet that lifted off by their schedule left it falling from the first step down, and risers stopped its feet."""
+    robot, rises = legged.load(FILES["go2/go2"]), np.array([0.1, 0.05, -0.05, -0.1])  # [m]
+    stairs = Stairs(tuple(0.45 + 0.36 * k for k in range(6)), (0.1,) * 6)
+    law = Locomotion("trot", Command(vx=0.43))
+    q, v = law.initial_state(robot)
+    runs = legged.rollout(
+        robot,
+        law,
+        ground=legged.Rigid(friction=0.6, terrain=stairs),
+        until=8.0,
+        q=np.tile(q, (len(rises), 1)),
+        v=v,
+        vary={"ground.terrain.rises": np.outer(rises, np.ones(6))},
+        integrator=legged.TimeStepping(2e-3),
+        progress=False,
+    )
+    assert not runs.fallen.any()
+    assert (runs.q[:, -1, 4] > 0.8 * 8.0 * 0.43).all()  # [m]; obstacles delay it
+    assert runs.q[:, -1, 6] - q[6] == pytest.approx(6.0 * rises, abs=0.04)  # [m]
