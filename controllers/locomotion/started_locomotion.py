@@ -215,7 +215,7 @@ class StartedLocomotion:
         plane = self._plane(places, memory.slope, dt)
         landings = self._landings(state, feet, body, origin, limited, plane)
         footsteps, swings = self._swings(state, landings.places, places, memory, plane)
-        swings, climbs, lifts = self._adapted(state, swings, climbs, memory.lifts)
+        swings, climbs, lifts = self._adapted(state, swings, climbs, list(memory.lifts))
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         reference = body_reference(path, limited, plane, mass, self.height, sway)
@@ -338,7 +338,8 @@ class StartedLocomotion:
         due = state.due(1.001 * dt / state.period)  # the share of a step, in spite of rounding
         for swing, stands, climb, lift, late in zip(swings, state.stance, climbs, lifts, due, strict=True):
             found.append(adapted_swing(swing, 1.0 - stands, climb, lift, late, state.waited > 0.0, speed, dt))
-        return [list(part) for part in zip(*found, strict=True)]
+        adapted, remaining, reached = zip(*found, strict=True)
+        return list(adapted), list(remaining), list(reached)
 
     def _normal(self, place: Array, plane: GroundPlane) -> Array:
         return plane.normal if self.terrain is None else self.terrain.normal(place[0], place[1])
