@@ -8,12 +8,12 @@ bounding spheres are apart are left out. The code of a scene depends on the kind
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
@@ -107,15 +107,6 @@ class _Shapes:
         self.radius = np.array([bounding_radius(solid.shape) for solid in solids])
         self.sizes = {kind: np.array(own) for kind, own in sizes.items()}
 
-    def placed(self, at: Poses) -> Poses:
-        """Return the poses of all shapes: rotations from shape axes, (S, 3, 3), and centers, (S, 3), [m], in the world.
-
-        Args:
-            at: Poses of the bodies.
-        """
-        R = at.rotation[self.body]
-        return Poses(R @ self.rotation, at.origin[self.body] + (R @ self.center[..., None])[..., 0])
-
 
 class PairTable:
     """The pairs of one kind in a scene.
@@ -141,55 +132,76 @@ class PairTable:
             shapes |= {"b": (size[1],), "Q": (3, 3), "o": (3,)}
         return BatchKernel(self._detect, shapes)
 
-    def near(self, centers: Array, allowance: Array, rows: Any = slice(None)) -> Array:
-        """Return the numbers of those of the given pairs whose bounding spheres are near, (k,).
+    def near(self, centers: Array, allowance: Array) -> Array:
+        """Return the numbers of the pairs whose bounding spheres are near, (k,).
 
         Args:
             centers: Of all shapes, (S, 3), [m], world axes.
             allowance: A scalar length that each shape adds to the limit, (S,), [m].
-            rows: Numbers of the pairs; all by default.
         """
         if self.second is None:
-            return np.arange(len(self.first)) if isinstance(rows, slice) else rows
-        one, other, radius = self.first[rows], self.second[rows], self._shapes.radius
-        limit = (1.0 + MARGIN) * (radius[one] + radius[other]) + allowance[one] + allowance[other]
-        found = np.flatnonzero(((centers[one] - centers[other]) ** 2).sum(axis=1) < limit * limit)
-        return found if isinstance(rows, slice) else rows[found]
+            return np.arange(len(self.first))
+        limit = self.limits() + allowance[self.first] + allowance[self.second]
+        return np.flatnonzero(((centers[self.first] - centers[self.second]) ** 2).sum(axis=1) < limit * limit)
 
-    def detect(self, rows: Array, placed: Poses) -> Detected:
-        """Return the contact candidates of pairs.
+    def limits(self, rows: Any = slice(None)) -> Array:
+        """Return the distances of bounding spheres' centers below which pairs are near, without allowances, (k,), [m].
 
         Args:
-            rows: Numbers of the pairs, (k,), dimensionless. placed: Poses of all shapes.
+            rows: Numbers of the pairs; all by default.
         """
-        numbers, body = self.numbers[rows], self._shapes.body
-        k, n = numbers.size, self.numbers.shape[1]
-        if not k:
-            none = np.zeros(0, dtype=int)
-            return Detected(none, none, none, np.zeros(0), np.zeros((0, 3, 3)), np.zeros((0, 3)))
-        arguments, second = [], np.full(k, WORLD)
+        assert self.second is not None
+        return (1.0 + MARGIN) * (self._shapes.radius[self.first[rows]] + self._shapes.radius[self.second[rows]])
+
+    def sides(self, rows: Array) -> tuple[Array, Array | int]:
+        """Return the numbers of the bodies of pairs, (k,) each, or `WORLD` for the terrain.
+
+        Args:
+            rows: Numbers of the pairs, (k,), dimensionless.
+        """
+        body = self._shapes.body
+        return body[self.first[rows]], WORLD if self.second is None else body[self.second[rows]]
+
+    def prepare(self, rows: Array, placed: Poses, starts: Array, found: Sequence[Array]) -> PreparedCall:
+        """Return the call that computes the contact candidates of pairs.
+
+        Args:
+            rows: Numbers of the pairs, (k,), dimensionless. placed: Poses of all shapes, which it reads.
+            starts: Place of the first candidate of each pair in `found`, (k,), dimensionless.
+            found: Gaps, frames and points of all candidates, which it writes, mixed units.
+        """
+        arguments, shapes = list[Any](), self._shapes
         for kind, own in zip(self._classes, (self.first, self.second), strict=False):
             assert own is not None
             at = own[rows]
-            arguments += [self._shapes.sizes[kind][self._shapes.rows[at]], placed.rotation[at], placed.origin[at]]
-        if self.second is not None:
-            second = np.repeat(body[self.second[rows]], n)
-        gap, frame, point = self._kernel(*arguments)
-        first = np.repeat(body[self.first[rows]], n)
-        return Detected(numbers.ravel(), first, second, gap.ravel(), frame.reshape(-1, 3, 3), point.reshape(-1, 3))
+            arguments += [Rows(shapes.sizes[kind], shapes.rows[at]), *(Rows(part, at) for part in placed)]
+        results = [Rows(windows(part, self.numbers.shape[1]), starts) for part in found]
+        return self._kernel.prepare(len(rows), *arguments, results=results)
 
 
 class _NearPairs(NamedTuple):
     """Pairs that may be near as long as no shape has moved and reaches farther than an allowance.
 
     Attributes:
-        centers: Of all shapes, from which they move, (S, 3), [m], world axes. allowance: (S,), [m].
-        rows: Numbers of the pairs of each table.
+        rows: Numbers of the pairs of each table. ends: Their numbers in `call`, per table; None for the terrain.
+        call: Computes the squared distance of the spheres of pairs of two shapes, less its limit, (n,), [m^2].
     """
 
-    centers: Array
-    allowance: Array
     rows: Sequence[Array]
+    ends: Sequence[slice | None]
+    call: PreparedCall
+
+
+class _Detection(NamedTuple):
+    """The calls that compute the contact candidates of certain pairs.
+
+    Attributes:
+        key: Names the pairs. calls: One for each kind of pairs. found: The candidates, which the calls write.
+    """
+
+    key: Any
+    calls: Sequence[PreparedCall]
+    found: Detected
 
 
 class PairTables:
@@ -224,44 +236,108 @@ class PairTables:
         self.extent = np.zeros(self.starts[-1] + 1)
         own = np.linalg.norm(self._shapes.center, axis=1) + self._shapes.radius
         np.maximum.at(self.extent, self._shapes.body, np.where(self._shapes.body == WORLD, 0.0, own))
+        count, shapes = len(self.extent), self._shapes
+        self.poses, self.reach = Poses(np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))), np.zeros(count)
+        self._centers, self._allowance = np.zeros((len(solids), 3)), np.full(len(solids), -1.0)  # of the last search
+        bodies = [Rows(array, shapes.body) for array in (*self.poses, self.reach)]
+        own = shapes.rotation, shapes.center, self._centers, self._allowance
+        self._placing = _placing().prepare(len(solids), *bodies, *own)
+        rotation, center, self._excess = self._placing.results
+        self._placed = Poses(rotation, center)
         self._near: _NearPairs | None = None
+        self._detections: dict[bool, _Detection] = {}
 
     def detect(self, at: Poses, reach: Array | None = None, only: Array | None = None) -> Detected:
         """Return the contact candidates of near pairs in the order of `Scene.candidates`.
 
+        The next call may write the arrays again.
+
         Args:
-            at: The poses. reach: Distance that each body may move in a step, (B,), [m]; None for a scene at rest.
+            at: The poses; `poses` of the tables need no copy.
+            reach: Distance that each body may move in a step, (B,), [m]; None for a scene at rest.
             only: Numbers of candidates, (k,), dimensionless, of whose pairs alone the candidates are returned; None for
                 all.
         """
-        placed, allowance = self._shapes.placed(at), np.zeros(len(self._shapes.body))
-        if reach is not None:
-            allowance = reach[self._shapes.body]
-        near = self._possibly_near(placed.origin, allowance)
+        if at is not self.poses:
+            for own, given in zip(self.poses, at, strict=True):
+                own[:] = given
+        if reach is not self.reach:
+            self.reach[:] = 0.0 if reach is None else reach
+        self._placing()
+        if self._near is None or self._excess.max(initial=0.0) > 0.0:
+            self._near = self._search()
+        near = self._near.call() < 0.0
+        key = self._near, near.tobytes(), None if only is None else only.tobytes()
+        detection = self._detections.get(only is None)
+        if detection is None or detection.key[0] is not key[0] or detection.key[1:] != key[1:]:
+            self._detections[only is None] = detection = _Detection(key, *self._detection(self._near, near, only))
+        for call in detection.calls:
+            call()
+        return detection.found
+
+    def _search(self) -> _NearPairs:
+        """Return the pairs that may be near for the present poses."""
+        shapes, centers = self._shapes, self._placed.origin
+        self._centers[:] = centers
+        self._allowance[:] = np.maximum(SKIN * shapes.radius, 2.0 * self.reach[shapes.body])
+        found = [table.near(centers, self._allowance) for table in self.tables]
+        ends, count, parts = list[slice | None](), 0, list[tuple[Array, Array, Array]]()
+        for table, rows in zip(self.tables, found, strict=True):
+            if table.second is None:
+                ends.append(None)
+            else:
+                parts.append((table.first[rows], table.second[rows], table.limits(rows)))
+                ends.append(slice(count, count + len(rows)))
+                count += len(rows)
+        none = np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0)
+        one, other, limits = (np.concatenate(arrays) for arrays in zip(none, *parts, strict=True))
+        bodies = [Rows(self.reach, shapes.body[k]) for k in (one, other)]
+        call = _nearness().prepare(count, Rows(centers, one), Rows(centers, other), *bodies, limits)
+        return _NearPairs(found, ends, call)
+
+    def _detection(
+        self, possible: _NearPairs, near: Array, only: Array | None
+    ) -> tuple[Sequence[PreparedCall], Detected]:
+        """Return the calls for those pairs of two shapes that are near, and for those with the terrain."""
+        ends = zip(possible.rows, possible.ends, strict=True)
+        rows = [own if end is None else own[near[end]] for own, end in ends]
         if only is not None:
-            near = [
-                rows[np.isin(table.numbers[rows], only).any(axis=1)]
-                for table, rows in zip(self.tables, near, strict=True)
-            ]
-        parts = [
-            table.detect(table.near(placed.origin, allowance, rows), placed)
-            for table, rows in zip(self.tables, near, strict=True)
-        ]
-        whole = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-        order = np.argsort(whole[0])
-        return Detected(*(array[order] for array in whole))
+            pairs = zip(self.tables, rows, strict=True)
+            rows = [own[np.isin(table.numbers[own], only).any(axis=1)] for table, own in pairs]
+        own = [(table, part) for table, part in zip(self.tables, rows, strict=True) if len(part)]
+        none = np.zeros(0, dtype=int)
+        numbers = np.sort(np.concatenate([none, *(table.numbers[part].ravel() for table, part in own)]))
+        first, second, calls = np.empty_like(numbers), np.empty_like(numbers), list[PreparedCall]()
+        geometry = [np.empty((len(numbers), *shape)) for shape in ((), (3, 3), (3,))]
+        for table, part in own:
+            starts = np.searchsorted(numbers, table.numbers[part, 0])
+            at = starts[:, None] + np.arange(table.numbers.shape[1])
+            for bodies, side in zip((first, second), table.sides(part), strict=True):
+                bodies[at] = side if isinstance(side, int) else side[:, None]
+            calls.append(table.prepare(part, self._placed, starts, geometry))
+        return calls, Detected(numbers, first, second, *geometry)
 
-    def _possibly_near(self, centers: Array, allowance: Array) -> Sequence[Array]:
-        """Return the numbers of pairs of each table that contain all near ones.
 
-        They are found again only if a shape has moved so far that others may be near.
-        """
-        near = self._near
-        if near is None or (np.linalg.norm(centers - near.centers, axis=1) + allowance > near.allowance).any():
-            wider = np.maximum(SKIN * self._shapes.radius, 2.0 * allowance)
-            near = _NearPairs(centers, wider, [table.near(centers, wider) for table in self.tables])
-            self._near = near
-        return near.rows
+@cache
+def _placing() -> BatchKernel:
+    def place(R: Array, o: Array, reach: Any, Q: Array, c: Array, before: Array, allowance: Any) -> tuple[Any, ...]:
+        """Return the pose of a shape, and how much farther it has moved and reaches than an allowance."""
+        center = o + R @ c
+        moved = center - before
+        return R @ Q, center, np.sqrt(moved @ moved) + reach - allowance
+
+    matrix, vector = (3, 3), (3,)
+    shapes = {"R": matrix, "o": vector, "reach": (), "Q": matrix, "c": vector, "before": vector, "allowance": ()}
+    return BatchKernel(place, shapes)
+
+
+@cache
+def _nearness() -> BatchKernel:
+    def nearness(a: Array, b: Array, reach_a: Any, reach_b: Any, limit: Any) -> Any:
+        most = limit + reach_a + reach_b
+        return (a - b) @ (a - b) - most * most
+
+    return BatchKernel(nearness, {"a": (3,), "b": (3,), "reach_a": (), "reach_b": (), "limit": ()})
 
 
 def _padded(vertices: int) -> int:

@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.bodies import Bodies, contact_jacobian, contact_velocities
+from legged.contact.bodies import Bodies, contact_blocks, contact_velocities
+from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.blocks import BlockDiagonal, BlockJacobian
 from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
-from legged.contact.impulses.contact_pattern import equal_rows
-from legged.contact.impulses.impact import Impact, target_velocity, with_restitution
+from legged.contact.impulses.impact import Impact, with_restitution
 from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, mobility, projection, proximal_newton
 from legged.contact.impulses.semismooth import linearization, semismooth_newton
-from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, spread_group, updated_impulse
+from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, updated_impulse
 from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
@@ -38,10 +38,10 @@ SWEEPS = 20
 
 
 class TouchingSystem:
-    """The contact problem of k contacts and the bodies, with the methods of `newton.GeneralizedSystem`.
+    """The contact problem of k contacts and the bodies in one step, with the methods of `newton.GeneralizedSystem`.
 
     Attributes:
-        mu, restitution: Coefficients of each contact, (k,).
+        mu, restitution: Coefficients of each contact, (k,); no restitution if all are zero.
         pattern: Where the blocks of their matrices are.
         v_free: Velocities without impulses of the robots that take part in contacts, one vector, mixed units.
         u_free: Velocities without impulses, (k, 3), [m/s], contact frames.
@@ -50,15 +50,11 @@ class TouchingSystem:
 
     search: Search = BETWEEN_BODIES
 
-    def __init__(self, bodies: Bodies, detected: Detected, coefficients: Array):
-        self._bodies, self._detected = bodies, detected
-        self.mu, self.restitution = coefficients.T
-        self.pattern = bodies.layout.pattern(detected.first, detected.second)
-        self._J = contact_jacobian(bodies, detected, self.pattern)
-        inertia = [(rows, np.array([bodies.inertia[k] for k in own])) for rows, own in self.pattern.inertia]
-        self._M = BlockDiagonal(self.pattern.size, inertia)
-        self._mobility = self._M.inverse()
-        self._joined = bodies.v_free[self.pattern.velocities]
+    def __init__(self, tables: ContactTables):
+        self.mu, self.restitution, self.pattern, self._tables = tables.mu, tables.restitution, tables.pattern, tables
+        self._M, self._mobility = tables.update()
+        self._J = BlockJacobian(self.pattern, contact_blocks(tables.bodies, self.pattern, tables.jacobians))
+        self._joined = tables.bodies.v_free[self.pattern.velocities]
         self.v_free, self.u_free = [self._joined], self._J.velocities(self._joined)
 
     def before(self, v: Array) -> Array:
@@ -92,7 +88,12 @@ class TouchingSystem:
     @cached_property
     def diagonal(self) -> Array:
         """The blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
-        return self._J.diagonal(self._mobility)
+        found = self._tables.diagonal
+        for group, (own, _, blocks) in zip(self.pattern.groups, self._J.groups, strict=True):
+            if group.same:
+                ((_, which, robots),) = group.parts
+                found[own] = blocks @ self._mobility.groups[which][1][robots] @ blocks.transpose(0, 2, 1)
+        return found
 
     @cached_property
     def _delassus(self) -> Array:
@@ -124,7 +125,7 @@ class TouchingSystem:
             p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
             u: Velocities, (..., k, 3), [m/s], contact frames. r: Steps of the projections, (k,), [1/kg].
         """
-        return _projection()(p_bar, u, target, r, self.mu)
+        return self._tables.evaluated(_projection(), u.shape[:-1], p_bar, u, target, r, self.mu)
 
     def linearized(
         self, problem: Any, target: Array, p: Array, u: Array, r: Array, reduction: float
@@ -136,7 +137,7 @@ class TouchingSystem:
             p: Impulses, (k, 3), [N s], contact frames. u: Velocities, (k, 3), [m/s], contact frames.
             r: Steps of the projections, (k,), [1/kg]. reduction: Of their derivatives, relative to one.
         """
-        return _linearization()(p, u, target, r, self.mu, reduction)
+        return self._tables.evaluated(_linearization(), u.shape[:-1], p, u, target, r, self.mu, reduction)
 
     def direction(self, M: BlockDiagonal, J: BlockJacobian, slopes: Array, b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
@@ -182,7 +183,7 @@ class TouchingSystem:
             u: Velocities, (..., k, 3), [m/s], contact frames. target: Normal velocities, (k,), [m/s], contact frames.
             r: Steps of the projections, (k,), [1/kg].
         """
-        return _cone_projection()(p_bar, u, target, r, self.mu)
+        return self._tables.evaluated(_cone_projection(), u.shape[:-1], p_bar, u, target, r, self.mu)
 
     def cone_line_search(
         self, p_bar: Array, target: Array, r: Array, velocities: tuple[Array, Array], rates: tuple[float, float]
@@ -206,77 +207,94 @@ class TouchingSystem:
             problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        p = self._spread(p)
+        p = self._tables.spread(p)
         u = self._J.velocities(self.after(p))
-        violations = _law()(u, self.diagonal, target, p, self.mu)
+        violations = self._tables.evaluated(_law(), (len(p),), u, self.diagonal, target, p, self.mu)
         return Solution(p, u, np.abs(violations).max(initial=0.0))
 
-    def _spread(self, p: Array) -> Array:
-        found = p.copy()
-        for members in self._groups:
-            found[members] = _spreading(members.shape[1])(p[members], self._places[members], self.mu[members])
-        return found
-
-    @cached_property
-    def _places(self) -> Array:
-        """Places of the points along t1, t2 and n from the origins of their first bodies, (k, 3), [m]."""
-        d = self._detected.point - self._bodies.poses.origin[self._detected.first]
-        return (np.roll(self._detected.frame, -1, axis=1) @ d[..., None])[..., 0]
-
-    @cached_property
-    def _groups(self) -> list[Array]:
-        """Contacts between the same bodies with the same frame; see `contact_pattern.equal_rows`."""
-        d, normals = self._detected, self._detected.frame[:, 0]
-        groups = self.pattern.pairs_of_bodies
-        if all((normals[members] == normals[members[:, :1]]).all() for members in groups):
-            return groups
-        return equal_rows(np.column_stack([d.first, d.second, normals]))
 
 
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
 """Function of the contact law, a system, targets and a guess that returns impulses; see `newton_solution`."""
 
 
-def impulses(
-    ground: Rigid,
-    bodies: Bodies,
-    detected: Detected,
-    coefficients: Array,
-    v: Array,
-    h: float,
-    guess: Array,
-    reach: Array,
-    solver: Solver | None = None,
-) -> tuple[Array, Impact]:
-    """Return the numbers of the contacts that may close in the step, (k,), and their impulses; see `impact.impact`.
-
-    Candidates that are too far to close at twice the present speeds are left out, unless the resulting velocities
-    close them.
+class ContactSolver:
+    """Solves the contact problem of every step, and keeps tables from step to step.
 
     Args:
-        ground: The contact law. bodies: The bodies. detected: Candidates of near pairs.
-        coefficients: Friction and restitution of each, (m, 2), dimensionless.
-        v: Generalized velocities before the step, (n,), mixed units.
-        h: The step, [s]. guess: Initial impulses, (m, 3), [N s], contact frames.
-        reach: Distance that each body may move in the step, (B,), [m]; see `Bodies.reach`.
-        solver: The method; `newton_solution` by default.
+        ground: The contact law. bodies: The bodies.
+        coefficients: Friction and restitution of each candidate of the scene, (m, 2), dimensionless.
+        method: The method; `newton_solution` by default.
     """
-    taken = detected.gap <= reach[detected.first] + reach[detected.second]
-    while True:  # ends, because every repetition takes further contacts
-        rows = np.flatnonzero(taken)
-        own = Detected(*(array[rows] for array in detected))
-        impact = _impulses(ground, bodies, own, coefficients[rows], v, h, guess[rows], solver or newton_solution)
-        (v_next,), left = impact.v_next, np.flatnonzero(~taken)
-        reach = bodies.reach(h, v_next)
-        left = left[detected.gap[left] <= reach[detected.first[left]] + reach[detected.second[left]]]
-        if not len(left):
-            break
-        others = Detected(*(array[left] for array in detected))
-        closing = contact_velocities(bodies, others, v_next)[:, 0] * h < -others.gap
-        if not closing.any():
-            break
-        taken[left[closing]] = True
-    return own.numbers, impact
+
+    def __init__(self, ground: Rigid, bodies: Bodies, coefficients: Array, method: Solver | None = None):
+        self._ground, self._bodies, self._coefficients = ground, bodies, coefficients
+        self._method, self._key = method or newton_solution, (None, b"")
+        self._tables: ContactTables | None = None
+
+    def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[Array, Array, Impact]:
+        """Return the contacts that may close in the step and their impulses, after which bodies have `v_next`.
+
+        Candidates that are too far to close at twice the present speeds are left out, unless the resulting velocities
+        close them.
+
+        Args:
+            detected: Candidates of near pairs, in arrays that every step writes again.
+            h: The step, [s]. forces: Those of the last step, (m, 3), [N], contact frames.
+
+        Returns:
+            The numbers of the contacts, (k,), their frames, (k, 3, 3), and the impulses; see `impact.impact`.
+        """
+        bodies = self._bodies
+        taken = self._reached(detected)
+        while True:  # ends, because every repetition takes further contacts
+            tables = self._contacts(detected, taken)
+            impact = self._impact(tables, h, forces)
+            bodies.update_reach(bodies.v_next)
+            left = np.flatnonzero(self._reached(detected) & ~taken)
+            if not len(left):
+                break
+            others = Detected(*(array[left] for array in detected))
+            closing = contact_velocities(bodies, others, bodies.v_next)[:, 0] * h < -others.gap
+            if not closing.any():
+                break
+            taken[left[closing]] = True
+        rows = tables.rows if tables else np.zeros(0, dtype=int)
+        return detected.numbers[rows], detected.frame[rows], impact
+
+    def _reached(self, detected: Detected) -> Array:
+        """Return whether each candidate is within the reach of its bodies, (k,)."""
+        reach = self._bodies.reach
+        return detected.gap <= reach[detected.first] + reach[detected.second]
+
+    def _contacts(self, detected: Detected, taken: Array) -> ContactTables | None:
+        """Return the tables of contacts, those of the last step for the same ones; None without one that moves."""
+        key = detected.gap, taken.tobytes()
+        if self._key[0] is not key[0] or self._key[1] != key[1]:
+            rows = np.flatnonzero(taken)
+            tables = self._new_tables(detected, rows) if len(rows) else None
+            self._tables, self._key = tables if tables and tables.pattern.size else None, key
+        return self._tables
+
+    def _new_tables(self, detected: Detected, rows: Array) -> ContactTables:
+        coefficients = self._coefficients[detected.numbers[rows]]
+        return ContactTables(self._bodies, detected, rows, coefficients, self._ground.recovery)
+
+    def _impact(self, tables: ContactTables | None, h: float, forces: Array) -> Impact:
+        """Return the impulses of contacts, and write the velocities after them."""
+        ground, bodies = self._ground, self._bodies
+        bodies.v_next[:] = bodies.v_free
+        if tables is None:
+            return Impact(np.zeros((0, 3)), [bodies.v_next], 0.0, 0.0)
+        system, gap = TouchingSystem(tables), tables.detected.gap[tables.rows]
+
+        def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
+            return self._method(ground, system, np.asarray(target), guess)
+
+        before, guess = system.before(bodies.v), h * forces[tables.detected.numbers[tables.rows]]
+        p, u, residual = with_restitution(ground, system, tables.target, before, h, gap, guess, solve)
+        bodies.v_next[system.pattern.velocities] = system.after(p)
+        return Impact(p, [bodies.v_next], residual, 0.5 * np.vdot(p, before + u))
 
 
 def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: Array) -> Solution:
@@ -289,6 +307,8 @@ def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: A
     """
     goal = CONVERGED * ground.tolerance
     start = system.solution(system, target, guess)
+    if start.residual <= goal:
+        return start
     attempt = min(ATTEMPT, ground.iterations)
     found = semismooth_newton(system, target, system, start, attempt, goal, goal, ground.tolerance)
     if found.residual > NEAR:
@@ -300,32 +320,6 @@ def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: A
         better = proximal_newton(system, target, system, swept, ground.iterations, ground.tolerance, goal)
         found = better if better.residual < found.residual else found
     return found
-
-
-def _impulses(
-    ground: Rigid,
-    bodies: Bodies,
-    detected: Detected,
-    coefficients: Array,
-    v: Array,
-    h: float,
-    guess: Array,
-    solver: Solver,
-) -> Impact:
-    """Return the impulses of the given contacts."""
-    system = TouchingSystem(bodies, detected, coefficients) if len(detected.gap) else None
-    if system is None or not system.pattern.size:  # without contacts of a body that moves
-        return Impact(np.zeros((len(detected.gap), 3)), [bodies.v_free], 0.0, 0.0)
-
-    def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
-        return solver(ground, system, np.asarray(target), guess)
-
-    before = system.before(v)
-    target = target_velocity(ground, detected.gap, h)
-    p, u, residual = with_restitution(ground, system, target, before, h, detected.gap, guess, solve)
-    v_next = bodies.v_free.copy()
-    v_next[system.pattern.velocities] = system.after(p)
-    return Impact(p, [v_next], residual, 0.5 * (p * (before + u)).sum())
 
 
 @cache
@@ -349,8 +343,3 @@ def _law() -> BatchKernel:
         return np.stack(natural_map(u, A, target, p, mu))
 
     return BatchKernel(law, {"u": (3,), "A": (3, 3), "target": (), "p": (3,), "mu": ()})
-
-
-@cache
-def _spreading(size: int) -> BatchKernel:
-    return BatchKernel(spread_group, {"p": (size, 3), "at": (size, 3), "mu": (size,)})

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.compiler.runtime.batch_kernel import BatchKernel, Rows, windows
+from legged.contact.bodies import Bodies
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
 from legged.dynamics.inertia import inertia_matrix
@@ -37,13 +38,11 @@ class Start(NamedTuple):
     Attributes:
         q, v: Configuration, (..., nq), and velocity, (..., nv), mixed units, in the middle of the step.
         v_free: Velocity after the step without impulses, (..., nv), mixed units.
-        extra: Diagonal that implicit forces add to the inertia matrix, (..., nv), mixed units.
     """
 
     q: Array
     v: Array
     v_free: Array
-    extra: Array
 
 
 class Geometry(NamedTuple):
@@ -52,7 +51,7 @@ class Geometry(NamedTuple):
     Attributes:
         rotation: Body to world axes, (m, b, 3, 3).
         origin: Origins of the bodies, (m, b, 3), [m], world axes.
-        inertia: Inertia matrices, (m, nv, nv), mixed units.
+        inertia: Inertia matrices, (m, nv, nv), mixed units; in a step with what implicit forces add to the diagonal.
         jacobians: Twists of the c touching bodies per generalized velocity, (m, c, 6, nv), body axes; (m, 0) for
             free bodies.
     """
@@ -61,6 +60,24 @@ class Geometry(NamedTuple):
     origin: Array
     inertia: Array
     jacobians: Array
+
+
+class StepMemory:
+    """The arguments and results of a time step, in arrays that every step writes again.
+
+    Attributes:
+        t, h: Time and time step, (), [s].
+        q, v: State of all robots of the scene, (nq,) and (nv,), mixed units.
+        tau, damping: See `StepActuation`, (nv,) each, mixed units.
+        states: q and v of the free bodies, (f, 13), mixed units.
+        q_end, v_end, states_end: The same after the step.
+    """
+
+    def __init__(self, nq: int, nv: int, free: int):
+        self.t, self.h = np.zeros(()), np.zeros(())
+        self.q, self.q_end = np.zeros(nq), np.zeros(nq)
+        self.v, self.v_end, self.tau, self.damping = (np.zeros(nv) for _ in range(4))
+        self.states, self.states_end = np.zeros((free, 13)), np.zeros((free, 13))
 
 
 class Part(NamedTuple):
@@ -105,17 +122,41 @@ class EqualRobots:
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
 
-    def start(self, t: float, h: float, q: Array, v: Array, tau: Array, damping: Array) -> tuple[Start, Geometry]:
-        """Return the robots in the middle of a step, with a leading axis of robots.
+    def prepare(self, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[Callable[[], None], Callable[[], Array]]:
+        """Return the functions that begin and end a time step of the robots.
+
+        The first one writes poses, velocities and inertia of the bodies in the middle of the step, the second one the
+        states after it; it returns the works without that of contacts, (m, 4), [J].
 
         Args:
-            t: Time, [s]. h: Time step, [s]. q: Configuration of all robots of the scene, (nq,), mixed units.
-            v: Their velocities, (nv,), mixed units. tau, damping: See `StepActuation`, (nv,) each, mixed units.
+            memory: Of all robots of the scene. bodies: All bodies. kind: Number of these robots in `Bodies`.
         """
-        nq, nv = self.q.shape[1], self.v.shape[1]
-        kernel = self._kernel(self._start, t=(), h=(), q=(nq,), v=(nv,), tau=(nv,), damping=(nv,))
-        start, geometry = kernel(t, h, q[self.q], v[self.v], tau[self.v], damping[self.v])
-        return start, geometry._replace(origin=geometry.origin + self._shift_of_bodies)
+        (count, nq), nv = self.q.shape, self.v.shape[1]
+        first_q, first_v = (part[:, 0] if part.size else np.zeros(count, dtype=int) for part in (self.q, self.v))
+        q, q_end = (Rows(windows(array, nq), first_q) for array in (memory.q, memory.q_end))
+        arrays = memory.v, memory.v_end, memory.tau, memory.damping, bodies.v, bodies.v_free, bodies.v_next
+        v, v_end, tau, damping, middle, free, v_next = (Rows(windows(array, nv), first_v) for array in arrays)
+        kernel = self._kernel(self._start, t=(), h=(), q=(nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)))
+        places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
+        q_middle, places[1], places[2], rotation, origin, inertia, jacobians = places[0], middle, free, *places[3:]
+        start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, results=places)
+        bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
+
+        def begin() -> None:
+            start()
+            bodies.poses.rotation[self.bodies] = rotation
+            bodies.poses.origin[self.bodies] = origin + self._shift_of_bodies
+
+        shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
+        kernel, works = self._kernel(self._end, t=(), h=(), q=(nq,), **shapes), np.empty((count, 4))
+        arguments = memory.t, memory.h, q_middle, middle, v_next, v, tau, damping
+        last = kernel.prepare(count, *arguments, results=[q_end, v_end, works])
+
+        def end() -> Array:
+            last()
+            return works
+
+        return begin, end
 
     def geometry(self, q: Array) -> Geometry:
         """Return the geometry of the robots, with a leading axis of robots.
@@ -125,21 +166,6 @@ class EqualRobots:
         """
         found = self._kernel(self._geometry, q=self.q.shape[1:])(q[self.q])
         return found._replace(origin=found.origin + self._shift_of_bodies)
-
-    def end(
-        self, start: Start, v_next: Array, t: float, h: float, v: Array, tau: Array, damping: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return q, (m, nq), v, (m, nv), and the works without that of contacts, (m, 4), [J], after a step.
-
-        Args:
-            start: The robots in the middle of the step.
-            v_next: Velocities of all robots of the scene after the impulses, (nv,), mixed units.
-            t, h, v, tau, damping: As in `start`, mixed units.
-        """
-        nq, nv = self.q.shape[1], self.v.shape[1]
-        shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
-        kernel = self._kernel(self._end, t=(), h=(), q=(nq,), **shapes)
-        return kernel(t, h, start.q, start.v, v_next[self.v], v[self.v], tau[self.v], damping[self.v])
 
     def energies(self, q: Array, v: Array) -> Array:
         """Return kinetic and potential energy of all of the robots together, (..., 2), [J].
@@ -168,7 +194,9 @@ class EqualRobots:
         loop = self.loop
         q, v = drift(loop.robot, q, v, 0.5 * h)
         extra = h * (loop.implicit_damping(h, q, v) + damping)
-        return Start(q, v, loop.free_velocity(h, t, tau, extra, q, v), extra), self._geometry(q)
+        geometry = self._geometry(q)
+        geometry = geometry._replace(inertia=geometry.inertia + np.diag(extra))
+        return Start(q, v, loop.free_velocity(h, t, tau, extra, q, v)), geometry
 
     def _geometry(self, q: Array) -> Geometry:
         robot, at, own = self.loop.robot, motion(self.loop.robot, q), self._carriers

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
-from legged.contact.touching import Solver, impulses, newton_solution
+from legged.contact.touching import ContactSolver, Solver, newton_solution
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
-from legged.simulation.equal_robots import EqualRobots, Geometry, Start, equal_robots
+from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
 from legged.simulation.forces import push_wrenches
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -36,6 +36,24 @@ from legged.spatial import Array, cross, join
 MANY_CONTACTS = 64
 """Number of contact candidates above which a scene runs in parts, unless `compiled` is True."""
 _Q, _V = 7, 6  # sizes of the state of a free body
+
+
+class _Step(NamedTuple):
+    """The prepared calls of a time step.
+
+    Attributes:
+        memory: Their arguments and results. bodies: The bodies.
+        begins: Write the bodies in the middle of the step.
+        ends: Write the robots after the step, and return their works without that of contacts, (m, 4), [J].
+        end_bodies: Writes the free bodies after the step. solver: Solves the contact problem.
+    """
+
+    memory: StepMemory
+    bodies: Bodies
+    begins: Sequence[Callable[[], Any]]
+    ends: Sequence[Callable[[], Array]]
+    end_bodies: Callable[[], Any]
+    solver: ContactSolver
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +87,15 @@ class SceneInParts(RigidLoop):
         bodies = {side.body for side in sides if side.robot == 0}
         return equal_robots(self, {body for body in bodies if self._robot_of[body] is not None})
 
-    @cached_property
-    def _articulated(self) -> Array:
-        """Numbers of the bodies of robots that have Jacobians."""
-        found = [kind.bodies[:, kind.touching].ravel() for kind in self._kinds]
-        moving = [body for body in np.concatenate(found).tolist() if self._robot_of[body] is not None]
-        return np.array(moving, dtype=int)
-
-    @cached_property
-    def _numbers(self) -> list[list[int | None]]:
-        """Number of each robot of each kind among those with generalized velocities; None for the others."""
-        starts = {part.start: k for k, part in enumerate(self._robots)}
-        return [[starts[row[0]] if len(row) else None for row in kind.v.tolist()] for kind in self._kinds]
+    def _numbers(self) -> list[tuple[Array, Array]]:
+        """Return the `kinds` of a `BodyLayout`: robots with generalized velocities, and bodies with Jacobians."""
+        starts, moves = {part.start: k for k, part in enumerate(self._robots)}, [x is not None for x in self._robot_of]
+        found = list[tuple[Array, Array]]()
+        for kind in self._kinds:
+            robots = np.array([starts[row[0]] if len(row) else -1 for row in kind.v.tolist()])
+            bodies = kind.bodies[:, kind.touching]
+            found.append((robots, np.where(np.array(moves)[bodies], bodies, -1)))
+        return found
 
     @cached_property
     def _robots(self) -> list[slice]:
@@ -117,10 +132,11 @@ class SceneInParts(RigidLoop):
         inertias = [robot.links[0].inertia for robot in self.scene.robots[1:]]
         return np.array([[i.mass, *i.center, *np.ravel(i.tensor)] for i in inertias]).reshape(-1, 13)
 
-    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> tuple[Start, Geometry]:
+    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> tuple[Array, ...]:
         robot = self._body.applied(inertia)
         q, v = drift(robot, q, v, 0.5 * h)
-        return Start(q, v, flight(robot, h, q, v), np.zeros(_V)), self._bodies_geometry(q, inertia)
+        at = motion(robot, q)
+        return q, v, flight(robot, h, q, v), at.rotation[0], at.origin[0]
 
     def _bodies_geometry(self, q: Array, inertia: Array) -> Geometry:
         robot = self._body.applied(inertia)
@@ -146,47 +162,50 @@ class SceneInParts(RigidLoop):
         self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
     ) -> tuple[Array, Array]:
         """Return (q, s) after a time step with impulses, (nq,) and (size,); arguments as in `RigidLoop.impact_step`."""
-        t, h, part, n = float(t), float(h), self.split(s), self.robot.nv
-        starts, others, bodies, v = self._begin(t, h, q, s, tau, damping)
-        memory, reach = ContactMemory.of(part.ground_memory), bodies.reach(h)
-        detected = self.tables.detect(bodies.poses, reach)
-        arguments = self._coefficients[detected.numbers], v, h, h * memory.forces[detected.numbers], reach
-        rows, impact = impulses(self.scene.ground, bodies, detected, *arguments, self.solver)
-        v_next, v_others = impact.v_next[0][:n], impact.v_next[0][n:].reshape(-1, _V)
-        q_next, v_end, works = np.empty(self.robot.nq), np.empty(n), part.works + np.array([0.0, impact.work, 0.0, 0.0])
-        for kind, start in zip(self._kinds, starts, strict=True):
-            q_next[kind.q], v_end[kind.v], own = kind.end(start, v_next, t, h, part.v, tau, damping)
-            works += own.sum(axis=0)
-        ends = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
-        q_others, v_others = ends(h, others.q, v_others)
-        frames = detected.frame[np.searchsorted(detected.numbers, rows)]
-        ground = memory.after_some(rows, t + 0.5 * h, h, frames, impact)
-        states = np.concatenate([q_others, v_others], axis=1).ravel()
-        return q_next, np.concatenate([v_end, part.memory + h * memory_rate, ground.flat(), works, states])
+        step, n, count = self._step, self.robot.nv, ClosedLoop.size.fget(self)  # type: ignore[attr-defined]
+        memory, bodies, own = step.memory, step.bodies, n + self.memory
+        self._begin(t, h, q, s, tau, damping)
+        detected = self.tables.detect(bodies.poses, bodies.reach)
+        found = s.copy()
+        ground = ContactMemory.of(found[own : own + self.ground_memory])
+        rows, frames, impact = step.solver.impulses(detected, float(h), ground.forces)
+        works = found[count - 4 : count]
+        works[1] += impact.work
+        for end in step.ends:
+            works += end().sum(axis=0)
+        step.end_bodies()
+        found[count - 6 : count - 4] = ground.updated(rows, t + 0.5 * h, h, frames, impact)
+        found[:n], found[n:own], found[count:] = memory.v_end, s[n:own] + h * memory_rate, memory.states_end.ravel()
+        return memory.q_end.copy(), found
 
-    def _begin(
-        self, t: float, h: float, q: Array, s: Array, tau: Array, damping: Array
-    ) -> tuple[list[Start], Start, Bodies, Array]:
-        """Return robots, free bodies and all bodies in the middle of a step, and all velocities before it, (N,)."""
-        n = self.robot.nv
-        v, v_free, starts, inertia = np.empty(n), np.empty(n), list[Start](), dict[int, Array]()
-        geometries, jacobians = list[Geometry](), dict[int, Array]()
-        for kind, numbers in zip(self._kinds, self._numbers, strict=True):
-            start, geometry = kind.start(t, h, q, s[:n], tau, damping)
-            v[kind.v], v_free[kind.v] = start.v, start.v_free
-            M = geometry.inertia + start.extra[:, :, None] * np.eye(kind.v.shape[1])
-            inertia |= {number: own for number, own in zip(numbers, M, strict=True) if number is not None}
-            for own, J in zip(kind.bodies[:, kind.touching].tolist(), geometry.jacobians, strict=True):
-                jacobians |= zip(own, J, strict=True)
-            starts.append(start)
-            geometries.append(geometry)
-        begin = self._batch(self._bodies_start, h=(), q=(_Q,), v=(_V,), inertia=(13,))
-        others, free = begin(h, *self._body_states(s), self._inertias)
-        moving = {body: jacobians[body] for body in self._articulated.tolist()}
-        M = [*(inertia[k] for k in range(len(inertia))), *free.inertia]
-        v_free = np.concatenate([v_free, others.v_free.ravel()])
-        bodies = Bodies(self._poses(geometries, free), self._layout, moving, M, v_free)
-        return starts, others, bodies, np.concatenate([v, others.v.ravel()])
+    def _begin(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array) -> None:
+        """Write robots and bodies in the middle of a step, and how far they may move in it."""
+        memory, bodies, n = self._step.memory, self._step.bodies, self.robot.nv
+        count = ClosedLoop.size.fget(self)  # type: ignore[attr-defined]
+        memory.t[...], memory.h[...], memory.q[:], memory.v[:] = t, h, q, s[:n]
+        memory.tau[:], memory.damping[:], memory.states[:] = tau, damping, s[count:].reshape(-1, _Q + _V)
+        bodies.h[...] = h
+        for begin in self._step.begins:
+            begin()
+        bodies.update_reach(bodies.v_free)
+
+    @cached_property
+    def _step(self) -> _Step:
+        """The prepared calls of a step."""
+        count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
+        memory, neutral = StepMemory(self.robot.nq, n, count), np.tile([1.0, *np.zeros(6)], (count, 1))
+        inertia = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(neutral, self._inertias).inertia
+        bodies = Bodies(self._layout, tables.poses, tables.reach, inertia)
+        robots = [kind.prepare(memory, bodies, number) for number, kind in enumerate(self._kinds)]
+        middle, poses = np.empty((count, _Q)), [part[own : own + count] for part in bodies.poses]
+        v, v_free, v_next = (part[n:].reshape(count, _V) for part in (bodies.v, bodies.v_free, bodies.v_next))
+        states, ends = ((part[:, :_Q], part[:, _Q:]) for part in (memory.states, memory.states_end))
+        kernel = self._batch(self._bodies_start, h=(), q=(_Q,), v=(_V,), inertia=(13,))
+        start = kernel.prepare(count, memory.h, *states, self._inertias, results=[middle, v, v_free, *poses])
+        kernel = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
+        end = kernel.prepare(count, memory.h, middle, v_next, results=ends)
+        solver = ContactSolver(self.scene.ground, bodies, self._coefficients, self.solver)
+        return _Step(memory, bodies, [*(part for part, _ in robots), start], [part for _, part in robots], end, solver)
 
     def _poses(self, robots: Sequence[Geometry], bodies: Geometry) -> Poses:
         """Return the poses of the bodies of the robots, of the free bodies, and of the world."""
@@ -205,7 +224,7 @@ class SceneInParts(RigidLoop):
         first = np.concatenate([starts, nv + _V * np.arange(count), [0]]).astype(int)
         is_free = np.repeat([False, True, False], [len(starts), count, 1])
         sizes = [*(part.stop - part.start for part in self._robots), *[_V] * count]
-        return BodyLayout(first, is_free, self._articulated, np.cumsum([0, *sizes]), self.tables.extent)
+        return BodyLayout(first, is_free, self._numbers(), np.cumsum([0, *sizes]), self.tables.extent)
 
     def poses(self, q: Array, s: Array) -> Poses:
         """Return the poses of all bodies of the scene.
@@ -243,9 +262,9 @@ class SceneInParts(RigidLoop):
         Args:
             t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        forces = self.forces(s)
-        pressed = np.flatnonzero(forces.any(axis=1) & self._on_robot)
-        if not (len(pressed) and self.controller.takes_wrenches):
+        forces = self.forces(s) if self.controller.takes_wrenches else np.zeros((0, 3))
+        pressed = np.flatnonzero(forces.any(axis=1) & self._on_robot[: len(forces)])
+        if not len(pressed):
             return np.zeros((len(self.robot.links), 6))
         poses = self.poses(q, s)
         detected = self.tables.detect(poses, only=pressed)

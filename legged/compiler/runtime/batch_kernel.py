@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,8 +12,33 @@ from legged.compiler.codegen import llvm
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.simplify import simplify
-from legged.compiler.runtime.batches import BatchCode
+from legged.compiler.runtime.batches import BatchCode, address_of, has_contiguous_rows
 from legged.errors import NotFiniteError
+
+
+class Rows(NamedTuple):
+    """The rows `array[index]` of an array, which a kernel reads or writes where they are, without a copy.
+
+    Attributes:
+        array: (m, ...), any unit and frame. index: Numbers of rows, (n,).
+    """
+
+    array: np.ndarray
+    index: np.ndarray
+
+
+Place: TypeAlias = "np.ndarray | Rows"
+"""Where a kernel finds an argument or puts a result: an array, or rows of one."""
+
+
+def windows(array: np.ndarray, size: int) -> np.ndarray:
+    """Return views of `size` consecutive rows of a contiguous array from each row on, (m - size + 1, size, ...).
+
+    Args:
+        array: (m, ...), any unit and frame. size: Number of rows of a view.
+    """
+    shape = (max(len(array) - size + 1, 0), size, *array.shape[1:])
+    return np.ndarray(shape, array.dtype, array, 0, (array.strides[0], *array.strides))
 
 
 class BatchKernel:
@@ -32,8 +58,8 @@ class BatchKernel:
         self.name = getattr(function, "__name__", "function")
         with gc_paused():
             self.graph: Graph = simplify(record(function, shapes))
-        self._axes = [len(shape) for _, shape in self.graph.inputs]
-        self._code = BatchCode(self.graph, _no_single_state, lambda *code: None, llvm.default_target())
+        self.shapes = [shape for _, shape in self.graph.inputs]
+        self.code = BatchCode(self.graph, _no_single_state, lambda *code: None, llvm.default_target())
 
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for all states, in the function's own structure of arrays (n, ...).
@@ -45,21 +71,86 @@ class BatchKernel:
             NotFiniteError: A result is not finite.
         """
         given = [np.asarray(array, dtype=float, order="C") for array in arrays]
-        leads = [a.shape[: a.ndim - own] for a, own in zip(given, self._axes, strict=True)]
+        leads = [a.shape[: a.ndim - len(shape)] for a, shape in zip(given, self.shapes, strict=True)]
         lead = max(leads, key=len, default=())
         if any(own and own != lead for own in leads):
             lead = np.broadcast_shapes(*leads)
             given = [
-                np.ascontiguousarray(np.broadcast_to(a, lead + a.shape[len(own) :])) if own else a
-                for a, own in zip(given, leads, strict=True)
+                np.ascontiguousarray(np.broadcast_to(a, lead + shape)) if own else a
+                for a, own, shape in zip(given, leads, self.shapes, strict=True)
             ]
         results = [np.empty(lead + shape) for shape in self.graph.outputs]
-        if 0 not in lead:
-            _ = self._code.code  # loaded for a batch of any size
-            bad = self._code.run_even(given, [lead if own else own for own in leads], results, lead)
-            if bad >= 0:
-                raise NotFiniteError(f"a result of {self.name} is not finite for state {bad}")
+        if len(lead) == 1:
+            self.prepare(*lead, *given, results=results)()
+        else:
+            flat = [
+                a.reshape(-1, *shape) if own else a for a, own, shape in zip(given, leads, self.shapes, strict=True)
+            ]
+            places = [array.reshape(-1, *shape) for array, shape in zip(results, self.graph.outputs, strict=True)]
+            self.prepare(math.prod(lead), *flat, results=places)()
         return self.graph.rebuild(iter(results))
+
+    def prepare(self, count: int, *arguments: Place, results: Sequence[Place] | None = None) -> PreparedCall:
+        """Return a call for n states whose arguments and results stay at their places in memory.
+
+        Args:
+            count: Number of states n.
+            arguments: The arguments, (n, ...) with contiguous rows, or without the leading axis if equal for all
+                states, any unit and frame.
+            results: Arrays that receive the results, (n, ...) with contiguous rows; new ones by default.
+        """
+        return PreparedCall(self, count, arguments, results)
+
+
+class PreparedCall:
+    """A call of a kernel, which reads its arguments and writes its results where they were when it was prepared.
+
+    Attributes:
+        results: The results, in the function's own structure if they are new arrays.
+    """
+
+    def __init__(
+        self, kernel: BatchKernel, count: int, arguments: Sequence[Place], results: Sequence[Place] | None = None
+    ):
+        """Describe arguments and results.
+
+        Args:
+            kernel, count, arguments, results: As in `BatchKernel.prepare`, any unit and frame.
+        """
+        outputs = kernel.graph.outputs
+        places = [np.empty((count, *shape)) for shape in outputs] if results is None else results
+        self.results = kernel.graph.rebuild(iter(places)) if results is None else places
+        self._name, self._memory = kernel.name, list[Any]()
+        pairs = zip((*arguments, *places), (*kernel.shapes, *outputs), strict=True)
+        table = np.array([self._descriptor(place, shape, count) for place, shape in pairs], dtype=np.int64)
+        self._memory.append(table)
+        self._run = kernel.code.described(count, address_of(table)) if count else lambda: -1
+
+    def _descriptor(self, place: Place, shape: Shape, count: int) -> tuple[int, int, int]:
+        """Return the numbers that the machine code reads, see `codegen.batches.batch_loop`, and keep the memory."""
+        array, index = place if isinstance(place, Rows) else (place, None)
+        lead = array.ndim - len(shape)
+        is_even = array.flags.c_contiguous or has_contiguous_rows(array, len(shape), array.dtype)
+        assert array.dtype == float and array.shape[lead:] == shape and is_even
+        self._memory.append(array)
+        if index is not None:
+            offsets = (index % max(len(array), 1)) * array.strides[0]
+            self._memory.append(offsets)
+            assert len(index) == count and offsets.dtype == np.int64
+            return address_of(array), 0, address_of(offsets)
+        assert not lead or len(array) == count
+        return address_of(array), array.strides[0] if lead else 0, 0
+
+    def __call__(self) -> Any:
+        """Compute the results for the present arguments, and return them.
+
+        Raises:
+            NotFiniteError: A result is not finite.
+        """
+        bad = self._run()
+        if bad >= 0:
+            raise NotFiniteError(f"a result of {self._name} is not finite for state {bad}")
+        return self.results
 
 
 def _no_single_state(addresses: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,11 @@ class BatchCode:
         )
 
     @cached_property
+    def _function_with_gil(self) -> Callable[..., int]:
+        types = ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+        return self.code.function_with_gil(batch_loop.ENTRY_POINT, *types)
+
+    @cached_property
     def _work_size(self) -> int:
         size = ctypes.c_int64.from_address(self.code.address(selection.BATCH_WORK_SIZE)).value
         return size * self.target.element.size
@@ -111,27 +116,15 @@ class BatchCode:
         table = np.array([array.descriptor() for array in rows], dtype=np.int64)
         return self.run_described(count, address_of(table))
 
-    def run_even(
-        self, arrays: Sequence[np.ndarray], leads: Sequence[Shape], results: Sequence[np.ndarray], lead: Shape
-    ) -> int:
-        """Compute all states of contiguous arrays with all leading axes or none; return the same as `run`.
+    def described(self, count: int, descriptors: int) -> Callable[[], int]:
+        """Return the function that computes `count` > 0 states of arrays whose descriptors are at an address.
 
-        Args:
-            arrays: The arguments, (*lead, *shape) or (*shape), contiguous, of the element type, any unit and frame.
-            leads: Leading axes of each, `lead` or none.
-            results: As in `run`. lead: Lengths of the leading axes.
+        It returns the same as `run`. Small batches keep the GIL, since to release it takes longer.
         """
-        rows = [
-            (address_of(a), step if own else 0, 0) for a, own, step in zip(arrays, leads, self._steps, strict=False)
-        ]
-        rows += [(address_of(a), step, 0) for a, step in zip(results, self._steps[len(leads) :], strict=True)]
-        table = np.array(rows, dtype=np.int64)
-        return self.run_described(math.prod(lead), address_of(table))
-
-    @cached_property
-    def _steps(self) -> list[int]:
-        """Sizes of the arrays of one state, [bytes]."""
-        return [self.target.element.size * math.prod(shape) for shape in self.shapes]
+        if count * self._operations >= _THREADED_OPERATIONS:
+            return partial(self.run_described, count, descriptors)
+        function, size = self._function_with_gil, self._work_size
+        return lambda: function(0, count, descriptors, _memory.address(size))
 
     def run_described(self, count: int, descriptors: int) -> int:
         """Compute `count` states of arrays whose descriptors are at an address; return the same as `run`."""
@@ -202,8 +195,12 @@ def address_of(array: np.ndarray) -> int:
         return array.__array_interface__["data"][0]
 
 
-def _has_contiguous_rows(array: np.ndarray, own: int, dtype: np.dtype) -> bool:
-    """Return whether an array holds aligned numbers of a data type whose last `own` axes are contiguous."""
+def has_contiguous_rows(array: np.ndarray, own: int, dtype: np.dtype) -> bool:
+    """Return whether an array holds aligned numbers of a data type whose last `own` axes are contiguous.
+
+    Args:
+        array: The array, (...), any unit and frame. own: Number of axes. dtype: The data type.
+    """
     step = dtype.itemsize
     for n, stride in zip(reversed(array.shape[array.ndim - own :]), reversed(array.strides), strict=False):
         if n != 1 and stride != step:
@@ -213,7 +210,7 @@ def _has_contiguous_rows(array: np.ndarray, own: int, dtype: np.dtype) -> bool:
 
 
 def _contiguous(array: np.ndarray, own: int, dtype: np.dtype) -> np.ndarray:
-    return array if _has_contiguous_rows(array, own, dtype) else np.array(array, dtype=dtype, order="C", ndmin=0)
+    return array if has_contiguous_rows(array, own, dtype) else np.array(array, dtype=dtype, order="C", ndmin=0)
 
 
 def can_hold_results(array: object, arguments: Sequence[np.ndarray], shape: Shape, own: int, dtype: np.dtype) -> bool:
@@ -230,6 +227,6 @@ def can_hold_results(array: object, arguments: Sequence[np.ndarray], shape: Shap
         isinstance(array, np.ndarray)
         and array.shape == shape
         and array.flags.writeable
-        and _has_contiguous_rows(array, own, dtype)
+        and has_contiguous_rows(array, own, dtype)
         and not any(np.may_share_memory(array, other) for other in arguments)
     )

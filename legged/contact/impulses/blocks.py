@@ -30,7 +30,7 @@ class BlockDiagonal:
     """
 
     def __init__(self, size: int, groups: Sequence[tuple[Array, Array]]):
-        self.size, self.groups = size, groups
+        self.size, self.groups = size, list(groups)
 
     def __matmul__(self, x: Array) -> Array:
         found = np.empty(self.size)
@@ -91,26 +91,12 @@ class BlockJacobian:
             total += np.bincount((cases + columns).ravel(), parts.ravel(), minlength=total.size)
         return total.reshape(*lead, self.size)
 
-    def diagonal(self, mobility: BlockDiagonal) -> Array:
-        """Return the blocks of J mobility J^T on the diagonal, (k, 3, 3), [1/kg], contact frames.
-
-        Args:
-            mobility: Inverse inertia of the robots.
-        """
-        found = np.zeros((self.count, 3, 3))
-        for group, (own, _, blocks) in zip(self.pattern.groups, self.groups, strict=True):
-            for columns, size, rows in group.parts:
-                part = blocks[:, :, columns]
-                found[own] += part @ mobility.groups[size][1][rows] @ part.transpose(0, 2, 1)
-        return found
-
     @cached_property
     def dense(self) -> Array:
         """The Jacobian as an array, (3 k, n), mixed units, contact frames."""
-        found = np.zeros((self.count, 3, self.size))
-        for own, columns, blocks in self.groups:
-            found[own[:, None, None], np.arange(3)[:, None], columns[:, None]] = blocks
-        return found.reshape(-1, self.size)
+        found = np.zeros((3 * self.count, self.size))
+        found.reshape(-1)[self.pattern.dense_keys] = np.concatenate([blocks.ravel() for _, _, blocks in self.groups])
+        return found
 
     def newton_direction(self, M: BlockDiagonal, slopes: Array, b: Array) -> Array:
         """Return the solution of (M + J^T diag(slopes) J) x = b, (n,), mixed units.

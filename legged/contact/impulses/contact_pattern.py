@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,28 +14,46 @@ from legged.spatial import Array
 class BodyLayout:
     """The bodies of a scene and their generalized velocities, which do not change from step to step.
 
+    Robots are of kinds, whose inertia matrices and Jacobians are arrays. The free bodies are the last kind.
+
     Attributes:
         first: Number of the first generalized velocity of the robot of each body, (B,).
         is_free: Whether each is a free body, whose twist is its generalized velocity, (B,).
         starts: Number of the first generalized velocity of each robot, and of all of them, (R + 1,).
-        robots: Number of the robot of each body, (B,); -1 for bodies that do not move.
         extent: Largest distance of a point of the shapes of each body from its origin, (B,), [m].
-        free_columns: Generalized velocities of the free bodies, (f, 6).
+        free: Number of the last kind.
+        robots: Number of the robot of each body, (B,); -1 for bodies that do not move.
+        kinds, places: Kind of each robot, and its number among them, (R,).
+        jacobians: Number of the Jacobian of each body of an articulated robot among those of its kind, (B,).
+        articulated: Of each kind but the last, its bodies with Jacobians, (a,), and the velocities of their robots,
+            (a, nv).
     """
 
-    def __init__(self, first: Array, is_free: Array, articulated: Array, starts: Array, extent: Array):
+    def __init__(
+        self, first: Array, is_free: Array, kinds: Sequence[tuple[Array, Array]], starts: Array, extent: Array
+    ):
         """Collect bodies.
 
         Args:
             first, is_free, starts, extent: The attributes, mixed units.
-            articulated: Numbers of the bodies of articulated robots that move and have shapes or contact points, (a,),
-                dimensionless.
+            kinds: Of each kind of articulated robots, the numbers of the robots, (m,), -1 for those that do not move,
+                and of their bodies with Jacobians, (m, c), -1 for those that do not move, dimensionless.
         """
-        self.first, self.is_free, self.starts, self.extent = first, is_free, starts, extent
-        moving = is_free.copy()
-        moving[articulated] = True
+        self.first, self.is_free, self.starts, self.extent, self.free = first, is_free, starts, extent, len(kinds)
+        self.kinds, self.places = np.full(len(starts) - 1, self.free), np.zeros(len(starts) - 1, dtype=int)
+        self.jacobians, moving = np.zeros(len(first), dtype=int), is_free.copy()
+        self.articulated = list[tuple[Array, Array]]()
+        for kind, (robots, bodies) in enumerate(kinds):
+            moves = np.flatnonzero(robots >= 0)
+            self.kinds[robots[moves]], self.places[robots[moves]] = kind, moves
+            rows = np.flatnonzero(bodies.ravel() >= 0)
+            own = bodies.ravel()[rows]
+            self.jacobians[own], moving[own] = rows, True
+            width = int(starts[robots[moves[0]] + 1] - starts[robots[moves[0]]]) if len(moves) else 0
+            self.articulated.append((own, first[own, None] + np.arange(width)))
+        free = np.flatnonzero(self.kinds == self.free)
+        self.places[free] = np.arange(len(free))
         self.robots = np.where(moving, np.searchsorted(starts, first, side="right") - 1, -1)
-        self.free_columns = first[is_free, None] + np.arange(6)
         self._last: ContactPattern | None = None
 
     def pattern(self, first: Array, second: Array) -> ContactPattern:
@@ -50,20 +69,21 @@ class BodyLayout:
 
 
 class ContactGroup(NamedTuple):
-    """Contacts of robots with the same numbers of velocities.
+    """Contacts of robots of the same kinds.
 
     Attributes:
         own: Numbers of the contacts, (c,).
         columns: Velocities on which each depends, (c, w).
-        sides: Number of each side with a moving body, its bodies, (c,), and whether all of them are free bodies.
+        sides: Number of each side with a moving body, the kind of its robots, and the numbers of the Jacobians, (c,);
+            None for free bodies.
         same: Whether both sides belong to the same robot.
-        parts: Of each robot: its columns of the w, the number of its size in `ContactPattern.inertia`, and the rows
+        parts: Of each robot: its columns of the w, the number of its kind in `ContactPattern.inertia`, and the rows
             there, (c,).
     """
 
     own: Array
     columns: Array
-    sides: list[tuple[int, Array, bool]]
+    sides: list[tuple[int, int, Array | None]]
     same: bool
     parts: list[tuple[slice, int, Array]]
 
@@ -75,7 +95,8 @@ class ContactPattern:
         first, second: Bodies of both sides of each contact, (k,).
         count, size: Number of contacts k and of generalized velocities n of the robots.
         velocities: Numbers of these velocities among those of all robots, (n,).
-        inertia: For each number of velocities w of a robot: rows of the matrix of inertia, (r, w), and robots, (r,).
+        inertia: For each kind of robots: rows of the matrix of inertia, (r, nv), and robots of the kind, (r,).
+        kinds: Numbers of these kinds.
         groups: The contacts.
     """
 
@@ -86,35 +107,65 @@ class ContactPattern:
             first, second: Bodies of both sides of each contact, (k,), dimensionless. layout: The bodies.
         """
         self.first, self.second, self.count, starts = first, second, len(first), layout.starts
-        sizes, sides = np.append(np.diff(starts), 0), (layout.robots[first], layout.robots[second])  # 0 for robot -1
+        widths, kinds = np.append(np.diff(starts), 0), np.append(layout.kinds, -1)  # the last ones for robot -1
+        sides = layout.robots[first], layout.robots[second]
         robots = np.unique(np.concatenate(sides))
         robots = robots[robots >= 0]
-        widths = sizes[robots]
-        own_starts = np.zeros(len(sizes), dtype=int)
-        own_starts[robots] = np.cumsum(widths) - widths
-        self.size = int(widths.sum())
+        own_starts = np.zeros(len(widths), dtype=int)
+        own_starts[robots] = np.cumsum(widths[robots]) - widths[robots]
+        self.size = int(widths[robots].sum())
         self.velocities = np.concatenate([np.zeros(0, dtype=int), *(np.arange(*starts[k : k + 2]) for k in robots)])
-        self.inertia, place, which = list[tuple[Array, Array]](), np.zeros(len(sizes), dtype=int), dict[int, int]()
-        for width in np.unique(widths).tolist():
-            own = robots[widths == width]
-            which[width], place[own] = len(self.inertia), np.arange(len(own))
-            self.inertia.append((own_starts[own, None] + np.arange(width), own))
+        self.inertia, place = list[tuple[Array, Array]](), np.zeros(len(widths), dtype=int)
+        self.kinds = np.unique(kinds[robots]).tolist()
+        for kind in self.kinds:
+            own = robots[kinds[robots] == kind]
+            place[own] = np.arange(len(own))
+            self.inertia.append((own_starts[own, None] + np.arange(widths[own[0]]), layout.places[own]))
         same = (sides[0] == sides[1]) & (sides[0] >= 0)
-        keys = np.column_stack([sizes[sides[0]], np.where(same, -1, sizes[sides[1]])])
+        keys = np.column_stack([kinds[sides[0]], np.where(same, -2, kinds[sides[1]])])
         self.groups = list[ContactGroup]()
         for key in np.unique(keys, axis=0):
             own = np.flatnonzero((keys == key).all(axis=1))
-            group, columns, at = ContactGroup(own, own, [], bool(key[1] == -1), []), [], 0
+            group, columns, at = ContactGroup(own, own, [], bool(key[1] == -2), []), [], 0
             for side, (bodies, robot) in enumerate(zip((first, second), sides, strict=True)):
-                width = int(sizes[robot[own[0]]])
-                if width:
-                    group.sides.append((side, bodies[own], bool(layout.is_free[bodies[own]].all())))
+                kind, width = int(kinds[robot[own[0]]]), int(widths[robot[own[0]]])
+                if kind >= 0:
+                    group.sides.append((side, kind, None if kind == layout.free else layout.jacobians[bodies[own]]))
                     if not (side and group.same):
                         columns.append(own_starts[robot[own], None] + np.arange(width))
-                        group.parts.append((slice(at, at + width), which[width], place[robot[own]]))
+                        group.parts.append((slice(at, at + width), self.kinds.index(kind), place[robot[own]]))
                         at += width
             if columns:
                 self.groups.append(group._replace(columns=np.concatenate(columns, axis=1)))
+
+    @cached_property
+    def articulated(self) -> list[tuple[int, Array, Array, Array]]:
+        """Bodies of articulated robots in contact, by number of a kind in `inertia`.
+
+        The numbers of the bodies, of their Jacobians and of the robots of the kind, (a,) each.
+        """
+        found = list[tuple[int, Array, Array, Array]]()
+        for which, kind in enumerate(self.kinds):
+            bodies, jacobians, robots = list[Array](), list[Array](), list[Array]()
+            for group in self.groups:
+                for side, own, rows in group.sides:
+                    if own == kind and rows is not None:
+                        bodies.append((self.first, self.second)[side][group.own])
+                        jacobians.append(rows)
+                        robots.append(group.parts[-1 if side and len(group.parts) > 1 else 0][2])
+            if bodies:
+                numbers, at = np.unique(np.concatenate(bodies), return_index=True)
+                found.append((which, numbers, *(np.concatenate(parts)[at] for parts in (jacobians, robots))))
+        return found
+
+    @cached_property
+    def dense_keys(self) -> Array:
+        """Positions of the values of the blocks of all groups in the dense Jacobian."""
+        found = [np.zeros(0, dtype=int)]
+        for group in self.groups:
+            rows = 3 * group.own[:, None] + np.arange(3)
+            found.append((rows[:, :, None] * self.size + group.columns[:, None, :]).ravel())
+        return np.concatenate(found)
 
     @cached_property
     def newton_keys(self) -> Array:
@@ -130,6 +181,14 @@ class ContactPattern:
         """
         keys, places = np.unique(self.newton_keys, return_inverse=True)
         return places, keys % self.size, np.searchsorted(keys, self.size * np.arange(self.size + 1))
+
+    @cached_property
+    def leaders(self) -> Array:
+        """Number of the first contact between the same bodies, of each contact, (k,)."""
+        found = np.arange(self.count)
+        for members in self.pairs_of_bodies:
+            found[members] = members[:, :1]
+        return found
 
     @cached_property
     def pairs_of_bodies(self) -> list[Array]:

@@ -80,7 +80,7 @@ def impact(
         friction, restitution = zip(*coefficients, strict=True)
         problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution, contacts.aligned())
         system = GeneralizedSystem(contacts, v_free) if ground.iterations else None
-        target = [target_velocity(ground, d, h) for d in gap]
+        target = [target_velocity(ground.recovery, d, h) for d in gap]
     with stage("contact solver"):
         p, u, residual = solve_impulses(ground, problem, target, before, h, gap, guess, system)
     with stage("contact response"):
@@ -194,10 +194,14 @@ def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rat
     return where(b + 0.5 * a <= dissipated, 1.0, 2.0 * dissipated / (b + root + _TINY))
 
 
-def target_velocity(ground: Rigid, gap: Any, h: Any) -> Any:
+def target_velocity(recovery: Any, gap: Any, h: Any) -> Any:
     """Return the normal velocity that closes a gap within the step or corrects a penetration, [m/s].
 
     Gaps up to `SLIGHT` close like penetrations, so that the corners of a box that touches by rounding have consistent
     velocities.
+
+    Args:
+        recovery: Largest speed of the correction, [m/s], `Rigid.recovery`. gap: Distance along the normal, [m].
+        h: The step, [s].
     """
-    return where(gap > SLIGHT, -gap / h, np.minimum(-RECOVERY_FRACTION * gap / h, ground.recovery))
+    return where(gap > SLIGHT, -gap / h, np.minimum(-RECOVERY_FRACTION * gap / h, recovery))

@@ -78,9 +78,9 @@ class ContactMemory(NamedTuple):
             flat: (..., 8 m + 2), mixed units.
         """
         m = flat.shape[-1] // 8
-        forces, impulse, peak, touched, scalars = np.split(flat, [3 * m, 6 * m, 7 * m, 8 * m], axis=-1)
         shape = (*flat.shape[:-1], m, 3)
-        return cls(forces.reshape(shape), impulse.reshape(shape), peak, touched, scalars[..., 0], scalars[..., 1])
+        forces, impulse = flat[..., : 3 * m].reshape(shape), flat[..., 3 * m : 6 * m].reshape(shape)
+        return cls(forces, impulse, flat[..., 6 * m : 7 * m], flat[..., 7 * m : 8 * m], flat[..., -2], flat[..., -1])
 
     def flat(self) -> Array:
         """Return the memory of one state as a vector, (8 m + 2,), mixed units."""
@@ -106,20 +106,18 @@ class ContactMemory(NamedTuple):
             np.maximum(self.worst, impact.residual),
         )
 
-    def after_some(self, rows: Array, t: Any, h: Any, frames: Array, impact: Impact) -> ContactMemory:
-        """Return the memory after a step in which all contacts but k have no impulse; numbers only.
+    def updated(self, rows: Array, t: Any, h: Any, frames: Array, impact: Impact) -> tuple[Any, Any]:
+        """Write the memory after a step in which all contacts but k have no impulse, and return its drift and worst.
 
         Args:
             rows: Numbers of the k contacts, (k,), dimensionless.
-            t, h, frames, impact: As in `after`, for these contacts.
+            t, h, frames, impact: As in `after`, for these contacts; numbers only.
         """
-        forces, impulse, peak, first_touch = (part[rows] for part in self[:4])
-        some = ContactMemory(forces, impulse, peak, first_touch, self.drift, self.worst).after(t, h, frames, impact)
-        found = [np.zeros_like(self.forces), *(part.copy() for part in self[1:4])]
-        for whole, part in zip(found, some[:4], strict=True):
+        some = ContactMemory(*(part[rows] for part in self[:4]), self.drift, self.worst).after(t, h, frames, impact)
+        self.forces[:] = 0.0
+        for whole, part in zip(self[:4], some[:4], strict=True):
             whole[rows] = part
-        forces, impulse, peak, first_touch = found
-        return ContactMemory(forces, impulse, peak, first_touch, some.drift, some.worst)
+        return some.drift, some.worst
 
 
 @dataclass(frozen=True, eq=False)
