@@ -5,6 +5,7 @@ They depend on the contacts and the bodies, whose numbers every step writes agai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
@@ -54,30 +55,26 @@ class ContactTables:
         leaders = Rows(detected.frame, rows[self.pattern.leaders])
         self._rows = _contact_rows().prepare(len(rows), *law, *own, leaders, *sides)
         self.jacobians, self.diagonal, self.target, self._places, self._turns = self._rows.results
-        self._calls: dict[Any, tuple[list[Array], PreparedCall]] = {}
-        self._inertia, self._mobility = (self._diagonal(part) for part in (bodies.inertia, None))
-
-    def _diagonal(self, inertia: Sequence[Array] | None) -> BlockDiagonal:
-        """Return the matrix of inertia, or its inverse for None, with the blocks of free bodies alone."""
-        found, free = list[tuple[Array, Array]](), self.bodies.layout.free
-        for kind, (rows, own) in zip(self.pattern.kinds, self.pattern.inertia, strict=True):
-            source = self.bodies.free_mobility if inertia is None else inertia[kind]
-            found.append((rows, source[own] if kind == free else np.zeros((len(own), 0, 0))))
-        return BlockDiagonal(self.pattern.size, found)
+        self._calls: dict[Any, tuple[list[Array], list[Array], PreparedCall]] = {}
+        self._matrices: tuple[BlockDiagonal, BlockDiagonal] | None = None
+        self._equal_normals: tuple[bytes, list[PreparedCall]] = b"", []
 
     def update(self) -> tuple[BlockDiagonal, BlockDiagonal]:
         """Compute the arrays for the present bodies and contacts; return the matrix of inertia and its inverse."""
-        M, mobility, bodies = self._inertia, self._mobility, self.bodies
-        for which, (kind, (rows, own)) in enumerate(zip(self.pattern.kinds, self.pattern.inertia, strict=True)):
-            if kind != bodies.layout.free:
-                blocks = bodies.inertia[kind][own]
-                if not np.array_equal(blocks, M.groups[which][1]):  # as for a robot of one body
-                    M.groups[which], mobility.groups[which] = (rows, blocks), (rows, np.linalg.inv(blocks))
-        for which, numbers, jacobians, robots in self.pattern.articulated:
-            J = bodies.jacobians[self.pattern.kinds[which]][jacobians]
-            bodies.mobility[numbers] = J @ mobility.groups[which][1][robots] @ J.transpose(0, 2, 1)
+        pattern, bodies = self.pattern, self.bodies
+        kinds = list(zip(pattern.kinds, pattern.inertia, strict=True))
+        if self._matrices is None or any(  # that of a robot of one body does not change
+            not np.array_equal(bodies.inertia[kind][own], blocks)
+            for (kind, (_, own)), (_, blocks) in zip(kinds, self._matrices[0].groups, strict=True)
+            if kind != bodies.layout.free
+        ):
+            M = BlockDiagonal(pattern.size, [(rows, bodies.inertia[kind][own]) for kind, (rows, own) in kinds])
+            self._matrices = M, M.inverse()
+        for which, numbers, jacobians, robots in pattern.articulated:
+            J, blocks = bodies.jacobians[pattern.kinds[which]][jacobians], self._matrices[1].groups[which][1]
+            bodies.mobility[numbers] = J @ blocks[robots] @ J.transpose(0, 2, 1)
         self._rows()
-        return M, mobility
+        return self._matrices
 
     def evaluated(self, kernel: BatchKernel, lead: tuple[int, ...], *arrays: Any) -> Any:
         """Return the results of a kernel for all contacts.
@@ -88,25 +85,29 @@ class ContactTables:
         call = self._calls.get((kernel, lead))
         if call is None:
             memory = [np.empty(lead + shape) for shape in kernel.shapes]
-            flat = [array.reshape(-1, *shape) for array, shape in zip(memory, kernel.shapes, strict=True)]
-            call = self._calls[kernel, lead] = memory, kernel.prepare(len(flat[0]), *flat)
-        for own, given in zip(call[0], arrays, strict=True):
+            results = [np.empty(lead + shape) for shape in kernel.graph.outputs]
+            flat = [
+                array.reshape(-1, *shape)
+                for array, shape in zip([*memory, *results], [*kernel.shapes, *kernel.graph.outputs], strict=True)
+            ]
+            prepared = kernel.prepare(math.prod(lead), *flat[: len(memory)], results=flat[len(memory) :])
+            call = self._calls[kernel, lead] = memory, results, prepared
+        memory, results, prepared = call
+        for own, given in zip(memory, arrays, strict=True):
             own[...] = given
-        found = call[1]()
-        if isinstance(found, tuple):
-            return tuple(part.reshape(lead + part.shape[1:]).copy() for part in found)
-        return found.reshape(lead + found.shape[1:]).copy()
+        prepared()
+        return kernel.graph.rebuild(iter([part.copy() for part in results]))
 
     def spread(self, p: Array) -> Array:
         """Return impulses spread over the contacts of each group; see `solver.spread`.
 
+        Groups are contacts between the same bodies with the same normal.
+
         Args:
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        self._given[:] = p
-        self._spread[:] = p
-        turned = self._turns.max(initial=0.0) > 0.0
-        for call in self._spreading(self._groups_by_normals()) if turned else self._usual_spreading:
+        self._given[:] = self._spread[:] = p
+        for call in self._spreading_by_normals() if self._turns.max(initial=0.0) > 0.0 else self._usual_spreading:
             call()
         return self._spread.copy()
 
@@ -118,15 +119,21 @@ class ContactTables:
     def _spread(self) -> Array:
         return np.empty((len(self.rows), 3))
 
-    def _groups_by_normals(self) -> list[Array]:
-        """Return contacts between the same bodies with the same normal; see `contact_pattern.equal_rows`."""
-        bodies, normals = (self.pattern.first, self.pattern.second), self.detected.frame[self.rows, 0]
-        return equal_rows(np.column_stack([*bodies, normals]))
-
     @cached_property
     def _usual_spreading(self) -> list[PreparedCall]:
-        """The calls for contacts between the same bodies with the same normal."""
+        """The calls for contacts between the same bodies, whose normals are equal."""
         return self._spreading(self.pattern.pairs_of_bodies)
+
+    def _spreading_by_normals(self) -> list[PreparedCall]:
+        """Return the calls if normals differ; those of the last time if the same ones are equal."""
+        normals, key = self.detected.frame[self.rows, 0], b""
+        for members in self.pattern.pairs_of_bodies:
+            own = normals[members]
+            key += (own[:, :, None] == own[:, None, :]).all(axis=3).tobytes()
+        if key != self._equal_normals[0]:
+            groups = equal_rows(np.column_stack([self.pattern.first, self.pattern.second, normals]))
+            self._equal_normals = key, self._spreading(groups)
+        return self._equal_normals[1]
 
     def _spreading(self, groups: Sequence[Array]) -> list[PreparedCall]:
         found = list[PreparedCall]()

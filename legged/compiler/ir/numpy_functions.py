@@ -207,15 +207,20 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         An array of the broadcast shape, or a scalar if all three are scalars. An element type with a method
         `__where__(condition, a, b)`, such as `legged.taylor.Taylor`, computes the result itself.
     """
-    plain = _is_plain(a) and _is_plain(b) and _is_plain(condition)
-    for x in () if plain else (a, b):
+    if _is_plain(a) and _is_plain(b) and _is_plain(condition):
+        try:
+            result = np.where(condition, a, b)
+        except ValueError as error:
+            raise ArgumentError(f"a and b of `where` must be numbers or arrays of one shape: {error}") from None
+        return result if result.ndim else result[()]
+    for x in (a, b):
         choose = getattr(type(x), "__where__", None)
         if choose is not None:
             return choose(condition, a, b)
     if isinstance(condition, int):
         condition = as_truth(condition)
     try:
-        if not plain and any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
+        if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
             return _where_arrays(condition, a, b)
         result = np.where(condition, a, b)
     except (TypeError, ValueError, OverflowError) as error:

@@ -7,10 +7,11 @@ are dense.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
+from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact.impulses.contact_pattern import ContactPattern
 from legged.spatial import Array
 
@@ -19,6 +20,8 @@ DENSE = 9216
 
 For more, BLAS takes threads, which are slower than one where processors are busy.
 """
+PAIR = 12
+"""Number of velocities of two free bodies, for which a kernel computes products of blocks."""
 
 
 class BlockDiagonal:
@@ -30,9 +33,11 @@ class BlockDiagonal:
     """
 
     def __init__(self, size: int, groups: Sequence[tuple[Array, Array]]):
-        self.size, self.groups = size, list(groups)
+        self.size, self.groups = size, groups
 
     def __matmul__(self, x: Array) -> Array:
+        if self.size * self.size <= DENSE:
+            return self.dense @ x
         found = np.empty(self.size)
         for rows, blocks in self.groups:
             found[rows] = (blocks @ x[rows, None])[..., 0]
@@ -43,6 +48,14 @@ class BlockDiagonal:
         found = np.empty(self.size)
         for rows, blocks in self.groups:
             found[rows] = blocks.diagonal(axis1=1, axis2=2)
+        return found
+
+    @cached_property
+    def dense(self) -> Array:
+        """The matrix as an array, (n, n), any unit."""
+        found = np.zeros((self.size, self.size))
+        for rows, blocks in self.groups:
+            found[rows[:, :, None], rows[:, None, :]] = blocks
         return found
 
     def inverse(self) -> BlockDiagonal:
@@ -105,16 +118,30 @@ class BlockJacobian:
             M: Inertia matrix, (n, n), mixed units.
             slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: (n,), mixed units.
         """
-        parts = [blocks.transpose(0, 2, 1) @ (slopes[own] @ blocks) for own, _, blocks in self.groups]
-        # A column of the transposed blocks after the other, as keys count the rows of a column.
-        fixed = [blocks.ravel() for _, blocks in M.groups]
-        values = np.concatenate([*fixed, *(part.transpose(0, 2, 1).ravel() for part in parts)])
+        parts = [_weighted_squares(blocks, slopes[own]).ravel() for own, _, blocks in self.groups]
         if self.size * self.size <= DENSE:
-            H = np.bincount(self.pattern.newton_keys, values, minlength=self.size * self.size)
-            return np.linalg.solve(H.reshape(self.size, self.size).T, b)
+            H = np.bincount(self.pattern.newton_keys, np.concatenate(parts), minlength=self.size * self.size)
+            return np.linalg.solve(M.dense + H.reshape(self.size, self.size), b)
         from scipy import sparse  # imported where it is used: the import takes long
         from scipy.sparse.linalg import splu
 
-        places, rows, starts = self.pattern.newton_entries
-        data = np.bincount(places, values, minlength=len(rows))
-        return splu(sparse.csc_matrix((data, rows, starts), shape=(self.size, self.size))).solve(b)
+        places, columns, starts = self.pattern.newton_entries
+        values = np.concatenate([*parts, *(blocks.ravel() for _, blocks in M.groups)])
+        data = np.bincount(places, values, minlength=len(columns))
+        return splu(sparse.csr_matrix((data, columns, starts), shape=(self.size, self.size)).tocsc()).solve(b)
+
+
+def _weighted_squares(blocks: Array, slopes: Array) -> Array:
+    """Return block^T slope block of each contact, (c, w, w), mixed units.
+
+    Args:
+        blocks: Of the Jacobian, (c, 3, w), contact frames. slopes: Of the projections, (c, 3, 3), [kg], contact frames.
+    """
+    if blocks.shape[2] == PAIR:
+        return _pair_squares()(blocks, slopes)
+    return blocks.transpose(0, 2, 1) @ (slopes @ blocks)
+
+
+@cache
+def _pair_squares() -> BatchKernel:
+    return BatchKernel(lambda J, slope: J.T @ (slope @ J), {"J": (3, PAIR), "slope": (3, 3)})

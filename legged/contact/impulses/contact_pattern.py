@@ -169,17 +169,18 @@ class ContactPattern:
 
     @cached_property
     def newton_keys(self) -> Array:
-        """Column * n + row in M + J^T diag(slopes) J of each value of the blocks of M and of the groups."""
-        found = [_keys(rows, self.size) for rows, _ in self.inertia]
-        return np.concatenate([*found, *(_keys(group.columns, self.size) for group in self.groups)])
+        """Row * n + column in J^T diag(slopes) J of each value of the blocks of the groups."""
+        return np.concatenate([_keys(group.columns, self.size) for group in self.groups])
 
     @cached_property
     def newton_entries(self) -> tuple[Array, Array, Array]:
-        """Compressed columns of M + J^T diag(slopes) J.
+        """Compressed rows of M + J^T diag(slopes) J.
 
-        Entry of each of the values of `newton_keys`, row of each entry, and starts of the columns.
+        Entry of each of the values of `newton_keys` and of the blocks of M, column of each entry, and starts of
+        the rows.
         """
-        keys, places = np.unique(self.newton_keys, return_inverse=True)
+        found = np.concatenate([self.newton_keys, *(_keys(rows, self.size) for rows, _ in self.inertia)])
+        keys, places = np.unique(found, return_inverse=True)
         return places, keys % self.size, np.searchsorted(keys, self.size * np.arange(self.size + 1))
 
     @cached_property
@@ -212,5 +213,5 @@ def equal_rows(keys: Array) -> list[Array]:
 
 
 def _keys(columns: Array, size: int) -> Array:
-    """Return column * size + row of the entries of square blocks, one column after the other, (...,)."""
+    """Return row * size + column of the entries of square blocks, one row after the other, (...,)."""
     return (columns[:, :, None] * size + columns[:, None, :]).ravel()

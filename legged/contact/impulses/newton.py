@@ -19,6 +19,7 @@ Han, "An unconstrained convex formulation of compliant contact", IEEE Transactio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,10 +266,11 @@ def proximal_newton(
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
     """
     n, m = sum(map(len, system.v_free)), len(start.p)
-    bounds = np.cumsum([n, 3 * m, 3 * m, 3 * m])
+    bounds = (0, n, n + 3 * m, n + 6 * m, n + 9 * m)
 
     def step(state: Array) -> Array:
-        v, p_bar, p, u, (residual, scale, _) = np.split(state, bounds)
+        v, p_bar, p, u = (state[start:end] for start, end in pairwise(bounds))
+        residual, scale, _ = state[bounds[-1] :]
         best = Solution(p.reshape(m, 3), u.reshape(m, 3), residual)
         v, p_bar, found, scale = _iterate(problem, target, system, v, p_bar.reshape(m, 3), best, scale, goal)
         active = where(found.residual > goal, 1.0, 0.0)
@@ -279,8 +281,9 @@ def proximal_newton(
     v = velocity_after(system, start.p, active)
     p, numbers = start.p.reshape(-1), np.stack([start.residual, system.search.first])
     state = np.concatenate([v, p, p, start.u.reshape(-1), numbers, active])
-    _, _, p, u, (residual, *_) = np.split(repeat_while(step, state, iterations), bounds)
-    return Solution(p.reshape(m, 3), u.reshape(m, 3), residual)
+    end = repeat_while(step, state, iterations)
+    p, u = (end[start:last].reshape(m, 3) for start, last in pairwise(bounds[2:]))
+    return Solution(p, u, end[bounds[-1]])
 
 
 def _iterate(

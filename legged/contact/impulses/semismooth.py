@@ -21,6 +21,7 @@ Computer Methods in Applied Mechanics and Engineering 92(3), 1991; compared with
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,11 @@ def semismooth_newton(
     """
     v_free = np.concatenate(system.v_free)
     n, m = len(v_free), len(start.p)
-    bounds = np.cumsum([n, 3 * m, 3 * m, 3 * m])
+    bounds = (0, n, n + 3 * m, n + 6 * m, n + 9 * m)
 
     def step(state: Array) -> Array:
-        v, p, u, best, (residual, least, _) = np.split(state, bounds)
+        v, p, u, best = (state[start:end] for start, end in pairwise(bounds))
+        residual, least, _ = state[bounds[-1] :]
         M, J = system.matrices()
         p, u, r = p.reshape(m, 3), u.reshape(m, 3), system.mobilities(problem)
         reduction = np.minimum(LEAST_REDUCTION + REDUCTION_RATE * residual, LARGEST_REDUCTION)
@@ -79,7 +81,7 @@ def semismooth_newton(
     v = velocity_after(system, start.p, active)
     p, residuals = start.p.reshape(-1), np.stack([start.residual, start.residual])
     state = np.concatenate([v, p, start.u.reshape(-1), p, residuals, active])
-    best = np.split(repeat_while(step, state, iterations), bounds)[3].reshape(m, 3)
+    best = repeat_while(step, state, iterations)[slice(*bounds[3:])].reshape(m, 3)
 
     def end(p: Array) -> Solution:
         found = system.solution(problem, target, p)
