@@ -2,6 +2,7 @@
 
 At rest, and in the 0.2 s after all boxes but the lowest get random horizontal velocities. Times are least processor
 times of a time step of 1 ms, ours and MuJoCo's in turn: of one tower by calls from Python, and of a batch on one core.
+Neighbors alone may collide, in one kernel, or all pairs, which is more than one kernel takes and runs in parts.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ SPEED = 1.0
 """Largest component of the initial velocities of towers in motion, [m/s]."""
 
 
-def tower(moves: bool, seed: int, boxes: int) -> World:
+def tower(moves: bool, seed: int, boxes: int, neighbors: bool = True) -> World:
     """Return a tower, at rest or with random horizontal velocities of its boxes.
 
     Args:
         moves: Whether it has velocities. seed: Of the velocities. boxes: Number of boxes.
+        neighbors: Whether neighbors alone may collide, not every pair.
     """
-    world, rng = tower_of([1.0] * boxes), np.random.default_rng(seed)
+    world, rng = tower_of([1.0] * boxes, neighbors), np.random.default_rng(seed)
     if not moves:
         return world
     fast = [replace(solid, velocity=(*rng.uniform(-SPEED, SPEED, 2), 0.0)) for solid in world.solids[1:]]
@@ -48,9 +50,10 @@ def speed_table(short: bool = False) -> str:
     boxes, steps = (2, 10) if short else (10, STEPS)
     lines = ["| scene | program | ours [us] | MuJoCo [us] | MuJoCo / ours |", f"| --- | --- |{' ---: |' * 3}"]
     for moves, scene in ((False, "at rest"), (True, "in motion")):
-        world = tower(moves, 0, boxes)
+        world, every = (tower(moves, 0, boxes, neighbors) for neighbors in (True, False))
         for words, pair, work in (
             ("one tower", (_one(world, steps), _mujoco_one(world, steps)), steps),
+            ("one tower, all pairs, in parts", (_one(every, steps), _mujoco_one(every, steps)), steps),
             ("batch on one core", (_batch(world, steps), _mujoco_batch(world, steps)), steps * MEMBERS),
         ):
             ours, other = (1e6 * x / work for x in least_times(pair, 1 if short else REPEATS))

@@ -52,12 +52,11 @@ class Bodies:
         Args:
             v: Generalized velocities of all robots, (N,), mixed units.
         """
-        layout, found = self.layout, self._twists
-        first = layout.starts[-1] - 6 * len(self.free_mobility)
-        found[layout.is_free] = v[first:].reshape(-1, 6)
-        for (bodies, columns), J in zip(layout.articulated, self.jacobians, strict=True):
+        layout, found, free = self.layout, self._twists, len(self.free_mobility)
+        found[len(found) - 1 - free : -1] = v[len(v) - 6 * free :].reshape(-1, 6)
+        for (bodies, columns, rows), J in zip(layout.articulated, self.jacobians, strict=True):
             if len(bodies):
-                found[bodies] = (J[layout.jacobians[bodies]] @ v[columns][..., None])[..., 0]
+                found[bodies] = (J[rows] @ v[columns][..., None])[..., 0]
         return found
 
     def update_reach(self, v: Array) -> None:
@@ -91,11 +90,17 @@ def contact_blocks(bodies: Bodies, pattern: ContactPattern, rows: Array) -> list
     """
     found = list[Array]()
     for group in pattern.groups:
+        own = rows[group.rows]
+        if [jacobians is None for _, _, jacobians in group.sides] == [True, True] and not group.same:
+            found.append(own)
+            continue
         parts = list[Array]()
         for side, kind, jacobians in group.sides:
-            own = rows[group.own, :, 6 * side : 6 * side + 6]
-            parts.append(own if jacobians is None else own @ bodies.jacobians[kind][jacobians])
-        found.append(parts[0] + parts[1] if group.same else np.concatenate(parts, axis=2))
+            part = own[:, :, 6 * side : 6 * side + 6]
+            parts.append(part if jacobians is None else part @ bodies.jacobians[kind][jacobians])
+        if len(parts) > 1:
+            parts = [parts[0] + parts[1] if group.same else np.concatenate(parts, axis=2)]
+        found += parts
     return found
 
 

@@ -262,10 +262,13 @@ class SceneInParts(RigidLoop):
         Args:
             t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        forces = self.forces(s) if self.controller.takes_wrenches else np.zeros((0, 3))
-        pressed = np.flatnonzero(forces.any(axis=1) & self._on_robot[: len(forces)])
+        none = np.zeros((len(self.robot.links), 6))
+        if not self.controller.takes_wrenches:
+            return none
+        forces = self.forces(s)
+        pressed = np.flatnonzero(forces.any(axis=1) & self._on_robot)
         if not len(pressed):
-            return np.zeros((len(self.robot.links), 6))
+            return none
         poses = self.poses(q, s)
         detected = self.tables.detect(poses, only=pressed)
         world = np.zeros((len(forces), 3))

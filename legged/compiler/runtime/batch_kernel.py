@@ -118,8 +118,8 @@ class PreparedCall:
             kernel, count, arguments, results: As in `BatchKernel.prepare`, any unit and frame.
         """
         outputs = kernel.graph.outputs
-        places = [np.empty((count, *shape)) for shape in outputs] if results is None else results
-        self.results = kernel.graph.rebuild(iter(places)) if results is None else places
+        places: Sequence[Any] = results or [np.empty((count, *shape)) for shape in outputs]
+        self.results: Any = kernel.graph.rebuild(iter(places)) if results is None else places
         self._name, self._memory = kernel.name, list[Any]()
         pairs = zip((*arguments, *places), (*kernel.shapes, *outputs), strict=True)
         table = np.array([self._descriptor(place, shape, count) for place, shape in pairs], dtype=np.int64)

@@ -72,7 +72,7 @@ class BlockJacobian:
 
     def __init__(self, pattern: ContactPattern, blocks: Sequence[Array]):
         self.pattern, self.count, self.size = pattern, pattern.count, pattern.size
-        self.groups = [(group.own, group.columns, own) for group, own in zip(pattern.groups, blocks, strict=True)]
+        self.groups = [(group.rows, group.columns, own) for group, own in zip(pattern.groups, blocks, strict=True)]
         self.is_small = 3 * self.count * self.size <= DENSE
 
     def velocities(self, v: Array) -> Array:

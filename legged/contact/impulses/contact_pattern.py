@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,8 @@ class BodyLayout:
         robots: Number of the robot of each body, (B,); -1 for bodies that do not move.
         kinds, places: Kind of each robot, and its number among them, (R,).
         jacobians: Number of the Jacobian of each body of an articulated robot among those of its kind, (B,).
-        articulated: Of each kind but the last, its bodies with Jacobians, (a,), and the velocities of their robots,
-            (a, nv).
+        articulated: Of each kind but the last, its bodies with Jacobians, (a,), the velocities of their robots,
+            (a, nv), and the numbers of the Jacobians.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class BodyLayout:
         self.first, self.is_free, self.starts, self.extent, self.free = first, is_free, starts, extent, len(kinds)
         self.kinds, self.places = np.full(len(starts) - 1, self.free), np.zeros(len(starts) - 1, dtype=int)
         self.jacobians, moving = np.zeros(len(first), dtype=int), is_free.copy()
-        self.articulated = list[tuple[Array, Array]]()
+        self.articulated = list[tuple[Array, Array, Any]]()
         for kind, (robots, bodies) in enumerate(kinds):
             moves = np.flatnonzero(robots >= 0)
             self.kinds[robots[moves]], self.places[robots[moves]] = kind, moves
@@ -50,7 +50,7 @@ class BodyLayout:
             own = bodies.ravel()[rows]
             self.jacobians[own], moving[own] = rows, True
             width = int(starts[robots[moves[0]] + 1] - starts[robots[moves[0]]]) if len(moves) else 0
-            self.articulated.append((own, first[own, None] + np.arange(width)))
+            self.articulated.append((own, first[own, None] + np.arange(width), consecutive(rows)))
         free = np.flatnonzero(self.kinds == self.free)
         self.places[free] = np.arange(len(free))
         self.robots = np.where(moving, np.searchsorted(starts, first, side="right") - 1, -1)
@@ -72,7 +72,7 @@ class ContactGroup(NamedTuple):
     """Contacts of robots of the same kinds.
 
     Attributes:
-        own: Numbers of the contacts, (c,).
+        own: Numbers of the contacts, (c,). rows: The same as an index, a slice if they are consecutive.
         columns: Velocities on which each depends, (c, w).
         sides: Number of each side with a moving body, the kind of its robots, and the numbers of the Jacobians, (c,);
             None for free bodies.
@@ -82,6 +82,7 @@ class ContactGroup(NamedTuple):
     """
 
     own: Array
+    rows: Any
     columns: Array
     sides: list[tuple[int, int, Array | None]]
     same: bool
@@ -120,13 +121,13 @@ class ContactPattern:
         for kind in self.kinds:
             own = robots[kinds[robots] == kind]
             place[own] = np.arange(len(own))
-            self.inertia.append((own_starts[own, None] + np.arange(widths[own[0]]), layout.places[own]))
+            self.inertia.append((own_starts[own, None] + np.arange(int(widths[own[0]])), layout.places[own]))
         same = (sides[0] == sides[1]) & (sides[0] >= 0)
         keys = np.column_stack([kinds[sides[0]], np.where(same, -2, kinds[sides[1]])])
         self.groups = list[ContactGroup]()
         for key in np.unique(keys, axis=0):
             own = np.flatnonzero((keys == key).all(axis=1))
-            group, columns, at = ContactGroup(own, own, [], bool(key[1] == -2), []), [], 0
+            group, columns, at = ContactGroup(own, consecutive(own), own, [], bool(key[1] == -2), []), [], 0
             for side, (bodies, robot) in enumerate(zip((first, second), sides, strict=True)):
                 kind, width = int(kinds[robot[own[0]]]), int(widths[robot[own[0]]])
                 if kind >= 0:
@@ -155,7 +156,7 @@ class ContactPattern:
                         robots.append(group.parts[-1 if side and len(group.parts) > 1 else 0][2])
             if bodies:
                 numbers, at = np.unique(np.concatenate(bodies), return_index=True)
-                found.append((which, numbers, *(np.concatenate(parts)[at] for parts in (jacobians, robots))))
+                found.append((which, numbers, np.concatenate(jacobians)[at], np.concatenate(robots)[at]))
         return found
 
     @cached_property
@@ -210,6 +211,16 @@ def equal_rows(keys: Array) -> list[Array]:
         np.array([order[starts[g] : starts[g] + size] for g in np.flatnonzero(counts == size)])
         for size in sorted(set(counts[counts > 1].tolist()))
     ]
+
+
+def consecutive(index: Array) -> Any:
+    """Return an index of rows, as a slice if they are consecutive.
+
+    Args:
+        index: Numbers of rows, (k,), dimensionless.
+    """
+    is_range = len(index) > 0 and np.array_equal(index, np.arange(index[0], index[0] + len(index)))
+    return slice(int(index[0]), int(index[0]) + len(index)) if is_range else index
 
 
 def _keys(columns: Array, size: int) -> Array:

@@ -113,7 +113,8 @@ class ContactMemory(NamedTuple):
             rows: Numbers of the k contacts, (k,), dimensionless.
             t, h, frames, impact: As in `after`, for these contacts; numbers only.
         """
-        some = ContactMemory(*(part[rows] for part in self[:4]), self.drift, self.worst).after(t, h, frames, impact)
+        forces, impulse, peak, first_touch = (part[rows] for part in self[:4])
+        some = ContactMemory(forces, impulse, peak, first_touch, self.drift, self.worst).after(t, h, frames, impact)
         self.forces[:] = 0.0
         for whole, part in zip(self[:4], some[:4], strict=True):
             whole[rows] = part
