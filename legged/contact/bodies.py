@@ -86,7 +86,8 @@ def contact_blocks(bodies: Bodies, pattern: ContactPattern, rows: Array) -> list
 
     Args:
         bodies: All bodies. pattern: The contacts.
-        rows: Velocities of the contacts per twist of the first and the second body, (k, 3, 12), contact frames.
+        rows: Velocities of the contacts per twist of the first and the second body, (k, 3, 12), mixed units,
+            contact frames.
     """
     found = list[Array]()
     for group in pattern.groups:

@@ -168,7 +168,8 @@ class PairTable:
         Args:
             rows: Numbers of the pairs, (k,), dimensionless. placed: Poses of all shapes, which it reads.
             starts: Place of the first candidate of each pair in `found`, (k,), dimensionless.
-            found: Gaps, frames and points of all candidates, which it writes, mixed units.
+            found: Gaps, (n,), frames, (n, 3, 3), and points, (n, 3), of all candidates, which it writes, mixed units,
+                world axes.
         """
         arguments, shapes = list[Any](), self._shapes
         for kind, own in zip(self._classes, (self.first, self.second), strict=False):

@@ -161,7 +161,7 @@ class ContactPattern:
 
     @cached_property
     def dense_keys(self) -> Array:
-        """Positions of the values of the blocks of all groups in the dense Jacobian."""
+        """Positions of the values of the blocks of all groups in the dense Jacobian, (values,)."""
         found = [np.zeros(0, dtype=int)]
         for group in self.groups:
             rows = 3 * group.own[:, None] + np.arange(3)
