@@ -166,7 +166,13 @@ def _contact_rows() -> BatchKernel:
         one, other = rows_of_point(R, o, frame, point), rows_of_point(Q, c, frame, point)
         turn = frame[0] - leader[0]
         diagonal, target = one @ A @ one.T + other @ B @ other.T, target_velocity(recovery, gap, h)
-        return np.concatenate([one, -other], axis=1), diagonal, target, np.roll(frame, -1, axis=0) @ (point - o), turn @ turn
+        return (
+            np.concatenate([one, -other], axis=1),
+            diagonal,
+            target,
+            np.roll(frame, -1, axis=0) @ (point - o),
+            turn @ turn,
+        )
 
     matrix, vector, law = (3, 3), (3,), {"gap": (), "h": (), "recovery": ()}
     body, other = {"R": matrix, "o": vector, "A": (6, 6)}, {"Q": matrix, "c": vector, "B": (6, 6)}

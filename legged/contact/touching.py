@@ -213,7 +213,6 @@ class TouchingSystem:
         return Solution(p, u, np.abs(violations).max(initial=0.0))
 
 
-
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
 """Function of the contact law, a system, targets and a guess that returns impulses; see `newton_solution`."""
 
