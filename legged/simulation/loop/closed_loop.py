@@ -108,13 +108,8 @@ class ClosedLoop:
         Args:
             s: Rest of the state, (..., size).
         """
-        return StateParts(*[s[..., part] for part in self._parts])
-
-    @cached_property
-    def _parts(self) -> list[slice]:
-        """Where the parts of s are."""
-        bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, _WORKS]).tolist()
-        return [slice(i, j) for i, j in pairwise(bounds)]
+        bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, _WORKS])
+        return StateParts(*[s[..., i:j] for i, j in pairwise(bounds)])
 
     def break_times(self, until: float) -> BreakTimes:
         """Return the switch times of the controller, and its update times with the start and end times of pushes, [s].
