@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +44,7 @@ class ContactGroups(NamedTuple):
     Attributes:
         members: Numbers of the contacts of each group.
         maps: For each contact its ports, with C, (3, n), from the port's twist, (n,), to the contact's velocity.
-        mobility: Twists of ports per wrench on ports, blocks (n, n'); None inside a group, and for zero blocks.
+        mobility: Twists of ports per wrench on ports, blocks (n, n'); None for zero blocks.
     """
 
     members: Sequence[Sequence[int]]
@@ -69,16 +68,20 @@ class ContactGroups(NamedTuple):
         """
         if not self.maps:
             return [u[i] for i in group]
-        twists = {port: self._twist(port, w) for port, _ in self.maps[group[0]]}
+        own = [port for port, _ in self.maps[group[0]]]
+        twists = {port: self._twist(port, w, own) for port in own}
         return [
             sum_of([u[i], *(C @ twists[port] for port, C in self.maps[i] if twists[port] is not None)]) for i in group
         ]
 
-    def _twist(self, port: int, w: dict[int, Array]) -> Array | None:
-        """Return the twist of a port, (n,); the term of the previous group, the last one updated, comes last."""
+    def _twist(self, port: int, w: dict[int, Array], own: Sequence[int]) -> Array | None:
+        """Return the twist of a port, (n,), due to wrenches on the ports of other groups.
+
+        The term of the previous group, the last one updated, comes last.
+        """
         row = self.mobility[port]
         order = (*range(port, len(row)), *range(port))
-        terms = [block @ w[other] for other in order if (block := row[other]) is not None]
+        terms = [block @ w[other] for other in order if other not in own and (block := row[other]) is not None]
         return sum_of(terms) if terms else None
 
 
@@ -231,9 +234,6 @@ class Contacts:
         blocks: BlockMatrix = [[None] * m for _ in range(m)]
         for group in groups.values():
             _fill_group(blocks, group, maps, mobility)
-        for group in groups.values():
-            for (a, _), (b, _) in product(maps[group[0]], repeat=2):
-                mobility[a][b] = None
         return blocks, ContactGroups(list(groups.values()), maps, mobility)
 
     def after(self, v_free: Sequence[Array], p: Array) -> list[Array]:

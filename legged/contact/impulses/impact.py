@@ -14,6 +14,7 @@ from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton
 from legged.contact.impulses.semismooth import semismooth_newton
 from legged.contact.impulses.solver import (
+    LEAST_CHANGE,
     ContactProblem,
     Solution,
     gauss_seidel,
@@ -21,6 +22,7 @@ from legged.contact.impulses.solver import (
     solution_of,
     spread,
 )
+from legged.contact.impulses.sticking import is_direct, sticking_impulses
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
@@ -155,15 +157,14 @@ def _solved(
 ) -> Solution:
     """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law.
 
-    Where most contacts are with the terrain, sweeps converge in most steps, and the proximal method takes over in the
-    others. Where most are between bodies, impulses of the last step that fulfil the law are kept. Otherwise the
-    semismooth method begins there, and sweeps and the proximal method continue where it fails. Sweeps do not come
-    first: each contact in turn takes as much of an indeterminate pressure as it can, which moves the pressure of a
-    held object to a corner, about which the object turns.
+    Where most contacts are with the terrain, they stick in most steps, see `sticking`. Otherwise sweeps converge in
+    most steps, and the proximal method takes over in the others. Where most are between bodies, impulses of the last
+    step that fulfil the law are kept. Otherwise the semismooth method begins there, and sweeps and the proximal method
+    continue where it fails. Sweeps do not come first: each contact in turn takes as much of an indeterminate pressure
+    as it can, which moves the pressure of a held object to a corner, about which the object turns.
     """
     if system is None or not system.bodies_touch:
-        swept = gauss_seidel(problem, target, guess, ground.sweeps, needed)
-        found = solution_of(problem, target, spread(problem, swept))
+        found = _swept(ground, problem, target, guess, needed)
     else:
         start = solution_of(problem, target, guess)
         accepted, attempt = where(needed, ACCEPTED, _UNLIMITED), min(ATTEMPT, ground.iterations)
@@ -175,6 +176,20 @@ def _solved(
         return found
     goal = CONVERGED * ground.tolerance
     return proximal_newton(problem, target, system, found, ground.iterations, ground.tolerance, goal)
+
+
+def _swept(ground: Rigid, problem: ContactProblem, target: list[Any], guess: Array, needed: Any) -> Solution:
+    """Return the impulses of contacts that stick or have no impulse as in the guess, otherwise by Gauss-Seidel."""
+
+    def solution(p: Array) -> Solution:
+        return solution_of(problem, target, spread(problem, p))
+
+    if not is_direct(problem):
+        return solution(gauss_seidel(problem, target, guess, ground.sweeps, needed))
+    start = solution(where(needed, sticking_impulses(problem, target, guess), guess))
+    fails = needed & ~(start.residual <= LEAST_CHANGE)
+    swept = gauss_seidel(problem, target, where(fails, guess, start.p), ground.sweeps, fails)
+    return once(where(fails, 1.0, 0.0), solution, swept, start)
 
 
 def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Array) -> Any:

@@ -1,0 +1,108 @@
+"""The direct solution for contacts that stick: compared with velocities from dense matrices, and in motion."""
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from legged.contact import Rigid
+from legged.contact.detection.pairs import Side
+from legged.contact.impulses import impact, sticking
+from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.solver import ContactProblem, residual, velocities
+
+CORNERS = np.array([[0.1, 0.05, 0.0], [0.1, -0.05, 0.0], [-0.08, -0.04, 0.0], [-0.08, 0.04, 0.0]])  # [m]
+
+
+def feet(seed: int, counts: tuple[int, ...]) -> tuple[ContactProblem, np.random.Generator]:
+    """Return contacts of feet with the terrain, `counts` of them on each foot, in one random frame.
+
+    The robot has legs of six joints for two feet, so that their twists are independent, otherwise of three.
+    """
+    rng, robot = np.random.default_rng(seed), robots.spatial_biped() if len(counts) == 2 else robots.hexapod()
+    q = legged.random_configuration(robot, rng)
+    R, origins = legged.link_poses(robot, q)
+    ends = list(dict.fromkeys(contact.link for contact in robot.contacts))[: len(counts)]
+    frame = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    sides, points = [], []
+    for end, count in zip(ends, counts, strict=True):
+        link = robot.links[end]
+        at = origins[end] + R[end] @ rng.uniform(-0.1, 0.1, 3)
+        sides += [(Side(0, link.index, link.body), None)] * count
+        points += [at + frame.T @ corner[[2, 0, 1]] for corner in CORNERS[:count]]
+    m = len(points)
+    contacts = Contacts.of([robot], sides, [q], [np.zeros(robot.nv)], np.array([frame] * m), np.array(points))
+    blocks, groups = contacts.delassus()
+    free = contacts.velocities([rng.normal(size=robot.nv)])
+    return ContactProblem(blocks, free, [1.0] * m, groups, contacts.places()), rng
+
+
+@pytest.mark.parametrize("counts", [(1,), (1, 1, 1), (4,), (4, 3), (3, 1, 4), (4, 1, 1, 1, 1, 1)])
+def test_groups_that_press_take_their_target_velocities_and_the_others_have_no_impulse(counts):
+    for seed in range(5):
+        problem, rng = feet(seed, counts)
+        assert sticking.is_direct(problem)
+        guess = rng.uniform(0.1, 1.0, (sum(counts), 3))
+        lifted = problem.groups.members[-1] if len(counts) > 2 else []
+        guess[lifted[:1], 0] = 0.0
+        p = sticking.sticking_impulses(problem, np.full(len(guess), 0.2), guess)
+        pressing = [i for i in range(len(guess)) if i not in lifted]
+        scale = np.abs(problem.u_free).max()
+        assert np.abs(velocities(problem, p)[pressing] - [0.2, 0.0, 0.0]).max() < 1e-9 * scale
+        assert not p[lifted].any()
+
+
+def test_targets_of_a_foot_may_differ_as_those_of_a_plane():
+    problem, rng = feet(0, (4, 4))
+    target = np.array([0.1 * x - 0.3 * y for x, y, _ in [*CORNERS, *CORNERS]])
+    p = sticking.sticking_impulses(problem, target, rng.uniform(0.1, 1.0, (8, 3)))
+    assert np.abs(velocities(problem, p)[:, 0] - target).max() < 1e-9 * np.abs(problem.u_free).max()
+
+
+def test_indeterminate_impulses_stay_those_of_the_guess():
+    """The change of the impulses of a foot has no part that changes neither their force nor their moment."""
+    problem, rng = feet(1, (4,))
+    guess = rng.uniform(0.1, 1.0, (4, 3))
+    change = sticking.sticking_impulses(problem, np.zeros(4), guess) - guess
+    C = np.vstack([maps[0][1] for maps in problem.groups.maps])
+    internal = np.linalg.svd(C)[0][:, 6:]
+    assert np.abs(internal.T @ change.ravel()).max() < 1e-11 * np.abs(change).max()
+
+
+def test_two_contacts_on_a_foot_and_many_feet_are_left_to_sweeps():
+    assert not sticking.is_direct(feet(0, (2, 4))[0])
+    assert not sticking.is_direct(feet(0, (4, 4, 4, 4, 4))[0])
+    assert sticking.is_direct(feet(0, (4, 4, 4, 4))[0])
+
+
+@pytest.mark.parametrize("name", ["spatial_quadruped", "spatial_biped"])
+def test_a_standing_robot_needs_no_sweeps(name):
+    """One sweep, which is far from converged, leaves the exact impulses once the robot stands."""
+    robot = getattr(robots, name)()
+    home = controllers.home_of(robot)
+    law = controllers.JointPD(controllers.Posture(tuple(home.angles), home.base_height), kp=300.0, kd=15.0)
+    run = legged.simulate(robot, law, ground=Rigid(0.8, sweeps=1, iterations=0), until=0.5, sample=0.01)
+    assert run.contacts.residual[-10:].max() < 1e-11
+
+
+def test_sweeps_follow_where_contacts_slide():
+    problem = feet(2, (1, 1, 1))[0]._replace(mu=[0.05] * 3)
+    guess = np.tile([1.0, 0.0, 0.0], (3, 1))
+    found = impact.solve_impulses(
+        Rigid(0.05, sweeps=2000, iterations=0), problem, [0.0] * 3, problem.u_free, 1e-3, np.zeros(3), guess
+    )
+    assert residual(problem, [0.0] * 3, sticking.sticking_impulses(problem, [0.0] * 3, guess)) > 1e-3
+    assert found.residual < 1e-9
+
+
+def test_the_direct_solution_is_that_of_the_step_where_the_contact_law_holds():
+    """Impulses p of contacts that stick, from a guess that is 1 % larger: u_free is -A p, and the targets are zero."""
+    problem, rng = feet(3, (4, 4))
+    p = np.column_stack([rng.uniform(1.0, 2.0, 8), rng.uniform(-0.2, 0.2, (8, 2))])
+    problem = problem._replace(u_free=-velocities(problem._replace(u_free=0.0 * p), p))
+    law, target = Rigid(1.0, sweeps=1, iterations=0), [0.0] * 8
+    found = impact.solve_impulses(law, problem, target, problem.u_free, 1e-3, np.zeros(8), 1.01 * p)
+    assert found.residual < 1e-11
+    assert residual(problem, target, found.p) < 1e-11
+    assert np.abs(found.p.sum(axis=0) - p.sum(axis=0)).max() < 1e-6 * p.sum()
