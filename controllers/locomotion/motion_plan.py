@@ -39,7 +39,8 @@ _POSITION = 0.1  # [h], tolerated error of the center of mass
 _VELOCITY = 0.2  # [sqrt(g h)], tolerated error of its velocity
 _VELOCITY_ON_SOLES = 0.1  # the same on flat feet, beyond whose soles the center of pressure cannot move to correct it
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
-_FLAT_FOOT = 0.05  # weight of the path of a flat foot; at 1 a leg that is stretched at its lift-off turns the base
+_FLAT_FOOT = 0.05  # weight of a flat foot in a swing; at 1 a leg that is stretched at its lift-off turns the base
+_LATE_FOOT = 1.0  # weight of the downward motion of a foot that is to stand
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
 _LEGS, _OTHERS = 1e-3, 0.1  # weights of the posture: joints of legs, which other tasks determine, and all others
 _BASE = 3.0  # [sqrt(g / h)], natural frequency of the base's orientation
@@ -299,7 +300,8 @@ class MotionPlanner:
         gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.plans_average else 1.0
         rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, strict=True)
         for foot, touches, stands, swing, normal in rows:
-            axes, weight = tangent_axes(normal, reference.rotation[:, 0]), free * (1.0 - touches)
+            axes = tangent_axes(normal, reference.rotation[:, 0])
+            weight = where(stands > 0.5, _LATE_FOOT, free) * (1.0 - touches)
             for i in foot.contacts:
                 point = self.robot.contacts[i]
                 force = plan.forces[0][len(contacts)]

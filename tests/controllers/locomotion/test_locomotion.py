@@ -298,8 +298,9 @@ def test_a_command_decreases_faster_than_it_increases():
 
 @pytest.mark.slow
 @needs_files
-def test_g1_walks_for_a_minute_with_a_push_every_three_seconds():
-    walks, pushes = endurance_table(walkers(["G1"])).rows[0][3:]
+@pytest.mark.parametrize("name", ["G1", "biped"])
+def test_a_biped_walks_for_a_minute_with_a_push_every_three_seconds(name):
+    walks, pushes = endurance_table(walkers([name])).rows[0][3:]
     assert int(walks.split("/")[0]) >= 7
     assert int(pushes.split("/")[0]) > 0.98 * int(pushes.split("/")[1])
 

@@ -1,0 +1,39 @@
+"""The tasks of whole-body control for body and feet."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from controllers import Locomotion
+from controllers.locomotion.forces.predictive import Plan
+from controllers.locomotion.gait.footsteps import Sway
+from controllers.locomotion.gait.swing import Swing
+from controllers.locomotion.motion import BodyReference, FeetMotion
+from controllers.locomotion.torques.tasks import WholeBodyModel
+
+
+@pytest.mark.parametrize("speed", [0.5, 0.6])
+def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit(speed):
+    """The body cannot move as planned without the force of the foot; the leg in the air must not swing up instead."""
+    robot, law = robots.spatial_biped(), Locomotion("walk")
+    q, v = law.initial_state(robot)
+    started, memory = law.start(robot, None, q, v)
+    planner, parts = started.planner, started.memory(memory)
+    left, right = planner.feet
+    ahead, behind = (np.array(foot.columns) for foot in (left, right))
+    angles = q[robot.base.nq :]
+    angles[behind[[1, 3, 5]]], angles[ahead[[1, 3, 5]]] = [-0.3, -0.3, 0.6], [0.8, -0.8, 0.0]  # hip, knee, ankle, [rad]
+    J = WholeBodyModel(robot, q, v).point(right.link, right.sole).J
+    v[3] = speed  # [m/s]
+    v[robot.base.nv + behind] = -np.linalg.solve(J[:, robot.base.nv + behind], J @ v)  # the foot behind is at rest
+    model = WholeBodyModel(robot, q, v)
+    places = [model.point(foot.link, foot.sole).position for foot in planner.feet]
+    zero, up, still = np.zeros(3), np.array([0.0, 0.0, 1.0]), Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
+    feet = FeetMotion(places, [0.0, 1.0], [1.0, 1.0], [Swing(zero, zero, zero)] * 2, places, places, [up] * 2)
+    body = legged.center_of_mass(robot, q)
+    reference = BodyReference(body, np.array([speed, 0.0, 0.0]), np.eye(3), 0.0, np.array([1.0, 0.0]), still)
+    plan = Plan(np.zeros((len(parts.wrenches), 8, 3)), parts.wrenches, zero, zero, 0.0, 0)
+    found = planner.torques(model, plan, reference, feet, 0.5, parts.iterate)
+    point = model.point(left.link, left.sole)
+    assert (point.J @ found.vdot + point.bias)[5] < -3.0  # [m/s^2]
