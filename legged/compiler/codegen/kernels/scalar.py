@@ -274,13 +274,24 @@ class KernelWriter:
             w.emit(instruction)
 
     def _call_loop(self, loop: Loop, calls: list[Call]) -> None:
-        """Compute all calls of a loop, one after the other."""
+        """Compute all calls of a loop, one after the other.
+
+        Values from outside are stored only if an iteration is due, which is rare for some solvers.
+        """
         w = self.w
         for call in calls:
             start = self._allocate(loop_memory(loop) * w.width)
-            for k, operand in enumerate(call.arguments):
-                w.store(self.value(operand), "%work", start + k * w.width)
+            values = [self.value(operand) for operand in call.arguments]
+            for k, value in enumerate(values[: loop.size]):
+                w.store(value, "%work", start + k * w.width)
+            due, done = (f"{name}{next(self._labels)}" for name in ("due", "done"))
+            w.branch(w.any_lane(w.fcmp("ogt", values[loop.size - 1], w.float_constant(0.0))), due, done)
+            w.label(due)
+            for k, value in enumerate(values[loop.size :], loop.size):
+                w.store(value, "%work", start + k * w.width)
             w.emit(f"call void @{loops.symbol(loop)}(ptr {w.gep('%work', start)})")
+            w.jump(done)
+            w.label(done)
             for i in call.nodes:
                 result = self.operation(i)
                 assert isinstance(result, LoopResult)
