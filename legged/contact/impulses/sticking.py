@@ -25,8 +25,10 @@ from legged.spatial import Array, factor_symmetric, solve_factored, sum_of
 
 MOST_UNKNOWNS = 24
 """Largest number of components of wrenches; the operations grow with its cube."""
-REGULARIZATION = 1e-12
-"""Added to the diagonal of M, relative to it, so that wrenches that are indeterminate stay as in the guess."""
+REGULARIZATION, REPETITIONS = 1e-8, 2
+"""Addition to the diagonal of M, relative to its mean, so that wrenches that are indeterminate stay as in the guess up
+to rounding, as across the plane of a planar robot, and number of solutions, each of which reduces its effect on the
+others by this factor."""
 
 
 class _Port(NamedTuple):
@@ -68,17 +70,24 @@ def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Arr
     groups, rows = problem.groups, list(guess)
     ports = [_port(problem, target, guess, group) for group in groups.members]
     starts = np.cumsum([0, *(len(port.right) for port in ports)]).tolist()
-    A, b = np.zeros((starts[-1], starts[-1]), dtype=guess.dtype), np.zeros(starts[-1], dtype=guess.dtype)
+    A, shift = np.zeros((starts[-1], starts[-1]), dtype=guess.dtype), np.zeros(starts[-1], dtype=guess.dtype)
+    right, solution = shift.copy(), shift.copy()
     for k, (one, at) in enumerate(zip(ports, starts, strict=False)):
         for other, start in zip(ports[: k + 1], starts, strict=False):
             block = groups.mobility[one.number][other.number]
             if block is not None:
                 both = one.presses & other.presses
-                A[at : at + len(block), start : start + len(block.T)] = where(both, block, 0.0)
-        for i, (right, wrench) in enumerate(zip(one.right, one.wrench, strict=True), at):
-            b[i] = where(one.presses, right + REGULARIZATION * A[i, i] * wrench, 0.0)
-            A[i, i] = where(one.presses, (1.0 + REGULARIZATION) * A[i, i], 1.0)
-    solution = solve_factored(factor_symmetric(A), b)
+                own, others = slice(at, at + len(block)), slice(start, start + len(block.T))
+                A[own, others] = where(both, block, 0.0)
+                A[others, own] = A[own, others].T
+        for first in range(at, at + len(one.right), 3):  # angular, then linear components
+            own = slice(first, first + 3)
+            shift[own] = where(one.presses, REGULARIZATION / 3.0 * A[own, own].trace(), 1.0)
+        own = slice(at, at + len(one.right))
+        right[own], solution[own] = where(one.presses, one.right, 0.0), where(one.presses, one.wrench, 0.0)
+    factors = factor_symmetric(A + np.diag(shift))
+    for _ in range(REPETITIONS):
+        solution = solution + solve_factored(factors, right - A @ solution)
     for port, at, group in zip(ports, starts, groups.members, strict=False):
         w = solution[at : at + len(port.right)]
         y = None if port.factors is None else solve_factored(port.factors, w - port.wrench)

@@ -106,3 +106,28 @@ def test_the_direct_solution_is_that_of_the_step_where_the_contact_law_holds():
     assert found.residual < 1e-11
     assert residual(problem, target, found.p) < 1e-11
     assert np.abs(found.p.sum(axis=0) - p.sum(axis=0)).max() < 1e-6 * p.sum()
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.3, 0.8])
+def test_impulses_across_the_plane_of_a_planar_robot_stay_as_in_the_guess(angle):
+    """The mobility across the plane is zero up to rounding, whose quotients would be arbitrary.
+
+    What remains is the rounding of velocities of 1 m/s over the regularization.
+    """
+    robot, rng = robots.planar_hopper(), np.random.default_rng(1)
+    contact, q = robot.contacts[0], legged.random_configuration(robot, rng)
+    side = Side(0, robot.links[contact.link].index, robot.links[contact.link].body), None
+    frame = np.array([[0.0, 0.0, 1.0], [np.cos(angle), np.sin(angle), 0.0], [-np.sin(angle), np.cos(angle), 0.0]])
+    point = legged.point_positions(robot, q, [(contact.link, contact.position)])[0]
+    guess = np.array([[0.3, 0.0, 0.0]])
+
+    def impulses(v, guess):
+        contacts = Contacts.of([robot], [side], [q], [np.zeros(robot.nv)], np.array([frame]), np.array([point]))
+        blocks, groups = contacts.delassus()
+        problem = ContactProblem(blocks, contacts.velocities([v]), [1.0], groups, contacts.places())
+        return sticking.sticking_impulses(problem, [0.0], guess)
+
+    v = rng.normal(size=robot.nv)
+    p, traced = impulses(v, guess), legged.compile(impulses, None, v=robot.nv, guess=guess.shape)(v, guess)
+    np.testing.assert_allclose(traced, p, atol=1e-7)
+    assert abs((p @ frame)[0, 1]) < 1e-7  # [N s]
