@@ -9,21 +9,12 @@ import numpy as np
 
 import controllers
 import legged
-from benchmarks.locomotion.trials import ACTUATED, BLIND, DELAYED, PLAIN, RATES, STAIRS, STONES, WAVES, Trial
+from benchmarks.locomotion.trials import ACTUATED, DELAYED, PLAIN, RATES, STAIRS, STONES, UNKNOWN, WAVES, Trial
 from benchmarks.locomotion.walkers import Walker
 from legged.ground import Slope, Stairs
 from legged.spatial import Array
 
-DURATION = {
-    PLAIN: 5.0,
-    RATES: 4.0,
-    DELAYED: 4.0,
-    ACTUATED: 4.0,
-    STAIRS: 8.0,
-    BLIND: 8.0,
-    WAVES: 8.0,
-    STONES: 8.0,
-}  # [s]
+DURATION = {PLAIN: 5.0, RATES: 4.0, DELAYED: 4.0, ACTUATED: 4.0, STAIRS: 8.0, WAVES: 8.0, STONES: 8.0}  # [s]
 PUSHED_AT = 2.5  # [s], time of the earliest push
 SAMPLE = 0.01  # [s]
 _STEP = legged.TimeStepping(2e-3)
@@ -78,7 +69,7 @@ class Waves:
 def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
     """Return the motions of trials of one kind under `Locomotion`."""
     kind, robot = trials[0].kind, walker.robot
-    known = None if kind == BLIND else _terrain(walker, kind)
+    known = None if kind.startswith(UNKNOWN) else _terrain(walker, kind)
     law = replace(walker.law(walker.schedule(walker.gait)), terrain=known)
     loop, path = _wrapped(walker, law, kind)
     gaits = [walker.schedule(trial.gait or walker.gait) for trial in trials]
@@ -136,10 +127,10 @@ def _wrapped(walker: Walker, law: Any, kind: str) -> tuple[Any, str]:
 
 
 def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | Stairs | Waves:
-    h, size = walker.height, trial.rise if trial else 0.0
+    h, size, kind = walker.height, trial.rise if trial else 0.0, kind.removeprefix(UNKNOWN)
     if kind == WAVES:
         return Waves(size, _WAVE * h)
-    if kind in (STAIRS, BLIND):
+    if kind == STAIRS:
         return Stairs(tuple(h * (_FIRST + _DEPTH * k) for k in range(_STEPS)), (h * size,) * _STEPS)
     if kind == STONES:
         gap = size or _STONE
@@ -151,7 +142,8 @@ def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | S
 def _terrain_values(walker: Walker, trials: list[Trial], *paths: str) -> dict[str, Any]:
     """Return the varying parameters of the terrain, of the ground and of those at other paths."""
     terrains = [_terrain(walker, trial.kind, trial) for trial in trials]
-    name = {STAIRS: "rises", BLIND: "rises", WAVES: "inclination", STONES: "edges"}.get(trials[0].kind, "angle")
+    names = {STAIRS: "rises", WAVES: "inclination", STONES: "edges"}
+    name = names.get(trials[0].kind.removeprefix(UNKNOWN), "angle")
     values = np.array([getattr(terrain, name) for terrain in terrains])
     return {f"{path}{name}": values for path in ("ground.terrain.", *paths)}
 
@@ -199,7 +191,7 @@ def _rollout(
         walker.robot,
         law,
         ground=legged.Rigid(friction=0.6, terrain=_terrain(walker, kind)),
-        until=DURATION[kind],
+        until=DURATION[kind.removeprefix(UNKNOWN)],
         q=q,
         v=v,
         vary=vary,

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 PLAIN, RATES, DELAYED, ACTUATED = "plain", "rates", "delayed", "actuated"
-STAIRS, BLIND, WAVES, STONES = "stairs", "blind stairs", "waves", "stones"
+STAIRS, WAVES, STONES = "stairs", "waves", "stones"
 """Kinds of closed loops. All trials of one kind are members of one rollout of each robot."""
+UNKNOWN = "unknown "
+"""Begins the kinds of trials of blind robots."""
 GAITS = ("trot", "walk", "crawl", "pace", "bound", "gallop", "pronk")
 UPHILL = float(np.radians(15.0))
 DIRECTIONS, PHASES = 8, 4
@@ -156,10 +158,6 @@ def _stairs(slow: Slow, feet: int) -> list[Trial]:
     ]
 
 
-def _blind_stairs(slow: Slow, feet: int) -> list[Trial]:
-    return [replace(trial, row=f"unknown {trial.row}", kind=BLIND) for trial in _stairs(slow, feet)]
-
-
 def _waves(slow: Slow, feet: int) -> list[Trial]:
     return [
         Trial(f"waves, {degrees} degrees", (slow(x), slow(y), 0.0), kind=WAVES, rise=float(np.radians(degrees)))
@@ -176,6 +174,11 @@ def _stones(slow: Slow, feet: int) -> list[Trial]:
     ]
 
 
+def _blind(slow: Slow, feet: int) -> list[Trial]:
+    known = [trial for rows in (_slopes, _stairs, _waves, _stones) for trial in rows(slow, feet)]
+    return [replace(trial, row=UNKNOWN + trial.row, kind=UNKNOWN + trial.kind) for trial in known]
+
+
 ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
     "forward": _forward,
     "sideways": _sideways,
@@ -183,9 +186,9 @@ ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
     "gaits": _gaits,
     "slopes": _slopes,
     "stairs": _stairs,
-    "blind": _blind_stairs,
     "waves": _waves,
     "stones": _stones,
+    "blind": _blind,
     "friction": _friction,
     "pushes": _pushes,
     "delay": _delays,
