@@ -74,8 +74,16 @@ def least_times(programs: tuple[Callable[[], Any], ...], repeats: int) -> list[f
 
 def _one(world: World, steps: int) -> Callable[[], None]:
     robot, q, v, bodies, ground = placed(world)
-    options: Any = {"ground": ground, "bodies": bodies, "q": q, "v": v, "fall": False}
-    sim = legged.Simulation(robot, None, integrator=legged.TimeStepping(STEP), **options)
+    return stepping(steps, robot, None, ground=ground, bodies=bodies, q=q, v=v)
+
+
+def stepping(steps: int, robot: legged.Robot, law: Any, **options: Any) -> Callable[[], None]:
+    """Return a function that takes time steps by calls from Python, always from the same state.
+
+    Args:
+        steps: Number of steps. robot, law, options: As in `legged.Simulation`.
+    """
+    sim = legged.Simulation(robot, law, integrator=legged.TimeStepping(STEP), fall=False, **options)
     start = sim.state
 
     def run() -> None:

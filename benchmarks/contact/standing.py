@@ -15,7 +15,7 @@ import numpy as np
 
 import controllers
 import legged
-from benchmarks.contact.speed import MEMBERS, REPEATS, STEP, STEPS, least_times
+from benchmarks.contact.speed import MEMBERS, REPEATS, STEP, STEPS, least_times, stepping
 from benchmarks.harness.references import MujocoRobot, Servos, mujoco, mujoco_rollout
 from benchmarks.harness.subjects import robot_file
 from benchmarks.harness.timing import Disagreement
@@ -90,16 +90,7 @@ class _Standing:
 
     def one(self, steps: int) -> Callable[[], None]:
         """Return our steps of one robot."""
-        options: Any = {"ground": self.ground, "q": self.q, "v": self.v, "fall": False}
-        sim = legged.Simulation(self.robot, self.law, integrator=legged.TimeStepping(STEP), **options)
-        start = sim.state
-
-        def run() -> None:
-            sim.state = start
-            for _ in range(steps):
-                sim.step()
-
-        return run
+        return stepping(steps, self.robot, self.law, ground=self.ground, q=self.q, v=self.v)
 
     def mujoco_one(self, steps: int) -> Callable[[], None]:
         """Return MuJoCo's steps of one robot."""

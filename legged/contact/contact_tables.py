@@ -1,4 +1,4 @@
-"""What contacts of a scene in parts keep from step to step: index tables, memory, and calls of kernels.
+"""Arrays, index tables and prepared kernel calls for the contacts of a scene in parts, reused in every step.
 
 They depend on the contacts and the bodies, whose numbers every step writes again at the same places.
 """
