@@ -25,10 +25,9 @@ from legged.spatial import Array, factor_symmetric, solve_factored, sum_of
 
 MOST_UNKNOWNS = 24
 """Largest number of components of wrenches; the operations grow with its cube."""
-REGULARIZATION, REPETITIONS = 1e-8, 2
+REGULARIZATION = 1e-8
 """Addition to the diagonal of M, relative to its mean, so that wrenches that are indeterminate stay as in the guess up
-to rounding, as across the plane of a planar robot, and number of solutions, each of which reduces its effect on the
-others by this factor."""
+to rounding, as across the plane of a planar robot. A second solution removes its effect on the others."""
 
 
 class _Port(NamedTuple):
@@ -86,8 +85,8 @@ def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Arr
         own = slice(at, at + len(one.right))
         right[own], solution[own] = where(one.presses, one.right, 0.0), where(one.presses, one.wrench, 0.0)
     factors = factor_symmetric(A + np.diag(shift))
-    for _ in range(REPETITIONS):
-        solution = solution + solve_factored(factors, right - A @ solution)
+    solution = solve_factored(factors, right + shift * solution)
+    solution = solution + solve_factored(factors, right - A @ solution)
     for port, at, group in zip(ports, starts, groups.members, strict=False):
         w = solution[at : at + len(port.right)]
         y = None if port.factors is None else solve_factored(port.factors, w - port.wrench)
