@@ -10,7 +10,7 @@ import numpy as np
 from legged.errors import ArgumentError
 from legged.simulation.results.records import BaseRecord
 from legged.simulation.results.run import Run
-from legged.simulation.results.summary import run_table
+from legged.simulation.results.summary import limits_without_peaks, run_table
 from legged.table import Table
 
 Array = np.ndarray
@@ -59,9 +59,13 @@ def plots_of_run(run: Run) -> list[Plot]:
         vertical, total = run.contacts.forces[..., 2], run.ground_force
         names = run.contacts.names if len(run.contacts.names) < _MOST_CURVES else ()
         forces = np.column_stack([*(vertical[:, k] for k in range(len(names))), total[:, 2]])
-        found.append(_plot(run.times, "vertical contact forces [N]", (*names, "total"), forces, _robust_limits(forces)))
         found.append(
-            _plot(run.times, "horizontal contact force [N]", ("x", "y"), total[:, :2], _robust_limits(total[:, :2]))
+            _plot(run.times, "vertical contact forces [N]", (*names, "total"), forces, limits_without_peaks(forces))
+        )
+        found.append(
+            _plot(
+                run.times, "horizontal contact force [N]", ("x", "y"), total[:, :2], limits_without_peaks(total[:, :2])
+            )
         )
     energy = run.energy
     parts = np.column_stack([energy.kinetic, energy.potential - energy.potential[:1], energy.actuator_work])
@@ -177,10 +181,3 @@ def _angles(run: Run) -> tuple[Array, Array]:
     rows = np.unique(np.linspace(0, len(run) - 1, min(len(run), _MOST_ANGLES)).round().astype(int))
     base = BaseRecord(run.base.position[rows], run.base.rotation[rows])
     return run.times[rows], np.degrees(np.unwrap(base.angles(), axis=0))
-
-
-def _robust_limits(values: Array) -> tuple[float, float]:
-    """Return limits that show all but the rarest peaks, such as those of touch-down."""
-    low, high = min(float(np.quantile(values, 0.002)), 0.0), float(np.quantile(values, 0.998))
-    margin = 0.08 * max(high - low, 1e-9)
-    return low - margin, high + margin

@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from legged.arguments import number, output_file
+from legged.arguments import instance, number, output_file
 from legged.errors import ArgumentError, LeggedError, MissingError
 from legged.simulation.results.records import FREE
 from legged.simulation.results.run import Run
@@ -42,17 +42,14 @@ def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0
         LeggedError: The suffix is none of these.
         MissingError: ffmpeg is not installed.
     """
-    path = output_file(path)
     fps, speed = number("fps", fps, "1/s", above=0), number("speed", speed, above=0)
     if not len(run):
         raise ArgumentError("an animation needs a run with samples")
-    if path.suffix == ".gif":
-        return _gif(run, path, fps, speed)
-    if path.suffix == ".mp4":
-        return _mp4(run, path, fps, speed)
-    if path.suffix == ".html":
-        return _html(run, path, fps, speed)
-    raise LeggedError(f"an animation is a .gif, an .mp4 or an .html file, not {path.name!r}")
+    file = Path(instance("path", path, (str, Path), "a text or a path"))
+    write = {".gif": _gif, ".mp4": _mp4, ".html": _html}.get(file.suffix)
+    if write is None:
+        raise LeggedError(f"an animation is a .gif, an .mp4 or an .html file, not {file.name!r}")
+    return write(run, output_file(file), fps, speed)
 
 
 def snapshot(run: Run, t: float) -> Figure:

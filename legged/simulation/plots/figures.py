@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from legged.simulation.results.run import Run
+from legged.simulation.results.summary import limits_without_peaks
 
 COLORS = ("#1f5a99", "#c8502d", "#3c8c50", "#8a5aa8", "#b08a1e", "#4a9aa8", "#7a7a7a", "#d06a9c")
 _WIDTH = 9.0  # [inch]
@@ -88,20 +89,11 @@ def contact_figure(run: Run) -> Figure:
         horizontal.plot(run.times, forces[:, k, 0], color=color, linewidth=0.9)
     total = run.ground_force
     vertical.plot(run.times, total[:, 2], color="black", linewidth=1.2, label="total")
-    vertical.set_ylim(*_robust_limits(np.column_stack([total[:, 2], forces[..., 2]])))
-    horizontal.set_ylim(*_robust_limits(forces[..., 0]))
+    vertical.set_ylim(*limits_without_peaks(np.column_stack([total[:, 2], forces[..., 2]])))
+    horizontal.set_ylim(*limits_without_peaks(forces[..., 0]))
     vertical.set_ylabel("vertical [N]")
     horizontal.set_ylabel("along x [N]")
     return _finish(figure, (vertical, horizontal))
-
-
-def _robust_limits(values: np.ndarray) -> tuple[float, float]:
-    """Return limits that show all but the rarest peaks, such as those of touch-down."""
-    if not values.size:
-        return -1.0, 1.0
-    low, high = min(np.quantile(values, 0.002), 0.0), np.quantile(values, 0.998)
-    margin = 0.08 * max(high - low, 1e-9)
-    return float(low - margin), float(high + margin)
 
 
 def energy_figure(run: Run) -> Figure:

@@ -1,4 +1,4 @@
-"""The main figures of a run as a table."""
+"""The main figures of a run as a table, and limits of its drawn curves."""
 
 from __future__ import annotations
 
@@ -82,3 +82,16 @@ def mean_over_time(run: Run, values: Array) -> float:
         run: The run. values: The quantity, (T,), [any unit].
     """
     return float(np.diff(run.times) @ (values[1:] + values[:-1]) / 2 / run.duration)
+
+
+def limits_without_peaks(values: Array) -> tuple[float, float]:
+    """Return limits of a drawn axis that include zero and all values but the rarest peaks, such as those of touch-down.
+
+    Args:
+        values: The values, (...), in any unit. Without values the limits are -1 and 1.
+    """
+    if not values.size:
+        return -1.0, 1.0
+    low, high = min(float(np.quantile(values, 0.002)), 0.0), float(np.quantile(values, 0.998))
+    margin = 0.08 * max(high - low, 1e-9)
+    return low - margin, high + margin

@@ -86,7 +86,8 @@ def test_figures_and_animations_are_written(run, tmp_path):
     snapshot(run, 0.1).savefig(tmp_path / "frame.png")
     joints_figure(run, ["leg1_knee"], title="one knee").savefig(tmp_path / "knee.png")
     with pytest.raises(LeggedError, match=r"a \.gif, an \.mp4 or an \.html"):
-        animate(run, tmp_path / "run.mov")
+        animate(run, tmp_path / "new" / "run.mov")
+    assert not (tmp_path / "new").exists()
 
 
 def test_animations_need_positive_rates_and_samples(run, tmp_path):
