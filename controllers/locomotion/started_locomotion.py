@@ -29,6 +29,7 @@ from controllers.locomotion.velocity_command import (
     ACCELERATION,
     ACCELERATION_ON_TWO,
     Command,
+    command_within_reach,
     limited_command,
     read_command,
 )
@@ -208,6 +209,9 @@ class StartedLocomotion:
         limited = limited_command(
             self._command(t, memory, command), memory.command, self.height, self.gravity, dt, most
         )
+        before, offsets = GaitState.of(memory.gait), (feet - mass)[:, :2] @ body.heading.T
+        most_behind = _BEHIND * self.height
+        limited = command_within_reach(limited, memory.command, self.steps.stances, offsets, before, most_behind, dt)
         forces = [model.point(foot.link).rotation @ wrenches[foot.link][3:] for foot in self.planner.feet]
         state, contact, climbs = self._gait(t, limited, forces, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
@@ -234,8 +238,8 @@ class StartedLocomotion:
             contact=np.stack(contact),
             climbs=np.stack(climbs),
             lifts=np.stack(lifts),
-            deviation=_norm(landings.deviation),
-            standing_deviation=_norm(landings.standing_deviation),
+            deviation=np.sqrt(landings.deviation @ landings.deviation),
+            standing_deviation=np.sqrt(landings.standing_deviation @ landings.standing_deviation),
             wrenches=plan.wrenches,
             iterate=found.iterate,
             residuals=np.stack([plan.residual, found.residual]),
@@ -391,7 +395,3 @@ class StartedLocomotion:
         profile = SOLE if self.planner.plans_average else POINT
         rise = swing_rise(start, end, clearance * self.height, heights, profile)
         return swing_path(progress, duration, start, end, rise, profile)
-
-
-def _norm(x: Array) -> Any:
-    return np.sqrt(x @ x)

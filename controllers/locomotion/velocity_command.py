@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from controllers.locomotion.gait.schedule import GaitState
 from legged import arguments
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.errors import ShapeError
-from legged.spatial import Array
+from legged.spatial import Array, join
 
 ACCELERATION = 0.15
 """Largest change of the commanded velocity, [g]."""
@@ -20,6 +21,7 @@ ACCELERATION_ON_TWO = 0.05
 """The same for two feet, away from zero, [g]. A robot that stands on two accelerates as far as its center of pressure
 moves back; one that walks decelerates by the places of its feet."""
 _YAW_ACCELERATION = 0.2  # [g / h]
+_LEAST_SHARE = 0.05  # of a change of the velocity, at which a robot starts although a foot is too far behind
 _CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height and pitch
 
 Source = float | Callable[[Any], Any]
@@ -107,3 +109,33 @@ def limited_command(
     rates += [_YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), _PITCH * np.sqrt(g / h)]
     pairs = zip(wanted, last, rates, strict=True)
     return np.stack([b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs])
+
+
+def command_within_reach(
+    wanted: Array, last: Array, places: Array, feet: Array, state: GaitState, most: float, dt: float
+) -> Array:
+    """Return a command with a velocity that changes slowly enough for the feet that stand, (5,), units of `Command`.
+
+    If the velocity went on to change at the returned rate, each foot that stands would lift off before it is too far
+    behind its place under the body. A robot that starts to walk stands for longer on its last foot than in a cycle, on
+    a foot that was not ahead; in a start at full acceleration this leg would be stretched, and the gait too fast.
+
+    Args:
+        wanted: The command with bounded rates, (5,), units of `Command`.
+        last: The command a time step before, (5,), units of `Command`.
+        places: Places of the feet under the body, (n, 2), [m], from the center of mass, heading axes.
+        feet: Positions of the feet, (n, 2), [m], from the center of mass, heading axes.
+        state: State of the gait.
+        most: Largest distance of a foot behind its place, [m].
+        dt: Time step, [s].
+    """
+    change, share = wanted[:3] - last[:3], 1.0
+    rows = zip(places, feet, state.stance, state._replace(walking=1.0).time_to_lift_off, strict=True)
+    for place, foot, stands, left in rows:
+        turn = np.array([-place[1], place[0]])
+        velocity, more = last[:2] + last[2] * turn, change[:2] + change[2] * turn
+        along = (velocity + more) / np.sqrt((velocity + more) @ (velocity + more) + 1e-12)
+        room = np.maximum(most - (place - foot + left * velocity) @ along, 0.0)
+        needed = 0.5 * left * left * (more @ along) / dt
+        share = np.minimum(share, where((stands > 0.5) & (needed > room), room / np.maximum(needed, 1e-9), 1.0))
+    return join(last[:3] + np.maximum(share, _LEAST_SHARE) * change, wanted[3:])

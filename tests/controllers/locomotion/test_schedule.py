@@ -5,7 +5,7 @@ import pytest
 
 import legged
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, GaitState, contact_schedule
-from controllers.locomotion.velocity_command import Command
+from controllers.locomotion.velocity_command import Command, command_within_reach
 from legged.errors import DefinitionError, NotFiniteError, ShapeError, UnknownNameError
 
 STEP = 0.004  # [s]
@@ -37,6 +37,26 @@ def test_each_foot_stands_for_its_duty_factor_in_every_cycle(name, n):
     stance = np.array([state.stance for state in states])
     for cycle in (stance[-count:], stance[-2 * count : -count]):
         assert cycle.mean(axis=0) == pytest.approx(np.array(schedule.duty), abs=2.0 / count)
+
+
+def test_a_command_changes_so_slowly_that_feet_lift_off_within_reach():
+    schedule, dt, most = contact_schedule("walk", QUADRUPED, 0.2), 0.002, 0.2
+    state = GaitState.standing(schedule)._replace(walking=1.0)
+    last, wanted = np.array([0.1, 0.0, 0.0, 0.0, 0.0]), np.array([0.11, 0.002, 0.01, 0.001, 0.002])
+    slow = command_within_reach(wanted, last, QUADRUPED, QUADRUPED, state, most, dt)
+    share = (slow[:3] - last[:3]) / (wanted[:3] - last[:3])
+    assert share == pytest.approx(np.full(3, share[0]))
+    assert 0.05 < share[0] < 1.0
+    assert list(slow[3:]) == list(wanted[3:])
+    distances = []  # behind its place at lift-off, of each foot that stands, at this acceleration
+    for place, left in zip(QUADRUPED, state.time_to_lift_off, strict=True):
+        before, now = (c[:2] + c[2] * np.array([-place[1], place[0]]) for c in (last, slow))
+        distances.append((before + 0.5 * (now - before) / dt * left) * left @ now / np.linalg.norm(now))
+    assert max(distances) == pytest.approx(most)
+    far = QUADRUPED - np.array([0.3, 0.0])  # out of reach: the robot starts slowly
+    assert command_within_reach(wanted, last, QUADRUPED, far, state, most, dt)[0] == pytest.approx(0.1 + 0.05 * 0.01)
+    brake = np.array([0.09, 0.0, 0.0, 0.0, 0.0])
+    assert list(command_within_reach(brake, last, QUADRUPED, far, state, most, dt)) == pytest.approx(list(brake))
 
 
 def test_feet_of_named_gaits_move_in_their_groups():
