@@ -60,6 +60,8 @@ class _Step(NamedTuple):
 class SceneInParts(RigidLoop):
     """A robot under a controller on a `Rigid` ground among free bodies, with many contact candidates.
 
+    Its steps write to arrays that it keeps, so that two threads must not step the same scene at once.
+
     Attributes:
         solver: Method that solves the contact problem of a step.
     """
