@@ -118,7 +118,8 @@ def command_within_reach(
 
     If the velocity went on to change at the returned rate, each foot that stands would lift off before it is too far
     behind its place under the body. A robot that starts to walk stands for longer on its last foot than in a cycle, on
-    a foot that was not ahead; in a start at full acceleration this leg would be stretched, and the gait too fast.
+    a foot that was not ahead; in a start at full acceleration this leg would be stretched, and the gait too fast. If a
+    foot is out of reach already, 0.05 of the change remains, so that the robot starts and lifts it.
 
     Args:
         wanted: The command with bounded rates, (5,), units of `Command`.

@@ -28,8 +28,8 @@ _OPTIONS = ("-enable-misched=false", "-disable-post-ra")
 """Disable LLVM's machine scheduler, and the one after register allocation, which LLVM runs for processors of AMD.
 
 With the first a kernel of 30 000 operations takes three times as long to compile, most others twice; the second takes
-an eighth to a quarter of the time of code generation. No kernel runs faster with them. LLVM aborts the process at an
-unknown option, so the options are set only for versions that have them."""
+an eighth to a quarter of the time of code generation. No kernel that was measured runs faster with them. LLVM aborts
+the process at an unknown option, so the options are set only for versions that have them."""
 _OPTION_VERSIONS = range(20, 23)
 
 
