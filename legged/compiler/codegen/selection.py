@@ -19,13 +19,11 @@ from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.compiler.passes.simplify import simplify
 
-OUTLINE_NODES, OUTLINE_ALWAYS_NODES = 10_000, 15_000
-"""For one state, a graph with more nodes than the first number is outlined if its templates have less than three
-quarters of its operations: it then runs faster than straight-line code and compiles several times faster. A graph with
-more nodes than the second number is always outlined, because straight-line code takes seconds to compile."""
-OUTLINE_BATCH_NODES = 20_000
-"""For a batch, a graph with more nodes is outlined. At this size both kernels are equally fast; for smaller graphs the
-outlined kernel is slower by up to a tenth, and for much larger ones it is faster."""
+OUTLINE_NODES, OUTLINE_BATCH_NODES, OUTLINE_ALWAYS_NODES = 10_000, 20_000, 50_000
+"""A graph with more nodes than the first number, or the second one for a batch, is outlined if its templates have less
+than half of its operations: it then compiles several times faster, and for one state runs faster than straight-line
+code. A graph with more nodes than the third number is always outlined, because straight-line code takes several seconds
+to compile."""
 
 SINGLE_STATE = "legged_single_state"
 """`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""
@@ -55,20 +53,21 @@ def batch_module(graph: Graph) -> str:
     target = llvm.current_target()
     width, element = target.width, target.element
     graph = add_quaternion_checks(graph, element.epsilon)
-    if _is_batch_outlined(graph):
-        writer, rows, vectors = kernel_writer(graph, width), list(transpose.assembly(graph, width, element)), 1
+    writer, rows, vectors = kernel_writer(graph, width), [], 1
+    if isinstance(writer, OutlinedKernelWriter):
+        rows = list(transpose.assembly(graph, width, element))
     else:
-        writer, rows, vectors = StreamedKernelWriter(graph, width, element), [], most_vectors(graph, width, element)
+        writer, vectors = StreamedKernelWriter(graph, width, element), most_vectors(graph, width, element)
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
     module = _module(writer, width, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
     return pool_constants(module, target)
 
 
 def batch_work_size(graph: Graph) -> int:
-    """Return the size of the working memory for a batch, in numbers."""
+    """Return the size of the working memory for a batch, in numbers; for outlined code where the graph may have it."""
     target = llvm.current_target()
     vectors = target.width, target.element
-    transposed = transpose.work_size(graph, *vectors) if _is_batch_outlined(graph) else 0
+    transposed = transpose.work_size(graph, *vectors) if len(graph.nodes) > OUTLINE_BATCH_NODES else 0
     return batch_loop.work_size(graph, *vectors, scalar.work_size(graph, *vectors) + transposed)
 
 
@@ -117,15 +116,10 @@ def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
     """Return the writer of the kernel that suits a graph, for `width` states, as a function of this name."""
     target, nodes = llvm.current_target(), len(graph.nodes)
     native, element = target.width, target.element
+    if nodes > (OUTLINE_NODES if width == 1 else OUTLINE_BATCH_NODES):
+        outlined = OutlinedKernelWriter(graph, width, native, element, name)
+        if nodes > OUTLINE_ALWAYS_NODES or 2 * outlined.operation_count < nodes:
+            return outlined
     if width > 1:
-        is_outlined = _is_batch_outlined(graph)
-        kind = OutlinedKernelWriter if is_outlined else scalar.KernelWriter
-        return kind(graph, width, native, element, name)
-    outlined = OutlinedKernelWriter(graph, 1, native, element, name) if nodes > OUTLINE_NODES else None
-    if outlined and (nodes > OUTLINE_ALWAYS_NODES or 4 * outlined.operation_count < 3 * nodes):
-        return outlined
+        return scalar.KernelWriter(graph, width, native, element, name)
     return SLPKernelWriter(graph, native, element, name)
-
-
-def _is_batch_outlined(graph: Graph) -> bool:
-    return len(graph.nodes) > OUTLINE_BATCH_NODES
