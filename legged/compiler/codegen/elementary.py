@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, UNOPTIMIZED, IRWriter, Value
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.compiler.passes.call_batching import function_results
 
@@ -63,7 +63,7 @@ def _vector_function(name: str, w: IRWriter) -> Iterator[str]:
     yield f"define internal void @{symbol(name)}({parameters}, i64 %n) {ATTRIBUTES} {{"
     yield from _loop(w.lines, width)
     if is_invalid:
-        yield f"define internal void @{symbol(name)}_invalid({parameters}, i64 %mask) noinline {ATTRIBUTES} {{"
+        yield f"define internal void @{symbol(name)}_invalid({parameters}, i64 %mask) {UNOPTIMIZED} {{"
         w = IRWriter(1, w.element)
         w.emit("%bit = lshr i64 %mask, %k")
         w.emit("%is_invalid = trunc i64 %bit to i1")

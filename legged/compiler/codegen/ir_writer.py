@@ -19,6 +19,9 @@ Value = str
 ATTRIBUTES = 'nounwind alignstack(64) "prefer-vector-width"="512" "min-legal-vector-width"="512"'
 """Attributes of every generated function. LLVM avoids 512-bit vectors on some processors unless it is asked to use
 them. The stack is aligned to cache lines because spilling a vector across two lines takes twice as long."""
+UNOPTIMIZED = f"noinline optnone {ATTRIBUTES}"
+"""Attributes of functions with many branches and little arithmetic: LLVM's fast instruction selection takes half of the
+time for them, and a call takes as long."""
 
 
 @cache

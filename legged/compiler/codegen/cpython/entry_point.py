@@ -31,7 +31,7 @@ from legged.compiler.codegen.cpython.layout import (
     ObjectWriter,
 )
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value
+from legged.compiler.codegen.ir_writer import UNOPTIMIZED, Value
 from legged.compiler.codegen.kernels.scalar import KERNEL
 from legged.compiler.ir.graph import Graph, Shape
 
@@ -61,7 +61,7 @@ def assembly(graph: Graph, element: ElementType, batch_work_size: int) -> Iterat
         batch_work_size: Working memory of the function for batches, in numbers.
     """
     yield f"@{TABLE} = global [{len(ENTRIES)} x ptr] zeroinitializer, align 8"
-    yield f"define ptr @{ENTRY_POINT}(ptr %self, ptr %args, i64 %nargs, ptr %names) {ATTRIBUTES} {{"
+    yield f"define ptr @{ENTRY_POINT}(ptr %self, ptr %args, i64 %nargs, ptr %names) {UNOPTIMIZED} {{"
     yield from _EntryPointWriter(graph, element, batch_work_size).lines()
     yield "}"
 
