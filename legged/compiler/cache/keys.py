@@ -16,7 +16,7 @@ import pathlib
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from typing import Any
 
@@ -37,7 +37,6 @@ class UnknownContentError(Exception):
 # Source
 
 
-@cache
 def source_digest(*folders: str) -> str | None:
     """Return a hash of the Python files in some folders of this project.
 
@@ -45,26 +44,33 @@ def source_digest(*folders: str) -> str | None:
         The hash, None without files or if a file has changed since this module was imported: then the running code may
         differ from the files.
     """
+    digests = [_folder_digest(os.path.join(_ROOT, folder)) for folder in folders]
+    return None if None in digests or not any(digests) else " ".join(map(str, digests))
+
+
+@cache
+def _folder_digest(folder: str) -> str | None:
+    """Return a hash of the Python files in a folder and its sub-folders, "" without files; None as above."""
     digest, count = hashlib.blake2b(digest_size=20), 0
-    for folder in folders:
-        for path in _python_files(os.path.join(_ROOT, folder)):
-            with open(path, "rb", buffering=0) as file:
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name) if os.path.isdir(folder) else ():
+        if entry.is_dir() and entry.name != "__pycache__":
+            inside = _folder_digest(entry.path)
+            if inside is None:
+                return None
+            if not inside:
+                continue
+            content = inside.encode()
+        elif entry.name.endswith(".py"):
+            with open(entry.path, "rb", buffering=0) as file:
                 status, content = os.fstat(file.fileno()), file.read()
             if max(status.st_mtime_ns, status.st_ctime_ns) > _IMPORT_TIME:
                 return None
-            digest.update(f"{path.removeprefix(str(_ROOT))} {len(content)}\n".encode())
-            digest.update(content)
-            count += 1
-    return digest.hexdigest() if count else None
-
-
-def _python_files(folder: str) -> Iterator[str]:
-    if os.path.isdir(folder):
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if entry.is_dir() and entry.name != "__pycache__":
-                yield from _python_files(entry.path)
-            elif entry.name.endswith(".py"):
-                yield entry.path
+        else:
+            continue
+        digest.update(f"{entry.name} {len(content)}\n".encode())
+        digest.update(content)
+        count += 1
+    return digest.hexdigest() if count else ""
 
 
 @cache

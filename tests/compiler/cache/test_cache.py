@@ -166,9 +166,9 @@ def test_another_processor_or_version_has_files_of_its_own(folder, compiled, tra
 def test_sources_changed_after_the_import_disable_the_cache(folder, compiled, traced, monkeypatch):
     """The running code may not be the one in the files."""
     monkeypatch.setattr(keys, "_IMPORT_TIME", 0)
-    for cached in (keys.source_digest, disk._environment):
+    for module, cached in ((keys, keys._folder_digest), (disk, disk._environment)):
         cached.cache_clear()
-        monkeypatch.setattr(keys if cached is keys.source_digest else disk, cached.__name__, cached.__wrapped__)
+        monkeypatch.setattr(module, cached.__name__, cached.__wrapped__)
     use_robot()
     use_robot()
     assert len(compiled) == len(traced) == 2 and not folder.exists()
