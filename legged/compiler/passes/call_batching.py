@@ -7,11 +7,14 @@ between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, Loop, LoopResult, is_call
+
+Batches = Sequence[tuple[list[int], list[int]]]
+"""The results of `call_batches`."""
 
 
 class Call(NamedTuple):
@@ -49,7 +52,10 @@ def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     calls: dict[int, list[int]] = {}
     for i in sorted(relevant):
         operation, arguments, _ = graph.nodes[i - inputs]
-        level = max([levels.get(a, 0) for a in arguments if type(a) is int], default=0)
+        level = 0
+        for a in arguments:
+            if type(a) is int and levels.get(a, 0) > level:
+                level = levels[a]
         if operation in called:
             calls.setdefault(level, []).append(i)
             level += 1

@@ -8,6 +8,7 @@ import robots
 from legged.compiler.codegen import selection
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
+from legged.compiler.passes.call_batching import call_batches
 from legged.compiler.passes.outline.templates import outline
 from legged.errors import NotFiniteError
 
@@ -51,7 +52,8 @@ def test_outlined_kernels_equal_plain_numpy_for_one_state_and_for_many(name, see
 def test_alike_legs_share_a_bundle_for_one_state():
     """The two legs of the head differ from the six behind it, which fill a bundle of four lanes."""
     graph = legged.compile(legged.forward_dynamics, robots.centipede(4)).graph
-    rows = [bundle for section in outline(graph, 4) for bundle in section.bundles if bundle.lanes == 4]
+    sections = outline(graph, list(call_batches(graph)), 4)
+    rows = [bundle for section in sections for bundle in section.bundles if bundle.lanes == 4]
     modules = [{graph.nodes[s.nodes[0] - graph.input_size].label.module for s in row.segments} for row in rows]
     assert max(map(len, modules)) == 4
 

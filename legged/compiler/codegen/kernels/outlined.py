@@ -118,7 +118,7 @@ class OutlinedKernelWriter(KernelWriter):
 
     def __init__(self, graph: Graph, width: int, native: int, element: ElementType, name: str = KERNEL):
         super().__init__(graph, width, native, element, name)
-        self._sections = outline(graph, native if width == 1 else 1)
+        self._sections = outline(graph, self.batches, native if width == 1 else 1)
         self._bundles: dict[BundleType, list[Bundle]] = {}
         for section in self._sections:
             for bundle in section.bundles:

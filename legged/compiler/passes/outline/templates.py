@@ -24,7 +24,7 @@ from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes.call_batching import call_batches
+from legged.compiler.passes.call_batching import Batches
 from legged.compiler.passes.outline.regions import MAX_REGION_SIZE, split_into_regions
 
 _OF_CONDITIONS = frozenset({"select", "and", "or", "not"})
@@ -109,18 +109,18 @@ class Section(NamedTuple):
 
 
 @compiler_pass("outlining")
-def outline(graph: Graph, lanes: int) -> list[Section]:
-    """Return a graph as sections of bundles with one lane or `lanes` lanes."""
-    return [Section(pack_bundles(segments, lanes), calls) for segments, calls in _outlined(graph)]
+def outline(graph: Graph, batches: Batches, lanes: int) -> list[Section]:
+    """Return a graph with these batches of calls as sections of bundles with one lane or `lanes` lanes."""
+    return [Section(pack_bundles(segments, lanes), calls) for segments, calls in _outlined(graph, batches)]
 
 
 @gc_paused()
-def _outlined(graph: Graph) -> list[tuple[list[Segment], list[int]]]:
+def _outlined(graph: Graph, batches: Batches) -> list[tuple[list[Segment], list[int]]]:
     """Return all nodes of a graph: segments in order, and the batch of calls after them, alternately."""
     templates: dict[Any, Template] = {}
     found: list[tuple[list[Segment], list[int]]] = []
     done: set[int] = set()
-    for calls, needed in call_batches(graph):
+    for calls, needed in batches:
         found.append((_segments(graph, needed, templates), calls))
         done.update(calls, needed)
     rest = [i for i in range(graph.input_size, graph.input_size + len(graph.nodes)) if i not in done]
