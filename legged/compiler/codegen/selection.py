@@ -100,26 +100,31 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     """Return the writer of the body of a loop.
 
     Factoring can make alike segments of a large graph differ, for example in signs. The graph is therefore not
-    simplified if its templates have less than three quarters of the operations of those of the simplified graph.
+    simplified if only its templates have less than half of its operations, or less than three quarters of the
+    operations of the templates of the simplified graph.
     """
     name = loops.body_symbol(loop)
-    writer = kernel_writer(simplify(loop.body), width, name)
-    if isinstance(writer, OutlinedKernelWriter):
-        target = llvm.current_target()
-        plain = OutlinedKernelWriter(loop.body, width, target.width, target.element, name)
-        if 4 * plain.operation_count < 3 * writer.operation_count:
-            return plain
-    return writer
+    writer, plain = kernel_writer(simplify(loop.body), width, name), _outlined_writer(loop.body, width, name)
+    if plain is None:
+        return writer
+    outlined = isinstance(writer, OutlinedKernelWriter)
+    return writer if outlined and 4 * plain.operation_count >= 3 * writer.operation_count else plain
 
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
     """Return the writer of the kernel that suits a graph, for `width` states, as a function of this name."""
-    target, nodes = llvm.current_target(), len(graph.nodes)
-    native, element = target.width, target.element
-    if nodes > (OUTLINE_NODES if width == 1 else OUTLINE_BATCH_NODES):
-        outlined = OutlinedKernelWriter(graph, width, native, element, name)
-        if nodes > OUTLINE_ALWAYS_NODES or 2 * outlined.operation_count < nodes:
-            return outlined
+    if outlined := _outlined_writer(graph, width, name):
+        return outlined
+    target = llvm.current_target()
     if width > 1:
-        return scalar.KernelWriter(graph, width, native, element, name)
-    return SLPKernelWriter(graph, native, element, name)
+        return scalar.KernelWriter(graph, width, target.width, target.element, name)
+    return SLPKernelWriter(graph, target.width, target.element, name)
+
+
+def _outlined_writer(graph: Graph, width: int, name: str) -> OutlinedKernelWriter | None:
+    """Return the writer of outlined code, or None if straight-line code suits the graph."""
+    target, nodes = llvm.current_target(), len(graph.nodes)
+    if nodes <= (OUTLINE_NODES if width == 1 else OUTLINE_BATCH_NODES):
+        return None
+    outlined = OutlinedKernelWriter(graph, width, target.width, target.element, name)
+    return outlined if nodes > OUTLINE_ALWAYS_NODES or 2 * outlined.operation_count < nodes else None
