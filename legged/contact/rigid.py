@@ -19,7 +19,7 @@ from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Material, Shape, coefficients
+from legged.robot.shapes import Material, Shape, coefficients
 from legged.spatial import Array
 
 
@@ -84,7 +84,7 @@ class Rigid:
             `legged.contact.scene`.
         self_collision: Whether the links of the robot that have shapes also collide with each other, except neighbors,
             which share a joint, and links that overlap with all joints at zero.
-        obstacles: Fixed boxes by name, such as ramps and the steps of stairs, in world axes. By default the contact
+        obstacles: Fixed shapes by name, such as ramps and the steps of stairs, in world axes. By default the contact
             points of the robot and the shapes of free bodies collide with them.
         material: Name of the ground's material, which terrain, obstacles, bodies and contact points without a
             `Material` have.
@@ -104,7 +104,7 @@ class Rigid:
     strict: bool = False
     pairs: tuple[tuple[str, str], ...] | None = None
     self_collision: bool = False
-    obstacles: tuple[tuple[str, Box], ...] = ()
+    obstacles: tuple[tuple[str, Shape], ...] = ()
     material: str = "ground"
     combination: str = "maximum"
     material_pairs: tuple[MaterialPair, ...] = ()

@@ -39,7 +39,7 @@ from legged.ground.terrain import Flat
 from legged.robot.construction.group import RobotGroup
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Capsule, Sphere, shape_with
+from legged.robot.shapes import Capsule, Shape, Sphere, shape_with
 from legged.spatial import Array, cross, join
 
 TERRAIN = "terrain"
@@ -180,7 +180,7 @@ class Scene:
 
 
 def pairs_of(
-    robots: Sequence[Robot], named: Sequence[tuple[str, str]] | None, obstacles: Sequence[tuple[str, Box]] = ()
+    robots: Sequence[Robot], named: Sequence[tuple[str, str]] | None, obstacles: Sequence[tuple[str, Shape]] = ()
 ) -> tuple[Pair, ...]:
     """Return the collision pairs of a scene.
 
@@ -192,20 +192,20 @@ def pairs_of(
         robots: The robot, then the free bodies.
         named: Pairs of names that replace the default pairs. A link of the robot collides with the terrain and with
             obstacles by its contact points, or by its shapes if it has none; all other pairs collide by their shapes.
-        obstacles: Fixed boxes by name, world axes.
+        obstacles: Fixed shapes by name, world axes.
 
     Raises:
         DefinitionError: for names used twice, and for pairs that cannot collide.
         UnknownNameError: for unknown names.
     """
-    links, boxes = _links(robots), dict(obstacles)
-    if len(boxes) < len(obstacles) or not boxes.keys().isdisjoint([*links, TERRAIN]):
+    links, fixed = _links(robots), dict(obstacles)
+    if len(fixed) < len(obstacles) or not fixed.keys().isdisjoint([*links, TERRAIN]):
         raise DefinitionError(
             f"the obstacles {', '.join(name for name, _ in obstacles)} need names that differ from each other, from "
             f"links and free bodies, and from {TERRAIN!r}"
         )
     if named is not None:
-        return tuple(pair for one, other in named for pair in _named(robots, links, boxes, one, other))
+        return tuple(pair for one, other in named for pair in _named(robots, links, fixed, one, other))
     (robot, *bodies), found = robots, []
     shaped = [link.name for link in robot.links if link.shapes]
     points = [_contact_point(robot, k) for k in range(len(robot.contacts))]
@@ -304,7 +304,7 @@ def _links(robots: Sequence[Robot]) -> dict[str, _Placed]:
 
 
 def _named(
-    robots: Sequence[Robot], links: dict[str, _Placed], obstacles: dict[str, Box], one: str, other: str
+    robots: Sequence[Robot], links: dict[str, _Placed], obstacles: dict[str, Shape], one: str, other: str
 ) -> list[Pair]:
     """Return the collision pairs of two names: links, free bodies, obstacles or the terrain."""
     known = [*links, *obstacles, TERRAIN]
@@ -332,16 +332,16 @@ def _points_of(robots: Sequence[Robot], placed: _Placed) -> list[int]:
     return [k for k, contact in enumerate(robots[0].contacts) if contact.link == placed.link.index]
 
 
-def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, box: Box) -> list[Pair]:
+def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, obstacle: Shape) -> list[Pair]:
     """Return the pairs of a link's contact points, or of its shapes if it has none, and an obstacle."""
     balls: list[tuple[BodyShape, str]] = []
     for pair in (_contact_point(robots[0], k) for k in _points_of(robots, placed)):
         balls.append((BodyShape(pair.first, Ball(pair.center, pair.radius, pair.material)), pair.names[0]))
     if balls:
-        return [ShapePair(ball, BodyShape(None, box), (f"{own}-{name}",)) for ball, own in balls]
+        return [ShapePair(ball, BodyShape(None, obstacle), (f"{own}-{name}",)) for ball, own in balls]
     found: list[Pair] = []
     for shape, own in placed.shapes:
-        first, second = ordered(shape, BodyShape(None, box))
+        first, second = ordered(shape, BodyShape(None, obstacle))
         found.append(ShapePair(first, second, _numbered(f"{own}-{name}", candidate_count(first.shape, second.shape))))
     return found
 

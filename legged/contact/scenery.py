@@ -1,8 +1,7 @@
-"""Rigid ground from the fixed shapes of an MJCF file: a plane or a height field, and boxes."""
+"""Rigid ground from the fixed shapes of an MJCF file: a plane or a height field, and convex shapes."""
 
 from __future__ import annotations
 
-from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,17 @@ import numpy as np
 
 from legged.checked import checked
 from legged.contact.rigid import Rigid
-from legged.errors import FileError, FileWarning, warn_caller
-from legged.files.mjcf.reader import compiled, geom_material
+from legged.errors import DefinitionError, FileError, FileWarning, warn_caller
+from legged.files.collision import convert
+from legged.files.mjcf.reader import compiled, geom_material, geom_shape
 from legged.ground.height_map import HeightMap
 from legged.ground.terrain import Flat, Slope, Terrain
-from legged.robot.shapes import Box
+from legged.robot.shapes import Shape, shape_with
 from legged.spatial import Array
 
 NO_FLOOR = -100.0
 """Elevation of the floor of a file that has neither a plane nor a height field, [m]."""
-_PLANE, _HEIGHT_FIELD, _BOX = 0, 1, 6  # of mjtGeom
+_PLANE, _HEIGHT_FIELD, _DISTANCE_FIELD = 0, 1, 8  # of mjtGeom
 _KINDS = ("plane", "height field", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "signed distance field")
 _LEVEL = 1e-9  # sine of the inclination below which a plane is level
 _VERTICAL = 1e-3  # least vertical component of the normal of a plane
@@ -32,9 +32,10 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
     """Return the rigid ground of the shapes in an MJCF file that are fixed to the world and collide.
 
     A plane becomes a terrain `Flat` or `Slope`, without bounds, a height field a `HeightMap`, whose surface is smooth
-    where MuJoCo's has facets, and each box an obstacle. The friction is the sliding friction of the plane or height
-    field, or of the first box; boxes of another friction or priority have a `Material`, and coefficients are combined
-    by the maximum, as in MuJoCo. A `legged.errors.FileWarning` names shapes of other kinds.
+    where MuJoCo's has facets, and each other shape an obstacle, meshes as convex hulls. The friction is the sliding
+    friction of the plane or height field, or of the first obstacle; obstacles of another friction or priority have a
+    `Material`, and coefficients are combined by the maximum, as in MuJoCo. A `legged.errors.FileWarning` names signed
+    distance fields, which are left out, and meshes that their hulls do not represent exactly.
 
     Args:
         path: Path of the file.
@@ -42,7 +43,8 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
 
     Raises:
         FileError: A file that MuJoCo's compiler rejects, without such shapes, with several planes or height fields,
-            with a vertical plane, or with a height field that is turned or has different spacings along x and y.
+            with a vertical plane, with a height field that is turned or has different spacings along x and y, or with a
+            shape without volume.
     """
     source = str(path)
     model, _ = compiled(path)
@@ -56,32 +58,42 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
     ]
     kind_of = {geom: int(model.geom_type[geom]) for geom in fixed}
     surfaces = [geom for geom in fixed if kind_of[geom] in (_PLANE, _HEIGHT_FIELD)]
-    boxes = [geom for geom in fixed if kind_of[geom] == _BOX]
+    solids = [geom for geom in fixed if _HEIGHT_FIELD < kind_of[geom] < _DISTANCE_FIELD]
     if len(surfaces) > 1:
         raise FileError(source, f"has {len(surfaces)} planes and height fields; a ground has one, so remove the others")
-    if not surfaces and not boxes:
-        raise FileError(source, "has no plane, height field or box that is fixed to the world and collides")
+    if not surfaces and not solids:
+        raise FileError(source, "has no plane, height field or solid shape that is fixed to the world and collides")
     terrain = _terrain(model, data, surfaces[0], source) if surfaces else Flat(NO_FLOOR)
-    friction = geom_material(model, (surfaces + boxes)[0]).friction
-    obstacles = []
-    for number, geom in enumerate(boxes):
-        place = data.geom_xpos[geom].copy(), data.geom_xmat[geom].reshape(3, 3).copy()
-        material = geom_material(model, geom)
-        own = None if (material.friction, material.priority) == (friction, 0) else material
-        obstacles.append((model.geom(geom).name or f"box {number + 1}", Box(2.0 * model.geom_size[geom], *place, own)))
-    _warn(source, Counter(kind_of.values()))
+    friction = geom_material(model, (surfaces + solids)[0]).friction
+    names = [model.geom(geom).name or f"{_KINDS[kind_of[geom]]} {number + 1}" for number, geom in enumerate(solids)]
+    obstacles, notes = list[tuple[str, Shape]](), list[str]()
+    for name, geom in zip(names, solids, strict=True):
+        shape, note = _obstacle(model, data, geom, friction, f"{source}, {name}")
+        obstacles.append((name, shape))
+        notes += [f"{name}: {note}"] if note else []
+    if left_out := len(fixed) - len(surfaces) - len(solids):
+        notes.append(f"{left_out} of kind {_KINDS[_DISTANCE_FIELD]}, which are left out")
+    if notes:
+        warn_caller(f"{source}: fixed shapes: {'; '.join(notes)}", FileWarning)
     return Rigid(**({"friction": friction, "terrain": terrain, "obstacles": tuple(obstacles)} | options))
 
 
-def _warn(source: str, kinds: Counter[int]) -> None:
-    """Warn of shapes that are left out."""
-    words = [
-        f"{count} of kind {_KINDS[kind]}, which are left out"
-        for kind, count in sorted(kinds.items())
-        if kind not in (_PLANE, _HEIGHT_FIELD, _BOX)
-    ]
-    if words:
-        warn_caller(f"{source}: fixed shapes: {'; '.join(words)}", FileWarning)
+def _obstacle(model: Any, data: Any, geom: int, friction: float, where: str) -> tuple[Shape, str]:
+    """Return a shape that is fixed to the world, world axes, and how its hull differs from its mesh, in words.
+
+    Args:
+        model, data: Compiled model with kinematics. geom: Index of the geom.
+        friction: Of the ground; a shape of this friction and priority 0 has no material of its own.
+        where: The file and the name, for messages.
+    """
+    described = geom_shape(model, geom, data.geom_xpos[geom].copy(), data.geom_xmat[geom].reshape(3, 3).copy())
+    assert described is not None
+    try:
+        shape, note = convert(described, where)
+    except DefinitionError as error:
+        raise FileError(where, str(error)) from error
+    material = described.material
+    return shape if (material.friction, material.priority) == (friction, 0) else shape_with(shape, material), note
 
 
 def _terrain(model: Any, data: Any, geom: int, source: str) -> Terrain:

@@ -39,7 +39,7 @@ def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], l
         shapes = []
         for shape in tree.link[name].shapes:
             try:
-                converted, note = _converted(shape, tree.description.source)
+                converted, note = convert(shape, tree.description.source)
             except DefinitionError as error:
                 words = f"a collision shape of link {name!r}: {error}; load with shapes=False to leave out all shapes"
                 raise FileError(tree.description.source, words) from error
@@ -49,8 +49,16 @@ def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], l
     return found, notes
 
 
-def _converted(shape: Shape, source: str) -> tuple[LinkShape, str]:
-    """Return a shape and the approximations made for its mesh, in words; "" without approximations."""
+def convert(shape: Shape, source: str) -> tuple[LinkShape, str]:
+    """Return a shape and the approximations made for its mesh, in words; "" without approximations.
+
+    Args:
+        shape: The shape of a description. source: Path of the file, for meshes beside it.
+
+    Raises:
+        DefinitionError: A shape without volume.
+        FileError: A mesh that is missing, damaged or larger than `MAX_BYTES`.
+    """
     place: Any = (shape.position, shape.rotation)
     if shape.kind == "mesh":
         vertices, what = _mesh(shape, source)

@@ -4,8 +4,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from legged.contact import load_ground
-from legged.errors import FileError, FileWarning
+import legged
+from legged.contact import Sphere, load_ground
+from legged.contact.scene import Scene
+from legged.errors import FileError
 from legged.ground import Flat, HeightMap, Slope
 
 SCENE = """<mujoco><asset><hfield name="hills" nrow="5" ncol="9" size="2 1 0.3 0.1"
@@ -68,12 +70,47 @@ def test_boxes_become_obstacles_in_world_axes(tmp_path):
     assert [box.material and box.material.friction for box in solids] == [None, 1.0]  # MuJoCo's default
 
 
+SOLIDS = """
+<geom name="post" type="cylinder" size="0.2 0.5" pos="1 0 0.5" euler="10 20 0"/>
+<geom name="dome" type="sphere" size="0.3" pos="-1 0 0.1"/>
+<geom name="rail" type="capsule" size="0.1 0.5" pos="0 1 0.4" euler="0 70 0"/>
+<geom name="egg" type="ellipsoid" size="0.3 0.2 0.1" pos="0 -1 0.2" euler="0 0 30"/>
+<geom name="slab" type="box" size="0.3 0.2 0.1" pos="1 1 0.2" euler="20 0 30"/>
+<geom name="wedge" type="mesh" mesh="wedge" pos="-1 -1 0.1" euler="0 0 40"/>"""
+WEDGE = '<mesh name="wedge" vertex="0 0 0  0.6 0 0  0 0.4 0  0.6 0.4 0  0.6 0 0.2  0.6 0.4 0.2"/>'
+
+
+def test_solid_shapes_become_obstacles_at_the_distances_of_mujoco(tmp_path):
+    path = written(tmp_path, PLANE.format(""), SOLIDS)
+    path.write_text(path.read_text().replace("<asset>", f"<asset>{WEDGE}"))
+    ground = load_ground(path)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    ball = legged.contact.FreeBody("ball", legged.box_inertia(1.0, (0.1, 0.1, 0.1)), [Sphere(0.1)])
+    pairs = tuple(("ball", name) for name, _ in ground.obstacles)
+    scene = Scene.of(ball.robot(), legged.Rigid(obstacles=ground.obstacles, pairs=pairs))
+    assert [name for name, _ in ground.obstacles] == ["post", "dome", "rail", "egg", "slab", "wedge"]
+    rng = np.random.default_rng(2)
+    for number, (name, shape) in enumerate(ground.obstacles):
+        geoms = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name), model.ngeom - 1
+        for _ in range(5):
+            away = rng.normal(size=3)
+            away /= np.linalg.norm(away)
+            position, distance = shape.center + away, 0.0
+            for _ in range(20):  # approach to some millimeters, where the separation along a normal is the distance
+                data.qpos[:] = [*position, 1.0, 0.0, 0.0, 0.0]
+                mujoco.mj_kinematics(model, data)
+                distance = mujoco.mj_geomDistance(model, data, *geoms, 2.0, None)
+                position = position - (distance - 2e-3) * away
+            found = scene.contact_geometry([np.array([1.0, 0.0, 0.0, 0.0, *data.qpos[:3]])])
+            assert distance < 5e-3 and abs(found.gap[number] - distance) < 2e-5  # [m]
+            assert found.frame[number, 0] @ away > 0.2  # from the obstacle to the ball
+
+
 def test_other_scenery_is_named_or_refused(tmp_path):
-    with pytest.warns(FileWarning, match="1 of kind cylinder, which are left out"):
-        load_ground(written(tmp_path, PLANE.format(""), '<geom type="cylinder" size="0.1 0.1"/>'))
     wrong = {
         PLANE.format("") + PLANE.format("").replace("floor", "wall"): "has 2 planes and height fields",
-        "": "has no plane, height field or box",
+        "": "has no plane, height field or solid shape",
         PLANE.format('euler="90 0 0"'): "a ground faces upwards",
         '<geom type="hfield" hfield="hills" euler="0 0 90"/>': "a height field that is turned",
     }

@@ -82,8 +82,8 @@ class BodyShape:
     def pose(self, poses: Sequence[Motion]) -> tuple[Array, Array]:
         """Return (rotation from shape axes to world axes (3, 3), center (3,) [m] in the world)."""
         if self.side is None:
-            assert isinstance(self.shape, Box)
-            return self.shape.rotation, np.asarray(self.shape.center)
+            R = self.shape.rotation if isinstance(self.shape, _TURNED) else np.eye(3)
+            return R, np.asarray(self.shape.center, float)
         R = poses[self.side.robot].rotation[self.side.body]
         own = R @ self.shape.rotation if isinstance(self.shape, _TURNED) else R
         return own, self.side.point(poses, np.asarray(self.shape.center))
@@ -190,10 +190,10 @@ def ordered(one: BodyShape, other: BodyShape) -> tuple[BodyShape, BodyShape]:
 
 
 def candidate_count(one: Shape | Ball, other: Shape | Ball | None) -> int:
-    """Return the number of contact candidates of a shape with another, in the order of `ShapePair`, or the terrain."""
+    """Return the number of contact candidates of a shape with another one, or with the terrain."""
     if other is not None:
-        classes = kind_of(one)[0], kind_of(other)[0]
-        return _COUNTS.get(classes, 1) if _CONVEX.isdisjoint(classes) else contact_count(*classes)
+        first, second = sorted((_class_of(one), _class_of(other)), key=lambda kind: _RANKS[kind])
+        return contact_count(first, second) if _CONVEX & {first, second} else _COUNTS.get((first, second), 1)
     if isinstance(one, Sphere | Ball | Capsule):
         return 2 if isinstance(one, Capsule) else 1
     return 4 if isinstance(one, Box) else support_count(one)
@@ -286,7 +286,7 @@ def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:
 def shape_contacts(
     kind: Kind, a: Any, Q: Array, c: Array, other_kind: Kind, b: Any, R: Array, o: Array
 ) -> list[Contact]:
-    """Return the contacts of two shapes in the order of `ShapePair`; see `candidate_count`.
+    """Return the contacts of two shapes in any order; see `candidate_count`.
 
     Args:
         kind, other_kind: Of the shapes. a, b: Their `dimensions`, [m].
@@ -298,6 +298,9 @@ def shape_contacts(
         n, spots = convex_contacts(first, second, R.T @ Q, R.T @ (c - o), contact_count(one, other))
         frame = _frame(R @ n)
         return [Contact(gap, frame, o + R @ point) for gap, point in spots]
+    if _RANKS[one] > _RANKS[other]:
+        contacts = shape_contacts(other_kind, b, R, o, kind, a, Q, c)
+        return [contact._replace(frame=_frame(-contact.frame[0])) for contact in contacts]
     if one is Capsule and other is Capsule:
         spots = capsule_capsule(a[0], a[1], Q[:, 2], b[0], b[1], R[:, 2], c - o)
         return [Contact(gap, _frame(n), o + point) for gap, n, point in spots]

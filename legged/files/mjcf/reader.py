@@ -209,12 +209,10 @@ class _Reader:
         model = self.model
         first = int(model.body_geomadr[body])
         for geom in range(first, first + int(model.body_geomnum[body])):
-            kind = SHAPES.get(int(model.geom_type[geom]))
-            if kind and (model.geom_contype[geom] or model.geom_conaffinity[geom]):
-                size = shape_size(kind, model.geom_size[geom])
-                place = model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom])
-                vertices = geom_vertices(model, geom) if kind == "mesh" else None
-                yield Shape(kind, size, *place, vertices, material=geom_material(model, geom))
+            if model.geom_contype[geom] or model.geom_conaffinity[geom]:
+                shape = geom_shape(model, geom, model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom]))
+                if shape is not None:
+                    yield shape
 
     def _site(self, site: int) -> None:
         model = self.model
@@ -231,6 +229,22 @@ class _Reader:
             a, b = (float(x) for x in model.eq_data[equality, :2])
             r_1, r_2 = (float(model.qpos0[model.jnt_qposadr[joint]]) for joint in (follower, leader))
             yield self.moving[follower], Mimic(self.moving[leader], b, r_1 + a - b * r_2)
+
+
+def geom_shape(model: Any, geom: int, position: Array, rotation: Array) -> Shape | None:
+    """Return the shape of a geom; None for planes, height fields and signed distance fields.
+
+    Args:
+        model: Compiled model (`mujoco.MjModel`).
+        geom: Index of the geom.
+        position: Center of the geom, (3,), [m], in the axes of the shape's owner.
+        rotation: A rotation matrix, (3, 3), from geom axes to these axes.
+    """
+    kind = SHAPES.get(int(model.geom_type[geom]))
+    if kind is None:
+        return None
+    size, vertices = shape_size(kind, model.geom_size[geom]), geom_vertices(model, geom) if kind == "mesh" else None
+    return Shape(kind, size, position, rotation, vertices, material=geom_material(model, geom))
 
 
 def geom_material(model: Any, geom: int) -> Material:

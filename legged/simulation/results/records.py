@@ -260,7 +260,7 @@ class ModelRecord:
         """
         obstacles: tuple[Shape, ...] = ()
         if isinstance(ground, Rigid):
-            friction, obstacles = ground.friction, tuple(box for _, box in ground.obstacles)
+            friction, obstacles = ground.friction, tuple(shape for _, shape in ground.obstacles)
         else:
             friction = float(getattr(ground.friction, "coefficient", 0.0)) if ground is not None else 0.0
         shapes = {body.name: tuple(body.shapes) for body in bodies}

@@ -71,7 +71,7 @@ class Drawing(NamedTuple):
         return np.concatenate(parts, axis=1)
 
 
-def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequence[tuple[str, Box]] = ()) -> Drawing:
+def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequence[tuple[str, Shape]] = ()) -> Drawing:
     """Return the lines of a picture of a robot and free bodies: stick figure of the robot, wireframes of all shapes.
 
     Links fixed to each other are drawn as one: as a polygon through the joints and contact points on them, with lines
@@ -80,7 +80,7 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequenc
     inertia.
 
     Args:
-        robot: The robot. bodies: Free bodies, drawn by their shapes. obstacles: Fixed boxes, see `Rigid.obstacles`.
+        robot: The robot. bodies: Free bodies, drawn by their shapes. obstacles: Fixed shapes, see `Rigid.obstacles`.
     """
     points: list[tuple[int, Array]] = []
     edges: list[tuple[int, int]] = []
@@ -102,7 +102,7 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequenc
         if link.shapes:
             points += [(link.index, place) for place in (np.zeros(3), *np.eye(3))]
             shapes.append((link.shapes, module_of[link.body]))
-    fixed = [box for _, box in obstacles]
+    fixed = [shape for _, shape in obstacles]
     for solids, module in [*shapes, *((body.shapes, FREE) for body in bodies), (fixed, FREE)]:
         corners, lines = wireframe(solids)
         edges += [(count + a, count + b) for a, b in lines]
