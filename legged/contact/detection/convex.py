@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.detection.box_box import FAR, sign_of
+from legged.contact.detection.box_box import FAR, frame_sign, sign_of
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 from legged.spatial import Array, cross
 
@@ -154,7 +154,7 @@ def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
     ray = -start / distance
     reach = distance + _outer(one) + _outer(other)
     x, y, z = ray
-    sign = sign_of(z)  # tangents of the ray as in `frame_of`
+    sign = frame_sign(z)  # tangents of the ray as in `frame_of`
     h = -1.0 / (sign + z)
     e = np.array([1.0 + sign * x * x * h, sign * x * y * h, -sign * x])
     f = np.array([x * y * h, sign + y * y * h, -y])
@@ -237,7 +237,7 @@ def _cylinder(radius: Any, half: Any, normal: Array) -> Points:
 def _hull(vertices: Array, normal: Array) -> Points:
     """Return the lowest vertex, and the lowest vertices along four tilted normals."""
     x, y, z = normal
-    sign = sign_of(z)
+    sign = frame_sign(z)
     a = -1.0 / (sign + z)
     height = vertices @ normal
     one = vertices @ np.array([1.0 + sign * x * x * a, sign * x * y * a, -sign * x])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.contact.detection.box_box import box_box, bring_to_front, largest, sign_of
+from legged.contact.detection.box_box import box_box, bring_to_front, frame_sign, largest, sign_of
 from legged.contact.detection.convex import Solid, hull_size, support_count, support_points
 from legged.contact.detection.patches import contact_count, convex_contacts
 from legged.contact.detection.round_shapes import (
@@ -322,7 +322,7 @@ def shape_contacts(
 
 
 def _frame(normal: Array) -> Array:
-    return frame_of(normal, sign_of(normal[2]))
+    return frame_of(normal, frame_sign(normal[2]))
 
 
 def frame_of(normal: Array, sign: Any = 1.0) -> Array:
@@ -330,7 +330,7 @@ def frame_of(normal: Array, sign: Any = 1.0) -> Array:
 
     Args:
         normal: n, (3,), unit vector, world axes. For n = z the tangents are x and y.
-        sign: Sign of n_z, which avoids singularities; normals of a terrain point upwards.
+        sign: 1, or -1 for normals that point down, see `frame_sign`; normals of a terrain point upwards.
 
     Source: Duff et al., "Building an orthonormal basis, revisited", Journal of Computer Graphics Techniques 6(1), 2017.
     """

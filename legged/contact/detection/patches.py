@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.detection.box_box import FAR, Corner, bring_to_front, extreme_corners, largest, sign_of
+from legged.contact.detection.box_box import (
+    FAR,
+    Corner,
+    bring_to_front,
+    extreme_corners,
+    frame_sign,
+    largest,
+    sign_of,
+)
 from legged.contact.detection.convex import Solid, crossing
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from legged.spatial import Array
@@ -47,7 +55,7 @@ def convex_contacts(one: Solid, other: Solid, C: Array, d: Array, count: int) ->
     if count == 1:
         return n, [(found.gap, found.point)]
     x, y, z = n
-    sign = sign_of(z)  # tangents as in `frame_of`
+    sign = frame_sign(z)  # tangents as in `frame_of`
     a = -1.0 / (sign + z)
     frame = np.array([n, [1.0 + sign * x * x * a, sign * x * y * a, -sign * x], [x * y * a, sign + y * y * a, -y]])
     upper, lower = _face(one, -(C.T @ n)), _face(other, n)
