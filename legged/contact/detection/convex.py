@@ -30,6 +30,8 @@ ITERATIONS = 100
 """Largest number of iterations; polytopes take some ten, smooth shapes some forty."""
 ACCURACY = 1e-12
 """Distance relative to that of the centers and the size of the shapes at which a triangle is on the surface."""
+_COARSE = 4.0
+"""A step that rounding loses beside this multiple of the size ends the iterations, for numbers of float32."""
 FACET = 5
 """Rows of a face of a hull: its normal and four corners."""
 _STEEP = 1e4  # depth of the first triangle relative to its size
@@ -154,38 +156,43 @@ def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
     ray = -start / distance
     reach = distance + _outer(one) + _outer(other)
     x, y, z = ray
-    sign = frame_sign(z)  # tangents of the ray as in `frame_of`
+    sign = frame_sign(z)  # E has the rows of `frame_of`
     h = -1.0 / (sign + z)
-    e = np.array([1.0 + sign * x * x * h, sign * x * y * h, -sign * x])
-    f = np.array([x * y * h, sign + y * y * h, -y])
-    low = -_STEEP * reach * ray
-    lateral = [e, -0.5 * e + np.sqrt(0.75) * f, -0.5 * e - np.sqrt(0.75) * f]  # counterclockwise about the ray
-    first = [low + reach * direction for direction in lateral]
+    E = np.array([ray, [1.0 + sign * x * x * h, sign * x * y * h, -sign * x], [x * y * h, sign + y * y * h, -y]])
+    lateral = [(1.0, 0.0), (-0.5, np.sqrt(0.75)), (-0.5, -np.sqrt(0.75))]  # counterclockwise about the ray
+    first = [reach * np.array([-_STEEP, *direction]) for direction in lateral]
     zero = np.zeros(3)
 
     def refine(state: Array) -> Array:
+        """Return the next triangle p, in ray axes from `start`, its points a on A, and the normal of the last one."""
         p, a = state[:9].reshape(3, 3), state[9:18].reshape(3, 3)
         n = cross(p[1] - p[0], p[2] - p[0])
         n = n / np.sqrt(n @ n + _TINY)
-        of_one = d + C @ support(one, C.T @ n)
-        new = of_one - support(other, -n) - start
-        sides = [cross(new, point) @ ray for point in p]
+        along = E.T @ n
+        of_one = d + C @ support(one, C.T @ along)
+        new = E @ (of_one - support(other, -along) - start)
+        sides = [_turn(new, point) for point in p]
         third = (sides[0] >= 0.0) & (sides[1] <= 0.0)
         first = (sides[1] >= 0.0) & (sides[2] <= 0.0)
         replaced = [where(third, 0.0, where(first, 1.0, 0.0)), where(third | first, 0.0, 1.0), where(third, 1.0, 0.0)]
         step = (new - p[0]) @ n
         p_next = [where(k > 0.5, new, point) for k, point in zip(replaced, p, strict=True)]
         a_next = [where(k > 0.5, of_one, point) for k, point in zip(replaced, a, strict=True)]
-        more = step - ACCURACY * reach
-        return np.concatenate([*p_next, *a_next, n, np.stack([(new + start) @ n, more])])
+        more = where(_COARSE * reach + step > _COARSE * reach, step - ACCURACY * reach, 0.0)
+        return np.concatenate([*p_next, *a_next, n, np.stack([new @ n - distance * n[0], more])])
 
-    begin = np.concatenate([*first, zero, zero, zero, ray, np.stack([distance, distance])])
+    begin = np.concatenate([*first, zero, zero, zero, np.array([1.0, 0.0, 0.0]), np.stack([distance, distance])])
     end = repeat_while(refine, begin, ITERATIONS)
-    p, a, n = end[:9].reshape(3, 3), end[9:18].reshape(3, 3), end[18:21]
-    weights = [cross(p[(k + 1) % 3], p[(k + 2) % 3]) @ ray for k in range(3)]
+    p, a, n = end[:9].reshape(3, 3), end[9:18].reshape(3, 3), E.T @ end[18:21]
+    weights = [_turn(p[(k + 1) % 3], p[(k + 2) % 3]) for k in range(3)]
     total = weights[0] + weights[1] + weights[2]
     at, on_one = (sum((w / total) * x for w, x in zip(weights, points, strict=True)) for points in (p, a))
-    return Crossing(-end[21], -n, on_one - 0.5 * (at + start))
+    return Crossing(-end[21], -n, on_one - 0.5 * (E.T @ at + start))
+
+
+def _turn(u: Array, w: Array) -> Any:
+    """Return (u x w) . ray for vectors in ray axes, whose first axis is the ray."""
+    return u[1] * w[2] - u[2] * w[1]
 
 
 def _outer(solid: Solid) -> Any:

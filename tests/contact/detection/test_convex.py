@@ -10,8 +10,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import legged
+from legged.compiler import Kernel, record
 from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Sphere
+from legged.contact.detection.convex import Solid, crossing
 from legged.contact.detection.pairs import candidate_count, dimensions, kind_of, shape_contacts
 from legged.simulation import backend
 
@@ -173,3 +175,21 @@ def test_an_arch_of_wedges_stands_with_enough_friction(friction, stands, monkeyp
     height = run.body("wedge3").position[:, 2]
     sag = height[0] - height[-1]  # [m]; without any support 0.04 mm
     assert sag < 1e-7 if stands else sag > 1e-5
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids=lambda pair: "-".join(kind.__name__ for kind in pair))
+def test_single_precision_finds_the_same_contact(kinds):
+    """The depth of a triangle of side s on a surface of curvature 1 is s^2 / 8, which floats resolve to 1e-7 m: its
+    normal then has an error of some 1e-3. Doubles that are rounded to floats move shapes by less."""
+    rng = np.random.default_rng(7 + KINDS.index(kinds[0]) + 10 * KINDS.index(kinds[1]))
+    one, other = (Solid(*kind_of(shape), dimensions(shape)) for shape in (random_shape(kind, rng) for kind in kinds))
+    graph = record(lambda C, d: tuple(crossing(one, other, C, d)), {"C": (3, 3), "d": (3,)})
+    double, single = (Kernel(graph, "crossing", dtype=dtype) for dtype in ("float64", "float32"))
+    C, d = Rotation.from_quat(rng.normal(size=(64, 4))).as_matrix(), rng.normal(size=(64, 3))
+    for _ in range(20):  # until the shapes touch
+        gap, normal, _ = double(C, d)
+        d = d - gap[:, None] * normal
+    expected, found = double(C, d), single(C.astype(np.float32), d.astype(np.float32))
+    assert np.abs(found[0] - expected[0]).max() < 2e-4  # [m]; where an edge is nearest, normals are ambiguous
+    assert np.quantile(np.abs(found[0] - expected[0]), 0.9) < 1e-5
+    assert np.quantile(np.abs(found[1] - expected[1]).max(axis=1), 0.8) < 3e-3
