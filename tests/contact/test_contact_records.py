@@ -56,17 +56,18 @@ def test_contacts_in_the_air_have_no_first_touch():
 
 
 def heavy_on_light(ratio):
-    """Return a ball of 1 kg on the ground and, on it, one of another mass."""
+    """Return a ball of 1 kg on the ground and one of another mass that hits it."""
     link = legged.Link("below", legged.sphere_inertia(1.0, 0.1), {"skin": Sphere(0.1)}, shapes=[Sphere(0.1)])
     robot = legged.RobotBuilder("below", link).build()
-    above = FreeBody("above", legged.sphere_inertia(ratio, 0.1), [Sphere(0.1)], position=(0.0, 0.0, 0.3))
+    start = {"position": (0.0, 0.0, 0.3), "velocity": (0.0, 0.0, -0.1)}
+    above = FreeBody("above", legged.sphere_inertia(ratio, 0.1), [Sphere(0.1)], **start)
     q = robot.neutral()
     q[6] = 0.1
     return {"robot": robot, "bodies": [above], "q": q, "until": 0.05, "fall": False}
 
 
 def test_a_violated_contact_law_is_a_warning_or_an_error_of_choice():
-    """A ball of 100 kg on one of 1 kg: one sweep cannot carry the weight."""
+    """A ball of 100 kg hits one of 1 kg: one sweep cannot stop it."""
     scene = heavy_on_light(100.0)
     with pytest.warns(SimulationWarning, match=r"the contact solver left a residual of .* take more iterations"):
         run = legged.simulate(scene.pop("robot"), ground=Rigid(0.5, sweeps=1, iterations=0), **scene)

@@ -179,15 +179,18 @@ def _solved(
 
 
 def _swept(ground: Rigid, problem: ContactProblem, target: list[Any], guess: Array, needed: Any) -> Solution:
-    """Return the impulses of contacts that stick or have no impulse as in the guess, otherwise by Gauss-Seidel."""
+    """Return the impulses of contacts that stick or have no impulse as in the guess, otherwise by Gauss-Seidel.
+
+    A solution that is needed in some steps alone, that with restitution, is not that of contacts that stick.
+    """
 
     def solution(p: Array) -> Solution:
         return solution_of(problem, target, spread(problem, p))
 
-    if not is_direct(problem):
+    if needed is not True or not is_direct(problem):
         return solution(gauss_seidel(problem, target, guess, ground.sweeps, needed))
-    start = solution(where(needed, sticking_impulses(problem, target, guess), guess))
-    fails = needed & ~(start.residual <= LEAST_CHANGE)
+    start = solution(sticking_impulses(problem, target, guess))
+    fails = ~(start.residual <= LEAST_CHANGE)
     swept = gauss_seidel(problem, target, where(fails, guess, start.p), ground.sweeps, fails)
     return once(where(fails, 1.0, 0.0), solution, swept, start)
 

@@ -1,13 +1,14 @@
 """Contact impulses of groups of contacts that stick, by a direct solution, over any element.
 
 In most steps of a robot that stands or walks, the contacts that pressed in the last step press and stick, and the
-others have no impulse. The wrenches w on the bodies of the groups that press are then the solution of a linear system,
+others have no impulse. The wrenches w between the bodies of the groups that press are then the solution of a linear
+system,
 
     M w = t - t_free,
 
-with the twists t at which their contacts have the target velocities and do not slide, the twists t_free without
-impulses, and the mobility M of the bodies. It takes less time than a few sweeps of Gauss-Seidel. The residual of the
-contact law tells whether all contacts press and stick.
+with the relative twists t at which their contacts have the target velocities and do not slide, the twists t_free
+without impulses, and the mobility M of the bodies. It takes less time than a few sweeps of Gauss-Seidel. The residual
+of the contact law tells whether all contacts press and stick.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import numpy as np
 
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
+from legged.contact.impulses.delassus import BlockMatrix
 from legged.contact.impulses.solver import MIN_MOBILITY, ContactProblem
-from legged.spatial import Array, factor_symmetric, solve_factored, sum_of
+from legged.spatial import Array, factor_symmetric, skew, solve_factored, sum_of
 
 MOST_UNKNOWNS = 24
 """Largest number of components of wrenches; the operations grow with its cube."""
@@ -31,17 +33,20 @@ to rounding, as across the plane of a planar robot. A second solution removes it
 
 
 class _Port(NamedTuple):
-    """A group of contacts as a part of the linear system.
+    """A group of contacts as a part of the linear system, with the twist of the first body relative to the second.
 
     Attributes:
-        number: Number of the port.
+        numbers: Numbers of its ports, one for each body.
+        shift: Matrix with which the twist of the second port enters that of the group, (6, 6); None for contacts with
+            the ground, and for one contact, whose velocity is the sum of those of its ports.
         presses: Whether all of its contacts press in the guess.
         factors: Of G = sum of C^T C over its contacts; None for one contact, whose velocity is the twist of the port.
         right: Least-squares twist of the target velocities without those of free motion, (3,) or (6,).
         wrench: Wrench of the guess, (3,) or (6,).
     """
 
-    number: int
+    numbers: Sequence[int]
+    shift: Array | None
     presses: Any
     factors: Any
     right: Array
@@ -49,10 +54,10 @@ class _Port(NamedTuple):
 
 
 def is_direct(problem: ContactProblem) -> bool:
-    """Return whether `sticking_impulses` applies: all groups touch one surface, at one point or at three and more."""
-    maps, members = problem.groups.maps, problem.groups.members
+    """Return whether `sticking_impulses` applies: there are few groups, of one contact or of three and more."""
+    members = problem.groups.members
     unknowns = sum(3 if len(group) == 1 else 6 for group in members)
-    return 0 < unknowns <= MOST_UNKNOWNS and all(len(x) == 1 for x in maps) and all(len(g) != 2 for g in members)
+    return 0 < unknowns <= MOST_UNKNOWNS and all(len(group) != 2 for group in members)
 
 
 def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Array) -> Array:
@@ -73,7 +78,7 @@ def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Arr
     right, solution = shift.copy(), shift.copy()
     for k, (one, at) in enumerate(zip(ports, starts, strict=False)):
         for other, start in zip(ports[: k + 1], starts, strict=False):
-            block = groups.mobility[one.number][other.number]
+            block = _mobility(groups.mobility, one, other)
             if block is not None:
                 both = one.presses & other.presses
                 own, others = slice(at, at + len(block)), slice(start, start + len(block.T))
@@ -100,12 +105,30 @@ def _port(problem: ContactProblem, target: Sequence[Any], guess: Array, group: S
     """Return the part of a group in the linear system; arguments as in `sticking_impulses`."""
     presses = [(guess[i][0] > 0.0) & (problem.A[i][i][0, 0] > MIN_MOBILITY) for i in group]  # type: ignore[index]
     change = [np.array([target[i] - problem.u_free[i][0], *(-problem.u_free[i][1:])]) for i in group]
-    number, _ = problem.groups.maps[group[0]][0]
+    numbers, leaders = zip(*problem.groups.maps[group[0]], strict=True)
     if len(group) == 1:
-        return _Port(number, presses[0], None, change[0], guess[group[0]])
-    with item((number,)):
+        return _Port(numbers, None, presses[0], None, change[0], guess[group[0]])
+    shift = None if len(leaders) == 1 else _shift(*leaders)
+    with item((numbers[0],)):
         maps = [problem.groups.maps[i][0][1] for i in group]
         factors = factor_symmetric(sum_of(C.T @ C for C in maps))
         right = solve_factored(factors, sum_of(C.T @ u for C, u in zip(maps, change, strict=True)))
         wrench = sum_of(C.T @ guess[i] for C, i in zip(maps, group, strict=True))
-        return _Port(number, reduce(lambda a, b: a & b, presses), factors, right, wrench)
+        return _Port(numbers, shift, reduce(lambda a, b: a & b, presses), factors, right, wrench)
+
+
+def _shift(one: Array, other: Array) -> Array:
+    """Return S, (6, 6), with other = one @ S for the maps, (3, 6), from the twists of both bodies to a velocity."""
+    r = -np.array([one[row, column] + other[row, column] for row, column in ((1, 2), (2, 0), (0, 1))])
+    return -np.block([[np.eye(3), np.zeros((3, 3))], [-skew(r), np.eye(3)]])
+
+
+def _mobility(mobility: BlockMatrix, one: _Port, other: _Port) -> Array | None:
+    """Return the twist of a group per wrench on another one, (n, n'); None for a zero block."""
+    terms = []
+    for a, S in zip(one.numbers, (None, one.shift), strict=False):
+        for b, R in zip(other.numbers, (None, other.shift), strict=False):
+            if (block := mobility[a][b]) is not None:
+                block = block if S is None else S @ block
+                terms.append(block if R is None else block @ R.T)
+    return sum_of(terms) if terms else None

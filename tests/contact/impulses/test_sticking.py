@@ -53,6 +53,31 @@ def test_groups_that_press_take_their_target_velocities_and_the_others_have_no_i
         assert not p[lifted].any()
 
 
+@pytest.mark.parametrize("counts", [(1, 1), (4, 1), (3, 4), (1, 4)])
+def test_groups_between_two_bodies_take_their_target_velocities(counts):
+    """A block on the trunk of a quadruped and on the ground, with `counts` contacts: all bodies are coupled."""
+    for seed in range(5):
+        rng, robot = np.random.default_rng(seed), robots.spatial_quadruped()
+        block = legged.contact.FreeBody("block", legged.box_inertia(1.8, (0.1, 0.2, 0.3)), []).robot()
+        qs = [legged.random_configuration(each, rng) for each in (robot, block)]
+        frames, trunk = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in counts], robot.links[0]
+        foot = robot.links[robot.contacts[0].link]
+        between, below = (Side(0, trunk.index, trunk.body), Side(1, 0, 0)), (Side(1, 0, 0), None)
+        sides = [between] * counts[0] + [below] * counts[1] + [(Side(0, foot.index, foot.body), None)]
+        points, axes = [], [frame for frame, count in zip(frames, counts, strict=True) for _ in range(count)]
+        for frame, count in zip(frames, counts, strict=True):
+            points += [rng.normal(size=3) + frame.T @ corner[[2, 0, 1]] for corner in CORNERS[:count]]
+        extra = [np.zeros(each.nv) for each in (robot, block)]
+        places = np.array([*points, rng.normal(size=3)])
+        contacts = Contacts.of([robot, block], sides, qs, extra, np.array([*axes, frames[0]]), places)
+        blocks, groups = contacts.delassus()
+        free = contacts.velocities([rng.normal(size=each.nv) for each in (robot, block)])
+        problem = ContactProblem(blocks, free, [1.0] * len(places), groups, contacts.places())
+        assert sticking.is_direct(problem)
+        p = sticking.sticking_impulses(problem, np.full(len(places), 0.2), rng.uniform(0.1, 1.0, (len(places), 3)))
+        assert np.abs(velocities(problem, p) - [0.2, 0.0, 0.0]).max() < 1e-8 * np.abs(free).max()
+
+
 def test_targets_of_a_foot_may_differ_as_those_of_a_plane():
     problem, rng = feet(0, (4, 4))
     target = np.array([0.1 * x - 0.3 * y for x, y, _ in [*CORNERS, *CORNERS]])
