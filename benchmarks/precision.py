@@ -3,6 +3,8 @@ processor."""
 
 from collections.abc import Iterator
 
+import numpy as np
+
 import legged
 import robots
 from benchmarks.dynamics import PINOCCHIO_LOOP
@@ -10,15 +12,28 @@ from benchmarks.harness.record import RATIO, Record, quantity_table
 from benchmarks.harness.references import PinocchioRobot, pinocchio
 from benchmarks.harness.subjects import FORWARD, FUNCTIONS, SUBJECTS, Settings, available_robots
 from benchmarks.harness.timing import Workload, check_agreement, repeat, repeat_batch, time_in_turns
-from benchmarks.simulation import BALANCED, STANDING, STEPS, TROT, check_all_finished, closed_loop, laws
+from benchmarks.simulation import (
+    BALANCED,
+    STANDING,
+    STEPS,
+    TROT,
+    check_all_finished,
+    closed_loop,
+    compiled_rollout,
+    laws,
+)
 from legged.app.paper.timing import states
 from legged.compiler.codegen import llvm
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT32, FLOAT64
+from legged.contact import Rigid
 from legged.table import Table
 
 KIND = "float32"
 ROBOTS = ("Go2", "G1")
-CASES = (STANDING, TROT, BALANCED)
+RIGID = "standing, servos, rigid ground"
+CASES = (STANDING, TROT, BALANCED, RIGID)
+_RIGID_STEP = 1e-3
+"""Time step on rigid ground, [s]."""
 ROLLOUTS = "spatial quadruped, rollout"
 SPEEDUP = f"{FLOAT64} / {FLOAT32}"
 BESIDE_PINOCCHIO = f"{PINOCCHIO_LOOP} / {FLOAT64}"
@@ -35,8 +50,8 @@ def measure_precision(record: Record, settings: Settings) -> list[Table]:
             workloads |= {(subject.name, target, kind): workload for kind, workload in both}
         if pinocchio():
             loops[subject.name, PINOCCHIO_LOOP] = PinocchioRobot(robot, states(robot, settings.states)).loop(FORWARD)
-    for case, law in laws().items():
-        workloads |= {(ROLLOUTS, case, kind): workload for kind, workload in _rollouts(law, settings.states)}
+    for case in CASES:
+        workloads |= {(ROLLOUTS, case, kind): workload for kind, workload in _rollouts(case, settings.states)}
     times = time_in_turns({**workloads, **loops}, settings.rounds)
     for name in workloads:
         record.add((KIND, *name), "us", times[name].spread(1e6))
@@ -49,7 +64,7 @@ def measure_precision(record: Record, settings: Settings) -> list[Table]:
     shown = {name: name for name in (*ELEMENT_TYPES, SPEEDUP, BESIDE_PINOCCHIO)}
     notes = (
         f"Microseconds on one core, batches of {settings.states}: forward dynamics of a state, and steps of closed",
-        "loops on compliant ground.",
+        "loops.",
     )
     return [quantity_table(record, KIND, ("robot", "target or motion"), shown, "Float32 beside float64", notes)]
 
@@ -75,9 +90,14 @@ def _batches(robot: legged.Robot, target: str, count: int) -> Iterator[tuple[str
     check_agreement(f"{robot.name}, {target}, both types", results[1], results[0], _TOLERANCE)
 
 
-def _rollouts(law: object, count: int) -> Iterator[tuple[str, Workload]]:
+def _rollouts(case: str, count: int) -> Iterator[tuple[str, Workload]]:
     """Yield the workloads of closed loops, after checking that no robot falls."""
+    robot, law = robots.spatial_quadruped(), laws()[STANDING if case == RIGID else case]
     for element in ELEMENT_TYPES.values():
-        run = closed_loop(robots.spatial_quadruped(), law, count, STEPS, element)
+        if case == RIGID:
+            q, v = (np.tile(part, (count, 1)) for part in law.initial_state(robot))
+            run = compiled_rollout(robot, law, Rigid(), v, STEPS, _RIGID_STEP, q=q, element=element)
+        else:
+            run = closed_loop(robot, law, count, STEPS, element)
         check_all_finished(run(1))
         yield element.name, Workload(repeat(run, 1), count * STEPS)

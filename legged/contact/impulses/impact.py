@@ -18,6 +18,8 @@ from legged.contact.impulses.solver import (
     ContactProblem,
     Solution,
     gauss_seidel,
+    is_lost,
+    maximum_of,
     once,
     solution_of,
     spread,
@@ -174,8 +176,9 @@ def _solved(
         found = once(where(fails, 1.0, 0.0), partial(system.solution, problem, target), swept, found)
     if system is None:
         return found
-    goal = CONVERGED * ground.tolerance
-    return proximal_newton(problem, target, system, found, ground.iterations, ground.tolerance, goal)
+    goal, free = CONVERGED * ground.tolerance, maximum_of(np.abs(problem.u_free))
+    tolerance = where(is_lost(found.residual, free), _UNLIMITED, ground.tolerance)
+    return proximal_newton(problem, target, system, found, ground.iterations, tolerance, goal)
 
 
 def _swept(ground: Rigid, problem: ContactProblem, target: list[Any], guess: Array, needed: Any) -> Solution:
@@ -190,7 +193,8 @@ def _swept(ground: Rigid, problem: ContactProblem, target: list[Any], guess: Arr
     if needed is not True or not is_direct(problem):
         return solution(gauss_seidel(problem, target, guess, ground.sweeps, needed))
     start = solution(sticking_impulses(problem, target, guess))
-    fails = ~(start.residual <= LEAST_CHANGE)
+    rounds = is_lost(start.residual, maximum_of(np.abs(problem.u_free)))
+    fails = ~((start.residual <= LEAST_CHANGE) | rounds)
     swept = gauss_seidel(problem, target, where(fails, guess, start.p), ground.sweeps, fails)
     return once(where(fails, 1.0, 0.0), solution, swept, start)
 

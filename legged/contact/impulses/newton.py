@@ -250,7 +250,7 @@ def proximal_newton(
     system: Any,
     start: Solution,
     iterations: int,
-    tolerance: float,
+    tolerance: Any,
     goal: float,
 ) -> Solution:
     """Return the solution with the smallest residual of at most `iterations` iterations, or the start.

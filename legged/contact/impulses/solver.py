@@ -22,6 +22,9 @@ MAX_EXTRAPOLATION = 2.0
 """Largest extrapolation between sweeps, relative to the last change of the impulses."""
 LEAST_CHANGE = 1e-11
 """Change of a velocity by a sweep, [m/s], below which Gauss-Seidel has converged."""
+ROUNDING = 1024.0
+"""Multiple of a velocity beside which rounding loses changes that count as none: 6e-5 of it for float32, and less than
+`LEAST_CHANGE` for float64."""
 MIN_MOBILITY = 1e-9
 """Mobilities below this, [1/kg], count as zero."""
 STICKING = 1e-6
@@ -130,6 +133,11 @@ def once(needed: Any, function: Callable[[Array], Solution], p: Array, present: 
     return Solution(end[: 3 * m].reshape(m, 3), end[3 * m : -2].reshape(m, 3), end[-2])
 
 
+def is_lost(change: Any, velocity: Any) -> Any:
+    """Return whether rounding loses a change beside `ROUNDING` times a velocity, both [m/s]."""
+    return ROUNDING * velocity + change <= ROUNDING * velocity
+
+
 def velocity_after(system: Any, p: Array, needed: Array) -> Array:
     """Return the generalized velocities after impulses, (n,), mixed units, or those without where they are not needed.
 
@@ -156,10 +164,11 @@ def gauss_seidel(
 
     Each contact first takes the normal impulse that reaches its target velocity, or zero if that impulse were
     negative; then a tangential step against its sliding velocity, projected onto the disc of radius mu p_n. Sweeps are
-    accelerated by Anderson mixing. They end when a sweep changes no velocity by more than `change`.
+    accelerated by Anderson mixing. They end when a sweep changes no velocity by more than `change`, or where rounding
+    loses the change, see `is_lost`.
 
     Args:
-        problem: The contacts, with `diagonal` and `swept` of `ContactProblem`.
+        problem: The contacts, with `diagonal`, `u_free` and `swept` of `ContactProblem`.
         target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
         guess: Initial impulses, (m, 3), [N s], contact frames.
         sweeps: Largest number of sweeps. needed: Whether to sweep at all; otherwise the guess is returned.
@@ -172,6 +181,7 @@ def gauss_seidel(
     mobilities = [_mobility(A) for A in problem.diagonal]
     scales = [(_inverse(n), _inverse(t)) for n, t in mobilities]
     weights = np.array([[n, t, t] for n, t in mobilities]).reshape(-1, 3)
+    free = maximum_of(np.abs(problem.u_free))
 
     def sweep(state: Array) -> Array:
         start, before, change_before = state[:-1].reshape(3, m, 3)
@@ -179,7 +189,8 @@ def gauss_seidel(
         moved, difference = weights * (p - start), weights * (p - start - change_before)
         t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
         mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
-        active = where(maximum_of(np.abs(moved)) > change, 1.0, 0.0)
+        largest = maximum_of(np.abs(moved))
+        active = where((largest > change) & ~is_lost(largest, free), 1.0, 0.0)
         return np.concatenate([*(x.reshape(-1) for x in (mixed, p, p - start)), np.stack([active])])
 
     flat = guess.reshape(-1)

@@ -133,6 +133,25 @@ def test_the_direct_solution_is_that_of_the_step_where_the_contact_law_holds():
     assert np.abs(found.p.sum(axis=0) - p.sum(axis=0)).max() < 1e-6 * p.sum()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_direct_solution_is_accepted_up_to_rounding(dtype):
+    """One sweep from impulses that are 10 % too large leaves a residual of 1 % of the velocities or more."""
+    problem, rng = feet(3, (4, 4))
+    p = np.column_stack([rng.uniform(1.0, 2.0, 8), rng.uniform(-0.2, 0.2, (8, 2))])
+    free, law = -velocities(problem._replace(u_free=0.0 * p), p), Rigid(1.0, sweeps=1, iterations=0)
+
+    def step(free, guess):
+        own = problem._replace(u_free=free)
+        return impact.solve_impulses(law, own, [0.0] * 8, free, 1e-3, np.zeros(8), guess).p
+
+    kernel = legged.compile(step, None, free=free.shape, guess=p.shape, dtype=dtype)
+    found = kernel(free, 1.1 * p).astype(float)
+    allowed = 1e-11 if dtype == "float64" else 1e-4 * np.abs(free).max()
+    assert residual(problem._replace(u_free=free), [0.0] * 8, found) < allowed
+    left = impact.gauss_seidel(problem._replace(u_free=free), [0.0] * 8, 1.1 * p, 1)
+    assert residual(problem._replace(u_free=free), [0.0] * 8, left) > 0.01 * np.abs(free).max()
+
+
 @pytest.mark.parametrize("angle", [0.0, 0.3, 0.8])
 def test_impulses_across_the_plane_of_a_planar_robot_stay_as_in_the_guess(angle):
     """The mobility across the plane is zero up to rounding, whose quotients would be arbitrary.
