@@ -130,6 +130,18 @@ class Scene:
         frame = np.array([contact.frame for contact in contacts]).reshape(-1, 3, 3)
         return ContactGeometry(gap, frame, np.array([contact.point for contact in contacts]).reshape(-1, 3))
 
+    def deepest(self, qs: Sequence[Array]) -> tuple[float, str]:
+        """Return the least gap, [m], and the name of its candidate, of pairs whose bounding spheres overlap.
+
+        Args:
+            qs: Configuration of each robot, (nq,), mixed units.
+        """
+        poses, found = [motion(robot, q) for robot, q in zip(self.robots, qs, strict=True)], [(np.inf, "")]
+        for pair in (pair for pair in self.pairs if not _spheres_apart(pair, poses)):
+            contacts = zip(pair.detect(poses, self.ground.terrain), pair.names, strict=True)
+            found += [(float(contact.gap), name) for contact, name in contacts]
+        return min(found)
+
     def impulses(
         self,
         qs: Sequence[Array],
@@ -235,7 +247,8 @@ def self_pairs(robot: Robot) -> tuple[Pair, ...]:
         if any(_carrier(robot, a, carriers) == b for a, b in (bodies, bodies[::-1])):
             continue
         pairs = _between(links[one.name], links[other.name])
-        if all(_apart(pair, poses) for pair in pairs):
+        overlapping = (pair for pair in pairs if not _spheres_apart(pair, poses))
+        if all(contact.gap > 0.0 for pair in overlapping for contact in pair.detect(poses, Flat())):
             found += pairs
     return tuple(found)
 
@@ -245,13 +258,12 @@ def _shaped_pairs(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
     return list(combinations([link for link in robot.links if link.shapes], 2))
 
 
-def _apart(pair: ShapePair, poses: list[Any]) -> bool:
-    """Return whether two shapes are apart at given poses, by their bounding spheres if these are apart."""
+def _spheres_apart(pair: Pair, poses: list[Any]) -> bool:
+    """Return whether a pair has two shapes whose bounding spheres are apart at given poses."""
+    if not isinstance(pair, ShapePair):
+        return False
     (_, a), (_, b) = (shape.pose(poses) for shape in (pair.one, pair.other))
-    radii = bounding_radius(pair.one.shape) + bounding_radius(pair.other.shape)
-    if np.linalg.norm(a - b) > radii:
-        return True
-    return all(contact.gap > 0.0 for contact in pair.detect(poses, Flat()))
+    return bool(np.linalg.norm(a - b) > bounding_radius(pair.one.shape) + bounding_radius(pair.other.shape))
 
 
 def _member(robot: Robot, link: PlacedLink) -> int:

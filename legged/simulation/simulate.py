@@ -50,10 +50,10 @@ from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import Setup
 from legged.simulation.stepping.start import (
     check_integrator,
-    coarse_step_warning,
     initial_state,
     new_loop,
     select_integrator,
+    start_warning,
 )
 from legged.simulation.variable_step import BDF
 
@@ -143,7 +143,7 @@ def simulate(
         if started.has_update and not isinstance(chosen, FixedStep):
             chosen = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(tree, ground, q, SemiImplicitEuler)))
         reason = f" (chosen for {_chosen_for(loop)})"
-    warned = coarse_step_warning(loop, q, s, chosen)
+    warned = start_warning(loop, q, s, chosen)
     if warned:
         warn_caller(warned, SimulationWarning)
     backend = select_backend(loop, q, s, compiled)

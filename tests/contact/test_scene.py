@@ -9,7 +9,7 @@ from legged.compiler import compile as compile_function
 from legged.contact import Box, Capsule, FreeBody, Rigid, Scene, Sphere
 from legged.contact.detection.pairs import ShapePair, SphereTerrain
 from legged.contact.impulses.newton import CONVERGED
-from legged.errors import DefinitionError, UnknownNameError
+from legged.errors import DefinitionError, SimulationWarning, UnknownNameError
 from legged.ground import Stairs
 
 
@@ -260,7 +260,8 @@ def test_penetration_is_corrected_at_the_recovery_speed(step):
     q = robot.neutral()
     q[6] = 0.03
     options = {"ground": Rigid(recovery=0.05), "integrator": legged.TimeStepping(step), "fall": False}
-    run = legged.simulate(robot, q=q, until=1.5, **options)
+    with pytest.warns(SimulationWarning, match=r"contact 'corner\d' begins 20 mm inside of the other surface"):
+        run = legged.simulate(robot, q=q, until=1.5, **options)
     height = run.q[:, 6] - 0.05
     assert np.abs(run.v[:, 5]).max() < 0.05 + 1e-9
     assert height.max() < 0.05**2 / (2 * 9.81) + 0.05 * step

@@ -80,7 +80,9 @@ def cases(attempt: Callable[[Case], Answered]) -> tuple[list[Case], list[str]]:
     box = legged.FreeBody(
         "box", legged.box_inertia(1.0, (0.1, 0.1, 0.1)), [legged.Box((0.1, 0.1, 0.1))], (3.0, 0.0, 1.0)
     )
-    objects[legged.Run] = legged.simulate(values["robot"], until=0.01, ground=legged.Rigid(), bodies=[box])
+    robot = values["robot"]
+    q = robot.state(base_position=(0.0, 0.0, 1.3)).q
+    objects[legged.Run] = legged.simulate(robot, q=q, until=0.01, ground=legged.Rigid(), bodies=[box])
     for module_name in MODULES:
         module = importlib.import_module(module_name)
         for name in getattr(module, "__all__", [k for k in vars(module) if not k.startswith("_")]):

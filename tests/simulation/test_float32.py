@@ -125,9 +125,10 @@ def test_what_needs_doubles_is_refused():
 
 def test_rigid_ground_holds_a_block_to_the_tolerance_of_its_solver():
     robot = robots.planar_hopper()
-    ground = legged.contact.Rigid(friction=0.7)
+    ground, v = legged.contact.Rigid(friction=0.7), np.zeros((3, robot.nv))
+    q = robot.neutral() + 0.6 * np.eye(robot.nq)[2]  # [m], the foot on the ground
     runs = [
-        legged.rollout(robot, hold, ground=ground, until=0.1, fall=False, v=np.zeros((3, robot.nv)), dtype=dtype)
+        legged.rollout(robot, hold, ground=ground, until=0.1, fall=False, q=q, v=v, dtype=dtype)
         for dtype in ("float64", "float32")
     ]
     np.testing.assert_allclose(runs[1].q, runs[0].q, rtol=0.0, atol=1e-4)

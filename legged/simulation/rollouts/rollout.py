@@ -44,10 +44,10 @@ from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import (
     check_integrator,
-    coarse_step_warning,
     default_fixed_step,
     select_fall,
     select_integrator,
+    start_warning,
 )
 
 Array = np.ndarray
@@ -217,7 +217,7 @@ class RolloutTask:
         motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
         motion.run(plan, threads, update)
-        warned = [coarse_step_warning(first.loop, first.q, first.s, self.integrator)]
+        warned = [start_warning(first.loop, first.q, first.s, self.integrator)]
         if not motion.interrupted:
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
@@ -307,7 +307,7 @@ class RolloutTask:
         run = record_run(backend, self.integrator, states, ended)
         first = self.batch.first
         found = (
-            coarse_step_warning(first.loop, first.q, first.s, self.integrator),
+            start_warning(first.loop, first.q, first.s, self.integrator),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )

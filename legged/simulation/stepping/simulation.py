@@ -43,10 +43,10 @@ from legged.simulation.stepping.parameters import ParameterSweep, Setup, numbers
 from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
 from legged.simulation.stepping.start import (
     check_integrator,
-    coarse_step_warning,
     default_fixed_step,
     select_fall,
     select_integrator,
+    start_warning,
     step_grid,
 )
 
@@ -133,7 +133,7 @@ class Simulation:
         self._robots = SimulatedRobots(batch, starts, self.num, self.integrator, self._grid, self._compiled)
         self._checks = MotionChecks(self._robots, self.integrator)
         self._commands = Commands(batch, self.num)
-        self._warn(coarse_step_warning(first.loop, first.q, first.s, self.integrator))
+        self._warn(start_warning(first.loop, first.q, first.s, self.integrator))
 
     def __repr__(self) -> str:
         robots = "one robot" if self.num is None else f"{self.num} robots"

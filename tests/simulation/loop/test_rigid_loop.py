@@ -182,9 +182,8 @@ def test_pictures_show_bodies_and_follow_the_robot(run):
     ball = run.figure.nodes[:, run.figure.robot_nodes.shape[1] :]
     distance = np.linalg.norm(ball - run.body("ball").position[:, None], axis=2)
     np.testing.assert_allclose(distance, 0.06, atol=1e-9)
-    brick = batted(
-        bodies=[FreeBody("brick", legged.box_inertia(1.0, (0.1, 0.2, 0.3)), [Box((0.1, 0.2, 0.3))])], until=0.01
-    )
+    inertia, shape = legged.box_inertia(1.0, (0.1, 0.2, 0.3)), Box((0.1, 0.2, 0.3))
+    brick = batted(bodies=[FreeBody("brick", inertia, [shape], position=(0.0, 0.0, 5.0))], until=0.01)
     corners = brick.figure.nodes[0, brick.figure.robot_nodes.shape[1] :]
     assert corners.shape == (8, 3) and len(brick.figure.edges) == len(run.figure.edges) - 3 * 16 + 12
     assert len(snapshot(run, 0.3).axes) == 1
