@@ -213,7 +213,9 @@ def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rat
     dissipated = np.maximum(-0.5 * (p * twice_mean).sum(), 0.0)
     a, b = (dp * du).sum(), (dp * rate).sum()
     root = np.sqrt(b * b + 2.0 * a * dissipated)
-    return where(b + 0.5 * a <= dissipated, 1.0, 2.0 * dissipated / (b + root + _TINY))
+    gains = b < 0.0  # two forms of the root, of which one subtracts nearly equal numbers
+    fraction = where(gains, root - b, 2.0 * dissipated) / (where(gains, a, b + root) + _TINY)
+    return where(b + 0.5 * a <= dissipated, 1.0, np.minimum(fraction, 1.0))
 
 
 def target_velocity(recovery: Any, gap: Any, h: Any) -> Any:
