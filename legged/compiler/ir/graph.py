@@ -91,8 +91,9 @@ class Graph:
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
-        """The distinct lookups of constant tables among the operations."""
-        return tuple(dict.fromkeys([node.operation for node in self.nodes if isinstance(node.operation, Lookup)]))
+        """The distinct lookups of constant tables among the operations and in the bodies of loops."""
+        found = [node.operation for node in self.nodes if isinstance(node.operation, Lookup)]
+        return tuple(dict.fromkeys([*found, *(lookup for loop in self.loops for lookup in loop.body.lookups)]))
 
     @property
     def loops(self) -> tuple[Loop, ...]:

@@ -141,7 +141,6 @@ class KernelWriter:
         lines = list(self.lines())
         widths = sorted({self.w.width, self.native})
         declarations = [line for width in widths for line in _intrinsic_declarations(self.w.with_width(width))]
-        declarations += tables.declarations(self.graph)
         return "\n".join([*declarations, *elementary.assembly(self.functions, self.native, self.w.element), *lines])
 
     def lines(self) -> Iterator[str]:
