@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from queue import SimpleQueue
 from weakref import WeakValueDictionary
 
 from legged.compiler.cache import disk
@@ -27,8 +28,7 @@ _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target, width: int = 1) -> llvm.LoadedCode:
     """Return a graph's machine code: from memory, else from the cache folder, else compiled and stored there.
 
-    The loops of the graph are modules of their own, which other graphs with the same loops use as well. They are
-    compiled by other threads, while this one writes and compiles the rest.
+    The loops of the graph are modules of their own, which other graphs with the same loops use as well.
 
     Args:
         graph: What to compute.
@@ -41,12 +41,11 @@ def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target, wid
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            modules = [
-                _Module((loop, str(width), processor), partial(selection.loop_module, loop, width), target)
-                for loop in graph.loops
-            ]
-            own = _Module(key, lambda: program(graph), target, in_background=False)
-            code = _loaded[key] = llvm.LoadedCode(*(module.content() for module in (own, *modules)))
+            modules: dict[_Key, Callable[[], str]] = {
+                (loop, str(width), processor): partial(selection.loop_module, loop, width) for loop in graph.loops
+            }
+            modules[key] = lambda: program(graph)
+            code = _loaded[key] = llvm.LoadedCode(*_object_files(modules, target))
             tables.bind(code, graph, target.element)
         _recent[key] = code
         _recent.move_to_end(key)
@@ -63,53 +62,69 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
         program: Writes the LLVM IR.
         target: The processor and the type of the numbers.
     """
-    return llvm.LoadedCode(_Module(key, program, target, in_background=False).content())
+    return llvm.LoadedCode(*_object_files({tuple(key): program}, target))
 
 
-class _Module:
-    """The object file of a module: read from the cache folder, or else compiled, in the background or at once.
+def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> list[bytes]:
+    """Return the object files of modules: from the cache folder, or else compiled and stored there.
 
-    Args:
-        key, program, target: As in `load_module`. in_background: Whether to compile in a thread of its own.
+    All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last.
     """
+    files = [disk.file_name(disk.CODE, *key) for key in modules]
+    found = dict(enumerate(map(disk.read, files)))
+    missing = [k for k, content in found.items() if content is None]
+    with llvm.target_context(target), _Background(target) as background:
+        for k, write in enumerate(modules.values()):
+            if k in missing:
+                if k == len(files) - 1:
+                    found[k] = llvm.machine_code(write())
+                else:
+                    background.compile(k, write())
+    found |= background.result()
+    objects = [found[k] or b"" for k in range(len(files))]
+    for k in missing:
+        disk.write(files[k], objects[k])
+    return objects
 
-    def __init__(self, key: Sequence[str], program: Callable[[], str], target: llvm.Target, in_background: bool = True):
-        self._file, self._target = disk.file_name(disk.CODE, *key), target
-        self._content = disk.read(self._file)
+
+class _Background:
+    """A thread that compiles modules one after the other, from the first module to the end of the context."""
+
+    def __init__(self, target: llvm.Target):
+        self._target, self._times = target, CompilationReport()
+        self._modules: SimpleQueue[tuple[int, str] | None] = SimpleQueue()
+        self._objects: dict[int, bytes] = {}
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
-        self._times = CompilationReport()
-        if self._content is not None:
-            self._file = None
-            return
-        with llvm.target_context(target):
-            ir = program()
-        if in_background:
-            self._thread = threading.Thread(target=self._compile_in_background, args=(ir,))
-            self._thread.start()
-        else:
-            self._compile(ir)
 
-    def content(self) -> bytes:
-        """Return the object file, which is now in the cache folder."""
+    def __enter__(self) -> _Background:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._modules.put(None)
+
+    def compile(self, number: int, ir: str) -> None:
+        """Compile a module after those before; `result` returns its object file under this number."""
+        self._modules.put((number, ir))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run)
+            self._thread.start()
+
+    def result(self) -> dict[int, bytes]:
+        """Return the object files of all modules, after the context; raise what LLVM has raised."""
         if self._thread is not None:
             self._thread.join()
             add_times(self._times)
         if self._error is not None:
             raise self._error
-        assert self._content is not None
-        disk.write(self._file, self._content)
-        return self._content
+        return self._objects
 
-    def _compile(self, ir: str) -> None:
-        with llvm.target_context(self._target):
-            self._content = llvm.machine_code(ir)
-
-    def _compile_in_background(self, ir: str) -> None:
+    def _run(self) -> None:
         try:
-            with self._times:
-                self._compile(ir)
-        except BaseException as error:  # raised in the thread that needs the module
+            with self._times, llvm.target_context(self._target):
+                while (module := self._modules.get()) is not None:
+                    self._objects[module[0]] = llvm.machine_code(module[1])
+        except BaseException as error:  # raised in the thread that needs the modules
             self._error = error
 
 
