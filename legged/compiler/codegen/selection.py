@@ -92,13 +92,13 @@ def loop_module(loop: Loop, width: int) -> str:
     """Return the LLVM module of a loop, which the modules of graphs with the loop call, for `width` states."""
     writer = body_writer(loop, width)
     declared = tables.declarations(loop.body)
-    return _joined([*declared, *writer.assembly().split("\n"), *loops.assembly(loop, width, writer.w.element)])
+    return _joined([*declared, *writer.module_lines(), *loops.assembly(loop, width, writer.w.element)])
 
 
 def _module(writer: scalar.KernelWriter, lines: Iterable[str]) -> str:
     """Return the module of a kernel and of the functions that call it; its loops have modules of their own."""
     declared = [f"declare void @{loops.symbol(loop)}(ptr)" for loop in writer.graph.loops]
-    return _joined([*declared, *tables.definitions(writer.graph), *writer.assembly().split("\n"), *lines])
+    return _joined([*declared, *tables.definitions(writer.graph), *writer.module_lines(), *lines])
 
 
 def _joined(lines: Sequence[str]) -> str:
