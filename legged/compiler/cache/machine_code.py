@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +69,8 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
 def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> list[bytes]:
     """Return the object files of modules: from the cache folder, or else compiled and stored there.
 
-    All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last.
+    All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last,
+    if a processor is free.
     """
     files = [disk.file_name(disk.CODE, *key) for key in modules]
     found = dict(enumerate(map(disk.read, files)))
@@ -104,7 +106,13 @@ class _Background:
         self._modules.put(None)
 
     def compile(self, number: int, ir: str) -> None:
-        """Compile a module after those before; `result` returns its object file under this number."""
+        """Compile a module after those before; `result` returns its object file under this number.
+
+        Without a free processor the caller compiles it, as two threads that share one take longer together.
+        """
+        if self._thread is None and not _has_free_processor():
+            self._objects[number] = llvm.machine_code(ir)
+            return
         self._modules.put((number, ir))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run)
@@ -126,6 +134,15 @@ class _Background:
                     self._objects[module[0]] = llvm.machine_code(module[1])
         except BaseException as error:  # raised in the thread that needs the modules
             self._error = error
+
+
+def _has_free_processor() -> bool:
+    """Return whether other programs leave a processor to a second thread, by the load of the last minute."""
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows
+        load = 0.0
+    return load < (os.cpu_count() or 1) - 0.5
 
 
 def unload() -> None:

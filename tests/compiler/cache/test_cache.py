@@ -97,8 +97,10 @@ def halved(x, scale):
     return repeat_while(lambda s: np.stack([0.5 * s[0], 0.5 * s[0] - 1.0]), start, 99)[0]
 
 
-def test_functions_with_the_same_loop_share_its_code(folder, compiled):
+@pytest.mark.parametrize("is_free", [False, True])
+def test_functions_with_the_same_loop_share_its_code(folder, compiled, monkeypatch, is_free):
     """The loop is a module of its own, which is compiled once for single states and once for batches."""
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: is_free)
     for number, modules in ((8.0, 2), (20.0, 3)):
         kernel = compile(lambda x, number=number: halved(x, number), x=())
         assert kernel(3.0) == 0.75 if number == 8.0 else kernel(3.0) == 0.9375
@@ -108,7 +110,9 @@ def test_functions_with_the_same_loop_share_its_code(folder, compiled):
     assert len(compiled) == 5
 
 
-def test_an_error_in_the_compilation_of_a_loop_is_raised(folder, monkeypatch):
+@pytest.mark.parametrize("is_free", [False, True])
+def test_an_error_in_the_compilation_of_a_loop_is_raised(folder, monkeypatch, is_free):
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: is_free)
     inner = llvm.machine_code
 
     def fails(text):
