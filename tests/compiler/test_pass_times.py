@@ -8,6 +8,7 @@ import pytest
 import legged
 from legged.compiler import CompilationReport, Kernel, record
 from legged.compiler.cache import machine_code
+from legged.compiler.ir import repeat_while
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.passes.simplify import simplify
 
@@ -56,6 +57,22 @@ def test_times_of_passes_exclude_the_passes_they_call_and_sum_to_the_total():
     assert found["inner"].seconds + found["outer"].seconds <= report.total
     outer()  # the report is closed
     assert report.passes is found and found["inner"].calls == 2
+
+
+def test_report_contains_the_passes_of_the_thread_that_compiles_loops(monkeypatch):
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: True)
+
+    def root(x):
+        start = np.stack([x, 5.0 + 0.0 * x])
+        return repeat_while(lambda s: np.stack([0.5 * (s[0] + x / s[0]), s[1] - 1.0]), start, 9)[0]
+
+    with CompilationReport() as report:
+        compiled = Kernel(record(root, {"x": ()}))
+    assert compiled(2.0) == pytest.approx(np.sqrt(2.0))
+    generation = report.passes["code generation by LLVM"]
+    assert generation.calls == 2 and report.passes["parsing of LLVM IR"].calls == 2
+    assert 0.0 < sum(found.seconds for found in report.passes.values()) <= report.total
+    assert report.elapsed > 0.0 and "elapsed time" in str(report)
 
 
 def test_report_counts_operations_of_all_graphs():

@@ -6,7 +6,7 @@ import pytest
 from legged.compiler import compile as compile_function
 from legged.compiler import count
 from legged.compiler.codegen import selection
-from legged.compiler.ir import repeat_while, where
+from legged.compiler.ir import LookupTable, repeat_while, where
 from legged.compiler.ir.graph import record
 from legged.errors import TraceError
 
@@ -70,6 +70,21 @@ def test_a_loop_in_an_outlined_kernel(monkeypatch):
     x = np.linspace(0.5, 9.0, 11)
     assert code(2.0, 3.0) == twice(2.0, 3.0)
     np.testing.assert_allclose(code(x, np.full(11, 3.0)), [twice(a, 3.0) for a in x], rtol=1e-15)
+
+
+def test_a_loop_reads_a_table():
+    """The table is read in the loop alone, or before it as well; loops are modules of their own."""
+    table = LookupTable([1.0, 2.0, 4.0, 8.0])
+    for outside in (0.0, 1.0):
+
+        def total(x, outside=outside):
+            start = outside * table(x)
+            return repeat_while(lambda s: np.stack([s[0] + table(s[1]), s[1] - 1.0]), np.stack([start, x]), 9)[0]
+
+        kernel, x = compile_function(total, None, x=()), np.array([0.5, 1.5, 3.5])
+        expected = [total(number) for number in x]
+        assert [kernel(number) for number in x] == kernel(x).tolist() == expected
+        assert expected[-1] == 15.0 + 8.0 * outside
 
 
 def test_graphs_with_loops_are_evaluated_and_have_no_derivative():

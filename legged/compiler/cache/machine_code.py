@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from queue import SimpleQueue
 from weakref import WeakValueDictionary
 
 from legged.compiler.cache import disk
-from legged.compiler.codegen import llvm, tables
+from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.pass_times import CompilationReport, add_times
 from legged.compiler.ir.tracer import gc_paused
 
 _MAX_UNUSED = 32
@@ -22,19 +26,27 @@ _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 
 
 @gc_paused()
-def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> llvm.LoadedCode:
+def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target, width: int = 1) -> llvm.LoadedCode:
     """Return a graph's machine code: from memory, else from the cache folder, else compiled and stored there.
+
+    The loops of the graph are modules of their own, which other graphs with the same loops use as well.
 
     Args:
         graph: What to compute.
         program: Writes the LLVM IR of the graph; called only if the graph has to be compiled.
         target: The processor and the type of the numbers.
+        width: Number of states that the program computes together.
     """
-    key = (program.__name__, f"single array: {graph.is_bare}", graph.digest, llvm.target_description(target))
+    processor = llvm.target_description(target)
+    key = (program.__name__, f"single array: {graph.is_bare}", graph.digest, processor)
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            code = _loaded[key] = load_module(key, lambda: program(graph), target)
+            modules: dict[_Key, Callable[[], str]] = {
+                (loop, str(width), processor): partial(selection.loop_module, loop, width) for loop in graph.loops
+            }
+            modules[key] = lambda: program(graph)
+            code = _loaded[key] = llvm.LoadedCode(*_object_files(modules, target))
             tables.bind(code, graph, target.element)
         _recent[key] = code
         _recent.move_to_end(key)
@@ -51,13 +63,86 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
         program: Writes the LLVM IR.
         target: The processor and the type of the numbers.
     """
-    file = disk.file_name(disk.CODE, *key)
-    content = disk.read(file)
-    if content is None:
-        with llvm.target_context(target):
-            content = llvm.machine_code(program())
-        disk.write(file, content)
-    return llvm.LoadedCode(content)
+    return llvm.LoadedCode(*_object_files({tuple(key): program}, target))
+
+
+def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> list[bytes]:
+    """Return the object files of modules: from the cache folder, or else compiled and stored there.
+
+    All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last,
+    if a processor is free.
+    """
+    files = [disk.file_name(disk.CODE, *key) for key in modules]
+    found = dict(enumerate(map(disk.read, files)))
+    missing = [k for k, content in found.items() if content is None]
+    with llvm.target_context(target), _Background(target) as background:
+        for k, write in enumerate(modules.values()):
+            if k in missing:
+                if k == len(files) - 1:
+                    found[k] = llvm.machine_code(write())
+                else:
+                    background.compile(k, write())
+    found |= background.result()
+    objects = [found[k] or b"" for k in range(len(files))]
+    for k in missing:
+        disk.write(files[k], objects[k])
+    return objects
+
+
+class _Background:
+    """A thread that compiles modules one after the other, from the first module to the end of the context."""
+
+    def __init__(self, target: llvm.Target):
+        self._target, self._times = target, CompilationReport()
+        self._modules: SimpleQueue[tuple[int, str] | None] = SimpleQueue()
+        self._objects: dict[int, bytes] = {}
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> _Background:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._modules.put(None)
+
+    def compile(self, number: int, ir: str) -> None:
+        """Compile a module after those before; `result` returns its object file under this number.
+
+        Without a free processor the caller compiles it, as two threads that share one take longer together.
+        """
+        if self._thread is None and not _has_free_processor():
+            self._objects[number] = llvm.machine_code(ir)
+            return
+        self._modules.put((number, ir))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run)
+            self._thread.start()
+
+    def result(self) -> dict[int, bytes]:
+        """Return the object files of all modules, after the context; raise what LLVM has raised."""
+        if self._thread is not None:
+            self._thread.join()
+            add_times(self._times)
+        if self._error is not None:
+            raise self._error
+        return self._objects
+
+    def _run(self) -> None:
+        try:
+            with self._times, llvm.target_context(self._target):
+                while (module := self._modules.get()) is not None:
+                    self._objects[module[0]] = llvm.machine_code(module[1])
+        except BaseException as error:  # raised in the thread that needs the modules
+            self._error = error
+
+
+def _has_free_processor() -> bool:
+    """Return whether other programs leave a processor to a second thread, by the load of the last minute."""
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows
+        load = 0.0
+    return load < (os.cpu_count() or 1) - 0.5
 
 
 def unload() -> None:

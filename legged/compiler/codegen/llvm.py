@@ -225,7 +225,10 @@ def target_description(target: Target) -> str:
 
 
 def machine_code(ir: str) -> bytes:
-    """Return an LLVM module in textual IR, compiled to an object file for the current target."""
+    """Return an LLVM module in textual IR, compiled to an object file for the current target.
+
+    Several threads can compile modules at the same time.
+    """
     machine = _machine(current_target())
     module = _parsed(ir)
     module.triple = llvm.get_process_triple()
@@ -248,16 +251,35 @@ def foreign_machine_code(ir: str, target: Target, triple: str) -> bytes:
 
 @compiler_pass("parsing of LLVM IR")
 def _parsed(ir: str) -> llvm.ModuleRef:
-    return llvm.parse_assembly(ir)
+    return llvm.parse_assembly(ir, llvm.create_context())  # threads cannot share a context
 
 
 @compiler_pass("code generation by LLVM")
 def _object_file(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
-    return machine.emit_object(module)
+    """Return what `machine.emit_object` does, without llvmlite's lock, so that other threads use LLVM meanwhile."""
+    error, emit = llvm.ffi.OutputString(), _emit_function()
+    with error:
+        buffer = emit(machine, module, 1, error)
+        if not buffer:
+            raise RuntimeError(f"LLVM cannot compile the module: {error}")
+    library = llvm.ffi.lib
+    try:
+        return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
+    finally:
+        library.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+@cache
+def _emit_function() -> Any:
+    """Return LLVM's function that generates code; the one of llvmlite holds a lock that all its functions need."""
+    locked = llvm.ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    function = ctypes.CDLL(llvm.ffi.lib._name).LLVMPY_TargetMachineEmitToMemory
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
 
 
 class LoadedCode:
-    """Machine code in memory.
+    """Machine code in memory, from object files that may call each other.
 
     Attributes:
         dependency: Other machine code that this code calls; the reference keeps it loaded.
@@ -268,10 +290,11 @@ class LoadedCode:
     tables: Sequence[np.ndarray] = ()
 
     @compiler_pass("loading")
-    def __init__(self, object_file: bytes):
+    def __init__(self, *object_files: bytes):
         machine = _machine(default_target())
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
+        for object_file in object_files:
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from legged.compiler.codegen import llvm
+from legged.compiler.codegen import llvm, tables
 from legged.compiler.codegen.batches import batch_loop, time_loop
 from legged.compiler.codegen.constant_pool import pool_constants
 from legged.compiler.codegen.cpython import entry_point
@@ -44,7 +44,7 @@ def single_state_module(graph: Graph) -> str:
     ]
     if entry_point.supports(graph):
         lines += entry_point.assembly(graph, element, batch_work_size(graph))
-    return _module(kernel_writer(graph, 1), 1, lines)
+    return _module(kernel_writer(graph, 1), lines)
 
 
 @compiler_pass("writing of LLVM IR")
@@ -59,7 +59,7 @@ def batch_module(graph: Graph) -> str:
     else:
         writer, vectors = StreamedKernelWriter(graph, width, element), most_vectors(graph, width, element)
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
-    module = _module(writer, width, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
+    module = _module(writer, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
     return pool_constants(module, target)
 
 
@@ -84,16 +84,27 @@ def batch_time_loop_module(graph: Graph) -> str:
 
 
 def _time_loop_module(graph: Graph, width: int) -> str:
-    return _module(kernel_writer(graph, width), width, time_loop.assembly(graph, width, llvm.current_target().element))
+    return _module(kernel_writer(graph, width), time_loop.assembly(graph, width, llvm.current_target().element))
 
 
-def _module(writer: scalar.KernelWriter, width: int, lines: Iterable[str]) -> str:
-    """Return the module of a kernel with its loops, and of the functions that call it; a declaration occurs once."""
-    parts = [*writer.assembly().split("\n"), *lines]
-    for loop in writer.graph.loops:
-        parts += [*body_writer(loop, width).lines(), *loops.assembly(loop, width, writer.w.element)]
-    declared = dict.fromkeys(line for line in parts if line.startswith("declare "))
-    return "\n".join([*declared, *(line for line in parts if line not in declared)])
+@compiler_pass("writing of LLVM IR")
+def loop_module(loop: Loop, width: int) -> str:
+    """Return the LLVM module of a loop, which the modules of graphs with the loop call, for `width` states."""
+    writer = body_writer(loop, width)
+    declared = tables.declarations(loop.body)
+    return _joined([*declared, *writer.module_lines(), *loops.assembly(loop, width, writer.w.element)])
+
+
+def _module(writer: scalar.KernelWriter, lines: Iterable[str]) -> str:
+    """Return the module of a kernel and of the functions that call it; its loops have modules of their own."""
+    declared = [f"declare void @{loops.symbol(loop)}(ptr)" for loop in writer.graph.loops]
+    return _joined([*declared, *tables.definitions(writer.graph), *writer.module_lines(), *lines])
+
+
+def _joined(lines: Sequence[str]) -> str:
+    """Return the lines of a module; a declaration occurs once."""
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
+    return "\n".join([*declared, *(line for line in lines if line not in declared)])
 
 
 def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:

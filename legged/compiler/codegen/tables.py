@@ -20,10 +20,16 @@ from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Lookup
 
 
-def declarations(graph: Graph) -> Iterator[str]:
-    """Yield the definition of each table's variable."""
+def definitions(graph: Graph) -> Iterator[str]:
+    """Yield the definition of the variable of each table of a graph and of its loops."""
     for lookup in graph.lookups:
         yield f"@{_symbol(lookup)} = global ptr null"
+
+
+def declarations(graph: Graph) -> Iterator[str]:
+    """Yield the declaration of the variable of each table of a graph, for modules beside the one that defines it."""
+    for lookup in graph.lookups:
+        yield f"@{_symbol(lookup)} = external global ptr"
 
 
 def bind(code: LoadedCode, graph: Graph, element: ElementType) -> None:

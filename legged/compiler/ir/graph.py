@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import marshal
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.pytree import Rebuild, flatten
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import LeggedError, ShapeError, TraceError
+
+_MARSHAL_VERSION = 2
+"""Format of `marshal` whose bytes depend on the values alone; later ones have references to shared objects."""
 
 Shape = tuple[int, ...]
 Operand = int | float
@@ -91,8 +95,9 @@ class Graph:
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
-        """The distinct lookups of constant tables among the operations."""
-        return tuple(dict.fromkeys([node.operation for node in self.nodes if isinstance(node.operation, Lookup)]))
+        """The distinct lookups of constant tables among the operations and in the bodies of loops."""
+        found = [node.operation for node in self.nodes if isinstance(node.operation, Lookup)]
+        return tuple(dict.fromkeys([*found, *(lookup for loop in self.loops for lookup in loop.body.lookups)]))
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -103,10 +108,10 @@ class Graph:
     @cached_property
     def digest(self) -> str:
         """A hash of shapes, operations and results, without names and labels: equal graphs compute the same numbers."""
-        nodes = [(node.operation, node.arguments) for node in self.nodes]
+        nodes = [(o if type(o) is str else str(o), arguments) for o, arguments, _ in self.nodes]
         checked = [quaternion.entries for quaternion in self.unit_quaternions]
         whole = [shape for _, shape in self.inputs], nodes, self.outputs, self.results, checked
-        return hashlib.sha256(repr(whole).encode()).hexdigest()
+        return hashlib.sha256(marshal.dumps(whole, _MARSHAL_VERSION)).hexdigest()
 
     def values(self, *arrays: Any) -> list[float]:
         """Return the value of every input scalar and every node, by plain Python arithmetic."""

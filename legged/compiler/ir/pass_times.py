@@ -39,23 +39,27 @@ class PassTime(NamedTuple):
 class CompilationReport:
     """The processor times of the passes that this thread runs while the report is open; its text is a table.
 
+    Passes of threads that compile loops for this one are among them; `elapsed` may be shorter than the sum.
+
     Attributes:
         passes: The passes by name, in the order of their first ends.
-        total: Processor time of this thread while the report was open, [s].
+        total: Processor time while the report was open, of this thread and of those that compile for it, [s].
+        elapsed: Time while the report was open, [s].
     """
 
     def __init__(self) -> None:
         self.passes: dict[str, PassTime] = {}
-        self.total = 0.0
+        self.total = self.elapsed = 0.0
         self._inner = [0.0]  # for each pass that is running, the time of the passes that it called
 
     def __enter__(self) -> CompilationReport:
         self._outer, _current.report = _current.report, self
-        self._start = time.thread_time()
+        self._start = time.thread_time(), time.perf_counter()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.total += time.thread_time() - self._start
+        self.total += time.thread_time() - self._start[0]
+        self.elapsed += time.perf_counter() - self._start[1]
         _current.report = self._outer
 
     def __str__(self) -> str:
@@ -69,8 +73,17 @@ class CompilationReport:
         ]
         rest = self.total - sum(measured.seconds for measured in self.passes.values())
         rows += [("everything else", "", "", f"{rest:.4f}"), ("total", "", "", f"{self.total:.4f}")]
+        rows.append(("elapsed time", "", "", f"{self.elapsed:.4f}"))
         header = ("pass", "calls", "operations", "processor time [s]")
         return Table("Compilation", header, tuple(rows))
+
+    def add(self, other: CompilationReport) -> None:
+        """Add the times of another report."""
+        self.total += other.total
+        for name, more in other.passes.items():
+            found = self.passes.get(name, PassTime(0, 0, 0.0))
+            sums = found.calls + more.calls, found.operations + more.operations, found.seconds + more.seconds
+            self.passes[name] = PassTime(*sums)
 
     def measure(self, name: str, run: Callable[[], R], graph: Any) -> R:
         """Return the result of a pass and add its time; `graph` is the graph that it receives, or anything else."""
@@ -93,6 +106,12 @@ class _Current(threading.local):
 
 
 _current = _Current()
+
+
+def add_times(times: CompilationReport) -> None:
+    """Add the times of a thread that works for this one to the report that is open, if any."""
+    if _current.report is not None:
+        _current.report.add(times)
 
 
 def compiler_pass(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -34,20 +34,13 @@ _new = tuple.__new__
 
 
 class Lane(NamedTuple):
-    """Content of one lane of a vector: sign times the operand. The constant 20.0 differs from value number 20."""
+    """Content of one lane of a vector: a value with the sign 1 or -1, or a constant with the sign 0.
+
+    The sign distinguishes the constant 20.0 from value number 20.
+    """
 
     operand: Operand
     sign: int
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Lane) or isinstance(self.operand, float) != isinstance(other.operand, float):
-            return False
-        return self.operand == other.operand and self.sign == other.sign
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = tuple.__hash__
 
 
 class Pack(NamedTuple):
@@ -144,7 +137,7 @@ def _formulas(graph: Graph) -> dict[int, _Formula]:
                     return _new(_Argument, (_new(Lane, (a, formula[1])), formula[0], sign * formula[1]))
             elif (module, a) in own_inputs:
                 return _new(_Argument, (_new(Lane, (a, 1)), own_inputs[module, a], sign))
-        return _new(_Argument, (_new(Lane, (a, sign)), _LEAF, 1))
+        return _new(_Argument, (_new(Lane, (a, sign) if type(a) is int else (sign * a, 0)), _LEAF, 1))
 
     for i, (operation, operands, label) in enumerate(graph.nodes, first):
         if operation == "negate":
@@ -246,7 +239,7 @@ def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:
     if operation == "add":
         for k, (a, (lane, key, outer_sign)) in enumerate(zip(first, second, strict=True)):
             if key == _LEAF:  # the lane of a leaf holds the sign of the sum
-                lanes[k] = _new(Lane, (lane[0], a[2] * lane[1]))
+                lanes[k] = _new(Lane, (lane[0], a[2] * lane[1]) if lane[1] else (a[2] * lane[0], 0))
             else:
                 signs[k] = a[2] * outer_sign
     operands = tuple([a[0] for a in first]), tuple(lanes)

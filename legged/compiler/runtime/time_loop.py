@@ -164,14 +164,14 @@ class TimeLoop:
 
     @cached_property
     def _run_single(self) -> Any:
-        return self._function(selection.time_loop_module)
+        return self._function(selection.time_loop_module, 1)
 
     @cached_property
     def _run_batch(self) -> Any:
-        return self._function(selection.batch_time_loop_module)
+        return self._function(selection.batch_time_loop_module, self._target.width)
 
-    def _function(self, module: Callable[[Graph], str]) -> Any:
-        code = machine_code.load(self.graph, module, self._target)
+    def _function(self, module: Callable[[Graph], str], width: int) -> Any:
+        code = machine_code.load(self.graph, module, self._target, width)
         function = code.function(time_loop.ENTRY_POINT, ctypes.c_void_p)
         function.part = code.address(time_loop.PART)
         return function

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate, islice
 from typing import Any
 
@@ -26,6 +27,13 @@ from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.object_tree import unflatten
 
 Array = np.ndarray
+
+_FEW_OPERATIONS = 8
+"""Number of operations of parameters alone up to which NumPy evaluates them."""
+_UFUNCS: dict[str, Any] = {
+    "negate": np.negative,
+    **{name: getattr(np, name) for name in ("add", "subtract", "multiply", "divide", "sqrt", "sin", "cos")},
+}
 
 
 class MemberTemplate:
@@ -122,17 +130,17 @@ class CompiledBatch:
             graph = simplify(record(self._step, shapes))
         finally:
             check_stateless(batch.first.loop.controller)
-        self._preheader: Kernel | None = None
+        self._preheader: Graph | None = None
         self.code, self.parameters = TimeLoop(_merged(graph), batch.element), own if own.shape[1] else np.zeros((1, 0))
         if own.shape[1]:
             preheader, body = hoist(graph, {"parameters"})
+            self._preheader = preheader if preheader.output_size else None
             try:
-                hoisted = Kernel(preheader, "parameters") if preheader.output_size else None
-                parameters = np.zeros((1, 0)) if hoisted is None else np.asarray(hoisted(own))
+                parameters = np.zeros((1, 0)) if self._preheader is None else self.loop_parameters(starts.numbers)
             except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
+                self._preheader = None
                 return
-            self.code, self._preheader = TimeLoop(_merged(body), batch.element), hoisted
-            self.parameters = parameters
+            self.code, self.parameters = TimeLoop(_merged(body), batch.element), parameters
 
     def loop_parameters(self, numbers: Array) -> Array:
         """Return the parameters of the time loop for other numbers of the members, (B, p), or (1, 0).
@@ -143,9 +151,16 @@ class CompiledBatch:
         Raises:
             NotFiniteError, SingularError: An expression of the parameters is not finite for a member.
         """
-        if self._preheader is not None:
-            return np.asarray(self._preheader(numbers[:, self.template.varying]))
-        return numbers[:, self.template.varying] if self.parameters.shape[1] else self.parameters
+        own = numbers[:, self.template.varying]
+        if self._preheader is None:
+            return own if self.parameters.shape[1] else self.parameters
+        found = _evaluated(self._preheader, own)
+        return found if found is not None else np.asarray(self._preheader_kernel(own))
+
+    @cached_property
+    def _preheader_kernel(self) -> Kernel:
+        assert self._preheader is not None
+        return Kernel(self._preheader, "parameters")
 
     def _step(self, clock: Any, parameters: Any, command: Any, state: Any) -> tuple[Array, Any]:
         loop, limits = self.template.member(parameters, None if self.command is None else command)
@@ -201,6 +216,22 @@ class CompiledBatch:
                 return advance(loop, self.rule, clock, state)
         except (NotFiniteError, SingularError):
             return np.full_like(state, np.nan)
+
+
+def _evaluated(graph: Graph, numbers: Array) -> Array | None:
+    """Return the results of a few operations for each member, (B, m), by NumPy; None for others, or if not finite.
+
+    Often the only operation on numbers that vary is the cosine of a limit: its kernel would take longer to compile.
+    """
+    if graph.size > _FEW_OPERATIONS or any(node.operation not in _UFUNCS for node in graph.nodes):
+        return None
+    values: list[Any] = [*numbers.T]
+    with np.errstate(all="ignore"):
+        for operation, arguments, _ in graph.nodes:
+            values.append(_UFUNCS[operation](*(values[a] if isinstance(a, int) else a for a in arguments)))
+    columns = [values[r] if isinstance(r, int) else np.full(len(numbers), r) for r in graph.results]
+    found = np.stack(columns, axis=1)
+    return found if np.isfinite(found).all() else None
 
 
 def _merged(graph: Graph) -> Graph:

@@ -18,6 +18,7 @@ from legged.compiler import compile
 from legged.compiler.cache import disk, keys, machine_code
 from legged.compiler.codegen import llvm
 from legged.compiler.codegen.kernels import scalar
+from legged.compiler.ir import repeat_while
 
 CHILD = """
 import numpy as np
@@ -88,6 +89,40 @@ def test_code_in_memory_is_shared(folder, compiled):
         path.unlink()
     use(forget=False)
     assert len(compiled) == 1
+
+
+def halved(x, scale):
+    """Return scale x, halved until it is at most 1: a loop that takes no value from outside."""
+    start = np.stack([scale * x, scale * x - 1.0])
+    return repeat_while(lambda s: np.stack([0.5 * s[0], 0.5 * s[0] - 1.0]), start, 99)[0]
+
+
+@pytest.mark.parametrize("is_free", [False, True])
+def test_functions_with_the_same_loop_share_its_code(folder, compiled, monkeypatch, is_free):
+    """The loop is a module of its own, which is compiled once for single states and once for batches."""
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: is_free)
+    for number, modules in ((8.0, 2), (20.0, 3)):
+        kernel = compile(lambda x, number=number: halved(x, number), x=())
+        assert kernel(3.0) == 0.75 if number == 8.0 else kernel(3.0) == 0.9375
+        assert len(compiled) == modules
+    machine_code.unload()
+    assert compile(lambda x: halved(x, 8.0), x=())(np.full(200, 3.0)).tolist() == [0.75] * 200
+    assert len(compiled) == 5
+
+
+@pytest.mark.parametrize("is_free", [False, True])
+def test_an_error_in_the_compilation_of_a_loop_is_raised(folder, monkeypatch, is_free):
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: is_free)
+    inner = llvm.machine_code
+
+    def fails(text):
+        if "define void @legged_loop" in text:
+            raise RuntimeError("no code")
+        return inner(text)
+
+    monkeypatch.setattr(llvm, "machine_code", fails)
+    with pytest.raises(RuntimeError, match="no code"):
+        compile(lambda x: halved(x, 3.0), x=())
 
 
 def test_code_without_a_kernel_is_bounded(folder, monkeypatch):

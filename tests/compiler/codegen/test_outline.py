@@ -1,10 +1,13 @@
 """Outlined kernels: the same results as plain NumPy, and code whose length does not grow with the robot."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import legged
 import robots
+from legged.compiler import record
 from legged.compiler.codegen import selection
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
@@ -151,3 +154,15 @@ def test_code_for_the_inertia_matrix_of_a_chain_does_not_grow_though_its_entries
     short, long = (legged.compile(legged.inertia_matrix, robots.chain(n, twist=0.7)).graph for n in (12, 24))
     assert len(long.nodes) > 3 * len(short.nodes)
     assert len(_code(selection.batch_module(long))) <= 1.02 * len(_code(selection.batch_module(short)))
+
+
+def test_outlining_leaves_no_reference_cycles():
+    """The segments of a large graph would otherwise wait for the garbage collector."""
+    graph = record(legged.forward_dynamics, {"q": (12,), "v": (11,), "tau": (11,)}, (robots.chain(5, twist=0.7),))
+    gc.collect()
+    gc.disable()
+    try:
+        outline(graph, list(call_batches(graph)), 1)
+        assert gc.collect() < 20
+    finally:
+        gc.enable()

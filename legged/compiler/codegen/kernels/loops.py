@@ -56,6 +56,6 @@ def assembly(loop: Loop, width: int, element: ElementType) -> Iterator[str]:
     w.jump("test")
     w.label("end")
     w.emit("ret void")
-    yield f"define internal void @{symbol(loop)}(ptr noalias %memory) noinline {ATTRIBUTES} {{"
+    yield f"define void @{symbol(loop)}(ptr noalias %memory) noinline {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"

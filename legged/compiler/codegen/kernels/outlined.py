@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -124,10 +125,13 @@ class OutlinedKernelWriter(KernelWriter):
             for bundle in section.bundles:
                 self._bundles.setdefault(bundle.type, []).append(bundle)
         self.operation_count = sum(len(bundle_type.template.nodes) for bundle_type in self._bundles)
-        self._memory = MemoryPlan(graph, self._sections, width, native, element.size)
         self._offsets: list[int] = []
         self._constants: list[float] = []
         self._runs: list[tuple[int, int, int, int]] = []
+
+    @cached_property
+    def _memory(self) -> MemoryPlan:
+        return MemoryPlan(self.graph, self._sections, self.w.width, self.native, self.w.element.size)
 
     def lines(self) -> Iterator[str]:
         width, element = self.w.width, self.w.element

@@ -138,11 +138,14 @@ class KernelWriter:
 
     def assembly(self) -> str:
         """Return the kernel together with all functions that it calls."""
+        return "\n".join(self.module_lines())
+
+    def module_lines(self) -> list[str]:
+        """Return the same line by line."""
         lines = list(self.lines())
         widths = sorted({self.w.width, self.native})
         declarations = [line for width in widths for line in _intrinsic_declarations(self.w.with_width(width))]
-        declarations += tables.declarations(self.graph)
-        return "\n".join([*declarations, *elementary.assembly(self.functions, self.native, self.w.element), *lines])
+        return [*declarations, *elementary.assembly(self.functions, self.native, self.w.element), *lines]
 
     def lines(self) -> Iterator[str]:
         """Yield the function, line by line."""

@@ -68,7 +68,7 @@ class SLPKernelWriter(KernelWriter):
     def _gather(self, lanes: tuple[Lane, ...]) -> Value:
         v = self.w.with_width(len(lanes))
         if all(isinstance(lane.operand, float) for lane in lanes):
-            return self._constant_vector([float(lane.sign * lane.operand) for lane in lanes])
+            return self._constant_vector([float(lane.operand) for lane in lanes])
         if len(set(lanes)) == 1:
             return v.broadcast(self._scalar(lanes[0]))
         vector = "poison"
@@ -79,7 +79,7 @@ class SLPKernelWriter(KernelWriter):
     def _scalar(self, lane: Lane) -> Value:
         """Return the content of one lane."""
         if isinstance(lane.operand, float):
-            return self.w.float_constant(lane.sign * lane.operand)
+            return self.w.float_constant(lane.operand)
         value = self.value(lane.operand)
         return value if lane.sign > 0 else self.w.assign(f"fneg {self.w.float_type} {value}")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -162,13 +162,9 @@ def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -
     constants: list[float] = []
     nodes: list[tuple[str, tuple[int | None, ...]]] = []
 
-    def add(i: int) -> None:
+    for i in _with_conditions(graph, run, local):
         operation, arguments, _ = graph.nodes[i - first]
         numbers: list[int | None] = []
-        if operation in _OF_CONDITIONS:
-            for a in arguments:
-                if type(a) is int and a >= first and a not in local and graph.nodes[a - first].operation in CONDITIONS:
-                    add(a)
         for a in arguments:
             if type(a) is not int:
                 constants.append(a)
@@ -179,15 +175,24 @@ def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -
                 numbers.append(~operands.setdefault(a, len(operands)))
         local[i] = len(nodes)
         nodes.append((operation, tuple(numbers)))
-
-    for i in run:
-        if i not in local:
-            add(i)
     key = tuple(nodes)
     template = templates.get(key)
     if template is None:
         template = templates[key] = Template(key, len(operands), len(constants))
     return Segment(template, list(local), list(operands), constants)
+
+
+def _with_conditions(graph: Graph, run: Iterable[int], known: Collection[int]) -> Iterator[int]:
+    """Yield nodes that are not known yet, each after the conditions from outside of the run that it depends on."""
+    first = graph.input_size
+    for i in run:
+        if i not in known:
+            operation, arguments, _ = graph.nodes[i - first]
+            if operation in _OF_CONDITIONS:
+                inner = [a for a in arguments if type(a) is int and a >= first]
+                inner = [a for a in inner if graph.nodes[a - first].operation in CONDITIONS]
+                yield from _with_conditions(graph, inner, known)
+            yield i
 
 
 def _mark_outputs(graph: Graph, found: list[tuple[list[Segment], list[int]]]) -> None:
