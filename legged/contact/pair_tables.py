@@ -49,11 +49,13 @@ class Detected(NamedTuple):
 
     Attributes:
         numbers: Their numbers in `Scene.candidates`, (k,), increasing.
+        pair: Number of the pair of each, (k,), increasing.
         first, second: Numbers of their bodies, (k,), in the order of `Poses`; `WORLD` for terrain and obstacles.
         gap, frame, point: As in `ContactGeometry`, (k,), (k, 3, 3) and (k, 3).
     """
 
     numbers: Array
+    pair: Array
     first: Array
     second: Array
     gap: Array
@@ -309,14 +311,16 @@ class PairTables:
         none = np.zeros(0, dtype=int)
         numbers = np.sort(np.concatenate([none, *(table.numbers[part].ravel() for table, part in own)]))
         first, second, calls = np.empty_like(numbers), np.empty_like(numbers), list[PreparedCall]()
+        begins = np.zeros(len(numbers), dtype=int)
         geometry = [np.empty((len(numbers), *shape)) for shape in ((), (3, 3), (3,))]
         for table, part in own:
             starts = np.searchsorted(numbers, table.numbers[part, 0])
             at = starts[:, None] + np.arange(table.numbers.shape[1])
             for bodies, side in zip((first, second), table.sides(part), strict=True):
                 bodies[at] = side if isinstance(side, int) else side[:, None]
+            begins[starts] = 1
             calls.append(table.prepare(part, self._placed, starts, geometry))
-        return calls, Detected(numbers, first, second, *geometry)
+        return calls, Detected(numbers, np.cumsum(begins), first, second, *geometry)
 
 
 @cache

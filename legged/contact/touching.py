@@ -27,8 +27,6 @@ from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
-ATTEMPT = 12
-"""Semismooth Newton iterations from the impulses of the last step, before convex problems give another start."""
 NEAR = 1e-3
 """Residual at which convex problems give a start near the solution, [m/s]."""
 CONVEX = 2
@@ -228,14 +226,16 @@ class ContactSolver:
 
     def __init__(self, ground: Rigid, bodies: Bodies, coefficients: Array, method: Solver | None = None):
         self._ground, self._bodies, self._coefficients = ground, bodies, coefficients
-        self._method, self._key = method or newton_solution, (None, b"")
+        self._method = method or newton_solution
         self._tables: ContactTables | None = None
+        self._gap, self._taken = np.zeros(0), np.zeros(0, dtype=bool)
 
     def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[Array, Array, Impact]:
         """Return the contacts that may close in the step and their impulses, after which bodies have `v_next`.
 
-        Candidates that are too far to close at twice the present speeds are left out, unless the resulting velocities
-        close them.
+        Pairs without a candidate that can close at twice the present speeds are left out, unless the resulting
+        velocities close one. The contacts of the last step are taken again as long as at least half of them belong to
+        such pairs.
 
         Args:
             detected: Candidates of near pairs, in arrays that every step writes again.
@@ -245,20 +245,24 @@ class ContactSolver:
             The numbers of the contacts, (k,), their frames, (k, 3, 3), and the impulses; see `impact.impact`.
         """
         bodies = self._bodies
-        taken = self._reached(detected)
+        reached = self._reached(detected)
+        is_new = self._gap is not detected.gap
+        if is_new or (reached & ~self._taken).any() or 2 * np.count_nonzero(reached) < np.count_nonzero(self._taken):
+            self._take(detected, reached)
         while True:  # ends, because every repetition takes further contacts
-            tables = self._contacts(detected, taken)
-            impact = self._impact(tables, h, forces)
+            impact = self._impact(self._tables, h, forces)
             bodies.update_reach(bodies.v_next)
-            left = np.flatnonzero(self._reached(detected) & ~taken)
+            left = np.flatnonzero(self._reached(detected) & ~self._taken)
             if not len(left):
                 break
             others = Detected(*(array[left] for array in detected))
             closing = contact_velocities(bodies, others, bodies.v_next)[:, 0] * h < -others.gap
             if not closing.any():
                 break
-            taken[left[closing]] = True
-        rows = tables.rows if tables else np.zeros(0, dtype=int)
+            reached = self._taken.copy()
+            reached[left[closing]] = True
+            self._take(detected, reached)
+        rows = self._tables.rows if self._tables else np.zeros(0, dtype=int)
         return detected.numbers[rows], detected.frame[rows], impact
 
     def _reached(self, detected: Detected) -> Array:
@@ -266,14 +270,12 @@ class ContactSolver:
         reach = self._bodies.reach
         return detected.gap <= reach[detected.first] + reach[detected.second]
 
-    def _contacts(self, detected: Detected, taken: Array) -> ContactTables | None:
-        """Return the tables of contacts, those of the last step for the same ones; None without one that moves."""
-        key = detected.gap, taken.tobytes()
-        if self._key[0] is not key[0] or self._key[1] != key[1]:
-            rows = np.flatnonzero(taken)
-            tables = self._new_tables(detected, rows) if len(rows) else None
-            self._tables, self._key = tables if tables and tables.pattern.size else None, key
-        return self._tables
+    def _take(self, detected: Detected, reached: Array) -> None:
+        """Take all contacts of the pairs with a candidate that is reached; no tables if none of them moves."""
+        self._gap, self._taken = detected.gap, np.isin(detected.pair, detected.pair[reached])
+        rows = np.flatnonzero(self._taken)
+        tables = self._new_tables(detected, rows) if len(rows) else None
+        self._tables = tables if tables and tables.pattern.size else None
 
     def _new_tables(self, detected: Detected, rows: Array) -> ContactTables:
         coefficients = self._coefficients[detected.numbers[rows]]
@@ -308,12 +310,11 @@ def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: A
     start = system.solution(system, target, guess)
     if start.residual <= goal:
         return start
-    attempt = min(ATTEMPT, ground.iterations)
-    found = semismooth_newton(system, target, system, start, attempt, goal, goal, ground.tolerance)
+    found = semismooth_newton(system, target, system, start, ground.iterations, goal, goal, ground.tolerance)
     if found.residual > NEAR:
         found = convex_newton(system, target, system, start, CONVEX * ground.iterations, NEAR)
-    if found.residual > goal:
-        found = proximal_newton(system, target, system, found, ground.iterations, goal, goal)
+    if found.residual > ground.tolerance:
+        found = proximal_newton(system, target, system, found, ground.iterations, ground.tolerance, goal)
     if found.residual > ground.tolerance:
         swept = system.solution(system, target, gauss_seidel(system, target, guess, SWEEPS * ground.sweeps))
         better = proximal_newton(system, target, system, swept, ground.iterations, ground.tolerance, goal)
