@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.impulses.contact_pattern import BodyLayout, ContactPattern
+from legged.compiler.runtime.call_sequence import padded
+from legged.contact.impulses.contact_pattern import BLOCK, BodyLayout, block_count
 from legged.contact.pair_tables import WORLD, Detected, Poses
 from legged.spatial import Array, skew
 
@@ -21,10 +22,14 @@ class Bodies:
     Attributes:
         layout: Their generalized velocities. poses: Their poses.
         v, v_free, v_next: Velocities of all robots before a step, without impulses and after it, (N,), mixed units.
+        wide: The same with six zeros after them, (N + 6,).
         h: The step, (), [s]. reach: Distance that a point of each body may move in a step, with a margin, (B,), [m].
         jacobians: Of each kind of articulated robots, twists of bodies per generalized velocity of their robot,
             (a, 6, nv), body axes; see `BodyLayout.jacobians`.
-        inertia: Inertia matrices of each kind of robots, (m, nv, nv), mixed units.
+        inertia, inverse: Inertia matrices of each kind of articulated robots, and their inverses, (m, nv, nv), mixed
+            units.
+        jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
+            (..., 6, 6), mixed units; see `BodyLayout.jacobian_parts`.
         mobility: Inverse inertia at each free body, (B, 6, 6), mixed units, body axes; contacts write it for others.
     """
 
@@ -37,14 +42,33 @@ class Bodies:
         """
         count, size = len(layout.first), int(layout.starts[-1])
         self.layout, self.poses, self.reach, self.h = layout, poses, reach, np.zeros(())
-        self.v, self.v_free, self.v_next = np.zeros(size), np.zeros(size), np.zeros(size)
+        self.wide = tuple(padded(size + BLOCK) for _ in range(3))
+        self.v, self.v_free, self.v_next = (array[:size] for array in self.wide)
         self.jacobians: list[Array] = [np.zeros((0, 6, 0))] * layout.free
-        self.inertia = [*self.jacobians, inertia]
+        self.inertia: list[Array] = [np.zeros((0, 0, 0))] * layout.free
+        self._inverted, self.inverse = list(self.inertia), list(self.inertia)
+        self.jacobian_blocks = np.zeros((layout.jacobian_parts[-1].stop if layout.free else 0, BLOCK, BLOCK))
+        self.inertia_blocks = np.zeros((layout.inertia_parts[-1].stop, BLOCK, BLOCK))
+        self.inverse_blocks = self.inertia_blocks.copy()
         self.mobility, self._twists = np.zeros((count, 6, 6)), np.zeros((count, 6))
         self.free_mobility = np.linalg.inv(inertia)
         self.mobility[layout.is_free] = self.free_mobility
+        self.inertia_blocks[layout.inertia_parts[-1]] = inertia
+        self.inverse_blocks[layout.inertia_parts[-1]] = self.free_mobility
         moves = np.where(np.arange(count) == count + WORLD, 0.0, 1.0)
         self._reaches = _reaching().prepare(count, self._twists, layout.extent, moves, self.h, results=[reach])
+
+    def update_blocks(self) -> bool:
+        """Write the blocks for the present inertia and Jacobians; return whether those of inertia have changed."""
+        changes = False
+        for kind, (J, M, known) in enumerate(zip(self.jacobians, self.inertia, self._inverted, strict=True)):
+            jacobian, inertia = self.layout.jacobian_parts[kind], self.layout.inertia_parts[kind]
+            write_blocks(J, self.jacobian_blocks[jacobian])
+            if not np.array_equal(M, known):  # that of a robot of one body does not change
+                self._inverted[kind], self.inverse[kind], changes = M.copy(), np.linalg.inv(M), True
+                write_blocks(M, self.inertia_blocks[inertia])
+                write_blocks(self.inverse[kind], self.inverse_blocks[inertia])
+        return changes
 
     def twists(self, v: Array) -> Array:
         """Return the twists of the moving bodies, (B, 6), body axes, in an array that the next call writes again.
@@ -81,28 +105,17 @@ def contact_velocities(bodies: Bodies, detected: Detected, v: Array) -> Array:
     return one - other
 
 
-def contact_blocks(bodies: Bodies, pattern: ContactPattern, rows: Array) -> list[Array]:
-    """Return the blocks of the Jacobian of contact velocities by the generalized velocities of each group, (c, 3, w).
+def write_blocks(matrices: Array, blocks: Array) -> None:
+    """Write matrices in blocks of 6 rows and columns, row by row, with zeros where the last ones are not used.
 
     Args:
-        bodies: All bodies. pattern: The contacts.
-        rows: Velocities of the contacts per twist of the first and the second body, (k, 3, 12), mixed units,
-            contact frames.
+        matrices: (m, r, c), any unit and frame. blocks: Receives the blocks, (m high wide, 6, 6), any unit and frame.
     """
-    found = list[Array]()
-    for group in pattern.groups:
-        own = rows[group.rows]
-        if [jacobians is None for _, _, jacobians in group.sides] == [True, True] and not group.same:
-            found.append(own)
-            continue
-        parts = list[Array]()
-        for side, kind, jacobians in group.sides:
-            part = own[:, :, 6 * side : 6 * side + 6]
-            parts.append(part if jacobians is None else part @ bodies.jacobians[kind][jacobians])
-        if len(parts) > 1:
-            parts = [parts[0] + parts[1] if group.same else np.concatenate(parts, axis=2)]
-        found += parts
-    return found
+    count, rows, columns = matrices.shape
+    high, wide = block_count(rows), block_count(columns)
+    found = np.zeros((count, high * BLOCK, wide * BLOCK))
+    found[:, :rows, :columns] = matrices
+    blocks.reshape(count, high, wide, BLOCK, BLOCK)[:] = found.reshape(count, high, BLOCK, wide, BLOCK).swapaxes(2, 3)
 
 
 def rows_of_point(R: Array, o: Array, frame: Array, point: Array) -> Array:

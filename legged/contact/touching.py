@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.bodies import Bodies, contact_blocks, contact_velocities
+from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
-from legged.contact.impulses.blocks import BlockDiagonal, BlockJacobian
+from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
 from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
 from legged.contact.impulses.impact import Impact, with_restitution
-from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, mobility, projection, proximal_newton
-from legged.contact.impulses.semismooth import linearization, semismooth_newton
-from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, updated_impulse
+from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, proximal_newton
+from legged.contact.impulses.semismooth import projection
+from legged.contact.impulses.solver import Solution, gauss_seidel, updated_impulse
 from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
@@ -41,8 +41,7 @@ class TouchingSystem:
     Attributes:
         mu, restitution: Coefficients of each contact, (k,); no restitution if all are zero.
         pattern: Where the blocks of their matrices are.
-        v_free: Velocities without impulses of the robots that take part in contacts, one vector, mixed units.
-        u_free: Velocities without impulses, (k, 3), [m/s], contact frames.
+        before: Velocities before the step, (k, 3), [m/s], contact frames.
         search: How the proximal method searches.
     """
 
@@ -50,18 +49,18 @@ class TouchingSystem:
 
     def __init__(self, tables: ContactTables):
         self.mu, self.restitution, self.pattern, self._tables = tables.mu, tables.restitution, tables.pattern, tables
-        self._M, self._mobility = tables.update()
-        self._J = BlockJacobian(self.pattern, contact_blocks(tables.bodies, self.pattern, tables.jacobians))
-        self._joined = tables.bodies.v_free[self.pattern.velocities]
-        self.v_free, self.u_free = [self._joined], self._J.velocities(self._joined)
+        tables.update()
+        self.before, self.diagonal, self._solved = tables.before, tables.diagonal, np.zeros(0)
 
-    def before(self, v: Array) -> Array:
-        """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
+    @cached_property
+    def v_free(self) -> list[Array]:
+        """Velocities without impulses of the robots that take part in contacts, one vector (n,), mixed units."""
+        return [self._tables.bodies.wide[1][self.pattern.velocities]]
 
-        Args:
-            v: Generalized velocities of all robots, (N,), mixed units.
-        """
-        return self._J.velocities(v[self.pattern.velocities])
+    @cached_property
+    def u_free(self) -> Array:
+        """Velocities without impulses, (k, 3), [m/s], contact frames."""
+        return self._J.velocities(*self.v_free)
 
     def velocities(self, v: Array) -> Array:
         """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
@@ -77,26 +76,40 @@ class TouchingSystem:
         Args:
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        return self._joined + self._mobility @ self._J.momentum(p)
+        return self.v_free[0] + self.mobility @ self._J.momentum(p)
 
-    def matrices(self) -> tuple[BlockDiagonal, BlockJacobian]:
+    def write_after(self, p: Array) -> None:
+        """Write the velocities of all bodies after impulses, if `solution` has not done it.
+
+        Args:
+            p: Impulses, (k, 3), [N s], contact frames.
+        """
+        if p is not self._solved:
+            _, v_free, v_next = self._tables.bodies.wide
+            v_next[:] = v_free
+            v_next[self.pattern.velocities] = self.after(p)
+
+    def matrices(self) -> tuple[BlockMatrix, BlockJacobian]:
         """Return the inertia matrix and the Jacobian."""
         return self._M, self._J
 
     @cached_property
-    def diagonal(self) -> Array:
-        """The blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
-        found = self._tables.diagonal
-        for group, (own, _, blocks) in zip(self.pattern.groups, self._J.groups, strict=True):
-            if group.same:
-                ((_, which, robots),) = group.parts
-                found[own] = blocks @ self._mobility.groups[which][1][robots] @ blocks.transpose(0, 2, 1)
-        return found
+    def _J(self) -> BlockJacobian:
+        return BlockJacobian(self.pattern, self._tables.blocks[self.pattern.rows])
+
+    @cached_property
+    def _M(self) -> BlockMatrix:
+        return BlockMatrix(self.pattern, self._tables.bodies.inertia_blocks[self.pattern.inertia])
+
+    @cached_property
+    def mobility(self) -> BlockMatrix:
+        """The inverse of the inertia matrix."""
+        return BlockMatrix(self.pattern, self._tables.bodies.inverse_blocks[self.pattern.inertia])
 
     @cached_property
     def _delassus(self) -> Array:
         J = self._J.dense
-        return np.array([self._J.velocities(self._mobility @ row).ravel() for row in J])
+        return np.array([self._J.velocities(self.mobility @ row).ravel() for row in J])
 
     def swept(self, target: Array, start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
         """Return the impulses after a sweep, (k, 3), [N s]; see `solver.gauss_seidel`."""
@@ -109,11 +122,7 @@ class TouchingSystem:
 
     def mobilities(self, problem: Any) -> Array:
         """Return the `newton.mobility` of each contact, (k,), [1/kg]."""
-        return self._mobilities
-
-    @cached_property
-    def _mobilities(self) -> Array:
-        return mobility(np.moveaxis(self.diagonal, 0, -1))
+        return self._tables.mobility
 
     def projected(self, problem: Any, target: Array, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
         """Return the `newton.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
@@ -125,26 +134,14 @@ class TouchingSystem:
         """
         return self._tables.evaluated(_projection(), u.shape[:-1], p_bar, u, target, r, self.mu)
 
-    def linearized(
-        self, problem: Any, target: Array, p: Array, u: Array, r: Array, reduction: float
-    ) -> tuple[Array, Array]:
-        """Return the `semismooth.linearization` of all contacts: changes of p, (k, 3), and -dp / du, (k, 3, 3).
-
-        Args:
-            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
-            p: Impulses, (k, 3), [N s], contact frames. u: Velocities, (k, 3), [m/s], contact frames.
-            r: Steps of the projections, (k,), [1/kg]. reduction: Of their derivatives, relative to one.
-        """
-        return self._tables.evaluated(_linearization(), u.shape[:-1], p, u, target, r, self.mu, reduction)
-
-    def direction(self, M: BlockDiagonal, J: BlockJacobian, slopes: Array, b: Array) -> Array:
+    def direction(self, M: BlockMatrix, J: BlockJacobian, slopes: Array, b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
 
         Args:
             M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
             slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: Generalized momentum, (n,), mixed units.
         """
-        return J.newton_direction(M, slopes, b)
+        return self._tables.direction(slopes, b)
 
     def line_search(
         self,
@@ -205,10 +202,22 @@ class TouchingSystem:
             problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        p = self._tables.spread(p)
-        u = self._J.velocities(self.after(p))
-        violations = self._tables.evaluated(_law(), (len(p),), u, self.diagonal, target, p, self.mu)
-        return Solution(p, u, np.abs(violations).max(initial=0.0))
+        tables = self._tables
+        tables.aims[:] = target
+        tables.solve(p)
+        self._solved = tables.p.copy()
+        return Solution(self._solved, tables.u.copy(), float(tables.residual))
+
+    def semismooth(self, start: Solution, goal: float, enough: float) -> Solution:
+        """Return the solution of `semismooth.semismooth_newton`, or the start.
+
+        Args:
+            start: The last result of `solution`. goal, enough: As there, [m/s].
+        """
+        tables = self._tables
+        tables.improve(goal, enough)
+        found = self.solution(self, tables.aims, tables.best)
+        return found if found.residual < start.residual else start
 
 
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
@@ -279,22 +288,22 @@ class ContactSolver:
 
     def _new_tables(self, detected: Detected, rows: Array) -> ContactTables:
         coefficients = self._coefficients[detected.numbers[rows]]
-        return ContactTables(self._bodies, detected, rows, coefficients, self._ground.recovery)
+        return ContactTables(self._bodies, detected, rows, coefficients, self._ground)
 
     def _impact(self, tables: ContactTables | None, h: float, forces: Array) -> Impact:
         """Return the impulses of contacts, and write the velocities after them."""
         ground, bodies = self._ground, self._bodies
-        bodies.v_next[:] = bodies.v_free
         if tables is None:
+            bodies.v_next[:] = bodies.v_free
             return Impact(np.zeros((0, 3)), [bodies.v_next], 0.0, 0.0)
         system, gap = TouchingSystem(tables), tables.detected.gap[tables.rows]
 
         def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
             return self._method(ground, system, np.asarray(target), guess)
 
-        before, guess = system.before(bodies.v), h * forces[tables.detected.numbers[tables.rows]]
+        before, guess = system.before, h * forces[tables.detected.numbers[tables.rows]]
         p, u, residual = with_restitution(ground, system, tables.target, before, h, gap, guess, solve)
-        bodies.v_next[system.pattern.velocities] = system.after(p)
+        system.write_after(p)
         return Impact(p, [bodies.v_next], residual, 0.5 * np.vdot(p, before + u))
 
 
@@ -310,7 +319,7 @@ def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: A
     start = system.solution(system, target, guess)
     if start.residual <= goal:
         return start
-    found = semismooth_newton(system, target, system, start, ground.iterations, goal, goal, ground.tolerance)
+    found = system.semismooth(start, goal, ground.tolerance)
     if found.residual > NEAR:
         found = convex_newton(system, target, system, start, CONVEX * ground.iterations, NEAR)
     if found.residual > ground.tolerance:
@@ -328,18 +337,5 @@ def _projection() -> BatchKernel:
 
 
 @cache
-def _linearization() -> BatchKernel:
-    return BatchKernel(linearization, {"p": (3,), "u": (3,), "target": (), "r": (), "mu": (), "reduction": ()})
-
-
-@cache
 def _cone_projection() -> BatchKernel:
     return BatchKernel(cone_projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
-
-
-@cache
-def _law() -> BatchKernel:
-    def law(u: Array, A: Array, target: Any, p: Array, mu: Any) -> Array:
-        return np.stack(natural_map(u, A, target, p, mu))
-
-    return BatchKernel(law, {"u": (3,), "A": (3, 3), "target": (), "p": (3,), "mu": ()})

@@ -7,7 +7,6 @@ import legged
 from legged.contact import Box, Capsule, FreeBody, Rigid, Sphere
 from legged.contact.bodies import contact_velocities
 from legged.contact.contact_tables import ContactTables
-from legged.contact.impulses import blocks
 from legged.contact.impulses.cone_newton import cone_projection, convex_newton
 from legged.contact.impulses.impact import target_velocity
 from legged.contact.impulses.solver import spread_group
@@ -63,7 +62,7 @@ def problem(bodies, ground):
 
 def system_of(bodies, found):
     coefficients, rows = np.tile([0.5, 0.0], (len(found.gap), 1)), np.arange(len(found.gap))
-    return TouchingSystem(ContactTables(bodies, found, rows, coefficients, Rigid().recovery))
+    return TouchingSystem(ContactTables(bodies, found, rows, coefficients, Rigid()))
 
 
 @pytest.fixture(scope="module")
@@ -71,31 +70,40 @@ def mixed():
     return problem(heap(6, 0), Rigid(0.5, self_collision=True))
 
 
-@pytest.mark.parametrize("is_small", [True, False])
-def test_products_of_blocks_are_those_of_dense_matrices(is_small, mixed, monkeypatch):
-    _, _, bodies, found = mixed
-    monkeypatch.setattr(blocks, "DENSE", 10**9 if is_small else 0)
-    system = system_of(bodies, found)
-    rng = np.random.default_rng(1)
-    M, J = system.matrices()
-    dense, k, n = J.dense, len(found.gap), M.size
-    sizes = {columns.shape[1] for _, columns, _ in J.groups}
-    assert sizes == {3, 6, 9, 12}  # an arm with itself; a body, or two arms; an arm and a body; two bodies
-    inertia = np.zeros((n, n))
-    for rows, matrices in M.groups:
-        for own, block in zip(rows, matrices, strict=True):
-            inertia[np.ix_(own, own)] = block
-    v, p, slopes = rng.normal(size=n), rng.normal(size=(4, k, 3)), rng.normal(size=(k, 3, 3))
+def test_products_of_blocks_are_those_of_dense_matrices(mixed):
+    system, _, bodies, _ = mixed
+    system._tables.update()
+    rng, pattern = np.random.default_rng(1), system.pattern
+    (M, J), used = system.matrices(), ~system.pattern.unused
+    dense, k, n = J.dense, pattern.count, pattern.size
+    assert set(np.bincount(pattern.contact)) == {1, 2}  # a body or two, of arms with one block and free ones
+    assert not dense[:, ~used].any()
+    inertia = np.eye(n)
+    for (row, column), block in zip(pattern.inertia_blocks.T, bodies.inertia_blocks[pattern.inertia], strict=True):
+        own = np.ix_(*(np.flatnonzero(used[6 * i : 6 * i + 6]) + 6 * i for i in (row, column)))
+        inertia[own] = block[: own[0].size, : own[1].size]
+    v, p, slopes = used * rng.normal(size=n), rng.normal(size=(4, k, 3)), rng.normal(size=(k, 3, 3))
     np.testing.assert_allclose(M @ v, inertia @ v, atol=1e-12)
     np.testing.assert_allclose(M.diagonal(), inertia.diagonal())
-    np.testing.assert_allclose(M.inverse() @ v, np.linalg.solve(inertia, v), atol=1e-9)
+    np.testing.assert_allclose(system.mobility @ v, np.linalg.solve(inertia, v), atol=1e-9)
     np.testing.assert_allclose(J.velocities(v), (dense @ v).reshape(-1, 3), atol=1e-12)
     np.testing.assert_allclose(J.momentum(p), p.reshape(4, -1) @ dense, atol=1e-12)
     delassus = dense @ np.linalg.solve(inertia, dense.T)
     diagonal = [delassus[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] for i in range(k)]
     np.testing.assert_allclose(system.diagonal, diagonal, atol=1e-9)
     H = inertia + sum(dense[3 * i : 3 * i + 3].T @ slopes[i] @ dense[3 * i : 3 * i + 3] for i in range(k))
-    np.testing.assert_allclose(H @ J.newton_direction(M, slopes, v), v, atol=1e-9)
+    np.testing.assert_allclose(H @ system.direction(M, J, slopes, v), v, atol=1e-9)
+
+
+def test_velocities_after_impulses_are_those_of_the_inertia_matrix(mixed):
+    system, target, bodies, found = mixed
+    p = np.abs(np.random.default_rng(2).normal(size=(len(found.gap), 3)))
+    solution = system.solution(system, target, p)
+    np.testing.assert_allclose(solution.u, contact_velocities(bodies, found, bodies.v_next), atol=1e-9)
+    written = bodies.v_next.copy()
+    bodies.v_next[:] = 0.0
+    system.write_after(solution.p.copy())
+    np.testing.assert_allclose(written, bodies.v_next, atol=1e-9)
 
 
 def test_velocities_of_contacts_are_those_of_points_of_both_bodies(mixed):
