@@ -161,6 +161,10 @@ class ContactTables:
         )
 
     @cached_property
+    def _steps(self) -> Array:
+        return np.empty(len(self.rows))
+
+    @cached_property
     def _slopes(self) -> Array:
         return np.empty((len(self.rows), 3, 3))
 
@@ -239,7 +243,7 @@ class ContactTables:
         rows, columns = pattern.inertia_blocks
         v, v_free = (Rows(windows(x, BLOCK), pattern.starts[columns]) for x in (self._wide_next, self._wide_free))
         inertial = np.empty((len(rows), BLOCK))
-        law, state = (self.aims, self.mobility, self.mu), (self.p, self.u)
+        law, state = (self.aims, self._steps, self.mu), (self.p, self.u)
         change = moved, self._slopes, u, du
         judged = [numbers[name] for name in ("residual", "least", "goal", "enough")]
         judgment = [numbers[name] for name in ("better", "least", "continues")]
@@ -261,12 +265,14 @@ class ContactTables:
         )
         return CallSequence([repeat(iteration, numbers["continues"], self._most)])
 
-    def improve(self, goal: float, enough: float) -> None:
+    def improve(self, goal: float, enough: float, scale: float) -> None:
         """Take the iterations of `semismooth.semismooth_newton` from the present solution, and write `best`.
 
         Args:
             goal, enough: As there, [m/s].
+            scale: Steps of the projections, relative to the mobilities of the contacts.
         """
+        self._steps[:] = scale * self.mobility
         numbers = self._numbers
         numbers["residual"][...] = numbers["least"][...] = self.residual
         numbers["goal"][...], numbers["enough"][...], numbers["continues"][...] = goal, enough, 1.0

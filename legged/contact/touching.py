@@ -1,14 +1,13 @@
 """Contact impulses of scenes with many pairs: matrices in blocks of the contacts that may close in a step.
 
-The proximal Newton method of `newton` solves the same problem as in a kernel of the whole scene, after the convex
-problems of `cone_newton` where it is far from the solution. Functions of one contact are kernels that are called with
-all contacts at once; the unknowns are the velocities of the robots and bodies in contact. The work of a step grows with
-the number of contacts that may close, and no code grows with the scene.
+The semismooth and the proximal Newton method solve the same problem as in a kernel of the whole scene. Functions of one
+contact are kernels that are called with all contacts at once; the unknowns are the velocities of the robots and bodies
+in contact. The work of a step grows with the number of contacts that may close, and no code grows with the scene.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
@@ -18,21 +17,16 @@ from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
-from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
 from legged.contact.impulses.impact import Impact, with_restitution
 from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, proximal_newton
 from legged.contact.impulses.semismooth import projection
-from legged.contact.impulses.solver import Solution, gauss_seidel, updated_impulse
+from legged.contact.impulses.solver import Solution
 from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
-NEAR = 1e-3
-"""Residual at which convex problems give a start near the solution, [m/s]."""
-CONVEX = 2
-"""Largest number of Newton iterations for the convex problems, in multiples of `Rigid.iterations`."""
-SWEEPS = 20
-"""Largest number of sweeps of a Gauss-Seidel that gives a last start, in multiples of `Rigid.sweeps`."""
+SCALES = (1.0, 3.0, 10.0, 0.3, 0.1)
+"""Steps of projections in the semismooth method, relative to the mobilities of contacts, which are tried in turn."""
 
 
 class TouchingSystem:
@@ -106,20 +100,6 @@ class TouchingSystem:
         """The inverse of the inertia matrix."""
         return BlockMatrix(self.pattern, self._tables.bodies.inverse_blocks[self.pattern.inertia])
 
-    @cached_property
-    def _delassus(self) -> Array:
-        J = self._J.dense
-        return np.array([self._J.velocities(self.mobility @ row).ravel() for row in J])
-
-    def swept(self, target: Array, start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
-        """Return the impulses after a sweep, (k, 3), [N s]; see `solver.gauss_seidel`."""
-        p = start.copy()
-        flat, rows = p.reshape(-1), self._delassus.reshape(len(p), 3, -1)
-        for i, (row, A) in enumerate(zip(rows, self.diagonal, strict=True)):
-            u = row @ flat - A @ p[i] + self.u_free[i]
-            p[i] = updated_impulse(A, u, p[i], target[i], self.mu[i], scales[i])
-        return p
-
     def mobilities(self, problem: Any) -> Array:
         """Return the `newton.mobility` of each contact, (k,), [1/kg]."""
         return self._tables.mobility
@@ -170,31 +150,6 @@ class TouchingSystem:
         violation = momenta[0] + x * momenta[1] - J.momentum(p)
         return self.search.steps[int(np.argmin((weights * violation * violation).sum(axis=1)))]
 
-    def cone_projected(self, p_bar: Array, u: Array, target: Array, r: Array) -> tuple[Array, Array]:
-        """Return the `cone_newton.cone_projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
-
-        Args:
-            p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
-            u: Velocities, (..., k, 3), [m/s], contact frames. target: Normal velocities, (k,), [m/s], contact frames.
-            r: Steps of the projections, (k,), [1/kg].
-        """
-        return self._tables.evaluated(_cone_projection(), u.shape[:-1], p_bar, u, target, r, self.mu)
-
-    def cone_line_search(
-        self, p_bar: Array, target: Array, r: Array, velocities: tuple[Array, Array], rates: tuple[float, float]
-    ) -> float:
-        """Return the step at which the convex function of `cone_newton` is least, at most 1.
-
-        Args:
-            p_bar, target, r: As in `cone_projected`.
-            velocities: Of the contacts, (k, 3), [m/s], contact frames, without a step, and their change by a whole
-                step.
-            rates: Derivative of the kinetic part by the step, without a step, and its change by a whole step, [J].
-        """
-        (u, du), x = velocities, np.array(STEPS_ALONG)
-        p, _ = self.cone_projected(p_bar, u + x[:, None, None] * du, target, r)
-        return least_step(rates[0] + x * rates[1] - (p * du).sum(axis=(1, 2)))
-
     def solution(self, problem: Any, target: Array, p: Array) -> Solution:
         """Return impulses, spread over the contacts of each group, with their effect.
 
@@ -208,16 +163,18 @@ class TouchingSystem:
         self._solved = tables.p.copy()
         return Solution(self._solved, tables.u.copy(), float(tables.residual))
 
-    def semismooth(self, start: Solution, goal: float, enough: float) -> Solution:
-        """Return the solution of `semismooth.semismooth_newton`, or the start.
+    def semismooth(self, target: Array, start: Solution, goal: float, enough: float, scale: float) -> Solution:
+        """Return the solution of `semismooth.semismooth_newton`, or the start if its residual is smaller.
 
         Args:
-            start: The last result of `solution`. goal, enough: As there, [m/s].
+            target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
+            start: A solution. goal, enough: As there, [m/s].
+            scale: Steps of the projections, relative to the mobilities of the contacts.
         """
-        tables = self._tables
-        tables.improve(goal, enough)
-        found = self.solution(self, tables.aims, tables.best)
-        return found if found.residual < start.residual else start
+        if start.p is not self._solved:
+            self.solution(self, target, start.p)
+        self._tables.improve(goal, enough, scale)
+        return _better(start, self.solution(self, target, self._tables.best))
 
 
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
@@ -308,34 +265,28 @@ class ContactSolver:
 
 
 def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: Array) -> Solution:
-    """Return the solution of a contact problem by Newton's method, from several starts where it is needed.
+    """Return the solution of a contact problem by Newton's methods.
 
     Args:
         ground: The contact law. system: The contacts and bodies.
         target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
         guess: Initial impulses, (k, 3), [N s], contact frames.
     """
-    goal = CONVERGED * ground.tolerance
-    start = system.solution(system, target, guess)
-    if start.residual <= goal:
-        return start
-    found = system.semismooth(start, goal, ground.tolerance)
-    if found.residual > NEAR:
-        found = convex_newton(system, target, system, start, CONVEX * ground.iterations, NEAR)
-    if found.residual > ground.tolerance:
-        found = proximal_newton(system, target, system, found, ground.iterations, ground.tolerance, goal)
-    if found.residual > ground.tolerance:
-        swept = system.solution(system, target, gauss_seidel(system, target, guess, SWEEPS * ground.sweeps))
-        better = proximal_newton(system, target, system, swept, ground.iterations, ground.tolerance, goal)
-        found = better if better.residual < found.residual else found
+    goal, enough = CONVERGED * ground.tolerance, ground.tolerance
+    found = system.solution(system, target, guess)
+    for scale in SCALES:
+        if found.residual > (goal if scale == 1.0 else enough):
+            found = system.semismooth(target, found, goal, enough, scale)
+    if found.residual > enough:
+        found = proximal_newton(system, target, system, found, ground.iterations, enough, goal)
     return found
+
+
+def _better(one: Solution, other: Solution) -> Solution:
+    """Return the second solution if its residual is smaller, otherwise the first one."""
+    return other if other.residual < one.residual else one
 
 
 @cache
 def _projection() -> BatchKernel:
     return BatchKernel(projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
-
-
-@cache
-def _cone_projection() -> BatchKernel:
-    return BatchKernel(cone_projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
