@@ -29,6 +29,10 @@ SCALES = (1.0, 3.0, 10.0, 0.3, 0.1)
 """Steps of projections in the semismooth method, relative to the mobilities of contacts, which are tried in turn."""
 
 
+MOST_TABLES = 16
+"""Largest number of sets of contacts of the same near pairs whose index tables are kept."""
+
+
 class TouchingSystem:
     """The contact problem of k contacts and the bodies in one step, with the methods of `newton.GeneralizedSystem`.
 
@@ -193,15 +197,13 @@ class ContactSolver:
     def __init__(self, ground: Rigid, bodies: Bodies, coefficients: Array, method: Solver | None = None):
         self._ground, self._bodies, self._coefficients = ground, bodies, coefficients
         self._method = method or newton_solution
-        self._tables: ContactTables | None = None
-        self._gap, self._taken = np.zeros(0), np.zeros(0, dtype=bool)
+        self._gap, self._known = np.zeros(0), dict[bytes, ContactTables | None]()
 
     def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[Array, Array, Impact]:
         """Return the contacts that may close in the step and their impulses, after which bodies have `v_next`.
 
         Pairs without a candidate that can close at twice the present speeds are left out, unless the resulting
-        velocities close one. The contacts of the last step are taken again as long as at least half of them belong to
-        such pairs.
+        velocities close one.
 
         Args:
             detected: Candidates of near pairs, in arrays that every step writes again.
@@ -210,25 +212,21 @@ class ContactSolver:
         Returns:
             The numbers of the contacts, (k,), their frames, (k, 3, 3), and the impulses; see `impact.impact`.
         """
-        bodies = self._bodies
-        reached = self._reached(detected)
-        is_new = self._gap is not detected.gap
-        if is_new or (reached & ~self._taken).any() or 2 * np.count_nonzero(reached) < np.count_nonzero(self._taken):
-            self._take(detected, reached)
+        bodies, pairs = self._bodies, np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0, dtype=bool)
+        pairs[detected.pair[self._reached(detected)]] = True
         while True:  # ends, because every repetition takes further contacts
-            impact = self._impact(self._tables, h, forces)
+            tables = self._contacts(detected, pairs)
+            impact = self._impact(tables, h, forces)
             bodies.update_reach(bodies.v_next)
-            left = np.flatnonzero(self._reached(detected) & ~self._taken)
+            left = np.flatnonzero(self._reached(detected) & ~pairs[detected.pair])
             if not len(left):
                 break
             others = Detected(*(array[left] for array in detected))
             closing = contact_velocities(bodies, others, bodies.v_next)[:, 0] * h < -others.gap
             if not closing.any():
                 break
-            reached = self._taken.copy()
-            reached[left[closing]] = True
-            self._take(detected, reached)
-        rows = self._tables.rows if self._tables else np.zeros(0, dtype=int)
+            pairs[others.pair[closing]] = True
+        rows = tables.rows if tables else np.zeros(0, dtype=int)
         return detected.numbers[rows], detected.frame[rows], impact
 
     def _reached(self, detected: Detected) -> Array:
@@ -236,12 +234,22 @@ class ContactSolver:
         reach = self._bodies.reach
         return detected.gap <= reach[detected.first] + reach[detected.second]
 
-    def _take(self, detected: Detected, reached: Array) -> None:
-        """Take all contacts of the pairs with a candidate that is reached; no tables if none of them moves."""
-        self._gap, self._taken = detected.gap, np.isin(detected.pair, detected.pair[reached])
-        rows = np.flatnonzero(self._taken)
-        tables = self._new_tables(detected, rows) if len(rows) else None
-        self._tables = tables if tables and tables.pattern.size else None
+    def _contacts(self, detected: Detected, pairs: Array) -> ContactTables | None:
+        """Return the tables of the contacts of pairs, those of an earlier step for the same ones; None if none moves.
+
+        Args:
+            detected: The candidates. pairs: Whether each pair is taken, (p,), dimensionless.
+        """
+        if self._gap is not detected.gap:
+            self._gap, self._known = detected.gap, {}
+        key = pairs.tobytes()
+        if key not in self._known:
+            if len(self._known) == MOST_TABLES:
+                self._known.pop(next(iter(self._known)))
+            rows = np.flatnonzero(pairs[detected.pair])
+            tables = self._new_tables(detected, rows) if len(rows) else None
+            self._known[key] = tables if tables and tables.pattern.size else None
+        return self._known[key]
 
     def _new_tables(self, detected: Detected, rows: Array) -> ContactTables:
         coefficients = self._coefficients[detected.numbers[rows]]
