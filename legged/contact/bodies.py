@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.compiler.runtime.call_sequence import padded
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
+from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied, padded
 from legged.contact.impulses.contact_pattern import BLOCK, BodyLayout, block_count
 from legged.contact.pair_tables import WORLD, Detected, Poses
 from legged.spatial import Array, skew
@@ -30,45 +30,71 @@ class Bodies:
             units.
         jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
             (..., 6, 6), mixed units; see `BodyLayout.jacobian_parts`.
+        version: Number of changes of the inertia and the Jacobians of articulated robots.
+        after: Writes `reach` for `v_next`.
         mobility: Inverse inertia at each free body, (B, 6, 6), mixed units, body axes; contacts write it for others.
     """
 
-    def __init__(self, layout: BodyLayout, poses: Poses, reach: Array, inertia: Array):
+    def __init__(self, layout: BodyLayout, poses: Poses, reach: Array, inertia: Array, h: Array):
         """Collect bodies.
 
         Args:
             layout, poses, reach: The attributes, mixed units, world axes.
-            inertia: Inertia matrices of the free bodies, (f, 6, 6), mixed units, body axes.
+            inertia: Inertia matrices of the free bodies, (f, 6, 6), mixed units, body axes. h: The step, (), [s].
         """
         count, size = len(layout.first), int(layout.starts[-1])
-        self.layout, self.poses, self.reach, self.h = layout, poses, reach, np.zeros(())
+        self.layout, self.poses, self.reach, self.h = layout, poses, reach, h
         self.wide = tuple(padded(size + BLOCK) for _ in range(3))
         self.v, self.v_free, self.v_next = (array[:size] for array in self.wide)
         self.jacobians: list[Array] = [np.zeros((0, 6, 0))] * layout.free
         self.inertia: list[Array] = [np.zeros((0, 0, 0))] * layout.free
-        self._inverted, self.inverse = list(self.inertia), list(self.inertia)
+        self._inverted: list[tuple[Array, ...] | None] = [None] * layout.free
+        self.inverse = list(self.inertia)
         self.jacobian_blocks = np.zeros((layout.jacobian_parts[-1].stop if layout.free else 0, BLOCK, BLOCK))
         self.inertia_blocks = np.zeros((layout.inertia_parts[-1].stop, BLOCK, BLOCK))
         self.inverse_blocks = self.inertia_blocks.copy()
-        self.mobility, self._twists = np.zeros((count, 6, 6)), np.zeros((count, 6))
+        self.mobility, self._twists = np.zeros((count, 6, 6)), padded(count, 6)
         self.free_mobility = np.linalg.inv(inertia)
         self.mobility[layout.is_free] = self.free_mobility
         self.inertia_blocks[layout.inertia_parts[-1]] = inertia
         self.inverse_blocks[layout.inertia_parts[-1]] = self.free_mobility
         moves = np.where(np.arange(count) == count + WORLD, 0.0, 1.0)
         self._reaches = _reaching().prepare(count, self._twists, layout.extent, moves, self.h, results=[reach])
+        self.version = 0
+        self.after = CallSequence(self.reach_calls(self.wide[2]))
 
-    def update_blocks(self) -> bool:
-        """Write the blocks for the present inertia and Jacobians; return whether those of inertia have changed."""
-        changes = False
-        for kind, (J, M, known) in enumerate(zip(self.jacobians, self.inertia, self._inverted, strict=True)):
-            jacobian, inertia = self.layout.jacobian_parts[kind], self.layout.inertia_parts[kind]
-            write_blocks(J, self.jacobian_blocks[jacobian])
-            if not np.array_equal(M, known):  # that of a robot of one body does not change
-                self._inverted[kind], self.inverse[kind], changes = M.copy(), np.linalg.inv(M), True
-                write_blocks(M, self.inertia_blocks[inertia])
-                write_blocks(self.inverse[kind], self.inverse_blocks[inertia])
-        return changes
+    def reach_calls(self, wide: Array) -> list[Call | PreparedCall]:
+        """Return the calls that write `reach` for given velocities.
+
+        Args:
+            wide: Velocities of all robots, one of `wide`, mixed units.
+        """
+        layout, twists = self.layout, self._twists
+        free, zeros = len(self.free_mobility), padded(*twists.shape)
+        own = wide[layout.starts[-1] - BLOCK * free : layout.starts[-1]].reshape(free, BLOCK)
+        calls: list[Call | PreparedCall] = [copied(zeros, twists)]
+        calls.append(accumulated(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1)))
+        for bodies, columns, _ in layout.articulated:
+            if len(bodies):
+                count = block_count(columns.shape[1])
+                blocks = (layout.jacobian_starts[bodies][:, None] + np.arange(count)).ravel()
+                starts = (layout.first[bodies][:, None] + BLOCK * np.arange(count)).ravel()
+                parts = np.empty((len(starts), BLOCK))
+                J, v = Rows(self.jacobian_blocks, blocks), Rows(windows(wide, BLOCK), starts)
+                calls.append(block_product().prepare(len(parts), J, v, results=[parts]))
+                calls.append(accumulated(parts, twists, BLOCK * np.repeat(bodies, count)))
+        return [*calls, self._reaches]
+
+    def update_blocks(self) -> None:
+        """Write the blocks of inertia if inertia or Jacobians have changed, and count the changes in `version`."""
+        for kind, numbers in enumerate(zip(self.inertia, self.jacobians, strict=True)):
+            known = self._inverted[kind]
+            if known is None or not all(map(np.array_equal, numbers, known)):  # they stay for a robot of one body
+                self.version += 1
+                self._inverted[kind] = tuple(part.copy() for part in numbers)
+                self.inverse[kind], inertia = np.linalg.inv(numbers[0]), self.layout.inertia_parts[kind]
+                self.inertia_blocks[inertia] = in_blocks(numbers[0])
+                self.inverse_blocks[inertia] = in_blocks(self.inverse[kind])
 
     def twists(self, v: Array) -> Array:
         """Return the twists of the moving bodies, (B, 6), body axes, in an array that the next call writes again.
@@ -83,15 +109,6 @@ class Bodies:
                 found[bodies] = (J[rows] @ v[columns][..., None])[..., 0]
         return found
 
-    def update_reach(self, v: Array) -> None:
-        """Write `reach` for given velocities.
-
-        Args:
-            v: Generalized velocities of all robots, (N,), mixed units.
-        """
-        self.twists(v)
-        self._reaches()
-
 
 def contact_velocities(bodies: Bodies, detected: Detected, v: Array) -> Array:
     """Return the velocities of contacts, (k, 3), [m/s], contact frames.
@@ -105,17 +122,26 @@ def contact_velocities(bodies: Bodies, detected: Detected, v: Array) -> Array:
     return one - other
 
 
-def write_blocks(matrices: Array, blocks: Array) -> None:
-    """Write matrices in blocks of 6 rows and columns, row by row, with zeros where the last ones are not used.
+def in_blocks(matrices: Array) -> Array:
+    """Return matrices in blocks of 6 rows and columns, row by row, with zeros where the last ones are not used.
 
     Args:
-        matrices: (m, r, c), any unit and frame. blocks: Receives the blocks, (m high wide, 6, 6), any unit and frame.
+        matrices: (m, r, c), any unit and frame.
+
+    Returns:
+        The blocks, (m high wide, 6, 6), for high rows and wide columns of blocks, in the same unit.
     """
     count, rows, columns = matrices.shape
     high, wide = block_count(rows), block_count(columns)
-    found = np.zeros((count, high * BLOCK, wide * BLOCK))
+    found = np.full((count, high * BLOCK, wide * BLOCK), 0.0, dtype=matrices.dtype)
     found[:, :rows, :columns] = matrices
-    blocks.reshape(count, high, wide, BLOCK, BLOCK)[:] = found.reshape(count, high, BLOCK, wide, BLOCK).swapaxes(2, 3)
+    return found.reshape(count, high, BLOCK, wide, BLOCK).swapaxes(2, 3).reshape(-1, BLOCK, BLOCK)
+
+
+@cache
+def block_product() -> BatchKernel:
+    """Return the kernel of a product of a block."""
+    return BatchKernel(lambda A, x: A @ x, {"A": (BLOCK, BLOCK), "x": (BLOCK,)})
 
 
 def rows_of_point(R: Array, o: Array, frame: Array, point: Array) -> Array:

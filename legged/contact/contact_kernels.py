@@ -77,12 +77,6 @@ def momentum_kernel() -> BatchKernel:
 
 
 @cache
-def product_kernel() -> BatchKernel:
-    """Return the kernel of a product of a block."""
-    return BatchKernel(lambda A, x: A @ x, {"A": _BLOCK, "x": _VELOCITIES})
-
-
-@cache
 def inertial_kernel() -> BatchKernel:
     """Return the kernel of the negative momentum of a change of velocity in a block."""
     return BatchKernel(lambda M, v, v_free: M @ (v_free - v), {"M": _BLOCK, "v": _VELOCITIES, "v_free": _VELOCITIES})
@@ -120,12 +114,6 @@ def progress_kernel() -> BatchKernel:
         return where(better, 1.0, 0.0), least, where(continues, 1.0, 0.0)
 
     return BatchKernel(judged, dict.fromkeys(("residual", "least", "goal", "enough"), ()))
-
-
-@cache
-def chosen_kernel() -> BatchKernel:
-    """Return the kernel of the impulse of a contact with the smallest residual."""
-    return BatchKernel(lambda better, p, best: where(better > 0.0, p, best), {"better": (), "p": (3,), "best": (3,)})
 
 
 @cache

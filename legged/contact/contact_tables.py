@@ -14,17 +14,15 @@ import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
 from legged.compiler.runtime.call_sequence import Band, CallSequence, accumulated, copied, largest, padded, repeat
-from legged.contact.bodies import Bodies
+from legged.contact.bodies import Bodies, block_product
 from legged.contact.contact_kernels import (
     advanced_kernel,
     carried_kernel,
-    chosen_kernel,
     contact_rows_kernel,
     inertial_kernel,
     law_kernel,
     linearized_kernel,
     momentum_kernel,
-    product_kernel,
     progress_kernel,
     spreading_kernel,
     square_kernel,
@@ -65,7 +63,7 @@ class ContactTables:
             ground: The contact law, with the largest number of iterations.
         """
         self.bodies, self.detected, self.rows, count = bodies, detected, rows, len(rows)
-        self._most = ground.iterations
+        self._most, self._version = ground.iterations, -1
         mu, restitution = coefficients.T
         self.mu, self.restitution = np.ascontiguousarray(mu), restitution if restitution.any() else ()
         first, second = detected.first[rows], detected.second[rows]
@@ -97,11 +95,14 @@ class ContactTables:
     def update(self) -> None:
         """Compute the arrays for the present bodies and contacts."""
         pattern, bodies = self.pattern, self.bodies
-        if bodies.update_blocks() and "_matrix" in self.__dict__:
-            self._write_matrix()
-        for kind, numbers, jacobians, robots in pattern.articulated:
-            J = bodies.jacobians[kind][jacobians]
-            bodies.mobility[numbers] = J @ bodies.inverse[kind][robots] @ J.transpose(0, 2, 1)
+        bodies.update_blocks()
+        if bodies.version != self._version:
+            self._version = bodies.version
+            if "_equations" in self.__dict__:
+                self._write_matrix()
+            for kind, numbers, jacobians, robots in pattern.articulated:
+                J = bodies.jacobians[kind][jacobians]
+                bodies.mobility[numbers] = J @ bodies.inverse[kind][robots] @ J.transpose(0, 2, 1)
         self._update()
         for kind, own, terms, robots in pattern.alone:
             count, nv = len(own), bodies.inverse[kind].shape[1]
@@ -152,7 +153,7 @@ class ContactTables:
                 *spreading,
                 *self._momentum(self.p, momentum),
                 copied(self._wide_free, self._wide_next),
-                product_kernel().prepare(len(rows), *inverse, results=[changes]),
+                block_product().prepare(len(rows), *inverse, results=[changes]),
                 accumulated(changes, self._wide_next, pattern.starts[rows]),
                 *self._velocities(self._wide_next, self.u),
                 law_kernel().prepare(count, *law, results=[violations]),
@@ -260,7 +261,7 @@ class ContactTables:
                 advanced_kernel().prepare(count, *change, *law, results=[self.p, self.u, violations]),
                 largest(violations, residual),
                 progress_kernel().prepare(1, *judged, results=judgment),
-                chosen_kernel().prepare(count, numbers["better"], self.p, self.best, results=[self.best]),
+                repeat(CallSequence([copied(self.p, self.best)]), numbers["better"], 1),
             ]
         )
         return CallSequence([repeat(iteration, numbers["continues"], self._most)])

@@ -199,7 +199,7 @@ class ContactSolver:
         self._method = method or newton_solution
         self._gap, self._known = np.zeros(0), dict[bytes, ContactTables | None]()
 
-    def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[Array, Array, Impact]:
+    def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[ContactTables | None, Impact]:
         """Return the contacts that may close in the step and their impulses, after which bodies have `v_next`.
 
         Pairs without a candidate that can close at twice the present speeds are left out, unless the resulting
@@ -210,14 +210,16 @@ class ContactSolver:
             h: The step, [s]. forces: Those of the last step, (m, 3), [N], contact frames.
 
         Returns:
-            The numbers of the contacts, (k,), their frames, (k, 3, 3), and the impulses; see `impact.impact`.
+            The tables of the contacts, None without one, and the impulses; see `impact.impact`.
         """
         bodies, pairs = self._bodies, np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0, dtype=bool)
         pairs[detected.pair[self._reached(detected)]] = True
         while True:  # ends, because every repetition takes further contacts
             tables = self._contacts(detected, pairs)
             impact = self._impact(tables, h, forces)
-            bodies.update_reach(bodies.v_next)
+            if pairs.all():
+                break
+            bodies.after()
             left = np.flatnonzero(self._reached(detected) & ~pairs[detected.pair])
             if not len(left):
                 break
@@ -226,8 +228,7 @@ class ContactSolver:
             if not closing.any():
                 break
             pairs[others.pair[closing]] = True
-        rows = tables.rows if tables else np.zeros(0, dtype=int)
-        return detected.numbers[rows], detected.frame[rows], impact
+        return tables, impact
 
     def _reached(self, detected: Detected) -> Array:
         """Return whether each candidate is within the reach of its bodies, (k,)."""
