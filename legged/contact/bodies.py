@@ -30,6 +30,7 @@ class Bodies:
             units.
         jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
             (..., 6, 6), mixed units; see `BodyLayout.jacobian_parts`.
+        constant: Kinds of robots of one body, whose inertia and Jacobian do not change.
         version: Number of changes of the inertia and the Jacobians of articulated robots.
         after: Writes `reach` for `v_next`.
         mobility: Inverse inertia at each free body, (B, 6, 6), mixed units, body axes; contacts write it for others.
@@ -60,7 +61,7 @@ class Bodies:
         self.inverse_blocks[layout.inertia_parts[-1]] = self.free_mobility
         moves = np.where(np.arange(count) == count + WORLD, 0.0, 1.0)
         self._reaches = _reaching().prepare(count, self._twists, layout.extent, moves, self.h, results=[reach])
-        self.version = 0
+        self.version, self.constant = 0, set[int]()
         self.after = CallSequence(self.reach_calls(self.wide[2]))
 
     def reach_calls(self, wide: Array) -> list[Call | PreparedCall]:
@@ -89,7 +90,7 @@ class Bodies:
         """Write the blocks of inertia if inertia or Jacobians have changed, and count the changes in `version`."""
         for kind, numbers in enumerate(zip(self.inertia, self.jacobians, strict=True)):
             known = self._inverted[kind]
-            if known is None or not all(map(np.array_equal, numbers, known)):  # they stay for a robot of one body
+            if known is None or not (kind in self.constant or all(map(np.array_equal, numbers, known))):
                 self.version += 1
                 self._inverted[kind] = tuple(part.copy() for part in numbers)
                 self.inverse[kind], inertia = np.linalg.inv(numbers[0]), self.layout.inertia_parts[kind]

@@ -42,6 +42,7 @@ class ContactTables:
 
     Attributes:
         bodies: All bodies. detected: All candidates of near pairs. rows: Those that are taken, (k,).
+        numbers: Their numbers in `Scene.candidates`, (k,).
         mu, restitution: Coefficients of each contact, (k,); no restitution if all are zero.
         pattern: Where the blocks of their matrices are.
         diagonal: Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg].
@@ -66,7 +67,7 @@ class ContactTables:
         self._most, self._version = ground.iterations, -1
         mu, restitution = coefficients.T
         self.mu, self.restitution = np.ascontiguousarray(mu), restitution if restitution.any() else ()
-        first, second = detected.first[rows], detected.second[rows]
+        first, second, self.numbers = detected.first[rows], detected.second[rows], detected.numbers[rows]
         self.pattern = pattern = ContactPattern(first, second, bodies.layout)
         self.blocks, own_sides = np.zeros((2 * count + len(pattern.carried), 3, BLOCK)), slice(2 * count)
         self.diagonal, self._places = np.empty((count, 3, 3)), np.empty((count, 3))

@@ -219,7 +219,10 @@ class ContactSolver:
             impact = self._impact(tables, h, forces)
             if pairs.all():
                 break
+            before = bodies.reach.copy()
             bodies.after()
+            if (bodies.reach <= before).all():
+                break
             left = np.flatnonzero(self._reached(detected) & ~pairs[detected.pair])
             if not len(left):
                 break
@@ -267,7 +270,7 @@ class ContactSolver:
         def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
             return self._method(ground, system, np.asarray(target), guess)
 
-        before, guess = system.before, h * forces[tables.detected.numbers[tables.rows]]
+        before, guess = system.before, h * forces[tables.numbers]
         p, u, residual = with_restitution(ground, system, tables.target, before, h, gap, guess, solve)
         system.write_after(p)
         return Impact(p, [bodies.v_next], residual, 0.5 * np.vdot(p, before + u))

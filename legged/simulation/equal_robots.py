@@ -19,7 +19,7 @@ from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
-from legged.robot.base import FixedBase
+from legged.robot.base import FixedBase, FloatingBase
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.edit import links_of
 from legged.robot.construction.group import SEPARATOR, WORLD_LINK, Member, RobotGroup
@@ -150,6 +150,9 @@ class EqualRobots:
         places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
         start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
+        robot, gains = self.loop.robot, self.loop.controller.implicit_gains
+        if isinstance(robot.base, FloatingBase) and not robot.joints and gains is None:  # body axes, no damping
+            bodies.constant.add(kind)
         numbers = self.bodies.ravel()
         own = rotation.reshape(-1, 3, 3), origin.reshape(-1, 3), self._shift_of_bodies.reshape(-1, 3)
         shifted = _shifted().prepare(len(numbers), *own, results=[Rows(part, numbers) for part in bodies.poses])

@@ -223,7 +223,7 @@ class SceneInParts(RigidLoop):
         step, m = self._step, len(self.scene.candidates)
         found = step.by_contacts.get(tables)
         if found is None:
-            numbers, frames = tables.detected.numbers[tables.rows], Rows(tables.detected.frame, tables.rows)
+            numbers, frames = tables.numbers, Rows(tables.detected.frame, tables.rows)
             vector, place = 3 * numbers[:, None] + np.arange(3), numbers[:, None]
             places = self.robot.nv + self.memory + np.hstack([vector, 3 * m + vector, 6 * m + place, 7 * m + place])
             before, after = np.empty(places.shape), np.empty(places.shape)
