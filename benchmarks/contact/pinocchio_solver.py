@@ -44,9 +44,8 @@ def admm(ground: Rigid, system: TouchingSystem, target: Array, guess: Array) -> 
         guess: Initial impulses, (k, 3), [N s], contact frames.
     """
     library: Any = import_module("pinocchio")
-    M, J = system.matrices()
-    mobility, count = M.inverse(), len(target)
-    G = np.array([J.velocities(mobility @ row).ravel() for row in J.dense])
+    _, J = system.matrices()
+    G, count = np.array([J.velocities(system.mobility @ row).ravel() for row in J.dense]), len(target)
     g = system.u_free - np.outer(target, [1.0, 0.0, 0.0])
     order = (3 * np.arange(count)[:, None] + [1, 2, 0]).ravel()  # Pinocchio's normals are the last axes
     model = library.Model()

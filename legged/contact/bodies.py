@@ -6,8 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.impulses.contact_pattern import BodyLayout, ContactPattern
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
+from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied, padded
+from legged.contact.impulses.contact_pattern import BLOCK, BodyLayout, block_count
 from legged.contact.pair_tables import WORLD, Detected, Poses
 from legged.spatial import Array, skew
 
@@ -21,30 +22,80 @@ class Bodies:
     Attributes:
         layout: Their generalized velocities. poses: Their poses.
         v, v_free, v_next: Velocities of all robots before a step, without impulses and after it, (N,), mixed units.
+        wide: The same with six zeros after them, (N + 6,).
         h: The step, (), [s]. reach: Distance that a point of each body may move in a step, with a margin, (B,), [m].
         jacobians: Of each kind of articulated robots, twists of bodies per generalized velocity of their robot,
             (a, 6, nv), body axes; see `BodyLayout.jacobians`.
-        inertia: Inertia matrices of each kind of robots, (m, nv, nv), mixed units.
+        inertia, inverse: Inertia matrices of each kind of articulated robots, and their inverses, (m, nv, nv), mixed
+            units.
+        jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
+            (..., 6, 6), mixed units; see `BodyLayout.jacobian_parts`.
+        constant: Kinds of robots of one body, whose inertia and Jacobian do not change.
+        version: Number of changes of the inertia and the Jacobians of articulated robots.
+        after: Writes `reach` for `v_next`.
         mobility: Inverse inertia at each free body, (B, 6, 6), mixed units, body axes; contacts write it for others.
     """
 
-    def __init__(self, layout: BodyLayout, poses: Poses, reach: Array, inertia: Array):
+    def __init__(self, layout: BodyLayout, poses: Poses, reach: Array, inertia: Array, h: Array):
         """Collect bodies.
 
         Args:
             layout, poses, reach: The attributes, mixed units, world axes.
-            inertia: Inertia matrices of the free bodies, (f, 6, 6), mixed units, body axes.
+            inertia: Inertia matrices of the free bodies, (f, 6, 6), mixed units, body axes. h: The step, (), [s].
         """
         count, size = len(layout.first), int(layout.starts[-1])
-        self.layout, self.poses, self.reach, self.h = layout, poses, reach, np.zeros(())
-        self.v, self.v_free, self.v_next = np.zeros(size), np.zeros(size), np.zeros(size)
+        self.layout, self.poses, self.reach, self.h = layout, poses, reach, h
+        self.wide = tuple(padded(size + BLOCK) for _ in range(3))
+        self.v, self.v_free, self.v_next = (array[:size] for array in self.wide)
         self.jacobians: list[Array] = [np.zeros((0, 6, 0))] * layout.free
-        self.inertia = [*self.jacobians, inertia]
-        self.mobility, self._twists = np.zeros((count, 6, 6)), np.zeros((count, 6))
+        self.inertia: list[Array] = [np.zeros((0, 0, 0))] * layout.free
+        self._inverted: list[tuple[Array, ...] | None] = [None] * layout.free
+        self.inverse = list(self.inertia)
+        self.jacobian_blocks = np.zeros((layout.jacobian_parts[-1].stop if layout.free else 0, BLOCK, BLOCK))
+        self.inertia_blocks = np.zeros((layout.inertia_parts[-1].stop, BLOCK, BLOCK))
+        self.inverse_blocks = self.inertia_blocks.copy()
+        self.mobility, self._twists = np.zeros((count, 6, 6)), padded(count, 6)
         self.free_mobility = np.linalg.inv(inertia)
         self.mobility[layout.is_free] = self.free_mobility
+        self.inertia_blocks[layout.inertia_parts[-1]] = inertia
+        self.inverse_blocks[layout.inertia_parts[-1]] = self.free_mobility
         moves = np.where(np.arange(count) == count + WORLD, 0.0, 1.0)
         self._reaches = _reaching().prepare(count, self._twists, layout.extent, moves, self.h, results=[reach])
+        self.version, self.constant = 0, set[int]()
+        self.after = CallSequence(self.reach_calls(self.wide[2]))
+
+    def reach_calls(self, wide: Array) -> list[Call | PreparedCall]:
+        """Return the calls that write `reach` for given velocities.
+
+        Args:
+            wide: Velocities of all robots, one of `wide`, mixed units.
+        """
+        layout, twists = self.layout, self._twists
+        free, zeros = len(self.free_mobility), padded(*twists.shape)
+        own = wide[layout.starts[-1] - BLOCK * free : layout.starts[-1]].reshape(free, BLOCK)
+        calls: list[Call | PreparedCall] = [copied(zeros, twists)]
+        calls.append(accumulated(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1)))
+        for bodies, columns, _ in layout.articulated:
+            if len(bodies):
+                count = block_count(columns.shape[1])
+                blocks = (layout.jacobian_starts[bodies][:, None] + np.arange(count)).ravel()
+                starts = (layout.first[bodies][:, None] + BLOCK * np.arange(count)).ravel()
+                parts = np.empty((len(starts), BLOCK))
+                J, v = Rows(self.jacobian_blocks, blocks), Rows(windows(wide, BLOCK), starts)
+                calls.append(block_product().prepare(len(parts), J, v, results=[parts]))
+                calls.append(accumulated(parts, twists, BLOCK * np.repeat(bodies, count)))
+        return [*calls, self._reaches]
+
+    def update_blocks(self) -> None:
+        """Write the blocks of inertia if inertia or Jacobians have changed, and count the changes in `version`."""
+        for kind, numbers in enumerate(zip(self.inertia, self.jacobians, strict=True)):
+            known = self._inverted[kind]
+            if known is None or not (kind in self.constant or all(map(np.array_equal, numbers, known))):
+                self.version += 1
+                self._inverted[kind] = tuple(part.copy() for part in numbers)
+                self.inverse[kind], inertia = np.linalg.inv(numbers[0]), self.layout.inertia_parts[kind]
+                self.inertia_blocks[inertia] = in_blocks(numbers[0])
+                self.inverse_blocks[inertia] = in_blocks(self.inverse[kind])
 
     def twists(self, v: Array) -> Array:
         """Return the twists of the moving bodies, (B, 6), body axes, in an array that the next call writes again.
@@ -59,15 +110,6 @@ class Bodies:
                 found[bodies] = (J[rows] @ v[columns][..., None])[..., 0]
         return found
 
-    def update_reach(self, v: Array) -> None:
-        """Write `reach` for given velocities.
-
-        Args:
-            v: Generalized velocities of all robots, (N,), mixed units.
-        """
-        self.twists(v)
-        self._reaches()
-
 
 def contact_velocities(bodies: Bodies, detected: Detected, v: Array) -> Array:
     """Return the velocities of contacts, (k, 3), [m/s], contact frames.
@@ -81,28 +123,26 @@ def contact_velocities(bodies: Bodies, detected: Detected, v: Array) -> Array:
     return one - other
 
 
-def contact_blocks(bodies: Bodies, pattern: ContactPattern, rows: Array) -> list[Array]:
-    """Return the blocks of the Jacobian of contact velocities by the generalized velocities of each group, (c, 3, w).
+def in_blocks(matrices: Array) -> Array:
+    """Return matrices in blocks of 6 rows and columns, row by row, with zeros where the last ones are not used.
 
     Args:
-        bodies: All bodies. pattern: The contacts.
-        rows: Velocities of the contacts per twist of the first and the second body, (k, 3, 12), mixed units,
-            contact frames.
+        matrices: (m, r, c), any unit and frame.
+
+    Returns:
+        The blocks, (m high wide, 6, 6), for high rows and wide columns of blocks, in the same unit.
     """
-    found = list[Array]()
-    for group in pattern.groups:
-        own = rows[group.rows]
-        if [jacobians is None for _, _, jacobians in group.sides] == [True, True] and not group.same:
-            found.append(own)
-            continue
-        parts = list[Array]()
-        for side, kind, jacobians in group.sides:
-            part = own[:, :, 6 * side : 6 * side + 6]
-            parts.append(part if jacobians is None else part @ bodies.jacobians[kind][jacobians])
-        if len(parts) > 1:
-            parts = [parts[0] + parts[1] if group.same else np.concatenate(parts, axis=2)]
-        found += parts
-    return found
+    count, rows, columns = matrices.shape
+    high, wide = block_count(rows), block_count(columns)
+    found = np.full((count, high * BLOCK, wide * BLOCK), 0.0, dtype=matrices.dtype)
+    found[:, :rows, :columns] = matrices
+    return found.reshape(count, high, BLOCK, wide, BLOCK).swapaxes(2, 3).reshape(-1, BLOCK, BLOCK)
+
+
+@cache
+def block_product() -> BatchKernel:
+    """Return the kernel of a product of a block."""
+    return BatchKernel(lambda A, x: A @ x, {"A": (BLOCK, BLOCK), "x": (BLOCK,)})
 
 
 def rows_of_point(R: Array, o: Array, frame: Array, point: Array) -> Array:

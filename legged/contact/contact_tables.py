@@ -1,4 +1,4 @@
-"""Arrays, index tables and prepared kernel calls for the contacts of a scene in parts, reused in every step.
+"""Arrays, index tables and prepared sequences of calls for the contacts of a scene in parts, reused in every step.
 
 They depend on the contacts and the bodies, whose numbers every step writes again at the same places.
 """
@@ -7,19 +7,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows
-from legged.contact.bodies import Bodies, rows_of_point
-from legged.contact.impulses.blocks import BlockDiagonal
-from legged.contact.impulses.contact_pattern import equal_rows
-from legged.contact.impulses.impact import target_velocity
-from legged.contact.impulses.solver import spread_group
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
+from legged.compiler.runtime.call_sequence import Band, CallSequence, accumulated, copied, largest, padded, repeat
+from legged.contact.bodies import Bodies, block_product
+from legged.contact.contact_kernels import (
+    advanced_kernel,
+    carried_kernel,
+    contact_rows_kernel,
+    inertial_kernel,
+    law_kernel,
+    linearized_kernel,
+    momentum_kernel,
+    progress_kernel,
+    spreading_kernel,
+    square_kernel,
+    velocity_kernel,
+)
+from legged.contact.impulses.contact_pattern import BLOCK, ContactPattern, equal_rows
+from legged.contact.impulses.newton import mobility
 from legged.contact.pair_tables import Detected
+from legged.contact.rigid import Rigid
 from legged.spatial import Array
+
+_Calls = list[Call | PreparedCall]
 
 
 class ContactTables:
@@ -27,54 +42,244 @@ class ContactTables:
 
     Attributes:
         bodies: All bodies. detected: All candidates of near pairs. rows: Those that are taken, (k,).
+        numbers: Their numbers in `Scene.candidates`, (k,).
         mu, restitution: Coefficients of each contact, (k,); no restitution if all are zero.
         pattern: Where the blocks of their matrices are.
-        jacobians: Velocities of the contacts per twist of the first and the second body, (k, 3, 12), contact frames.
-        diagonal: Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg], except for contacts of
-            a robot with itself.
+        diagonal: Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg].
+        mobility: The `newton.mobility` of each contact, (k,), [1/kg].
         target: Normal velocities of closed contacts without restitution, (k,), [m/s], contact frames.
+        before: Velocities before the step, (k, 3), [m/s], contact frames.
+        aims: Normal velocities of closed contacts that the calls below read, (k,), [m/s].
+        given, p, u, residual: Impulses that `solve` reads, and their solution, (k, 3), (k, 3) and (), [N s] and [m/s];
+            see `solver.Solution`.
+        best: The impulses with the smallest residual that `improve` has found, (k, 3), [N s], contact frames.
     """
 
-    def __init__(self, bodies: Bodies, detected: Detected, rows: Array, coefficients: Array, recovery: float):
+    def __init__(self, bodies: Bodies, detected: Detected, rows: Array, coefficients: Array, ground: Rigid):
         """Collect contacts.
 
         Args:
             bodies, detected, rows: The attributes, dimensionless.
             coefficients: Friction and restitution of each contact, (k, 2), dimensionless.
-            recovery: `Rigid.recovery`, [m/s].
+            ground: The contact law, with the largest number of iterations.
         """
-        self.bodies, self.detected, self.rows = bodies, detected, rows
+        self.bodies, self.detected, self.rows, count = bodies, detected, rows, len(rows)
+        self._most, self._version = ground.iterations, -1
         mu, restitution = coefficients.T
         self.mu, self.restitution = np.ascontiguousarray(mu), restitution if restitution.any() else ()
-        first, second = detected.first[rows], detected.second[rows]
-        self.pattern = bodies.layout.pattern(first, second)
-        law = Rows(detected.gap, rows), bodies.h, np.array(recovery, dtype=float)
+        first, second, self.numbers = detected.first[rows], detected.second[rows], detected.numbers[rows]
+        self.pattern = pattern = ContactPattern(first, second, bodies.layout)
+        self.blocks, own_sides = np.zeros((2 * count + len(pattern.carried), 3, BLOCK)), slice(2 * count)
+        self.diagonal, self._places = np.empty((count, 3, 3)), np.empty((count, 3))
+        self.target, self._turns, self.mobility, self.aims = (np.empty(count) for _ in range(4))
+        self.given, self.p, self.u, self.before, self.best = (padded(count, 3) for _ in range(5))
+        self.residual, self._zeros = np.zeros(()), padded(max(3 * count, pattern.size))
+        self._wide_v, self._wide_free, self._wide_next = bodies.wide
+        self._calls: dict[Any, tuple[list[Array], list[Array], PreparedCall]] = {}
+        self._equal_normals: tuple[bytes, CallSequence | None] = b"", None
+
+        law = Rows(detected.gap, rows), bodies.h, np.array(ground.recovery, dtype=float)
         own = [Rows(part, rows) for part in (detected.frame, detected.point)]
         parts = bodies.poses.rotation, bodies.poses.origin, bodies.mobility
         sides = [Rows(part, at) for at in (first, second) for part in parts]
-        leaders = Rows(detected.frame, rows[self.pattern.leaders])
-        self._rows = _contact_rows().prepare(len(rows), *law, *own, leaders, *sides)
-        self.jacobians, self.diagonal, self.target, self._places, self._turns = self._rows.results
-        self._calls: dict[Any, tuple[list[Array], list[Array], PreparedCall]] = {}
-        self._matrices: tuple[BlockDiagonal, BlockDiagonal] | None = None
-        self._equal_normals: tuple[bytes, list[PreparedCall]] = b"", []
+        leaders = Rows(detected.frame, rows[pattern.leaders])
+        found = [self.blocks[own_sides].reshape(count, 2, 3, BLOCK), self.diagonal, self.mobility, self.target]
+        found += [self._places, self._turns]
+        calls: _Calls = [contact_rows_kernel().prepare(count, *law, *own, leaders, *sides, results=found)]
+        terms = pattern.carried
+        if len(terms):
+            arguments = Rows(self.blocks, pattern.sides[terms]), Rows(bodies.jacobian_blocks, pattern.jacobians)
+            result = Rows(self.blocks, pattern.rows[terms])
+            calls.append(carried_kernel().prepare(len(terms), *arguments, results=[result]))
+        self._update = CallSequence([*calls, *self._velocities(self._wide_v, self.before)])
 
-    def update(self) -> tuple[BlockDiagonal, BlockDiagonal]:
-        """Compute the arrays for the present bodies and contacts; return the matrix of inertia and its inverse."""
+    def update(self) -> None:
+        """Compute the arrays for the present bodies and contacts."""
         pattern, bodies = self.pattern, self.bodies
-        kinds = list(zip(pattern.kinds, pattern.inertia, strict=True))
-        if self._matrices is None or any(  # that of a robot of one body does not change
-            not np.array_equal(bodies.inertia[kind][own], blocks)
-            for (kind, (_, own)), (_, blocks) in zip(kinds, self._matrices[0].groups, strict=True)
-            if kind != bodies.layout.free
-        ):
-            M = BlockDiagonal(pattern.size, [(rows, bodies.inertia[kind][own]) for kind, (rows, own) in kinds])
-            self._matrices = M, M.inverse()
-        for which, numbers, jacobians, robots in pattern.articulated:
-            J, blocks = bodies.jacobians[pattern.kinds[which]][jacobians], self._matrices[1].groups[which][1]
-            bodies.mobility[numbers] = J @ blocks[robots] @ J.transpose(0, 2, 1)
-        self._rows()
-        return self._matrices
+        bodies.update_blocks()
+        if bodies.version != self._version:
+            self._version = bodies.version
+            if "_equations" in self.__dict__:
+                self._write_matrix()
+            for kind, numbers, jacobians, robots in pattern.articulated:
+                J = bodies.jacobians[kind][jacobians]
+                bodies.mobility[numbers] = J @ bodies.inverse[kind][robots] @ J.transpose(0, 2, 1)
+        self._update()
+        for kind, own, terms, robots in pattern.alone:
+            count, nv = len(own), bodies.inverse[kind].shape[1]
+            J = self.blocks[pattern.rows[terms]].sum(axis=1).transpose(0, 2, 1, 3).reshape(count, 3, -1)[..., :nv]
+            self.diagonal[own] = J @ bodies.inverse[kind][robots] @ J.transpose(0, 2, 1)
+            self.mobility[own] = mobility(np.moveaxis(self.diagonal[own], 0, -1))
+
+    # Calls.
+
+    @cached_property
+    def _terms(self) -> Rows:
+        return Rows(self.blocks, self.pattern.rows)
+
+    def _velocities(self, wide: Array, u: Array) -> _Calls:
+        """Return the calls that compute velocities of contacts.
+
+        Args:
+            wide: Velocities of all robots, one of `Bodies.wide`, mixed units.
+            u: Receives the velocities, (k, 3), [m/s], contact frames.
+        """
+        return self._contact_velocities(Rows(windows(wide, BLOCK), self.pattern.starts[self.pattern.block]), u)
+
+    def _contact_velocities(self, v: Rows, u: Array) -> _Calls:
+        pattern, parts = self.pattern, np.empty((len(self.pattern.rows), 3))
+        call = velocity_kernel().prepare(len(parts), self._terms, v, results=[parts])
+        return [call, copied(self._zeros[: u.size], u.reshape(-1)), accumulated(parts, u, 3 * pattern.contact)]
+
+    def _momentum(self, p: Array, found: Array) -> _Calls:
+        """Return the calls that compute the generalized momentum of impulses.
+
+        Args:
+            p: Impulses, (k, 3), [N s], contact frames. found: Receives the momentum, (n,), mixed units.
+        """
+        pattern, parts = self.pattern, np.empty((len(self.pattern.rows), BLOCK))
+        call = momentum_kernel().prepare(len(parts), self._terms, Rows(p, pattern.contact), results=[parts])
+        return [call, copied(self._zeros[: found.size], found), accumulated(parts, found, BLOCK * pattern.block)]
+
+    def _solution(self, spreading: Sequence[PreparedCall]) -> CallSequence:
+        """Return the calls that compute p, u and residual, and the velocities of the bodies, from `given`."""
+        pattern, bodies, count, momentum = self.pattern, self.bodies, len(self.rows), padded(self.pattern.size)
+        rows, columns = pattern.inertia_blocks
+        changes, violations = np.empty((len(rows), BLOCK)), np.empty((count, 3))
+        inverse = Rows(bodies.inverse_blocks, pattern.inertia), Rows(momentum.reshape(-1, BLOCK), columns)
+        law = self.u, self.diagonal, self.aims, self.p, self.mu
+        return CallSequence(
+            [
+                copied(self.given, self.p),
+                *spreading,
+                *self._momentum(self.p, momentum),
+                copied(self._wide_free, self._wide_next),
+                block_product().prepare(len(rows), *inverse, results=[changes]),
+                accumulated(changes, self._wide_next, pattern.starts[rows]),
+                *self._velocities(self._wide_next, self.u),
+                law_kernel().prepare(count, *law, results=[violations]),
+                largest(violations, self.residual),
+            ]
+        )
+
+    @cached_property
+    def _steps(self) -> Array:
+        return np.empty(len(self.rows))
+
+    @cached_property
+    def _slopes(self) -> Array:
+        return np.empty((len(self.rows), 3, 3))
+
+    @cached_property
+    def _matrix(self) -> tuple[Band, Array, Array]:
+        """The equations of Newton's method, the diagonals of the inertia matrix, and the positions of its blocks."""
+        pattern, (rows, columns), within = self.pattern, self.pattern.inertia_blocks, np.arange(BLOCK)
+        band = Band(pattern.size, pattern.width)
+        i, j = BLOCK * rows[:, None, None] + within[:, None], BLOCK * columns[:, None, None] + within
+        inertia, unused = padded(*band.matrix.shape), np.flatnonzero(pattern.unused)
+        inertia.reshape(-1)[band.positions(unused, unused)] = 1.0
+        return band, inertia, band.positions(i, j)
+
+    def _write_matrix(self) -> None:
+        _, inertia, positions = self._matrix
+        own = self.bodies.inertia_blocks[self.pattern.inertia]
+        unused = self.pattern.unused.reshape(-1, BLOCK)
+        rows, columns = self.pattern.inertia_blocks
+        own[rows == columns] += unused[rows[rows == columns]][:, :, None] * np.eye(BLOCK)
+        inertia.reshape(-1)[positions] = own
+
+    @cached_property
+    def _equations(self) -> _Calls:
+        """The calls that solve (M + J^T diag(slopes) J) x = right."""
+        pattern, (band, inertia, _) = self.pattern, self._matrix
+        self._write_matrix()
+        (one, other), blocks = pattern.pairs, np.empty((pattern.pairs.shape[1], BLOCK, BLOCK))
+        J, K = (Rows(self.blocks, pattern.rows[terms]) for terms in (one, other))
+        slopes = Rows(self._slopes, pattern.contact[one])
+        columns = BLOCK * pattern.block[other][:, None] + np.arange(BLOCK)
+        starts = band.positions(BLOCK * pattern.block[one][:, None], columns)
+        return [
+            square_kernel().prepare(len(blocks), J, slopes, K, results=[blocks]),
+            copied(inertia, band.matrix),
+            accumulated(blocks.reshape(-1, BLOCK), band.matrix.reshape(-1), starts.ravel()),
+            band.solved(),
+        ]
+
+    @cached_property
+    def _direction(self) -> CallSequence:
+        return CallSequence(self._equations)
+
+    def direction(self, slopes: Array, b: Array) -> Array:
+        """Return the solution of (M + J^T diag(slopes) J) x = b, (n,), mixed units.
+
+        Args:
+            slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: (n,), mixed units.
+        """
+        band = self._matrix[0]
+        self._slopes[:], band.right[:] = slopes, b
+        self._direction()
+        return band.right.copy()
+
+    def solve(self, p: Array) -> None:
+        """Write the solution of impulses spread over the contacts of each group, and `Bodies.v_next`.
+
+        Groups are contacts between the same bodies with the same normal, see `solver.spread`.
+
+        Args:
+            p: Impulses, (k, 3), [N s], contact frames.
+        """
+        self.given[:] = p
+        (self._by_normals() if self._turns.max(initial=0.0) > 0.0 else self._usual)()
+
+    @cached_property
+    def _numbers(self) -> dict[str, Array]:
+        return {name: np.zeros(()) for name in ("residual", "least", "goal", "enough", "better", "continues")}
+
+    @cached_property
+    def _improvement(self) -> CallSequence:
+        """The iterations of `semismooth.semismooth_newton`."""
+        pattern, bodies, count, numbers = self.pattern, self.bodies, len(self.rows), self._numbers
+        band, residual = self._matrix[0], numbers["residual"]
+        moved, u, du = (padded(count, 3) for _ in range(3))
+        violations, right = np.empty((count, 3)), band.right.reshape(-1, BLOCK)
+        rows, columns = pattern.inertia_blocks
+        v, v_free = (Rows(windows(x, BLOCK), pattern.starts[columns]) for x in (self._wide_next, self._wide_free))
+        inertial = np.empty((len(rows), BLOCK))
+        law, state = (self.aims, self._steps, self.mu), (self.p, self.u)
+        change = moved, self._slopes, u, du
+        judged = [numbers[name] for name in ("residual", "least", "goal", "enough")]
+        judgment = [numbers[name] for name in ("better", "least", "continues")]
+        M = Rows(bodies.inertia_blocks, pattern.inertia)
+        iteration = CallSequence(
+            [
+                linearized_kernel().prepare(count, *state, *law, residual, results=[moved, self._slopes, u]),
+                *self._momentum(moved, band.right),
+                inertial_kernel().prepare(len(rows), M, v, v_free, results=[inertial]),
+                accumulated(inertial, band.right, BLOCK * rows),
+                *self._equations,
+                accumulated(right, self._wide_next, pattern.starts),
+                *self._contact_velocities(Rows(right, pattern.block), du),
+                advanced_kernel().prepare(count, *change, *law, results=[self.p, self.u, violations]),
+                largest(violations, residual),
+                progress_kernel().prepare(1, *judged, results=judgment),
+                repeat(CallSequence([copied(self.p, self.best)]), numbers["better"], 1),
+            ]
+        )
+        return CallSequence([repeat(iteration, numbers["continues"], self._most)])
+
+    def improve(self, goal: float, enough: float, scale: float) -> None:
+        """Take the iterations of `semismooth.semismooth_newton` from the present solution, and write `best`.
+
+        Args:
+            goal, enough: As there, [m/s].
+            scale: Steps of the projections, relative to the mobilities of the contacts.
+        """
+        self._steps[:] = scale * self.mobility
+        numbers = self._numbers
+        numbers["residual"][...] = numbers["least"][...] = self.residual
+        numbers["goal"][...], numbers["enough"][...], numbers["continues"][...] = goal, enough, 1.0
+        self.best[:] = self.p
+        self._improvement()
 
     def evaluated(self, kernel: BatchKernel, lead: tuple[int, ...], *arrays: Any) -> Any:
         """Return the results of a kernel for all contacts.
@@ -98,82 +303,29 @@ class ContactTables:
         prepared()
         return kernel.graph.rebuild(iter([part.copy() for part in results]))
 
-    def spread(self, p: Array) -> Array:
-        """Return impulses spread over the contacts of each group; see `solver.spread`.
-
-        Groups are contacts between the same bodies with the same normal.
-
-        Args:
-            p: Impulses, (k, 3), [N s], contact frames.
-        """
-        self._given[:] = self._spread[:] = p
-        for call in self._spreading_by_normals() if self._turns.max(initial=0.0) > 0.0 else self._usual_spreading:
-            call()
-        return self._spread.copy()
-
     @cached_property
-    def _given(self) -> Array:
-        return np.empty((len(self.rows), 3))
+    def _usual(self) -> CallSequence:
+        """The solution if the normals of contacts between the same bodies are equal."""
+        return self._solution(self._spreading(self.pattern.pairs_of_bodies))
 
-    @cached_property
-    def _spread(self) -> Array:
-        return np.empty((len(self.rows), 3))
-
-    @cached_property
-    def _usual_spreading(self) -> list[PreparedCall]:
-        """The calls for contacts between the same bodies, whose normals are equal."""
-        return self._spreading(self.pattern.pairs_of_bodies)
-
-    def _spreading_by_normals(self) -> list[PreparedCall]:
-        """Return the calls if normals differ; those of the last time if the same ones are equal."""
+    def _by_normals(self) -> CallSequence:
+        """Return the solution if normals differ; that of the last time if the same ones are equal."""
         normals, key = self.detected.frame[self.rows, 0], b""
         for members in self.pattern.pairs_of_bodies:
             own = normals[members]
             key += (own[:, :, None] == own[:, None, :]).all(axis=3).tobytes()
-        if key != self._equal_normals[0]:
+        known, calls = self._equal_normals
+        if calls is None or key != known:
             groups = equal_rows(np.column_stack([self.pattern.first, self.pattern.second, normals]))
-            self._equal_normals = key, self._spreading(groups)
-        return self._equal_normals[1]
+            calls = self._solution(self._spreading(groups))
+            self._equal_normals = key, calls
+        return calls
 
     def _spreading(self, groups: Sequence[Array]) -> list[PreparedCall]:
         found = list[PreparedCall]()
         for members in groups:
-            parts = self._given, self._places, self.mu
+            parts = self.given, self._places, self.mu
             arguments = [Rows(part, own) for part in parts for own in members.T]
-            results = [Rows(self._spread, own) for own in members.T]
-            found.append(_spreading(members.shape[1]).prepare(len(members), *arguments, results=results))
+            results = [Rows(self.p, own) for own in members.T]
+            found.append(spreading_kernel(members.shape[1]).prepare(len(members), *arguments, results=results))
         return found
-
-
-@cache
-def _spreading(size: int) -> BatchKernel:
-    def spreading(*parts: Any) -> tuple[Array, ...]:
-        p, at, mu = (parts[k * size : (k + 1) * size] for k in range(3))
-        return tuple(spread_group(np.array(p), np.array(at), mu))
-
-    names = [(f"{name}{k}", shape) for name, shape in (("p", (3,)), ("at", (3,)), ("mu", ())) for k in range(size)]
-    return BatchKernel(spreading, dict(names))
-
-
-@cache
-def _contact_rows() -> BatchKernel:
-    def contact_rows(
-        gap: Any, h: Any, recovery: Any, frame: Array, point: Array, leader: Array, *sides: Array
-    ) -> tuple[Any, ...]:
-        """Return the numbers of `ContactTables`: `jacobians`, `diagonal`, `target`, the place along t1, t2 and n from
-        the origin of the first body, (3,), [m], and whether the normal differs from that of another contact."""
-        R, o, A, Q, c, B = sides
-        one, other = rows_of_point(R, o, frame, point), rows_of_point(Q, c, frame, point)
-        turn = frame[0] - leader[0]
-        diagonal, target = one @ A @ one.T + other @ B @ other.T, target_velocity(recovery, gap, h)
-        return (
-            np.concatenate([one, -other], axis=1),
-            diagonal,
-            target,
-            np.roll(frame, -1, axis=0) @ (point - o),
-            turn @ turn,
-        )
-
-    matrix, vector, law = (3, 3), (3,), {"gap": (), "h": (), "recovery": ()}
-    body, other = {"R": matrix, "o": vector, "A": (6, 6)}, {"Q": matrix, "c": vector, "B": (6, 6)}
-    return BatchKernel(contact_rows, {**law, "frame": matrix, "point": vector, "leader": matrix, **body, **other})

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
+from legged.compiler.runtime.call_sequence import CallSequence
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
@@ -49,11 +50,13 @@ class Detected(NamedTuple):
 
     Attributes:
         numbers: Their numbers in `Scene.candidates`, (k,), increasing.
+        pair: Number of the pair of each, (k,), increasing.
         first, second: Numbers of their bodies, (k,), in the order of `Poses`; `WORLD` for terrain and obstacles.
         gap, frame, point: As in `ContactGeometry`, (k,), (k, 3, 3) and (k, 3).
     """
 
     numbers: Array
+    pair: Array
     first: Array
     second: Array
     gap: Array
@@ -185,12 +188,14 @@ class _NearPairs(NamedTuple):
 
     Attributes:
         rows: Numbers of the pairs of each table. ends: Their numbers in `call`, per table; None for the terrain.
-        call: Computes the squared distance of the spheres of pairs of two shapes, less its limit, (n,), [m^2].
+        calls: Place all shapes, and compute `excess`.
+        excess: Squared distance of the spheres of pairs of two shapes, less its limit, (n,), [m^2].
     """
 
     rows: Sequence[Array]
     ends: Sequence[slice | None]
-    call: PreparedCall
+    calls: CallSequence
+    excess: Array
 
 
 class _Detection(NamedTuple):
@@ -201,7 +206,7 @@ class _Detection(NamedTuple):
     """
 
     key: Any
-    calls: Sequence[PreparedCall]
+    calls: CallSequence
     found: Detected
 
 
@@ -264,16 +269,19 @@ class PairTables:
                 own[:] = given
         if reach is not self.reach:
             self.reach[:] = 0.0 if reach is None else reach
-        self._placing()
+        if self._near is None:
+            self._placing()
+        else:
+            self._near.calls()
         if self._near is None or self._excess.max(initial=0.0) > 0.0:
             self._near = self._search()
-        near = self._near.call() < 0.0
+            self._near.calls()
+        near = self._near.excess < 0.0
         key = self._near, near.tobytes(), None if only is None else only.tobytes()
         detection = self._detections.get(only is None)
         if detection is None or detection.key[0] is not key[0] or detection.key[1:] != key[1:]:
             self._detections[only is None] = detection = _Detection(key, *self._detection(self._near, near, only))
-        for call in detection.calls:
-            call()
+        detection.calls()
         return detection.found
 
     def _search(self) -> _NearPairs:
@@ -294,11 +302,9 @@ class PairTables:
         one, other, limits = (np.concatenate(arrays) for arrays in zip(none, *parts, strict=True))
         bodies = [Rows(self.reach, shapes.body[k]) for k in (one, other)]
         call = _nearness().prepare(count, Rows(centers, one), Rows(centers, other), *bodies, limits)
-        return _NearPairs(found, ends, call)
+        return _NearPairs(found, ends, CallSequence([self._placing, call]), call.results)
 
-    def _detection(
-        self, possible: _NearPairs, near: Array, only: Array | None
-    ) -> tuple[Sequence[PreparedCall], Detected]:
+    def _detection(self, possible: _NearPairs, near: Array, only: Array | None) -> tuple[CallSequence, Detected]:
         """Return the calls for those pairs of two shapes that are near, and for those with the terrain."""
         ends = zip(possible.rows, possible.ends, strict=True)
         rows = [own if end is None else own[near[end]] for own, end in ends]
@@ -309,14 +315,16 @@ class PairTables:
         none = np.zeros(0, dtype=int)
         numbers = np.sort(np.concatenate([none, *(table.numbers[part].ravel() for table, part in own)]))
         first, second, calls = np.empty_like(numbers), np.empty_like(numbers), list[PreparedCall]()
+        begins = np.zeros(len(numbers), dtype=int)
         geometry = [np.empty((len(numbers), *shape)) for shape in ((), (3, 3), (3,))]
         for table, part in own:
             starts = np.searchsorted(numbers, table.numbers[part, 0])
             at = starts[:, None] + np.arange(table.numbers.shape[1])
             for bodies, side in zip((first, second), table.sides(part), strict=True):
                 bodies[at] = side if isinstance(side, int) else side[:, None]
+            begins[starts] = 1
             calls.append(table.prepare(part, self._placed, starts, geometry))
-        return calls, Detected(numbers, first, second, *geometry)
+        return CallSequence(calls), Detected(numbers, np.cumsum(begins), first, second, *geometry)
 
 
 @cache

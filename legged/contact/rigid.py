@@ -70,9 +70,10 @@ class Rigid:
         friction: Coulomb friction coefficient mu of the ground.
         restitution: Newton's coefficient of restitution of the ground, from 0 to 1.
         terrain: The surface.
-        sweeps: Largest number of Gauss-Seidel sweeps over all contacts in a step, without and again with restitution.
+        sweeps: Largest number of Gauss-Seidel sweeps over all contacts in a step, without and again with restitution;
+            scenes in parts need none.
         iterations: Largest number of Newton iterations in a step whose residual after the sweeps exceeds `tolerance`;
-            0 for Gauss-Seidel alone.
+            0 for Gauss-Seidel alone, in one kernel for any number of contacts.
         tolerance: Violation of the contact law, [m/s], above which a step takes Newton iterations; see
             `legged.contact.impulses.solver.natural_map_residual`.
         threshold: Approach speed below which there is no restitution, [m/s].

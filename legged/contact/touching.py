@@ -1,40 +1,36 @@
 """Contact impulses of scenes with many pairs: matrices in blocks of the contacts that may close in a step.
 
-The proximal Newton method of `newton` solves the same problem as in a kernel of the whole scene, after the convex
-problems of `cone_newton` where it is far from the solution. Functions of one contact are kernels that are called with
-all contacts at once; the unknowns are the velocities of the robots and bodies in contact. The work of a step grows with
-the number of contacts that may close, and no code grows with the scene.
+The semismooth and the proximal Newton method solve the same problem as in a kernel of the whole scene. Functions of one
+contact are kernels that are called with all contacts at once; the unknowns are the velocities of the robots and bodies
+in contact. The work of a step grows with the number of contacts that may close, and no code grows with the scene.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.bodies import Bodies, contact_blocks, contact_velocities
+from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
-from legged.contact.impulses.blocks import BlockDiagonal, BlockJacobian
-from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
+from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
 from legged.contact.impulses.impact import Impact, with_restitution
-from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, mobility, projection, proximal_newton
-from legged.contact.impulses.semismooth import linearization, semismooth_newton
-from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, updated_impulse
+from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, proximal_newton
+from legged.contact.impulses.semismooth import projection
+from legged.contact.impulses.solver import Solution
 from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
-ATTEMPT = 12
-"""Semismooth Newton iterations from the impulses of the last step, before convex problems give another start."""
-NEAR = 1e-3
-"""Residual at which convex problems give a start near the solution, [m/s]."""
-CONVEX = 2
-"""Largest number of Newton iterations for the convex problems, in multiples of `Rigid.iterations`."""
-SWEEPS = 20
-"""Largest number of sweeps of a Gauss-Seidel that gives a last start, in multiples of `Rigid.sweeps`."""
+SCALES = (1.0, 3.0, 10.0, 0.3, 0.1)
+"""Steps of projections in the semismooth method, relative to the mobilities of contacts, which are tried in turn."""
+
+
+MOST_TABLES = 16
+"""Largest number of sets of contacts of the same near pairs whose index tables are kept."""
 
 
 class TouchingSystem:
@@ -43,8 +39,7 @@ class TouchingSystem:
     Attributes:
         mu, restitution: Coefficients of each contact, (k,); no restitution if all are zero.
         pattern: Where the blocks of their matrices are.
-        v_free: Velocities without impulses of the robots that take part in contacts, one vector, mixed units.
-        u_free: Velocities without impulses, (k, 3), [m/s], contact frames.
+        before: Velocities before the step, (k, 3), [m/s], contact frames.
         search: How the proximal method searches.
     """
 
@@ -52,18 +47,18 @@ class TouchingSystem:
 
     def __init__(self, tables: ContactTables):
         self.mu, self.restitution, self.pattern, self._tables = tables.mu, tables.restitution, tables.pattern, tables
-        self._M, self._mobility = tables.update()
-        self._J = BlockJacobian(self.pattern, contact_blocks(tables.bodies, self.pattern, tables.jacobians))
-        self._joined = tables.bodies.v_free[self.pattern.velocities]
-        self.v_free, self.u_free = [self._joined], self._J.velocities(self._joined)
+        tables.update()
+        self.before, self.diagonal, self._solved = tables.before, tables.diagonal, np.zeros(0)
 
-    def before(self, v: Array) -> Array:
-        """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
+    @cached_property
+    def v_free(self) -> list[Array]:
+        """Velocities without impulses of the robots that take part in contacts, one vector (n,), mixed units."""
+        return [self._tables.bodies.wide[1][self.pattern.velocities]]
 
-        Args:
-            v: Generalized velocities of all robots, (N,), mixed units.
-        """
-        return self._J.velocities(v[self.pattern.velocities])
+    @cached_property
+    def u_free(self) -> Array:
+        """Velocities without impulses, (k, 3), [m/s], contact frames."""
+        return self._J.velocities(*self.v_free)
 
     def velocities(self, v: Array) -> Array:
         """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
@@ -79,43 +74,39 @@ class TouchingSystem:
         Args:
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        return self._joined + self._mobility @ self._J.momentum(p)
+        return self.v_free[0] + self.mobility @ self._J.momentum(p)
 
-    def matrices(self) -> tuple[BlockDiagonal, BlockJacobian]:
+    def write_after(self, p: Array) -> None:
+        """Write the velocities of all bodies after impulses, if `solution` has not done it.
+
+        Args:
+            p: Impulses, (k, 3), [N s], contact frames.
+        """
+        if p is not self._solved:
+            _, v_free, v_next = self._tables.bodies.wide
+            v_next[:] = v_free
+            v_next[self.pattern.velocities] = self.after(p)
+
+    def matrices(self) -> tuple[BlockMatrix, BlockJacobian]:
         """Return the inertia matrix and the Jacobian."""
         return self._M, self._J
 
     @cached_property
-    def diagonal(self) -> Array:
-        """The blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
-        found = self._tables.diagonal
-        for group, (own, _, blocks) in zip(self.pattern.groups, self._J.groups, strict=True):
-            if group.same:
-                ((_, which, robots),) = group.parts
-                found[own] = blocks @ self._mobility.groups[which][1][robots] @ blocks.transpose(0, 2, 1)
-        return found
+    def _J(self) -> BlockJacobian:
+        return BlockJacobian(self.pattern, self._tables.blocks[self.pattern.rows])
 
     @cached_property
-    def _delassus(self) -> Array:
-        J = self._J.dense
-        return np.array([self._J.velocities(self._mobility @ row).ravel() for row in J])
+    def _M(self) -> BlockMatrix:
+        return BlockMatrix(self.pattern, self._tables.bodies.inertia_blocks[self.pattern.inertia])
 
-    def swept(self, target: Array, start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
-        """Return the impulses after a sweep, (k, 3), [N s]; see `solver.gauss_seidel`."""
-        p = start.copy()
-        flat, rows = p.reshape(-1), self._delassus.reshape(len(p), 3, -1)
-        for i, (row, A) in enumerate(zip(rows, self.diagonal, strict=True)):
-            u = row @ flat - A @ p[i] + self.u_free[i]
-            p[i] = updated_impulse(A, u, p[i], target[i], self.mu[i], scales[i])
-        return p
+    @cached_property
+    def mobility(self) -> BlockMatrix:
+        """The inverse of the inertia matrix."""
+        return BlockMatrix(self.pattern, self._tables.bodies.inverse_blocks[self.pattern.inertia])
 
     def mobilities(self, problem: Any) -> Array:
         """Return the `newton.mobility` of each contact, (k,), [1/kg]."""
-        return self._mobilities
-
-    @cached_property
-    def _mobilities(self) -> Array:
-        return mobility(np.moveaxis(self.diagonal, 0, -1))
+        return self._tables.mobility
 
     def projected(self, problem: Any, target: Array, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
         """Return the `newton.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
@@ -127,26 +118,14 @@ class TouchingSystem:
         """
         return self._tables.evaluated(_projection(), u.shape[:-1], p_bar, u, target, r, self.mu)
 
-    def linearized(
-        self, problem: Any, target: Array, p: Array, u: Array, r: Array, reduction: float
-    ) -> tuple[Array, Array]:
-        """Return the `semismooth.linearization` of all contacts: changes of p, (k, 3), and -dp / du, (k, 3, 3).
-
-        Args:
-            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
-            p: Impulses, (k, 3), [N s], contact frames. u: Velocities, (k, 3), [m/s], contact frames.
-            r: Steps of the projections, (k,), [1/kg]. reduction: Of their derivatives, relative to one.
-        """
-        return self._tables.evaluated(_linearization(), u.shape[:-1], p, u, target, r, self.mu, reduction)
-
-    def direction(self, M: BlockDiagonal, J: BlockJacobian, slopes: Array, b: Array) -> Array:
+    def direction(self, M: BlockMatrix, J: BlockJacobian, slopes: Array, b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
 
         Args:
             M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
             slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: Generalized momentum, (n,), mixed units.
         """
-        return J.newton_direction(M, slopes, b)
+        return self._tables.direction(slopes, b)
 
     def line_search(
         self,
@@ -175,31 +154,6 @@ class TouchingSystem:
         violation = momenta[0] + x * momenta[1] - J.momentum(p)
         return self.search.steps[int(np.argmin((weights * violation * violation).sum(axis=1)))]
 
-    def cone_projected(self, p_bar: Array, u: Array, target: Array, r: Array) -> tuple[Array, Array]:
-        """Return the `cone_newton.cone_projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
-
-        Args:
-            p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
-            u: Velocities, (..., k, 3), [m/s], contact frames. target: Normal velocities, (k,), [m/s], contact frames.
-            r: Steps of the projections, (k,), [1/kg].
-        """
-        return self._tables.evaluated(_cone_projection(), u.shape[:-1], p_bar, u, target, r, self.mu)
-
-    def cone_line_search(
-        self, p_bar: Array, target: Array, r: Array, velocities: tuple[Array, Array], rates: tuple[float, float]
-    ) -> float:
-        """Return the step at which the convex function of `cone_newton` is least, at most 1.
-
-        Args:
-            p_bar, target, r: As in `cone_projected`.
-            velocities: Of the contacts, (k, 3), [m/s], contact frames, without a step, and their change by a whole
-                step.
-            rates: Derivative of the kinetic part by the step, without a step, and its change by a whole step, [J].
-        """
-        (u, du), x = velocities, np.array(STEPS_ALONG)
-        p, _ = self.cone_projected(p_bar, u + x[:, None, None] * du, target, r)
-        return least_step(rates[0] + x * rates[1] - (p * du).sum(axis=(1, 2)))
-
     def solution(self, problem: Any, target: Array, p: Array) -> Solution:
         """Return impulses, spread over the contacts of each group, with their effect.
 
@@ -207,10 +161,24 @@ class TouchingSystem:
             problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        p = self._tables.spread(p)
-        u = self._J.velocities(self.after(p))
-        violations = self._tables.evaluated(_law(), (len(p),), u, self.diagonal, target, p, self.mu)
-        return Solution(p, u, np.abs(violations).max(initial=0.0))
+        tables = self._tables
+        tables.aims[:] = target
+        tables.solve(p)
+        self._solved = tables.p.copy()
+        return Solution(self._solved, tables.u.copy(), float(tables.residual))
+
+    def semismooth(self, target: Array, start: Solution, goal: float, enough: float, scale: float) -> Solution:
+        """Return the solution of `semismooth.semismooth_newton`, or the start if its residual is smaller.
+
+        Args:
+            target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
+            start: A solution. goal, enough: As there, [m/s].
+            scale: Steps of the projections, relative to the mobilities of the contacts.
+        """
+        if start.p is not self._solved:
+            self.solution(self, target, start.p)
+        self._tables.improve(goal, enough, scale)
+        return _better(start, self.solution(self, target, self._tables.best))
 
 
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
@@ -228,117 +196,109 @@ class ContactSolver:
 
     def __init__(self, ground: Rigid, bodies: Bodies, coefficients: Array, method: Solver | None = None):
         self._ground, self._bodies, self._coefficients = ground, bodies, coefficients
-        self._method, self._key = method or newton_solution, (None, b"")
-        self._tables: ContactTables | None = None
+        self._method = method or newton_solution
+        self._gap, self._known = np.zeros(0), dict[bytes, ContactTables | None]()
 
-    def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[Array, Array, Impact]:
+    def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[ContactTables | None, Impact]:
         """Return the contacts that may close in the step and their impulses, after which bodies have `v_next`.
 
-        Candidates that are too far to close at twice the present speeds are left out, unless the resulting velocities
-        close them.
+        Pairs without a candidate that can close at twice the present speeds are left out, unless the resulting
+        velocities close one.
 
         Args:
             detected: Candidates of near pairs, in arrays that every step writes again.
             h: The step, [s]. forces: Those of the last step, (m, 3), [N], contact frames.
 
         Returns:
-            The numbers of the contacts, (k,), their frames, (k, 3, 3), and the impulses; see `impact.impact`.
+            The tables of the contacts, None without one, and the impulses; see `impact.impact`.
         """
-        bodies = self._bodies
-        taken = self._reached(detected)
+        bodies, pairs = self._bodies, np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0, dtype=bool)
+        pairs[detected.pair[self._reached(detected)]] = True
         while True:  # ends, because every repetition takes further contacts
-            tables = self._contacts(detected, taken)
+            tables = self._contacts(detected, pairs)
             impact = self._impact(tables, h, forces)
-            bodies.update_reach(bodies.v_next)
-            left = np.flatnonzero(self._reached(detected) & ~taken)
+            if pairs.all():
+                break
+            before = bodies.reach.copy()
+            bodies.after()
+            if (bodies.reach <= before).all():
+                break
+            left = np.flatnonzero(self._reached(detected) & ~pairs[detected.pair])
             if not len(left):
                 break
             others = Detected(*(array[left] for array in detected))
             closing = contact_velocities(bodies, others, bodies.v_next)[:, 0] * h < -others.gap
             if not closing.any():
                 break
-            taken[left[closing]] = True
-        rows = tables.rows if tables else np.zeros(0, dtype=int)
-        return detected.numbers[rows], detected.frame[rows], impact
+            pairs[others.pair[closing]] = True
+        return tables, impact
 
     def _reached(self, detected: Detected) -> Array:
         """Return whether each candidate is within the reach of its bodies, (k,)."""
         reach = self._bodies.reach
         return detected.gap <= reach[detected.first] + reach[detected.second]
 
-    def _contacts(self, detected: Detected, taken: Array) -> ContactTables | None:
-        """Return the tables of contacts, those of the last step for the same ones; None without one that moves."""
-        key = detected.gap, taken.tobytes()
-        if self._key[0] is not key[0] or self._key[1] != key[1]:
-            rows = np.flatnonzero(taken)
+    def _contacts(self, detected: Detected, pairs: Array) -> ContactTables | None:
+        """Return the tables of the contacts of pairs, those of an earlier step for the same ones; None if none moves.
+
+        Args:
+            detected: The candidates. pairs: Whether each pair is taken, (p,), dimensionless.
+        """
+        if self._gap is not detected.gap:
+            self._gap, self._known = detected.gap, {}
+        key = pairs.tobytes()
+        if key not in self._known:
+            if len(self._known) == MOST_TABLES:
+                self._known.pop(next(iter(self._known)))
+            rows = np.flatnonzero(pairs[detected.pair])
             tables = self._new_tables(detected, rows) if len(rows) else None
-            self._tables, self._key = tables if tables and tables.pattern.size else None, key
-        return self._tables
+            self._known[key] = tables if tables and tables.pattern.size else None
+        return self._known[key]
 
     def _new_tables(self, detected: Detected, rows: Array) -> ContactTables:
         coefficients = self._coefficients[detected.numbers[rows]]
-        return ContactTables(self._bodies, detected, rows, coefficients, self._ground.recovery)
+        return ContactTables(self._bodies, detected, rows, coefficients, self._ground)
 
     def _impact(self, tables: ContactTables | None, h: float, forces: Array) -> Impact:
         """Return the impulses of contacts, and write the velocities after them."""
         ground, bodies = self._ground, self._bodies
-        bodies.v_next[:] = bodies.v_free
         if tables is None:
+            bodies.v_next[:] = bodies.v_free
             return Impact(np.zeros((0, 3)), [bodies.v_next], 0.0, 0.0)
         system, gap = TouchingSystem(tables), tables.detected.gap[tables.rows]
 
         def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
             return self._method(ground, system, np.asarray(target), guess)
 
-        before, guess = system.before(bodies.v), h * forces[tables.detected.numbers[tables.rows]]
+        before, guess = system.before, h * forces[tables.numbers]
         p, u, residual = with_restitution(ground, system, tables.target, before, h, gap, guess, solve)
-        bodies.v_next[system.pattern.velocities] = system.after(p)
+        system.write_after(p)
         return Impact(p, [bodies.v_next], residual, 0.5 * np.vdot(p, before + u))
 
 
 def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: Array) -> Solution:
-    """Return the solution of a contact problem by Newton's method, from several starts where it is needed.
+    """Return the solution of a contact problem by Newton's methods.
 
     Args:
         ground: The contact law. system: The contacts and bodies.
         target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
         guess: Initial impulses, (k, 3), [N s], contact frames.
     """
-    goal = CONVERGED * ground.tolerance
-    start = system.solution(system, target, guess)
-    if start.residual <= goal:
-        return start
-    attempt = min(ATTEMPT, ground.iterations)
-    found = semismooth_newton(system, target, system, start, attempt, goal, goal, ground.tolerance)
-    if found.residual > NEAR:
-        found = convex_newton(system, target, system, start, CONVEX * ground.iterations, NEAR)
-    if found.residual > goal:
-        found = proximal_newton(system, target, system, found, ground.iterations, goal, goal)
-    if found.residual > ground.tolerance:
-        swept = system.solution(system, target, gauss_seidel(system, target, guess, SWEEPS * ground.sweeps))
-        better = proximal_newton(system, target, system, swept, ground.iterations, ground.tolerance, goal)
-        found = better if better.residual < found.residual else found
+    goal, enough = CONVERGED * ground.tolerance, ground.tolerance
+    found = system.solution(system, target, guess)
+    for scale in SCALES:
+        if found.residual > (goal if scale == 1.0 else enough):
+            found = system.semismooth(target, found, goal, enough, scale)
+    if found.residual > enough:
+        found = proximal_newton(system, target, system, found, ground.iterations, enough, goal)
     return found
+
+
+def _better(one: Solution, other: Solution) -> Solution:
+    """Return the second solution if its residual is smaller, otherwise the first one."""
+    return other if other.residual < one.residual else one
 
 
 @cache
 def _projection() -> BatchKernel:
     return BatchKernel(projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
-
-
-@cache
-def _linearization() -> BatchKernel:
-    return BatchKernel(linearization, {"p": (3,), "u": (3,), "target": (), "r": (), "mu": (), "reduction": ()})
-
-
-@cache
-def _cone_projection() -> BatchKernel:
-    return BatchKernel(cone_projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
-
-
-@cache
-def _law() -> BatchKernel:
-    def law(u: Array, A: Array, target: Any, p: Array, mu: Any) -> Array:
-        return np.stack(natural_map(u, A, target, p, mu))
-
-    return BatchKernel(law, {"u": (3,), "A": (3, 3), "target": (), "p": (3,), "mu": ()})

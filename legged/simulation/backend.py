@@ -309,6 +309,8 @@ def has_parts(loop: ClosedLoop) -> bool:
     """
     if type(loop) is not RigidLoop or len(loop.scene.candidates) <= MANY_CONTACTS:
         return False
+    if not loop.scene.ground.iterations:  # Gauss-Seidel alone
+        return False
     if loop.bodies or isinstance(loop.robot, RobotGroup):
         return True
     return any(pair.second is not None for pair in loop.scene.pairs)  # more than a robot among terrain and obstacles

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Rows, windows
-from legged.contact.bodies import Bodies
+from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
+from legged.contact.bodies import Bodies, in_blocks
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
-from legged.robot.base import FixedBase
+from legged.robot.base import FixedBase, FloatingBase
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.edit import links_of
 from legged.robot.construction.group import SEPARATOR, WORLD_LINK, Member, RobotGroup
@@ -54,19 +55,21 @@ class Geometry(NamedTuple):
         inertia: Inertia matrices, (m, nv, nv), mixed units; in a step with what implicit forces add to the diagonal.
         jacobians: Twists of the c touching bodies per generalized velocity, (m, c, 6, nv), body axes; (m, 0) for
             free bodies.
+        blocks: The same in blocks, see `bodies.in_blocks`, (m, c blocks, 6, 6).
     """
 
     rotation: Array
     origin: Array
     inertia: Array
     jacobians: Array
+    blocks: Array
 
 
 class StepMemory:
     """The arguments and results of a time step, in arrays that every step writes again.
 
     Attributes:
-        t, h: Time and time step, (), [s].
+        t, h: Time and time step, (), [s]. middle: Time in the middle of the step, (), [s].
         q, v: State of all robots of the scene, (nq,) and (nv,), mixed units.
         tau, damping: See `StepActuation`, (nv,) each, mixed units.
         states: q and v of the free bodies, (f, 13), mixed units.
@@ -74,7 +77,7 @@ class StepMemory:
     """
 
     def __init__(self, nq: int, nv: int, free: int):
-        self.t, self.h = np.zeros(()), np.zeros(())
+        self.t, self.h, self.middle = np.zeros(()), np.zeros(()), np.zeros(())
         self.q, self.q_end = np.zeros(nq), np.zeros(nq)
         self.v, self.v_end, self.tau, self.damping = (np.zeros(nv) for _ in range(4))
         self.states, self.states_end = np.zeros((free, 13)), np.zeros((free, 13))
@@ -122,11 +125,11 @@ class EqualRobots:
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
 
-    def prepare(self, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[Callable[[], None], Callable[[], Array]]:
-        """Return the functions that begin and end a time step of the robots.
+    def prepare(self, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[list[PreparedCall], PreparedCall, Array]:
+        """Return the calls that begin and the one that ends a time step of the robots.
 
-        The first one writes poses, velocities and inertia of the bodies in the middle of the step, the second one the
-        states after it; it returns the works without that of contacts, (m, 4), [J].
+        The first ones write poses, velocities and inertia of the bodies in the middle of the step, the last one the
+        states after it, and the works without that of contacts, (m, 4), [J], which are the third result.
 
         Args:
             memory: Of all robots of the scene. bodies: All bodies. kind: Number of these robots in `Bodies`.
@@ -138,25 +141,26 @@ class EqualRobots:
         v, v_end, tau, damping, middle, free, v_next = (Rows(windows(array, nv), first_v) for array in arrays)
         kernel = self._kernel(self._start, t=(), h=(), q=(nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)))
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
-        q_middle, places[1], places[2], rotation, origin, inertia, jacobians = places[0], middle, free, *places[3:]
+        q_middle, places[1], places[2], rotation, origin, inertia, jacobians, blocks = (
+            places[0],
+            middle,
+            free,
+            *places[3:],
+        )
+        places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
         start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
-
-        def begin() -> None:
-            start()
-            bodies.poses.rotation[self.bodies] = rotation
-            bodies.poses.origin[self.bodies] = origin + self._shift_of_bodies
+        robot, gains = self.loop.robot, self.loop.controller.implicit_gains
+        if isinstance(robot.base, FloatingBase) and not robot.joints and gains is None:  # body axes, no damping
+            bodies.constant.add(kind)
+        numbers = self.bodies.ravel()
+        own = rotation.reshape(-1, 3, 3), origin.reshape(-1, 3), self._shift_of_bodies.reshape(-1, 3)
+        shifted = _shifted().prepare(len(numbers), *own, results=[Rows(part, numbers) for part in bodies.poses])
 
         shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
         kernel, works = self._kernel(self._end, t=(), h=(), q=(nq,), **shapes), np.empty((count, 4))
         arguments = memory.t, memory.h, q_middle, middle, v_next, v, tau, damping
-        last = kernel.prepare(count, *arguments, results=[q_end, v_end, works])
-
-        def end() -> Array:
-            last()
-            return works
-
-        return begin, end
+        return [start, shifted], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def geometry(self, q: Array) -> Geometry:
         """Return the geometry of the robots, with a leading axis of robots.
@@ -203,7 +207,7 @@ class EqualRobots:
         J = [twist_jacobian(robot, q, own[k], np.eye(6)) for k in self.touching]
         J = np.array(J).reshape(len(J), 6, robot.nv)
         rotations, origins = (np.array([part[k] for k in own]) for part in (at.rotation, at.origin))
-        return Geometry(rotations, origins, inertia_matrix(robot, q), J)
+        return Geometry(rotations, origins, inertia_matrix(robot, q), J, in_blocks(J))
 
     def _end(
         self, t: Any, h: Any, q: Array, v: Array, v_next: Array, before: Array, tau: Array, damping: Array
@@ -224,6 +228,11 @@ class EqualRobots:
         if function.__name__ not in self._kernels:
             self._kernels[function.__name__] = BatchKernel(function, shapes)
         return self._kernels[function.__name__]
+
+
+@cache
+def _shifted() -> BatchKernel:
+    return BatchKernel(lambda R, o, shift: (R, o + shift), {"R": (3, 3), "o": (3,), "shift": (3,)})
 
 
 def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots]:

@@ -8,15 +8,18 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows
+from legged.compiler.runtime.call_sequence import CallSequence
 from legged.contact.bodies import Bodies
+from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
@@ -30,7 +33,7 @@ from legged.simulation.forces import push_wrenches
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces, Outputs
-from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop, flight
+from legged.simulation.loop.rigid_loop import RigidLoop, flight, memory_after
 from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 64
@@ -43,17 +46,35 @@ class _Step(NamedTuple):
 
     Attributes:
         memory: Their arguments and results. bodies: The bodies.
-        begins: Write the bodies in the middle of the step.
-        ends: Write the robots after the step, and return their works without that of contacts, (m, 4), [J].
-        end_bodies: Writes the free bodies after the step. solver: Solves the contact problem.
+        begin: Writes the bodies in the middle of the step, and how far they may move in it.
+        ends: Write robots and free bodies after the step.
+        works: Works of the robots of each kind without that of contacts, (m, 4), [J].
+        solver: Solves the contact problem.
+        by_contacts: The end of a step with the contacts of index tables.
     """
 
     memory: StepMemory
     bodies: Bodies
-    begins: Sequence[Callable[[], Any]]
-    ends: Sequence[Callable[[], Array]]
-    end_bodies: Callable[[], Any]
+    begin: CallSequence
+    ends: Sequence[PreparedCall]
+    works: Sequence[Array]
     solver: ContactSolver
+    by_contacts: MutableMapping[ContactTables, _End]
+
+
+class _End(NamedTuple):
+    """The calls that end a step with k contacts.
+
+    Attributes:
+        calls: Write robots and free bodies after the step, and `after`.
+        places: Entries of the rest of the state with the `ContactMemory` of each contact, (k, 8).
+        before, after: These entries before and after the step, (k, 8), mixed units.
+    """
+
+    calls: CallSequence
+    places: Array
+    before: Array
+    after: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +164,7 @@ class SceneInParts(RigidLoop):
     def _bodies_geometry(self, q: Array, inertia: Array) -> Geometry:
         robot = self._body.applied(inertia)
         at, M = motion(robot, q), inertia_matrix(robot, q)
-        return Geometry(at.rotation[0], at.origin[0], M, np.zeros(0))
+        return Geometry(at.rotation[0], at.origin[0], M, np.zeros(0), np.zeros(0))
 
     def _bodies_end(self, h: Any, q: Array, v: Array) -> tuple[Array, Array]:
         q, v = drift(self._body.robot, q, v, 0.5 * h)
@@ -168,28 +189,49 @@ class SceneInParts(RigidLoop):
         memory, bodies, own = step.memory, step.bodies, n + self.memory
         self._begin(t, h, q, s, tau, damping)
         detected = self.tables.detect(bodies.poses, bodies.reach)
+        forces, (drift, worst) = s[own : own + 3 * len(self.scene.candidates)], s[count - 6 : count - 4]
+        tables, impact = step.solver.impulses(detected, float(h), forces.reshape(-1, 3))
+        end = self._end(tables) if tables else self._without_contacts
+        end.before[:] = s[end.places]
+        end.calls()
         found = s.copy()
-        ground = ContactMemory.of(found[own : own + self.ground_memory])
-        rows, frames, impact = step.solver.impulses(detected, float(h), ground.forces)
-        works = found[count - 4 : count]
-        works[1] += impact.work
-        for end in step.ends:
-            works += end().sum(axis=0)
-        step.end_bodies()
-        found[count - 6 : count - 4] = ground.updated(rows, t + 0.5 * h, h, frames, impact)
-        found[:n], found[n:own], found[count:] = memory.v_end, s[n:own] + h * memory_rate, memory.states_end.ravel()
+        found[own : own + len(forces)] = 0.0
+        found[end.places] = end.after
+        found[count - 6], found[count - 5] = drift + h * impact.residual, max(worst, impact.residual)
+        found[count - 3] += impact.work
+        for works in step.works:
+            found[count - 4 : count] += works.sum(axis=0)
+        found[:n], found[count:] = memory.v_end, memory.states_end.ravel()
+        if self.memory:
+            found[n:own] += h * memory_rate
         return memory.q_end.copy(), found
 
     def _begin(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array) -> None:
         """Write robots and bodies in the middle of a step, and how far they may move in it."""
-        memory, bodies, n = self._step.memory, self._step.bodies, self.robot.nv
-        count = ClosedLoop.size.fget(self)  # type: ignore[attr-defined]
-        memory.t[...], memory.h[...], memory.q[:], memory.v[:] = t, h, q, s[:n]
-        memory.tau[:], memory.damping[:], memory.states[:] = tau, damping, s[count:].reshape(-1, _Q + _V)
-        bodies.h[...] = h
-        for begin in self._step.begins:
-            begin()
-        bodies.update_reach(bodies.v_free)
+        memory, n, free = self._step.memory, self.robot.nv, self._step.memory.states.size
+        memory.t[...], memory.h[...], memory.middle[...], memory.q[:], memory.v[:] = t, h, t + 0.5 * h, q, s[:n]
+        memory.tau[:], memory.damping[:], memory.states[:] = tau, damping, s[len(s) - free :].reshape(-1, _Q + _V)
+        self._step.begin()
+
+    @cached_property
+    def _without_contacts(self) -> _End:
+        none = np.zeros((0, 8))
+        return _End(CallSequence(self._step.ends), none.astype(int), none, none)
+
+    def _end(self, tables: ContactTables) -> _End:
+        """Return the end of a step with contacts, and keep it."""
+        step, m = self._step, len(self.scene.candidates)
+        found = step.by_contacts.get(tables)
+        if found is None:
+            numbers, frames = tables.numbers, Rows(tables.detected.frame, tables.rows)
+            vector, place = 3 * numbers[:, None] + np.arange(3), numbers[:, None]
+            places = self.robot.nv + self.memory + np.hstack([vector, 3 * m + vector, 6 * m + place, 7 * m + place])
+            before, after = np.empty(places.shape), np.empty(places.shape)
+            kernel = self._batch(memory_after, t=(), h=(), frame=(3, 3), p=(3,), before=(8,))
+            arguments = step.memory.middle, step.memory.h, frames, tables.p, before
+            call = kernel.prepare(len(numbers), *arguments, results=[after])
+            step.by_contacts[tables] = found = _End(CallSequence([*step.ends, call]), places, before, after)
+        return found
 
     @cached_property
     def _step(self) -> _Step:
@@ -197,7 +239,7 @@ class SceneInParts(RigidLoop):
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
         memory, neutral = StepMemory(self.robot.nq, n, count), np.tile([1.0, *np.zeros(6)], (count, 1))
         inertia = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(neutral, self._inertias).inertia
-        bodies = Bodies(self._layout, tables.poses, tables.reach, inertia)
+        bodies = Bodies(self._layout, tables.poses, tables.reach, inertia, memory.h)
         robots = [kind.prepare(memory, bodies, number) for number, kind in enumerate(self._kinds)]
         middle, poses = np.empty((count, _Q)), [part[own : own + count] for part in bodies.poses]
         v, v_free, v_next = (part[n:].reshape(count, _V) for part in (bodies.v, bodies.v_free, bodies.v_next))
@@ -207,7 +249,10 @@ class SceneInParts(RigidLoop):
         kernel = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
         end = kernel.prepare(count, memory.h, middle, v_next, results=ends)
         solver = ContactSolver(self.scene.ground, bodies, self._coefficients, self.solver)
-        return _Step(memory, bodies, [*(part for part, _ in robots), start], [part for _, part in robots], end, solver)
+        starts = [call for calls, _, _ in robots for call in calls]
+        begin = CallSequence([*starts, start, *bodies.reach_calls(bodies.wide[1])])
+        last, works = [*(call for _, call, _ in robots), end], [work for _, _, work in robots]
+        return _Step(memory, bodies, begin, last, works, solver, WeakKeyDictionary())
 
     def _poses(self, robots: Sequence[Geometry], bodies: Geometry) -> Poses:
         """Return the poses of the bodies of the robots, of the free bodies, and of the world."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -102,6 +103,22 @@ class BatchKernel:
         return PreparedCall(self, count, arguments, results)
 
 
+class Call(NamedTuple):
+    """A call of machine code in a `CallSequence`.
+
+    Attributes:
+        function: Address of the function. count: Number of its items. argument: Address of its argument.
+        name: What it computes. work: Size of its working memory, [bytes]. memory: What has to stay in memory.
+    """
+
+    function: int
+    count: int
+    argument: int
+    name: str
+    work: int = 0
+    memory: Any = None
+
+
 class PreparedCall:
     """A call of a kernel, which reads its arguments and writes its results where they were when it was prepared.
 
@@ -120,11 +137,20 @@ class PreparedCall:
         outputs = kernel.graph.outputs
         places: Sequence[Any] = results or [np.empty((count, *shape)) for shape in outputs]
         self.results: Any = kernel.graph.rebuild(iter(places)) if results is None else places
-        self._name, self._memory = kernel.name, list[Any]()
+        self._kernel, self._count, self._memory = kernel, count, list[Any]()
         pairs = zip((*arguments, *places), (*kernel.shapes, *outputs), strict=True)
         table = np.array([self._descriptor(place, shape, count) for place, shape in pairs], dtype=np.int64)
         self._memory.append(table)
-        self._run = kernel.code.described(count, address_of(table)) if count else lambda: -1
+        self._table = address_of(table)
+
+    @cached_property
+    def _run(self) -> Callable[[], int]:
+        return self._kernel.code.described(self._count, self._table) if self._count else lambda: -1
+
+    def described(self) -> Call:
+        """Return the call for a `CallSequence`, which computes it in one thread."""
+        function, work = self._kernel.code.described_call() if self._count else (0, 0)
+        return Call(function, self._count, self._table, self._kernel.name, work, self)
 
     def _descriptor(self, place: Place, shape: Shape, count: int) -> tuple[int, int, int]:
         """Return the numbers that the machine code reads, see `codegen.batches.batch_loop`, and keep the memory."""
@@ -149,7 +175,7 @@ class PreparedCall:
         """
         bad = self._run()
         if bad >= 0:
-            raise NotFiniteError(f"a result of {self._name} is not finite for state {bad}")
+            raise NotFiniteError(f"a result of {self._kernel.name} is not finite for state {bad}")
         return self.results
 
 

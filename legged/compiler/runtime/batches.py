@@ -53,6 +53,11 @@ class _Memory(threading.local):
 _memory = _Memory()
 
 
+def working_memory(size: int) -> int:
+    """Return the address of working memory of this thread, which its next kernel uses again, of a size, [bytes]."""
+    return _memory.address(size)
+
+
 class BatchCode:
     """The machine code of a graph for batches, loaded or compiled at the first use.
 
@@ -125,6 +130,10 @@ class BatchCode:
             return partial(self.run_described, count, descriptors)
         function, size = self._function_with_gil, self._work_size
         return lambda: function(0, count, descriptors, _memory.address(size))
+
+    def described_call(self) -> tuple[int, int]:
+        """Return the address of the loop over the states and the size of its working memory, [bytes]."""
+        return self._entry_point, self._work_size
 
     def run_described(self, count: int, descriptors: int) -> int:
         """Compute `count` states of arrays whose descriptors are at an address; return the same as `run`."""

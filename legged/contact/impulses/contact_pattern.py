@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from legged.spatial import Array
 
+BLOCK = 6
+"""Number of velocities of a block: those of a free body. The last one of an articulated robot may have unused ones."""
+
 
 class BodyLayout:
     """The bodies of a scene and their generalized velocities, which do not change from step to step.
 
-    Robots are of kinds, whose inertia matrices and Jacobians are arrays. The free bodies are the last kind.
+    Robots are of kinds, whose inertia matrices and Jacobians are arrays of blocks. The free bodies are the last kind.
 
     Attributes:
         first: Number of the first generalized velocity of the robot of each body, (B,).
@@ -24,9 +27,13 @@ class BodyLayout:
         free: Number of the last kind.
         robots: Number of the robot of each body, (B,); -1 for bodies that do not move.
         kinds, places: Kind of each robot, and its number among them, (R,).
+        blocks: Number of blocks of the velocities of each robot, (R,).
         jacobians: Number of the Jacobian of each body of an articulated robot among those of its kind, (B,).
         articulated: Of each kind but the last, its bodies with Jacobians, (a,), the velocities of their robots,
             (a, nv), and the numbers of the Jacobians.
+        jacobian_starts, inertia_starts: Numbers of the first (6, 6) blocks of the Jacobian of each body, (B,), and of
+            the inertia matrix of each robot, (R,), among those of all kinds.
+        jacobian_parts, inertia_parts: The blocks of each kind.
     """
 
     def __init__(
@@ -42,63 +49,50 @@ class BodyLayout:
         self.first, self.is_free, self.starts, self.extent, self.free = first, is_free, starts, extent, len(kinds)
         self.kinds, self.places = np.full(len(starts) - 1, self.free), np.zeros(len(starts) - 1, dtype=int)
         self.jacobians, moving = np.zeros(len(first), dtype=int), is_free.copy()
-        self.articulated = list[tuple[Array, Array, Any]]()
+        self.jacobian_starts, self.articulated = self.jacobians.copy(), list[tuple[Array, Array, Any]]()
+        self.jacobian_parts, self.inertia_parts, sizes = list[slice](), list[slice](), list[int]()
+        jacobian_count, inertia_count = 0, 0
         for kind, (robots, bodies) in enumerate(kinds):
             moves = np.flatnonzero(robots >= 0)
             self.kinds[robots[moves]], self.places[robots[moves]] = kind, moves
             rows = np.flatnonzero(bodies.ravel() >= 0)
             own = bodies.ravel()[rows]
-            self.jacobians[own], moving[own] = rows, True
             width = int(starts[robots[moves[0]] + 1] - starts[robots[moves[0]]]) if len(moves) else 0
+            sizes.append(block_count(width))
+            self.jacobians[own], moving[own], self.jacobian_starts[own] = rows, True, jacobian_count + rows * sizes[-1]
             self.articulated.append((own, first[own, None] + np.arange(width), consecutive(rows)))
+            ends = jacobian_count + bodies.size * sizes[-1], inertia_count + len(robots) * sizes[-1] ** 2
+            self.jacobian_parts.append(slice(jacobian_count, ends[0]))
+            self.inertia_parts.append(slice(inertia_count, ends[1]))
+            jacobian_count, inertia_count = ends
         free = np.flatnonzero(self.kinds == self.free)
         self.places[free] = np.arange(len(free))
+        self.inertia_parts.append(slice(inertia_count, inertia_count + len(free)))
+        self.blocks = np.array([*sizes, 1])[self.kinds]
+        first_of_kind = np.array([part.start for part in self.inertia_parts])
+        self.inertia_starts = first_of_kind[self.kinds] + self.places * self.blocks**2
         self.robots = np.where(moving, np.searchsorted(starts, first, side="right") - 1, -1)
-        self._last: ContactPattern | None = None
-
-    def pattern(self, first: Array, second: Array) -> ContactPattern:
-        """Return the pattern of contacts; that of the last call if the bodies are the same.
-
-        Args:
-            first, second: Bodies of both sides of each contact, (k,), dimensionless.
-        """
-        last = self._last
-        if last is None or not (np.array_equal(first, last.first) and np.array_equal(second, last.second)):
-            self._last = last = ContactPattern(first, second, self)
-        return last
-
-
-class ContactGroup(NamedTuple):
-    """Contacts of robots of the same kinds.
-
-    Attributes:
-        own: Numbers of the contacts, (c,). rows: The same as an index, a slice if they are consecutive.
-        columns: Velocities on which each depends, (c, w).
-        sides: Number of each side with a moving body, the kind of its robots, and the numbers of the Jacobians, (c,);
-            None for free bodies.
-        same: Whether both sides belong to the same robot.
-        parts: Of each robot: its columns of the w, the number of its kind in `ContactPattern.inertia`, and the rows
-            there, (c,).
-    """
-
-    own: Array
-    rows: Any
-    columns: Array
-    sides: list[tuple[int, int, Array | None]]
-    same: bool
-    parts: list[tuple[slice, int, Array]]
 
 
 class ContactPattern:
-    """Positions of the blocks of contacts in the matrices of the robots that take part in them.
+    """Positions of the blocks of k contacts in the matrices of the robots that take part in them.
+
+    The velocity of a contact is a sum of products of (3, 6) blocks, its *terms*, with blocks of velocities. The blocks
+    of the robots are in an order in which those of bodies in contact are near each other.
 
     Attributes:
-        first, second: Bodies of both sides of each contact, (k,).
-        count, size: Number of contacts k and of generalized velocities n of the robots.
-        velocities: Numbers of these velocities among those of all robots, (n,).
-        inertia: For each kind of robots: rows of the matrix of inertia, (r, nv), and robots of the kind, (r,).
-        kinds: Numbers of these kinds.
-        groups: The contacts.
+        first, second: Bodies of both sides of each contact, (k,). count: Number of contacts.
+        size: Number of generalized velocities in the blocks, n.
+        velocities: Numbers of these velocities among those of all robots, (n,); of unused ones the number after the
+            last.
+        unused: Which of the n are unused, (...,).
+        contact, block: Contact and block of velocities of each term, (e,).
+        sides: Number of the side of a contact of each term, (e,): twice that of the contact, and one for the second.
+        rows: Numbers of the blocks of the terms, (e,): their sides for free bodies; then those of others.
+        carried, jacobians: Terms of articulated robots, (a,), and the numbers of their blocks of Jacobians.
+        pairs: Numbers of the first and of the second term of each pair of terms of the same contact, (2, f).
+        inertia: Numbers of the blocks of inertia of the robots, (i,). inertia_blocks: Their rows and columns, (2, i).
+        width: Number of diagonals on both sides of the matrix of Newton's method.
     """
 
     def __init__(self, first: Array, second: Array, layout: BodyLayout):
@@ -107,82 +101,68 @@ class ContactPattern:
         Args:
             first, second: Bodies of both sides of each contact, (k,), dimensionless. layout: The bodies.
         """
-        self.first, self.second, self.count, starts = first, second, len(first), layout.starts
-        widths, kinds = np.append(np.diff(starts), 0), np.append(layout.kinds, -1)  # the last ones for robot -1
-        sides = layout.robots[first], layout.robots[second]
-        robots = np.unique(np.concatenate(sides))
-        robots = robots[robots >= 0]
-        own_starts = np.zeros(len(widths), dtype=int)
-        own_starts[robots] = np.cumsum(widths[robots]) - widths[robots]
-        self.size = int(widths[robots].sum())
-        self.velocities = np.concatenate([np.zeros(0, dtype=int), *(np.arange(*starts[k : k + 2]) for k in robots)])
-        self.inertia, place = list[tuple[Array, Array]](), np.zeros(len(widths), dtype=int)
-        self.kinds = np.unique(kinds[robots]).tolist()
-        for kind in self.kinds:
-            own = robots[kinds[robots] == kind]
-            place[own] = np.arange(len(own))
-            self.inertia.append((own_starts[own, None] + np.arange(int(widths[own[0]])), layout.places[own]))
-        same = (sides[0] == sides[1]) & (sides[0] >= 0)
-        keys = np.column_stack([kinds[sides[0]], np.where(same, -2, kinds[sides[1]])])
-        self.groups = list[ContactGroup]()
-        for key in np.unique(keys, axis=0):
-            own = np.flatnonzero((keys == key).all(axis=1))
-            group, columns, at = ContactGroup(own, consecutive(own), own, [], bool(key[1] == -2), []), [], 0
-            for side, (bodies, robot) in enumerate(zip((first, second), sides, strict=True)):
-                kind, width = int(kinds[robot[own[0]]]), int(widths[robot[own[0]]])
-                if kind >= 0:
-                    group.sides.append((side, kind, None if kind == layout.free else layout.jacobians[bodies[own]]))
-                    if not (side and group.same):
-                        columns.append(own_starts[robot[own], None] + np.arange(width))
-                        group.parts.append((slice(at, at + width), self.kinds.index(kind), place[robot[own]]))
-                        at += width
-            if columns:
-                self.groups.append(group._replace(columns=np.concatenate(columns, axis=1)))
+        self.first, self.second, self.count, self.layout = first, second, len(first), layout
+        bodies = np.column_stack([first, second])
+        sides = self.robots = layout.robots[bodies]
+        robots = _near_order(sides)
+        counts, starts = layout.blocks[robots], np.zeros(len(layout.blocks), dtype=int)
+        starts[robots] = np.cumsum(counts) - counts
+        owners, within = np.repeat(robots, counts), _numbers_within(counts)
+        self.starts = layout.starts[owners] + BLOCK * within
+        velocities = self.starts[:, None] + np.arange(BLOCK)
+        is_unused = velocities >= layout.starts[owners + 1, None]
+        self.velocities, self.unused = np.where(is_unused, layout.starts[-1], velocities).ravel(), is_unused.ravel()
+        self.size = len(self.velocities)
+
+        moving = np.flatnonzero(sides.ravel() >= 0)
+        counts = layout.blocks[sides.ravel()[moving]]
+        self.sides, within = np.repeat(moving, counts), _numbers_within(counts)
+        self.contact, own = self.sides // 2, bodies.ravel()[self.sides]
+        self.block = starts[sides.ravel()[self.sides]] + within
+        is_carried = ~layout.is_free[own]
+        self.carried = np.flatnonzero(is_carried)
+        self.rows = np.where(is_carried, 2 * self.count + np.cumsum(is_carried) - 1, self.sides)
+        self.jacobians = (layout.jacobian_starts[own] + within)[self.carried]
+        terms = np.bincount(self.contact, minlength=self.count)
+        partners = terms[self.contact]
+        one = np.repeat(np.arange(len(self.contact)), partners)
+        self.pairs = np.stack([one, (np.cumsum(terms) - terms)[self.contact[one]] + _numbers_within(partners)])
+
+        counts = layout.blocks[robots]
+        owners, within = np.repeat(robots, counts**2), _numbers_within(counts**2)
+        self.inertia = layout.inertia_starts[owners] + within
+        self.inertia_blocks = starts[owners] + np.stack(np.divmod(within, np.repeat(counts, counts**2)))
+        blocks = [abs(i - j).max(initial=0) for i, j in (self.block[self.pairs], self.inertia_blocks)]
+        self.width = BLOCK * (max(blocks) + 1) - 1
 
     @cached_property
     def articulated(self) -> list[tuple[int, Array, Array, Array]]:
-        """Bodies of articulated robots in contact, by number of a kind in `inertia`.
+        """Bodies of articulated robots in contact.
 
-        The numbers of the bodies, of their Jacobians and of the robots of the kind, (a,) each.
+        The number of their kind, the numbers of the bodies, of their Jacobians and of their robots of the kind, (a,).
         """
-        found = list[tuple[int, Array, Array, Array]]()
-        for which, kind in enumerate(self.kinds):
-            bodies, jacobians, robots = list[Array](), list[Array](), list[Array]()
-            for group in self.groups:
-                for side, own, rows in group.sides:
-                    if own == kind and rows is not None:
-                        bodies.append((self.first, self.second)[side][group.own])
-                        jacobians.append(rows)
-                        robots.append(group.parts[-1 if side and len(group.parts) > 1 else 0][2])
-            if bodies:
-                numbers, at = np.unique(np.concatenate(bodies), return_index=True)
-                found.append((which, numbers, np.concatenate(jacobians)[at], np.concatenate(robots)[at]))
+        layout, found = self.layout, list[tuple[int, Array, Array, Array]]()
+        for kind, (bodies, _, _) in enumerate(layout.articulated):
+            own = bodies[np.isin(bodies, self.first) | np.isin(bodies, self.second)]
+            if len(own):
+                found.append((kind, own, layout.jacobians[own], layout.places[layout.robots[own]]))
         return found
 
     @cached_property
-    def dense_keys(self) -> Array:
-        """Positions of the values of the blocks of all groups in the dense Jacobian, (values,)."""
-        found = [np.zeros(0, dtype=int)]
-        for group in self.groups:
-            rows = 3 * group.own[:, None] + np.arange(3)
-            found.append((rows[:, :, None] * self.size + group.columns[:, None, :]).ravel())
-        return np.concatenate(found)
+    def alone(self) -> list[tuple[int, Array, Array, Array]]:
+        """Contacts of articulated robots with themselves.
 
-    @cached_property
-    def newton_keys(self) -> Array:
-        """Row * n + column in J^T diag(slopes) J of each value of the blocks of the groups."""
-        return np.concatenate([_keys(group.columns, self.size) for group in self.groups])
-
-    @cached_property
-    def newton_entries(self) -> tuple[Array, Array, Array]:
-        """Compressed rows of M + J^T diag(slopes) J.
-
-        Entry of each of the values of `newton_keys` and of the blocks of M, column of each entry, and starts of
-        the rows.
+        The number of their kind, the numbers of the contacts, (c,), of their terms, (c, sides, blocks), and of their
+        robots of the kind, (c,).
         """
-        found = np.concatenate([self.newton_keys, *(_keys(rows, self.size) for rows, _ in self.inertia)])
-        keys, places = np.unique(found, return_inverse=True)
-        return places, keys % self.size, np.searchsorted(keys, self.size * np.arange(self.size + 1))
+        layout, found = self.layout, list[tuple[int, Array, Array, Array]]()
+        robots = np.where(self.robots[:, 0] == self.robots[:, 1], self.robots[:, 0], -1)
+        for kind in range(layout.free):
+            own = np.flatnonzero((robots >= 0) & (layout.kinds[robots] == kind))
+            if len(own):
+                terms = np.flatnonzero(np.isin(self.contact, own)).reshape(len(own), 2, -1)
+                found.append((kind, own, terms, layout.places[robots[own]]))
+        return found
 
     @cached_property
     def leaders(self) -> Array:
@@ -197,6 +177,43 @@ class ContactPattern:
         """Numbers of the contacts between the same bodies, of all pairs of bodies with the same number m > 1 of
         contacts, (g, m)."""
         return equal_rows(np.column_stack([self.first, self.second]))
+
+
+def block_count(size: int) -> int:
+    """Return the number of blocks of a number of velocities."""
+    return -(-size // BLOCK)
+
+
+def _near_order(sides: Array) -> Array:
+    """Return the robots in contact in an order in which neighbors are near each other, (r,).
+
+    Args:
+        sides: Robots of both sides of each contact, (k, 2), dimensionless; -1 for none.
+
+    Source: Cuthill, McKee, "Reducing the bandwidth of sparse symmetric matrices", 1969.
+    """
+    neighbors: dict[int, set[int]] = {robot: set() for robot in np.unique(sides).tolist() if robot >= 0}
+    for one, other in set(map(tuple, sides.tolist())):
+        if one >= 0 and other >= 0 and one != other:
+            neighbors[one].add(other)
+            neighbors[other].add(one)
+    order, known = list[int](), set[int]()
+    for start in sorted(neighbors, key=lambda robot: len(neighbors[robot])):
+        at = len(order)
+        if start not in known:
+            order.append(start)
+            known.add(start)
+        while at < len(order):
+            new = sorted(neighbors[order[at]] - known, key=lambda robot: (len(neighbors[robot]), robot))
+            order += new
+            known.update(new)
+            at += 1
+    return np.array(order, dtype=int)
+
+
+def _numbers_within(counts: Array) -> Array:
+    """Return 0, ..., count - 1 for each of some counts, one after the other, (sum of counts,)."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def equal_rows(keys: Array) -> list[Array]:
@@ -221,8 +238,3 @@ def consecutive(index: Array) -> Any:
     """
     is_range = len(index) > 0 and np.array_equal(index, np.arange(index[0], index[0] + len(index)))
     return slice(int(index[0]), int(index[0]) + len(index)) if is_range else index
-
-
-def _keys(columns: Array, size: int) -> Array:
-    """Return row * size + column of the entries of square blocks, one row after the other, (...,)."""
-    return (columns[:, :, None] * size + columns[:, None, :]).ravel()

@@ -27,13 +27,12 @@ import numpy as np
 from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import item, items
 from legged.contact.impulses.delassus import Contacts
-from legged.contact.impulses.semismooth import linearization
+from legged.contact.impulses.semismooth import advanced, linearization, projection
 from legged.contact.impulses.solver import (
     MIN_MOBILITY,
     ContactProblem,
     Solution,
     maximum_of,
-    project_to_disc,
     solution_of,
     spread,
     velocity_after,
@@ -65,7 +64,6 @@ BLOCK = 3
 """Number of unknowns that are eliminated together."""
 CONVERGED = 1e-3
 """Residual at which the iterations end, relative to the one at which they begin."""
-_TINY = 1e-300  # avoids 0 / 0 without tangential impulse
 
 
 class ContactJacobian(NamedTuple):
@@ -188,6 +186,21 @@ class GeneralizedSystem(NamedTuple):
         found = [linearization(*own) for own in items(numbers)]
         moved, slopes = zip(*found, strict=True)
         return np.array(moved), np.array(slopes)
+
+    def advanced(
+        self, problem: ContactProblem, target: Sequence[Any], p: Array, slopes: Array, u: Array, du: Array, r: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the `semismooth.advanced` of all contacts: p, u and violations, (m, 3) each.
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p: Impulses without the change du, (m, 3), [N s], contact frames. slopes: -dp / du, (m, 3, 3), [kg].
+            u, du: Velocities and their change, (m, 3), [m/s], contact frames.
+            r: Steps of the projections, (m,), [1/kg].
+        """
+        numbers = zip(p, slopes, u, du, target, r, problem.mu, strict=True)
+        found = [advanced(*own) for own in items(numbers)]
+        return tuple(np.array(part).reshape(-1, 3) for part in zip(*found, strict=True))  # type: ignore[return-value]
 
     def direction(self, M: Array, J: ContactJacobian, slopes: Sequence[Array], b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
@@ -315,28 +328,6 @@ def _iterate(
     smaller, larger = np.maximum(_REDUCTION * scale, _LEAST_STEP), np.minimum(_RAISE * scale, system.search.largest)
     scale = where(solved, smaller, where(step < _SHORT, larger, scale))
     return v, where(solved, now.p, p_bar), solution, scale
-
-
-def projection(p_bar: Array, u: Array, target: Any, r: Any, mu: Any) -> tuple[Array, Array]:
-    """Return the impulse p(u) of a contact, (3,), [N s], and -dp / du, (3, 3), contact frame.
-
-    Args:
-        p_bar: Impulse from which the projection starts, (3,), [N s]. u: Velocity, (3,), [m/s], contact frame.
-        target: Normal velocity of a closed contact, [m/s]. r: Step of the projection, [1/kg]; zero for no impulse.
-        mu: Coefficient of friction.
-    """
-    inverse = where(r > 0.0, 1.0 / where(r > 0.0, r, 1.0), 0.0)
-    y_n, y_1, y_2 = p_bar[0] - inverse * (u[0] - target), p_bar[1] - inverse * u[1], p_bar[2] - inverse * u[2]
-    p_n = where(r > 0.0, np.maximum(y_n, 0.0), 0.0)
-    size = np.sqrt(y_1 * y_1 + y_2 * y_2 + _TINY)
-    radius = mu * p_n
-    p = np.array([p_n, *project_to_disc(y_1, y_2, radius)])
-    closed, sticks = where(y_n > 0.0, inverse, 0.0), size <= radius
-    t_1, t_2, factor = y_1 / size, y_2 / size, inverse * np.minimum(1.0, radius / size)
-    cut, pull = where(sticks, 0.0, factor), where(sticks, 0.0, mu * closed)
-    row_1 = [pull * t_1, factor - cut * t_1 * t_1, -cut * t_1 * t_2]
-    row_2 = [pull * t_2, -cut * t_1 * t_2, factor - cut * t_2 * t_2]
-    return p, np.array([[closed, 0.0, 0.0], row_1, row_2])
 
 
 def mobility(A: Array) -> Any:

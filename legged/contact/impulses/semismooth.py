@@ -4,7 +4,7 @@ Impulses p and velocities u = A p + u_free fulfil the law where
 
     p = project(p - (u - target) / r)    for any r > 0,
 
-with the projection of `newton.projection`. Newton's method takes one of its generalized derivatives D in each contact,
+with the projection of `projection`. Newton's method takes one of its generalized derivatives D in each contact,
 
     dp = (1 - D)^-1 (project(p - (u - target) / r) - p) - (1 - D)^-1 D du / r,
 
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.impulses.solver import Solution, maximum_of, once, velocity_after
+from legged.contact.impulses.solver import Solution, maximum_of, once, project_to_disc, velocity_after
 from legged.spatial import Array
 
 LEAST_REDUCTION, REDUCTION_RATE, LARGEST_REDUCTION = 1e-6, 0.1, 1e-3
@@ -63,17 +63,12 @@ def semismooth_newton(
         residual, least, _ = state[bounds[-1] :]
         M, J = system.matrices()
         p, u, r = p.reshape(m, 3), u.reshape(m, 3), system.mobilities(problem)
-        reduction = np.minimum(LEAST_REDUCTION + REDUCTION_RATE * residual, LARGEST_REDUCTION)
-        moved, slopes = system.linearized(problem, target, p, u, r, reduction)
+        moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
         dv = system.direction(M, J, slopes, J.momentum(p + moved) - M @ (v - v_free))
-        du = J.velocities(dv)
-        p = p + moved - (slopes * du[:, None, :]).sum(axis=2)
-        v, u = v + dv, u + du
-        projected, _ = system.projected(problem, target, p, u, r)
-        residual = maximum_of(np.abs(projected - p) * r[:, None])
-        better = residual < least
-        best, least = where(better, projected.reshape(-1), best), where(better, residual, least)
-        continues = (residual > goal) & (better | (least > enough))
+        p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
+        v, residual = v + dv, maximum_of(violations)
+        better, least, continues = progress(residual, least, goal, enough)
+        best = where(better, p.reshape(-1), best)
         numbers = np.stack([residual, least, where(continues, 1.0, 0.0)])
         return np.concatenate([v, p.reshape(-1), u.reshape(-1), best, numbers])
 
@@ -89,6 +84,22 @@ def semismooth_newton(
         return Solution(*(where(better, a, b) for a, b in zip(found, start, strict=True)))
 
     return once(active[0], end, best, start)
+
+
+def reduction(residual: Any) -> Any:
+    """Return the reduction of the derivatives of projections, relative to one, for a residual, [m/s]."""
+    return np.minimum(LEAST_REDUCTION + REDUCTION_RATE * residual, LARGEST_REDUCTION)
+
+
+def progress(residual: Any, least: Any, goal: Any, enough: Any) -> tuple[Any, Any, Any]:
+    """Return whether a residual is the smallest one so far, that one, and whether to continue.
+
+    Args:
+        residual, least: Present residual, and the smallest one before it, [m/s].
+        goal, enough: As in `semismooth_newton`, [m/s].
+    """
+    better = residual < least
+    return better, where(better, residual, least), (residual > goal) & (better | (least > enough))
 
 
 def linearization(p: Array, u: Array, target: Any, r: Any, mu: Any, reduction: Any) -> tuple[Array, Array]:
@@ -118,3 +129,38 @@ def linearization(p: Array, u: Array, target: Any, r: Any, mu: Any, reduction: A
     row_1 = [slide * t_1, turn + radial * t_1 * t_1, radial * t_1 * t_2]
     row_2 = [slide * t_2, radial * t_1 * t_2, turn + radial * t_2 * t_2]
     return moved, np.array([[stiff, 0.0, 0.0], row_1, row_2])
+
+
+def advanced(p: Array, slopes: Array, u: Array, du: Array, target: Any, r: Any, mu: Any) -> tuple[Array, Array, Array]:
+    """Return the impulse of a contact after an iteration, (3,), [N s], its velocity, and what violates the law, (3,).
+
+    Args:
+        p: Impulse at the velocity before the iteration, (3,), [N s], contact frame. slopes: -dp / du, (3, 3), [kg].
+        u, du: That velocity and its change, (3,), [m/s], contact frame.
+        target, r, mu: As in `linearization`.
+    """
+    p, u = p - slopes @ du, u + du
+    projected, _ = projection(p, u, target, r, mu)
+    return p, u, np.abs(projected - p) * r
+
+
+def projection(p_bar: Array, u: Array, target: Any, r: Any, mu: Any) -> tuple[Array, Array]:
+    """Return the impulse p(u) of a contact, (3,), [N s], and -dp / du, (3, 3), contact frame.
+
+    Args:
+        p_bar: Impulse from which the projection starts, (3,), [N s]. u: Velocity, (3,), [m/s], contact frame.
+        target: Normal velocity of a closed contact, [m/s]. r: Step of the projection, [1/kg]; zero for no impulse.
+        mu: Coefficient of friction.
+    """
+    inverse = where(r > 0.0, 1.0 / where(r > 0.0, r, 1.0), 0.0)
+    y_n, y_1, y_2 = p_bar[0] - inverse * (u[0] - target), p_bar[1] - inverse * u[1], p_bar[2] - inverse * u[2]
+    p_n = where(r > 0.0, np.maximum(y_n, 0.0), 0.0)
+    size = np.sqrt(y_1 * y_1 + y_2 * y_2 + _TINY)
+    radius = mu * p_n
+    p = np.array([p_n, *project_to_disc(y_1, y_2, radius)])
+    closed, sticks = where(y_n > 0.0, inverse, 0.0), size <= radius
+    t_1, t_2, factor = y_1 / size, y_2 / size, inverse * np.minimum(1.0, radius / size)
+    cut, pull = where(sticks, 0.0, factor), where(sticks, 0.0, mu * closed)
+    row_1 = [pull * t_1, factor - cut * t_1 * t_1, -cut * t_1 * t_2]
+    row_2 = [pull * t_2, -cut * t_1 * t_2, factor - cut * t_2 * t_2]
+    return p, np.array([[closed, 0.0, 0.0], row_1, row_2])

@@ -106,19 +106,18 @@ class ContactMemory(NamedTuple):
             np.maximum(self.worst, impact.residual),
         )
 
-    def updated(self, rows: Array, t: Any, h: Any, frames: Array, impact: Impact) -> tuple[Any, Any]:
-        """Write the memory after a step in which all contacts but k have no impulse, and return its drift and worst.
 
-        Args:
-            rows: Numbers of the k contacts, (k,), dimensionless.
-            t, h, frames, impact: As in `after`, for these contacts; numbers only.
-        """
-        forces, impulse, peak, first_touch = (part[rows] for part in self[:4])
-        some = ContactMemory(forces, impulse, peak, first_touch, self.drift, self.worst).after(t, h, frames, impact)
-        self.forces[:] = 0.0
-        for whole, part in zip(self[:4], some[:4], strict=True):
-            whole[rows] = part
-        return some.drift, some.worst
+def memory_after(t: Any, h: Any, frame: Array, p: Array, before: Array) -> Array:
+    """Return the `ContactMemory` of a contact after a step, (8,): forces, impulse, peak and time of the first touch.
+
+    Args:
+        t: Time in the middle of the step, [s]. h: The step, [s].
+        frame: Rows n, t1, t2 of the contact frame, (3, 3), dimensionless, world axes.
+        p: Impulse, (3,), [N s], contact frame. before: The memory before the step, (8,), mixed units.
+    """
+    memory = ContactMemory.of(np.concatenate([before, np.zeros(2)]))
+    after = memory.after(t, h, frame[None], Impact(p[None], [], 0.0, 0.0))
+    return np.concatenate([after.forces[0], after.impulse[0], after.peak, after.touched])
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,13 +119,14 @@ class SolverEngine:
                 if error.state is not None:
                     members.state[i, -len(error.state) :] = error.state
             return
-        has_moved = (members.state[i] != (row := np.concatenate([state.q, state.s]))).any()
-        members.state[i] = row
+        row, nq, limits = members.state[i], len(state.q), self._limits[i]
+        has_moved = limits is not None and not (np.array_equal(row[:nq], state.q) and np.array_equal(row[nq:], state.s))
+        row[:nq], row[nq:] = state.q, state.s
         if sample >= 0:
             members.stored[i, sample], members.outcome[i, 2] = row, sample + 1
-        if self._limits[i] is not None and has_moved:
+        if has_moved:
             loop = self._systems[i].loop
-            members.outcome[i, 0] = float(self._limits[i].termination_code(loop.robot, loop.ground, state.q))
+            members.outcome[i, 0] = float(limits.termination_code(loop.robot, loop.ground, state.q))
 
     def _state(self, members: Members, i: int) -> tuple[Array, Array]:
         nq = self._systems[i].loop.robot.nq

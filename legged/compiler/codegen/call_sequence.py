@@ -1,0 +1,298 @@
+"""Machine code that executes a list of calls, with loops, and what such calls need besides kernels.
+
+All functions have the type of the loop over a batch, see `batches.batch_loop`: they take items first, ..., end - 1,
+receive the address of their argument and working memory, and return -1, or another number if they stop.
+
+    int64 legged_sequence(int64 first, int64 end, const Call *calls, void *work)      calls first, ..., end - 1
+    int64 legged_repeat(int64 first, int64 end, const Repeat *argument, void *work)   the same calls up to `end` times
+    int64 legged_copy(..., const Vectors *, ...)        y[k] = x[k]
+    int64 legged_accumulate3, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of 3 or 6 numbers
+    int64 legged_largest(..., const Vectors *, ...)     y[0] = largest |x[k]|, or zero
+    int64 legged_band_solve(..., const Band *, ...)     solves a system of equations with a banded matrix
+
+A sequence stops at the first call that stops, and returns its number. A repetition goes on while `flag` is positive.
+
+The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
+from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
+solution, has `width` more numbers before and after it. The matrix is replaced by its factors L and U, without
+exchange of rows; entries of U that are zero are skipped. The function stops at a pivot that is zero or not a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from legged.compiler.codegen.ir_writer import ATTRIBUTES
+
+SEQUENCE, REPEAT, COPY, LARGEST, BAND_SOLVE = (
+    f"legged_{name}" for name in ("sequence", "repeat", "copy", "largest", "band_solve")
+)
+ACCUMULATE = {size: f"legged_accumulate{size}" for size in (3, 6)}
+"""Names of the functions that add runs of a number of entries."""
+CALL = ("function", "count", "argument")
+"""Entries of a call, 64-bit integers: the function, the number of its items, and its argument."""
+STRUCTURES = {
+    "Call": CALL,
+    "Repeat": ("calls", "count", "flag"),
+    "Vectors": ("x", "y", "offsets"),
+    "Band": ("matrix", "right", "width"),
+}
+"""Entries of the arguments, 64-bit integers: addresses, numbers, and offsets in [bytes]."""
+LANES = 4
+"""Numbers of a vector in `legged_band_solve`."""
+
+_HEAD = "(i64 %first, i64 %end, ptr %argument, ptr %work) ATTRIBUTES {"
+_CODE = f"""
+define i64 @legged_sequence{_HEAD}
+start:
+  br label %next
+next:
+  %k = phi i64 [%first, %start], [%k_next, %done]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %take, label %end_of_calls
+take:
+  %position = mul i64 %k, 3
+  %call = getelementptr i64, ptr %argument, i64 %position
+  %function = POINTER %call Call.function
+  %count = LOAD %call Call.count
+  %own = POINTER %call Call.argument
+  %result = call i64 %function(i64 0, i64 %count, ptr %own, ptr %work)
+  %goes_on = icmp slt i64 %result, 0
+  br i1 %goes_on, label %done, label %stop
+done:
+  %k_next = add i64 %k, 1
+  br label %next
+stop:
+  ret i64 %k
+end_of_calls:
+  ret i64 -1
+}}
+
+define i64 @legged_repeat{_HEAD}
+start:
+  %calls = POINTER %argument Repeat.calls
+  %count = LOAD %argument Repeat.count
+  %flag = POINTER %argument Repeat.flag
+  br label %next
+next:
+  %k = phi i64 [%first, %start], [%k_next, %repeat]
+  %is_left = icmp slt i64 %k, %end
+  %value = load double, ptr %flag, align 8
+  %is_set = fcmp ogt double %value, 0.0
+  %goes_on = and i1 %is_left, %is_set
+  br i1 %goes_on, label %repeat, label %finish
+repeat:
+  %result = call i64 @legged_sequence(i64 0, i64 %count, ptr %calls, ptr %work)
+  %k_next = add i64 %k, 1
+  %is_done = icmp slt i64 %result, 0
+  br i1 %is_done, label %next, label %stop
+stop:
+  ret i64 %result
+finish:
+  ret i64 -1
+}}
+
+define i64 @legged_copy{_HEAD}
+start:
+  %x = POINTER %argument Vectors.x
+  %y = POINTER %argument Vectors.y
+  br label %next
+next:
+  %k = phi i64 [%first, %start], [%k_next, %move]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %move, label %finish
+move:
+  %from = getelementptr double, ptr %x, i64 %k
+  %to = getelementptr double, ptr %y, i64 %k
+  %value = load <8 x double>, ptr %from, align 8
+  store <8 x double> %value, ptr %to, align 8
+  %k_next = add i64 %k, 8
+  br label %next
+finish:
+  ret i64 -1
+}}
+
+define i64 @legged_largest{_HEAD}
+start:
+  %x = POINTER %argument Vectors.x
+  %y = POINTER %argument Vectors.y
+  br label %next
+next:
+  %k = phi i64 [%first, %start], [%k_next, %compare]
+  %most = phi double [0.0, %start], [%most_next, %compare]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %compare, label %finish
+compare:
+  %from = getelementptr double, ptr %x, i64 %k
+  %value = load double, ptr %from, align 8
+  %size = call double @llvm.fabs.f64(double %value)
+  %is_larger = fcmp ogt double %size, %most
+  %most_next = select i1 %is_larger, double %size, double %most
+  %k_next = add i64 %k, 1
+  br label %next
+finish:
+  store double %most, ptr %y, align 8
+  ret i64 -1
+}}
+
+define i64 @legged_band_solve{_HEAD}
+start:
+  %a = POINTER %argument Band.matrix
+  %b = POINTER %argument Band.right
+  %width = LOAD %argument Band.width
+  %twice = shl i64 %width, 1
+  %stride = add i64 %twice, 1
+  br label %column
+column:
+  %k = phi i64 [0, %start], [%k_next, %eliminated]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %pivot, label %back
+pivot:
+  %column_k = mul i64 %k, %stride
+  %diagonal = add i64 %column_k, %width
+  %pivot_at = getelementptr double, ptr %a, i64 %diagonal
+  %pivot_value = load double, ptr %pivot_at, align 8
+  %is_regular = fcmp one double %pivot_value, 0.0
+  br i1 %is_regular, label %regular, label %singular
+singular:
+  ret i64 %k
+regular:
+  %inverse = fdiv double 1.0, %pivot_value
+  store double %inverse, ptr %pivot_at, align 8
+  %below = add i64 %diagonal, 1
+  %lower = getelementptr double, ptr %a, i64 %below
+  %inverses = SPLAT %inverse
+  br label %scale
+scale:
+  %i = phi i64 [0, %regular], [%i_next, %scale]
+  %l_at = getelementptr double, ptr %lower, i64 %i
+  %l_old = load VECTOR, ptr %l_at, align 8
+  %l_new = fmul VECTOR %l_old, %inverses
+  store VECTOR %l_new, ptr %l_at, align 8
+  %i_next = add i64 %i, LANES
+  %i_left = icmp slt i64 %i_next, %width
+  br i1 %i_left, label %scale, label %right_side
+right_side:
+  %b_k = getelementptr double, ptr %b, i64 %k
+  br label %other
+other:
+  %j = phi i64 [0, %right_side], [%j_next, %updated]
+  %shift = mul i64 %j, %twice
+  %to_right = getelementptr double, ptr %pivot_at, i64 %shift
+  %is_right = icmp eq i64 %j, 0
+  %factor_at = select i1 %is_right, ptr %b_k, ptr %to_right
+  %factor = load double, ptr %factor_at, align 8
+  %is_zero = fcmp oeq double %factor, 0.0
+  br i1 %is_zero, label %updated, label %update
+update:
+  %factors = SPLAT %factor
+  br label %rows
+rows:
+  %r = phi i64 [0, %update], [%r_next, %rows]
+  %r_below = add i64 %r, 1
+  %u_at = getelementptr double, ptr %factor_at, i64 %r_below
+  %m_at = getelementptr double, ptr %lower, i64 %r
+  %m = load VECTOR, ptr %m_at, align 8
+  %u_old = load VECTOR, ptr %u_at, align 8
+  %m_negative = fneg VECTOR %m
+  %u_new = call VECTOR @llvm.fma.vLANESf64(VECTOR %m_negative, VECTOR %factors, VECTOR %u_old)
+  store VECTOR %u_new, ptr %u_at, align 8
+  %r_next = add i64 %r, LANES
+  %r_left = icmp slt i64 %r_next, %width
+  br i1 %r_left, label %rows, label %updated
+updated:
+  %j_next = add i64 %j, 1
+  %j_left = icmp sle i64 %j_next, %width
+  br i1 %j_left, label %other, label %eliminated
+eliminated:
+  %k_next = add i64 %k, 1
+  br label %column
+back:
+  %n = phi i64 [%end, %column], [%n_next, %solved]
+  %n_next = sub i64 %n, 1
+  %n_left = icmp sge i64 %n_next, 0
+  br i1 %n_left, label %unknown, label %finish
+unknown:
+  %column_n = mul i64 %n_next, %stride
+  %upper = getelementptr double, ptr %a, i64 %column_n
+  %inverse_at = getelementptr double, ptr %upper, i64 %width
+  %inverse_n = load double, ptr %inverse_at, align 8
+  %b_n = getelementptr double, ptr %b, i64 %n_next
+  %rest = load double, ptr %b_n, align 8
+  %solution = fmul double %rest, %inverse_n
+  store double %solution, ptr %b_n, align 8
+  %solutions = SPLAT %solution
+  %above = sub i64 %n_next, %width
+  %b_above = getelementptr double, ptr %b, i64 %above
+  br label %substitute
+substitute:
+  %s = phi i64 [0, %unknown], [%s_next, %substitute]
+  %c_at = getelementptr double, ptr %upper, i64 %s
+  %d_at = getelementptr double, ptr %b_above, i64 %s
+  %c = load VECTOR, ptr %c_at, align 8
+  %d_old = load VECTOR, ptr %d_at, align 8
+  %c_negative = fneg VECTOR %c
+  %d_new = call VECTOR @llvm.fma.vLANESf64(VECTOR %c_negative, VECTOR %solutions, VECTOR %d_old)
+  store VECTOR %d_new, ptr %d_at, align 8
+  %s_next = add i64 %s, LANES
+  %s_left = icmp slt i64 %s_next, %width
+  br i1 %s_left, label %substitute, label %solved
+solved:
+  br label %back
+finish:
+  ret i64 -1
+}}
+
+declare double @llvm.fabs.f64(double)
+declare VECTOR @llvm.fma.vLANESf64(VECTOR, VECTOR, VECTOR)
+"""
+
+_ACCUMULATE = f"""
+define i64 @legged_accumulateSIZE{_HEAD}
+start:
+  %x = POINTER %argument Vectors.x
+  %y = POINTER %argument Vectors.y
+  %offsets = POINTER %argument Vectors.offsets
+  br label %next
+next:
+  %k = phi i64 [%first, %start], [%k_next, %add]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %add, label %finish
+add:
+  %from = getelementptr [SIZE x double], ptr %x, i64 %k
+  %offset_at = getelementptr i64, ptr %offsets, i64 %k
+  %offset = load i64, ptr %offset_at, align 8
+  %to = getelementptr i8, ptr %y, i64 %offset
+  %value = load <SIZE x double>, ptr %from, align 8
+  %before = load <SIZE x double>, ptr %to, align 8
+  %sum = fadd <SIZE x double> %before, %value
+  store <SIZE x double> %sum, ptr %to, align 8
+  %k_next = add i64 %k, 1
+  br label %next
+finish:
+  ret i64 -1
+}}
+"""
+
+
+def assembly() -> str:
+    """Return the LLVM module."""
+    code = _CODE + "".join(_ACCUMULATE.replace("SIZE", str(size)) for size in ACCUMULATE)
+    code = re.sub(
+        r"(%\w+) = POINTER (%\w+ \w+\.\w+)", r"\1.number = LOAD \2\n  \1 = inttoptr i64 \1.number to ptr", code
+    )
+    code = re.sub(r"(%[\w.]+) = LOAD (%\w+) (\w+)\.(\w+)", _loaded_entry, code)
+    splat = r"\1.one = insertelement VECTOR poison, double \2, i64 0\n  " + (
+        r"\1 = shufflevector VECTOR \1.one, VECTOR poison, <LANES x i32> zeroinitializer"
+    )
+    code = re.sub(r"(%\w+) = SPLAT (%\w+)", splat, code)
+    code = code.replace("VECTOR", f"<{LANES} x double>").replace("LANES", str(LANES))
+    return code.replace("ATTRIBUTES", ATTRIBUTES)
+
+
+def _loaded_entry(found: re.Match[str]) -> str:
+    result, structure, kind, field = found.groups()
+    names: Sequence[str] = STRUCTURES[kind]
+    address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {names.index(field)}"
+    return f"{address}\n  {result} = load i64, ptr {result}.at, align 8"

@@ -1,0 +1,126 @@
+"""Kernels for the contacts of a scene in parts: functions of one contact, or of one block of its matrices."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.contact.bodies import rows_of_point
+from legged.contact.impulses.contact_pattern import BLOCK
+from legged.contact.impulses.impact import target_velocity
+from legged.contact.impulses.newton import mobility
+from legged.contact.impulses.semismooth import advanced, linearization, progress, reduction
+from legged.contact.impulses.solver import natural_map, spread_group
+from legged.spatial import Array
+
+
+@cache
+def spreading_kernel(size: int) -> BatchKernel:
+    """Return the kernel of `solver.spread_group` for groups of a number of contacts.
+
+    Args:
+        size: Number of contacts of a group.
+    """
+
+    def spreading(*parts: Any) -> tuple[Array, ...]:
+        p, at, mu = (parts[k * size : (k + 1) * size] for k in range(3))
+        return tuple(spread_group(np.array(p), np.array(at), mu))
+
+    names = [(f"{name}{k}", shape) for name, shape in (("p", (3,)), ("at", (3,)), ("mu", ())) for k in range(size)]
+    return BatchKernel(spreading, dict(names))
+
+
+@cache
+def contact_rows_kernel() -> BatchKernel:
+    """Return the kernel of the numbers of a contact."""
+
+    def contact_rows(
+        gap: Any, h: Any, recovery: Any, frame: Array, point: Array, leader: Array, *sides: Array
+    ) -> tuple[Any, ...]:
+        """Return numbers of `ContactTables`: the blocks of both sides, `diagonal`, `mobility`, `target`, the place
+        along t1, t2 and n from the origin of the first body, (3,), [m], and whether the normal is not the leader's."""
+        R, o, A, Q, c, B = sides
+        one, other = rows_of_point(R, o, frame, point), rows_of_point(Q, c, frame, point)
+        turn = frame[0] - leader[0]
+        diagonal, target = one @ A @ one.T + other @ B @ other.T, target_velocity(recovery, gap, h)
+        place = np.roll(frame, -1, axis=0) @ (point - o)
+        return np.array([one, -other]), diagonal, mobility(diagonal), target, place, turn @ turn
+
+    matrix, vector, law = (3, 3), (3,), {"gap": (), "h": (), "recovery": ()}
+    body, other = {"R": matrix, "o": vector, "A": (6, 6)}, {"Q": matrix, "c": vector, "B": (6, 6)}
+    return BatchKernel(contact_rows, {**law, "frame": matrix, "point": vector, "leader": matrix, **body, **other})
+
+
+_TERM, _BLOCK, _VELOCITIES, _LAW = (3, BLOCK), (BLOCK, BLOCK), (BLOCK,), {"target": (), "r": (), "mu": ()}
+
+
+@cache
+def carried_kernel() -> BatchKernel:
+    """Return the kernel of a block of the Jacobian of a contact on an articulated robot."""
+    return BatchKernel(lambda side, J: side @ J, {"side": _TERM, "J": _BLOCK})
+
+
+@cache
+def velocity_kernel() -> BatchKernel:
+    """Return the kernel of the velocity of a contact by a block of velocities, contact frame."""
+    return BatchKernel(lambda J, v: J @ v, {"J": _TERM, "v": _VELOCITIES})
+
+
+@cache
+def momentum_kernel() -> BatchKernel:
+    """Return the kernel of the generalized momentum of an impulse in a block."""
+    return BatchKernel(lambda J, p: p @ J, {"J": _TERM, "p": (3,)})
+
+
+@cache
+def inertial_kernel() -> BatchKernel:
+    """Return the kernel of the negative momentum of a change of velocity in a block."""
+    return BatchKernel(lambda M, v, v_free: M @ (v_free - v), {"M": _BLOCK, "v": _VELOCITIES, "v_free": _VELOCITIES})
+
+
+@cache
+def square_kernel() -> BatchKernel:
+    """Return the kernel of the transpose of J^T slopes K, whose rows are columns of the matrix."""
+    return BatchKernel(lambda J, slopes, K: (J.T @ (slopes @ K)).T, {"J": _TERM, "slopes": (3, 3), "K": _TERM})
+
+
+@cache
+def linearized_kernel() -> BatchKernel:
+    """Return the kernel of `semismooth.linearization`: the impulse with its change, -dp / du, and the velocity."""
+
+    def linearized(p: Array, u: Array, target: Any, r: Any, mu: Any, residual: Any) -> tuple[Array, Array, Array]:
+        moved, slopes = linearization(p, u, target, r, mu, reduction(residual))
+        return p + moved, slopes, u
+
+    return BatchKernel(linearized, {"p": (3,), "u": (3,), **_LAW, "residual": ()})
+
+
+@cache
+def advanced_kernel() -> BatchKernel:
+    """Return the kernel of `semismooth.advanced`."""
+    return BatchKernel(advanced, {"p": (3,), "slopes": (3, 3), "u": (3,), "du": (3,), **_LAW})
+
+
+@cache
+def progress_kernel() -> BatchKernel:
+    """Return the kernel of `semismooth.progress`, with numbers in place of truth values."""
+
+    def judged(residual: Any, least: Any, goal: Any, enough: Any) -> tuple[Any, Any, Any]:
+        better, least, continues = progress(residual, least, goal, enough)
+        return where(better, 1.0, 0.0), least, where(continues, 1.0, 0.0)
+
+    return BatchKernel(judged, dict.fromkeys(("residual", "least", "goal", "enough"), ()))
+
+
+@cache
+def law_kernel() -> BatchKernel:
+    """Return the kernel of `solver.natural_map`."""
+
+    def law(u: Array, A: Array, target: Any, p: Array, mu: Any) -> Array:
+        return np.stack(natural_map(u, A, target, p, mu))
+
+    return BatchKernel(law, {"u": (3,), "A": (3, 3), "target": (), "p": (3,), "mu": ()})

@@ -1,0 +1,86 @@
+"""Calls of kernels that machine code executes one after the other, and what it computes between them."""
+
+import numpy as np
+import pytest
+
+import legged
+from legged.compiler.runtime.batch_kernel import BatchKernel, Rows
+from legged.compiler.runtime.call_sequence import Band, CallSequence, accumulated, copied, largest, padded, repeat
+from legged.errors import NotFiniteError
+
+
+@pytest.mark.parametrize("size", [3, 6])
+def test_runs_are_added_where_they_belong_also_several_at_one_place(size):
+    rng = np.random.default_rng(size)
+    x, start, y = rng.normal(size=(9, size)), padded(30), padded(30)
+    start[:] = rng.normal(size=30)
+    places = rng.integers(0, 30 - size, 9)
+    places[3:6] = places[0]
+    CallSequence([copied(start, y), accumulated(x, y, places)])()
+    expected = start.copy()
+    for run, place in zip(x, places, strict=True):
+        expected[place : place + size] += run
+    np.testing.assert_allclose(y, expected, atol=1e-15)
+
+
+def test_the_largest_absolute_value_is_written():
+    x, y = np.array([0.5, -3.0, 2.0]), np.zeros(())
+    sequence = CallSequence([largest(x, y)])
+    sequence()
+    assert y == 3.0
+    x[:] = 0.0
+    sequence()
+    assert y == 0.0
+
+
+@pytest.mark.parametrize(("size", "width"), [(1, 0), (5, 3), (12, 5), (40, 11), (33, 8), (6, 30)])
+def test_banded_equations_have_the_solution_of_the_dense_ones(size, width):
+    rng, band = np.random.default_rng(size), Band(size, width)
+    i, j = np.nonzero(np.abs(np.subtract.outer(np.arange(size), np.arange(size))) <= width)
+    dense, call = np.zeros((size, size)), CallSequence([band.solved()])
+    for _ in range(2):  # the second time the memory is that of the first one
+        dense[i, j] = rng.normal(size=len(i)) + np.where(i == j, 3.0 * width + 1.0, 0.0)  # needs no pivots
+        right = rng.normal(size=size)
+        band.matrix[:], band.right[:] = 0.0, right
+        band.matrix.reshape(-1)[band.positions(i, j)] = dense[i, j]
+        call()
+        np.testing.assert_allclose(dense @ band.right, right, atol=1e-12)
+
+
+def test_singular_equations_raise_an_error():
+    band = Band(3, 1)
+    band.right[:] = 1.0
+    with pytest.raises(NotFiniteError, match="system of equations"):
+        CallSequence([band.solved()])()
+
+
+def test_a_sequence_is_repeated_while_a_number_is_positive():
+    """Newton's iteration for square roots of several numbers, until the largest change is small."""
+    start, root, next_root, change, flag = np.arange(1.0, 6.0), padded(5), padded(5), np.zeros(5), np.ones(())
+    root[:] = 1.0
+
+    def newton(a, x):
+        y = 0.5 * (x + a / x)
+        return y, y - x
+
+    def positive(most):
+        return legged.where(most > 1e-12, 1.0, 0.0)
+
+    kernel, judge, most = BatchKernel(newton, {"a": (), "x": ()}), BatchKernel(positive, {"most": ()}), np.zeros(())
+    step = CallSequence(
+        [
+            kernel.prepare(5, start, Rows(root, np.arange(5)), results=[next_root, change]),
+            copied(next_root, root),
+            largest(change, most),
+            judge.prepare(1, most, results=[flag]),
+        ]
+    )
+    CallSequence([repeat(step, flag, 2)])()
+    assert flag == 1.0  # two steps are too few
+    CallSequence([repeat(step, flag, 50)])()
+    assert flag == 0.0
+    np.testing.assert_allclose(root, np.sqrt(start), atol=1e-15)
+    start[0] = np.inf
+    flag[...] = 1.0
+    with pytest.raises(NotFiniteError, match="newton"):
+        CallSequence([repeat(step, flag, 50)])()
