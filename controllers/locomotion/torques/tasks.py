@@ -21,6 +21,7 @@ from legged.dynamics.kinematics import (
     twist_rate_at,
 )
 from legged.dynamics.sweeps import twists_and_rates
+from legged.robot.construction.parameters import without_dry_friction
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
 from legged.spatial import Array, cross, factor_symmetric, join, solve_factored
@@ -113,8 +114,13 @@ class WholeBodyModel:
 
     @cached_property
     def h(self) -> Array:
-        """Bias forces, (nv,), with tau + J^T f = M vdot + h, generalized coordinates."""
-        return bias_forces(self.robot, self.q, self.v)
+        """Bias forces, (nv,), with tau + J^T f = M vdot + h, generalized coordinates, without dry friction of joints.
+
+        Dry friction opposes motion, and torques that compensate it by the sign of a measured velocity do not: they
+        move a joint that friction would hold, and where friction is a large part of the effort limit they leave no
+        torque to stop it.
+        """
+        return bias_forces(without_dry_friction(self.robot), self.q, self.v)
 
     def point(self, link: str | int, position: Array = (0.0, 0.0, 0.0)) -> Point:  # type: ignore[assignment]
         """Return the motion of a point of a link.

@@ -190,6 +190,17 @@ def with_parameters(robot: R, values: Mapping[str, Any]) -> R:
     )
 
 
+def without_dry_friction(robot: R) -> R:
+    """Return the robot without the dry friction of its joints; its other parameters may be traced."""
+    bodies = tuple(
+        replace(body, physics=_changed(body.physics, friction=np.zeros(np.shape(body.physics.friction))))
+        if body.has_friction
+        else body
+        for body in robot.bodies
+    )
+    return replace(robot, bodies=bodies)
+
+
 def _connection(c: Connection, given: Mapping[str, Array]) -> Connection:
     """Return the definition of a joint with its place and physics replaced."""
     name = c.joint.name

@@ -72,6 +72,23 @@ def test_contradictory_limits_give_finite_torques_within_limits_and_a_residual()
     assert result.residual > 0.1
 
 
+def test_dry_friction_changes_no_torque():
+    """A compensation by the sign of a measured velocity leaves no torque to stop a joint with much friction."""
+    robot, q, _ = standing()
+    v = 0.1 * np.random.default_rng(0).normal(size=robot.nv)
+    rough = robot.with_parameters({f"{joint.name}.friction": 5.0 for joint in robot.joints})
+    torques = [
+        whole_body(
+            WholeBodyModel(each, q, v),
+            contacts_of(each),
+            [posture(WholeBodyModel(each, q, v), q[7:])],
+            JointLimits.of(robot),
+        ).tau
+        for each in (robot, rough)
+    ]
+    np.testing.assert_array_equal(*torques)
+
+
 def test_torques_reach_their_limits_in_both_directions():
     """Without limits the legs lift the base at 5 m/s^2 with up to 6.7 N m, of opposite signs in front and behind."""
     robot, q, v = standing()
