@@ -33,6 +33,8 @@ _BIPED_HIPS = 0.85
 """Height of the hips of standing robots with two legs, relative to the length of a leg."""
 _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
+_ACCELERATION = 60.0
+"""Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
 _MOVES = 1e-3
 """Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
 
@@ -122,7 +124,8 @@ class Locomotion:
         steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)))
         inertia = _inertia(robot, q)
         legs = _leg_inertias(robot, q, feet)
-        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, gravity, _limits(robot, home, q))
+        limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
+        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, gravity, limits)
         schedules = self._schedules(robot, stances, planner.time_unit)
         return StartedLocomotion(
             robot,
@@ -196,14 +199,18 @@ def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
     return tuple(feet), np.array(places)
 
 
-def _limits(robot: Robot, home: Home, q: Array) -> JointLimits:
+def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLimits:
     """Return the limits of the joints, with knees that stay on the side to which they bend at q.
 
     The knee is the second pitch joint of a leg. At a straight leg its motion does not change the distance from the hip
     to the end of the shank, and beyond it, in a range that some knees have, a leg that is to become shorter bends to
     the wrong side and stays at the end of this range.
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,).
+        acceleration: Largest acceleration of every joint, [rad/s^2] or [m/s^2].
     """
-    limits = JointLimits.of(robot)
+    limits = JointLimits.of(robot, acceleration=acceleration)
     lower, upper = limits.lower.copy(), limits.upper.copy()
     rotations, origins = link_poses(robot, q)
     for leg, foot in zip(home.legs, _feet(robot, home, q)[1], strict=True):

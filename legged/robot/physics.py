@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from legged.checked import checked
 from legged.errors import DefinitionError
-from legged.spatial import Array
+from legged.spatial import Array, is_finite
 
 if TYPE_CHECKING:
     from legged.robot.joint import Stage
@@ -111,6 +111,21 @@ def _check(name: str, value: Array) -> None:
         raise DefinitionError(f"a joint's {name} must be finite, got {value}")
     if name not in ("rest", "lower", "upper") and (value < 0).any():
         raise DefinitionError(f"a joint's {name} must not be negative, got {value}")
+
+
+def motor_force(effort: Any, speed: Any, rate: Any) -> Any:
+    """Return the largest force of a motor in the direction in which its rate counts, [N m] or [N].
+
+        effort * (1 - rate / speed), from 0 to effort
+
+    It gives its whole effort at rest and against the motion, and nothing at its no-load speed and beyond.
+
+    Args:
+        effort: Largest force, [N m] or [N]. speed: No-load speed, [rad/s] or [m/s]. rate: [rad/s] or [m/s].
+    """
+    if not (is_finite(effort) and is_finite(speed)):
+        return effort
+    return effort * np.minimum(np.maximum(1.0 - rate / speed, 0.0), 1.0)
 
 
 def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[JointPhysics]:

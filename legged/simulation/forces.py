@@ -20,6 +20,7 @@ from legged.dynamics.kinematics import link_poses, point_motion
 from legged.errors import DefinitionError, StateError
 from legged.robot.body import Body
 from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.physics import motor_force
 from legged.robot.placement import Vector
 from legged.robot.robot import Robot
 from legged.spatial import cross, is_finite
@@ -182,16 +183,9 @@ def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
     limited: list[Any] = list(tau)
     for body in robot.bodies:
         for i, effort, speed in body.motor_limits:
-            forward, backward = _available(effort, speed, v[i]), _available(effort, speed, -v[i])
+            forward, backward = motor_force(effort, speed, v[i]), motor_force(effort, speed, -v[i])
             limited[i] = np.minimum(np.maximum(limited[i], -backward), forward)
     return as_vector(limited)
-
-
-def _available(effort: float, speed: float, rate: Any) -> Any:
-    """Return the largest force in the direction of a rate."""
-    if not is_finite(speed):
-        return effort
-    return effort * np.minimum(np.maximum(1.0 - rate / speed, 0.0), 1.0)
 
 
 # Pushes.

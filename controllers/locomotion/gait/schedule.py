@@ -290,8 +290,8 @@ GAITS: dict[str, _Named] = {
     "walk": _Named(3.6, lambda n: 0.6 if n <= 2 else 0.7, _wave),
     "crawl": _Named(9.0, lambda n: 1.0 - 0.8 / n, _wave),
     "pace": _Named(2.2, lambda n: 0.6, lambda row, side, rows: 0.5 * side),
-    "bound": _Named(2.2, lambda n: 0.45, lambda row, side, rows: row / rows),
-    "gallop": _Named(2.2, lambda n: 0.4, lambda row, side, rows: row / rows + 0.15 * side),
+    "bound": _Named(1.8, lambda n: 0.6, lambda row, side, rows: row / rows),
+    "gallop": _Named(2.2, lambda n: 0.5, lambda row, side, rows: row / rows + 0.15 * side),
     "pronk": _Named(2.2, lambda n: 0.6, lambda row, side, rows: 0.0),
 }
 """Gaits by name: trot (diagonal pairs; of six legs the tripods), walk (lateral sequence; of two legs alternating),

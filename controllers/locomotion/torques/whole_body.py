@@ -13,6 +13,7 @@ from controllers.locomotion.forces.friction_cone import project_to_cone
 from controllers.locomotion.torques.quadratic_program import QuadraticProgram, solve
 from controllers.locomotion.torques.tasks import Task, WholeBodyModel
 from legged.errors import DefinitionError, ShapeError
+from legged.robot.physics import motor_force
 from legged.robot.robot import Robot
 from legged.spatial import Array, is_finite, is_zero, sum_of
 
@@ -91,6 +92,15 @@ class JointLimits:
         lower, upper = joint_limits(robot)
         n0 = robot.base.nv
         return cls(**{"torque": effort[n0:], "lower": lower, "upper": upper, "speed": speed[n0:], **given})
+
+    def torque_bounds(self, v: Array) -> tuple[Array, Array]:
+        """Return the least and largest torques, (nj,) each, [N m] or [N], joint coordinates.
+
+        Args:
+            v: Joint velocities, (nj,).
+        """
+        least = [-motor_force(*row) for row in zip(self.torque, self.speed, -v, strict=True)]
+        return np.array(least), np.array([motor_force(*row) for row in zip(self.torque, self.speed, v, strict=True)])
 
     def acceleration_bounds(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Return the least and largest accelerations, (nj,) each, [rad/s^2] or [m/s^2], joint coordinates.
@@ -206,7 +216,8 @@ def whole_body(
     for rows, f in zip(J, forces, strict=True):
         total = total - rows.T @ f
     needed, efforts = total[n0:], limits.torque
-    tau = np.array([np.clip(x, -most, most) if is_finite(most) else x for x, most in zip(needed, efforts, strict=True)])
+    rows = zip(needed, efforts, *limits.torque_bounds(model.v[n0:]), strict=True)
+    tau = np.array([np.minimum(np.maximum(x, least), most) if is_finite(e) else x for x, e, least, most in rows])
     least, most = limits.acceleration_bounds(model.q[robot.base.nq :], model.v[n0:])
     excess = np.concatenate([least - vdot[n0:], vdot[n0:] - most]) / limits.acceleration
     cut = [abs(x - y) / e for x, y, e in zip(needed, tau, efforts, strict=True) if is_finite(e)]
@@ -257,6 +268,7 @@ def whole_body_program(
     efforts, unknowns = limits.torque, np.eye(nv + 3 * n)
     motors = [n0 + k for k, effort in enumerate(efforts) if is_finite(effort)]
     torque_rows = [motion_rows[i] / efforts[i - n0] for i in motors]
+    weakest, strongest = ([x[i - n0] / efforts[i - n0] for i in motors] for x in limits.torque_bounds(model.v[n0:]))
     bias = [h[i] / efforts[i - n0] for i in motors]
     least, most = limits.acceleration_bounds(model.q[robot.base.nq :], model.v[n0:])
     a = limits.acceleration
@@ -264,8 +276,12 @@ def whole_body_program(
     B = np.concatenate(
         [*(unknowns[[nv + 3 * i + 2]] for i in pressed), *(row[None] for row in torque_rows), unknowns[n0:nv] / a]
     )
-    lower = [*([-np.inf] * len(pressed)), *(-1.0 - x for x in bias), *(least / a)]
-    upper = [*(contacts[i].most / unit for i in pressed), *(1.0 - x for x in bias), *(most / a)]
+    lower = [*([-np.inf] * len(pressed)), *(y - x for x, y in zip(bias, weakest, strict=True)), *(least / a)]
+    upper = [
+        *(contacts[i].most / unit for i in pressed),
+        *(y - x for x, y in zip(bias, strongest, strict=True)),
+        *(most / a),
+    ]
     softness = [*([0.0] * (len(pressed) + len(motors))), *([_SOFTNESS] * (nv - n0))]
     E = np.concatenate([*(row[None] for row in normal.soft), motion_rows[:n0] / unit])
     problem = QuadraticProgram(

@@ -13,18 +13,35 @@ from benchmarks.locomotion.walkers import walkers
 pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
 
-def go2():
-    found = walkers(["Go2"])
+def named(name: str):
+    found = walkers([name])
     if not found:
-        pytest.skip("example-robot-data is not installed")
+        pytest.skip(f"the package with the file of {name} is not installed")
     return found[0]
 
 
-def check(selected: list[Trial]) -> list[Outcome]:
-    walker = go2()
+def go2():
+    return named("Go2")
+
+
+def check(selected: list[Trial], name: str = "Go2") -> list[Outcome]:
+    walker = named(name)
     found = outcomes(walker, OURS, simulate_locomotion(walker, selected))
     assert [x.trial for x in found if not x.succeeded] == []
     return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Solo12", "Spot", "Mini Cheetah"])
+def test_trots_reach_the_commanded_speed_up_to_1_2_sqrt_g_h(name):
+    check(trials(4, ["forward"]), name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ANYmal B", "HyQ"])
+def test_robots_with_weak_motors_walk_by_every_gait(name):
+    """Their largest torque is 0.60 and 0.31 m g h."""
+    check(trials(4, ["gaits"]), name)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from controllers.locomotion.torques import tasks as task_functions
 from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_pose, posture
 from controllers.locomotion.torques.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
+from legged.simulation.forces import motor_forces
 from robots.spatial_biped import crouch
 
 KNEES = ("left_shank_5", "right_shank_11")
@@ -99,6 +100,20 @@ def test_torques_reach_their_limits_in_both_directions():
     assert result.residual < 2 * ACCURACY
     assert result.tau.max() == pytest.approx(limit, rel=5e-3)
     assert result.tau.min() == pytest.approx(-limit, rel=5e-3)
+
+
+def test_torques_in_the_direction_of_motion_fall_to_zero_at_the_no_load_speed():
+    """The motor of the simulation gives at most effort (1 - v / speed); the torques leave nothing for it to cut."""
+    robot, q, _ = standing()
+    v = np.zeros(robot.nv)
+    v[robot.base.nv :] = np.random.default_rng(2).uniform(-1.2, 1.2, robot.nj)  # [rad/s], beyond the limit too
+    limits = replace(JointLimits.of(robot), torque=np.full(robot.nj, 5.0), speed=np.ones(robot.nj))
+    model = WholeBodyModel(robot, q, v)
+    result = whole_body(model, contacts_of(robot), [base_task(model, np.array([0.0, 0.0, 0.0, 0.0, 0.0, 9.0]))], limits)
+    physics = {f"{joint.name}.{name}": x for joint in robot.joints for name, x in (("effort", 5.0), ("speed", 1.0))}
+    tau = np.concatenate([np.zeros(robot.base.nv), result.tau])
+    np.testing.assert_allclose(motor_forces(robot.with_parameters(physics), v, tau), tau, atol=1e-12)
+    assert np.abs(result.tau).max() > 1.0  # the limits act
 
 
 def test_a_task_of_a_lower_level_yields_to_those_above_by_the_ratio_of_the_levels():
