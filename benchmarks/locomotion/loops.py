@@ -44,24 +44,26 @@ class Motions:
 
 @dataclass(frozen=True)
 class Waves:
-    """Ground whose height along x is a sine wave, with a trough at the origin.
+    """Ground whose height along x is a sine wave.
 
     Attributes:
         inclination: Of the steepest part, [rad].
         length: From crest to crest, [m].
+        start: Place of a trough along x, [m].
     """
 
     inclination: float
     length: float
+    start: float = 0.0
 
     def height(self, x: Any, y: Any) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""
         k = 2.0 * np.pi / self.length
-        return np.tan(self.inclination) / k * (1.0 - np.cos(k * x)) + 0.0 * y
+        return np.tan(self.inclination) / k * (1.0 - np.cos(k * (x - self.start))) + 0.0 * y
 
     def normal(self, x: Any, y: Any) -> Any:
         """Return the outward unit normal at (x, y), (..., 3), world axes."""
-        slope = np.tan(self.inclination) * np.sin(2.0 * np.pi / self.length * x) + 0.0 * y
+        slope = np.tan(self.inclination) * np.sin(2.0 * np.pi / self.length * (x - self.start)) + 0.0 * y
         up = 1.0 / np.sqrt(1.0 + slope * slope)
         return np.stack([-slope * up, 0.0 * up, up], axis=-1)
 
@@ -127,14 +129,16 @@ def _wrapped(walker: Walker, law: Any, kind: str) -> tuple[Any, str]:
 
 
 def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | Stairs | Waves:
-    h, size, kind = walker.height, trial.rise if trial else 0.0, kind.removeprefix(UNKNOWN)
+    h, size, start, kind = walker.height, 0.0, 0.0, kind.removeprefix(UNKNOWN)
+    if trial:
+        size, start = trial.rise, trial.start
     if kind == WAVES:
-        return Waves(size, _WAVE * h)
+        return Waves(size, _WAVE * h, start * h)
     if kind == STAIRS:
-        return Stairs(tuple(h * (_FIRST + _DEPTH * k) for k in range(_STEPS)), (h * size,) * _STEPS)
+        return Stairs(tuple(h * (_FIRST + start + _DEPTH * k) for k in range(_STEPS)), (h * size,) * _STEPS)
     if kind == STONES:
         gap = size or _STONE
-        edges = [h * (_FIRST + (_STONE + gap) * k + end) for k in range(_GAPS) for end in (0.0, gap)]
+        edges = [h * (_FIRST + start + (_STONE + gap) * k + end) for k in range(_GAPS) for end in (0.0, gap)]
         return Stairs(tuple(edges), (-_DEEP * h, _DEEP * h) * _GAPS)
     return Slope(trial.slope if trial else 0.0)
 
@@ -142,10 +146,10 @@ def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | S
 def _terrain_values(walker: Walker, trials: list[Trial], *paths: str) -> dict[str, Any]:
     """Return the varying parameters of the terrain, of the ground and of those at other paths."""
     terrains = [_terrain(walker, trial.kind, trial) for trial in trials]
-    names = {STAIRS: "rises", WAVES: "inclination", STONES: "edges"}
-    name = names.get(trials[0].kind.removeprefix(UNKNOWN), "angle")
-    values = np.array([getattr(terrain, name) for terrain in terrains])
-    return {f"{path}{name}": values for path in ("ground.terrain.", *paths)}
+    varying = {STAIRS: ("rises", "edges"), WAVES: ("inclination", "start"), STONES: ("edges",)}
+    names = varying.get(trials[0].kind.removeprefix(UNKNOWN), ("angle",))
+    values = {name: np.array([getattr(terrain, name) for terrain in terrains]) for name in names}
+    return {f"{path}{name}": values[name] for path in ("ground.terrain.", *paths) for name in names}
 
 
 def _plant_values(walker: Walker, trials: list[Trial]) -> dict[str, Any]:

@@ -58,7 +58,8 @@ class Locomotion:
         clearance: Height of swinging feet over lift-off place, landing place and known terrain between, relative to the
             height of the center of mass of the standing robot.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
-            last places of its feet, and waits for feet that meet an obstacle or lower ground.
+            last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
+            0.15 h more on ground at heights that it did not expect.
         home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.85 of their length,
             so that legs reach to the side and to the front.
     """

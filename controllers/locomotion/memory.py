@@ -25,6 +25,7 @@ class LocomotionMemory(NamedTuple):
         contact: 1 for each foot that stands on the ground, falling to 0 without contact force, (n,), dimensionless.
         climbs: Height by which each swinging foot is still to rise over an obstacle, (n,), [m].
         lifts: Height of each swinging foot over its path, (n,), [m]; negative below it in search of the ground.
+        rises: Height by which each foot rises over uneven ground beyond the clearance, (n,), [m].
         deviation: Deviation of the divergent component of motion, [m].
         standing_deviation: Deviation from the mean of all feet after those in the air have landed, [m].
         wrenches: Planned wrenches on the body, (N, 6), mixed units, world axes, see `predictive.Plan`.
@@ -46,6 +47,7 @@ class LocomotionMemory(NamedTuple):
     contact: Array
     climbs: Array
     lifts: Array
+    rises: Array
     deviation: Any
     standing_deviation: Any
     wrenches: Array
@@ -64,7 +66,7 @@ class LocomotionMemory(NamedTuple):
             flat: (m,), mixed units.
             nv: Number of degrees of freedom. n: Number of feet.
         """
-        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, n, n, 1, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
+        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, n, n, n, 1, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),

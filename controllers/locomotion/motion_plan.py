@@ -213,14 +213,20 @@ class MotionPlanner:
         feet: FeetMotion,
         h: float,
     ) -> tuple[Array, Array]:
-        """Return arms, (N, m, 3), and activity, (N, m), of the m contact points as in `Problem`."""
+        """Return arms, (N, m, 3), and activity, (N, m), of the m contact points as in `Problem`.
+
+        While the gait waits for a foot, the feet that stand carry the robot in the first step, and the schedule
+        continues after it.
+        """
         arms, active, start = [], [], reference.after(0.0)[0]
-        lift_offs, now = state.time_to_lift_off, state.stance
+        delay = where(state.waited > 0.0, h, 0.0)
+        lift_offs, now = [left + delay for left in state.time_to_lift_off], state.stance
         for k in range(HORIZON):
             middle = (k + 0.5) * h
             moved = reference.after(middle)[0] - start
             center = body.position + np.array([moved[0], moved[1], self.pivot])
-            early, late = state.stance_after((k + 0.25) * h), state.stance_after((k + 0.75) * h)
+            early = state.stance_after(np.maximum((k + 0.25) * h - delay, 0.0))
+            late = state.stance_after(np.maximum((k + 0.75) * h - delay, 0.0))
             row, fractions = [], []
             for i, foot in enumerate(self.feet):
                 stays = (now[i] > 0.5) & (lift_offs[i] > middle)

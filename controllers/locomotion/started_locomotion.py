@@ -20,7 +20,7 @@ from controllers.locomotion.gait.footsteps import (
 )
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_path, swing_rise
-from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle
+from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
@@ -138,6 +138,7 @@ class StartedLocomotion:
             np.ones(len(places)),
             np.zeros(len(places)),
             np.zeros(len(places)),
+            np.zeros(len(places)),
             0.0,
             0.0,
             np.zeros((HORIZON, 6)),
@@ -218,7 +219,10 @@ class StartedLocomotion:
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = self._plane(places, memory.slope, dt)
         landings = self._landings(state, feet, body, origin, limited, plane)
-        footsteps, swings = self._swings(state, landings.places, places, memory, plane)
+        errors = (feet - memory.footsteps)[:, 2] if self.terrain is None else np.zeros(len(feet))
+        unit = self.planner.time_unit
+        rises = rises_over_uneven_ground(memory.rises, errors, before.stance, state.stance, self.height, unit, dt)
+        footsteps, swings = self._swings(state, landings.places, places, memory, plane, rises)
         swings, climbs, lifts = self._adapted(state, swings, climbs, list(memory.lifts))
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
@@ -238,6 +242,7 @@ class StartedLocomotion:
             contact=np.stack(contact),
             climbs=np.stack(climbs),
             lifts=np.stack(lifts),
+            rises=np.stack(rises),
             deviation=np.sqrt(landings.deviation @ landings.deviation),
             standing_deviation=np.sqrt(landings.standing_deviation @ landings.standing_deviation),
             wrenches=plan.wrenches,
@@ -254,9 +259,9 @@ class StartedLocomotion:
         before = GaitState.of(memory.gait)
         touched, climbs = [], []
         for force, stands, climb, lift in zip(forces, before.stance, memory.climbs, memory.lifts, strict=True):
-            touches = self._touches(force)
-            hits = (touches > 0.5) & (stands < 0.5) & is_obstacle(force)
-            touched.append(where(hits, 0.0, touches))
+            touches = force @ force > (_TOUCH * self.robot.mass * self.gravity) ** 2
+            hits = touches & (stands < 0.5) & is_obstacle(force)
+            touched.append(where(hits, 0.0, where(touches, 1.0, 0.0)))
             climbs.append(where(hits & (lift < _CLIMB_MOST * self.height), _CLIMB * self.height, climb))
         parameters = self._parameters(self._target(t, memory.target), command)
         cadence = np.maximum(
@@ -320,17 +325,19 @@ class StartedLocomotion:
         places: Sequence[Array],
         memory: LocomotionMemory,
         plane: GroundPlane,
+        rises: Sequence[Any],
     ) -> tuple[list[Array], list[Swing]]:
         """Return the landing places, (n, 3), which move slowly during a swing, and the paths of the feet to them."""
         dt, targets, swings = 1.0 / self.sampling_rate, [], []
-        feet = zip(landings, memory.footsteps, places, state.stance, state.swing_progress, state.duty, strict=True)
-        for landing, last, place, stands, progress, duty in feet:
+        gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
+        feet = zip(landings, memory.footsteps, places, gait, strict=True)
+        for landing, last, place, (stands, progress, duty, more) in feet:
             duration = (1.0 - duty) * state.period
             between = [] if self.terrain is None else terrain_heights(self.terrain, last, landing)
             moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
-            swings.append(self._swing(progress, duration, place, target, memory.clearance))
+            swings.append(self._swing(progress, duration, place, target, memory.clearance * self.height + more))
         return targets, swings
 
     def _adapted(
@@ -382,16 +389,12 @@ class StartedLocomotion:
         travel = self._speed(command) * target[0] * target[1] / (_TRAVEL * self.height)
         return np.concatenate([np.stack([target[0] / np.maximum(1.0, travel)]), target[1 : 1 + n], target[1 + n :]])
 
-    def _touches(self, force: Array) -> Any:
-        return where(force @ force > (_TOUCH * self.robot.mass * self.gravity) ** 2, 1.0, 0.0)
-
     def _ground_height(self, place: Array, plane: GroundPlane) -> Any:
         return plane.height(place) if self.terrain is None else self.terrain.height(place[0], place[1])
 
     def _swing(self, progress: Any, duration: Any, start: Array, end: Array, clearance: Any) -> Swing:
         """Return the desired motion of a swinging foot."""
-        terrain = self.terrain
-        heights = [] if terrain is None else terrain_heights(terrain, start, end)
+        heights = [] if self.terrain is None else terrain_heights(self.terrain, start, end)
         profile = SOLE if self.planner.plans_average else POINT
-        rise = swing_rise(start, end, clearance * self.height, heights, profile)
+        rise = swing_rise(start, end, clearance, heights, profile)
         return swing_path(progress, duration, start, end, rise, profile)

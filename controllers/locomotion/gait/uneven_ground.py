@@ -13,6 +13,8 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ from controllers.locomotion.gait.swing import Swing
 from legged.compiler.ir import where
 from legged.spatial import Array
 
+_UNEVEN = 0.05  # [h], error of the expected height of a touchdown beyond which the ground is uneven
+_RISE = 0.15  # [h], largest rise over uneven ground beyond the clearance
+_EVEN = 6.0  # [sqrt(h / g)], time constant in stance with which it decreases on even ground
 _STEEP = 1.3  # horizontal over vertical force on a swinging foot above which it is that of an obstacle
 
 
@@ -59,3 +64,33 @@ def adapted_swing(
     along, up = where(waits, 0.0, 1.0), np.array([0.0, 0.0, 1.0])
     adapted = Swing(swing.position + lift * up, along * swing.velocity + rate * up, along * swing.acceleration)
     return adapted, swings * (climb - rise), lift
+
+
+def rises_over_uneven_ground(
+    rises: Array,
+    errors: Array,
+    before: Sequence[Any],
+    stance: Sequence[Any],
+    height: float,
+    time_unit: float,
+    dt: float,
+) -> list[Any]:
+    """Return the rise of the present or next swing of each foot beyond the clearance after a time step, (n,), [m].
+
+    Feet that touch down over or below the expected height show how uneven the ground is. All feet that stand then rise
+    in their next swing by as much more as the error, if it exceeds 0.05 h, and by 0.15 h at most.
+
+    Args:
+        rises: The rises before, (n,), [m], world z.
+        errors: Height of each foot over the expected landing place, (n,), [m], world z.
+        before: 1 for each foot that stood in the last time step, (n,).
+        stance: 1 for each foot that stands, (n,).
+        height: h, of the center of mass of the standing robot, [m].
+        time_unit: sqrt(h / g), [s].
+        dt: Time step, [s].
+    """
+    rows = zip(errors, before, stance, strict=True)
+    error = reduce(np.maximum, [now * (1.0 - old) * np.abs(x) for x, old, now in rows])
+    wanted = where(error > _UNEVEN * height, np.minimum(error, _RISE * height), 0.0)
+    kept = 1.0 - dt / (_EVEN * time_unit + dt)
+    return [where(k > 0.5, np.maximum(kept * old, wanted), old) for k, old in zip(stance, rises, strict=True)]

@@ -8,8 +8,9 @@ import robots
 from controllers import Locomotion
 from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.footsteps import Sway
+from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import Swing
-from controllers.locomotion.motion import BodyReference, FeetMotion
+from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion
 from controllers.locomotion.torques.tasks import WholeBodyModel
 
 
@@ -37,3 +38,33 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
     found = planner.torques(model, plan, reference, feet, 0.5, parts.iterate)
     point = model.point(left.link, left.sole)
     assert (point.J @ found.vdot + point.bias)[5] < -3.0  # [m/s^2]
+
+
+def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot():
+    """At the scheduled touchdown the plan otherwise has no force on the feet that carry the robot, which then falls."""
+    robot, law = robots.spatial_quadruped(), Locomotion("trot")
+    q, v = law.initial_state(robot)
+    started, memory = law.start(robot, None, q, v)
+    planner, schedule = started.planner, started.schedules[0][1]
+    model = WholeBodyModel(robot, q, v)
+    places = [model.point(foot.link, foot.sole).position for foot in planner.feet]
+    body = BodyState(legged.center_of_mass(robot, q), np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))
+    still = Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
+    reference = BodyReference(body.position, np.zeros(3), np.eye(3), 0.0, np.array([1.0, 0.0]), still)
+    touchdown = schedule.touchdowns[0]
+    standing = np.array([abs(x - touchdown) > 0.25 for x in schedule.touchdowns])  # the other pair
+    forces = []
+    for waited in (0.0, 0.02):
+        state = GaitState.standing(schedule)._replace(
+            phase=touchdown - 1e-6 + (touchdown == 0.0), walking=1.0, planted=np.zeros(4), waited=waited
+        )
+        assert np.array_equal(np.array(state.stance) > 0.5, standing)
+        swings = [Swing(place, np.zeros(3), np.zeros(3)) for place in places]
+        up = [np.array([0.0, 0.0, 1.0])] * 4
+        feet = FeetMotion(places, state.stance, state.stance, swings, places, places, up)
+        plan = planner.plan(body, reference, state, feet, 0.5, started.memory(memory).wrenches)
+        forces.append(plan.forces[:2, :, 2] / (robot.mass * planner.gravity))
+    assert forces[0][0, standing] == pytest.approx(0.0, abs=1e-6)
+    assert forces[1][0, ~standing] == pytest.approx(0.0, abs=1e-6)
+    assert forces[1][0, standing].sum() == pytest.approx(1.0, abs=0.2)  # [m g], as in any trot at rest
+    assert forces[1][1, standing] == pytest.approx(0.0, abs=1e-6)  # the schedule continues after a step

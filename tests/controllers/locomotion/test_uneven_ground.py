@@ -7,7 +7,7 @@ from oracles.urdfs import all_urdfs
 import legged
 from controllers import Command, Locomotion
 from controllers.locomotion.gait.swing import swing_path
-from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle
+from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle, rises_over_uneven_ground
 from legged.ground import Stairs
 
 FILES = all_urdfs()
@@ -46,6 +46,26 @@ def test_a_foot_at_an_obstacle_rises_and_one_over_low_ground_moves_down_while_it
     assert adapted_swing(path, 0.0, climb, lift, 0.0, False, speed, dt)[1:] == (0.0, 0.0)  # a foot that stands
 
 
+def test_feet_rise_by_more_after_a_touchdown_at_another_height_than_expected():
+    rises = np.zeros(4)
+    h, unit, dt = 0.3, 0.175, 0.002  # [m], [s], [s]
+    before, stance = [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]  # the third foot touches down
+
+    def after(error, rises, before=before):
+        errors = np.array([0.2, 0.2, error, 0.2])
+        return np.array(rises_over_uneven_ground(rises, errors, before, stance, h, unit, dt))
+
+    assert not after(0.01, rises).any()  # an error of less than 0.05 h
+    assert (
+        after(-0.03, rises) == [0.03, 0.03, 0.03, 0.0]
+    ).all()  # below the expected place; the swing of the last foot stays
+    raised = after(0.2, rises)
+    assert raised == pytest.approx([0.045, 0.045, 0.045, 0.0])  # at most 0.15 h
+    for _ in range(round(6.0 * unit / dt)):
+        raised = after(0.2, raised, stance)  # no touchdown
+    assert raised[:3] == pytest.approx(3 * [0.045 / np.e], rel=2e-3)  # the time constant in stance, at steps of dt
+
+
 @pytest.mark.slow
 @needs_files
 def test_go2_trots_up_and_down_stairs_that_it_does_not_know():
@@ -68,3 +88,28 @@ def test_go2_trots_up_and_down_stairs_that_it_does_not_know():
     assert not runs.fallen.any()
     assert (runs.q[:, -1, 4] > 0.8 * 8.0 * 0.43).all()  # [m]; obstacles delay it
     assert runs.q[:, -1, 6] - q[6] == pytest.approx(6.0 * rises, abs=0.04)  # [m]
+
+
+@pytest.mark.slow
+@needs_files
+@pytest.mark.parametrize("rise", [0.099, -0.099])  # [m]
+def test_go2_trots_over_steps_of_10_cm_that_it_does_not_know_from_any_place(rise):
+    """Before, 5 of 16 climbs succeeded: the plan counted on feet without contact, and feet hit the risers."""
+    robot = legged.load(FILES["go2/go2"])
+    law = Locomotion("trot", Command(vx=0.4))
+    q, v = law.initial_state(robot)
+    speeds, starts = (grid.ravel() for grid in np.meshgrid([0.26, 0.34, 0.43, 0.51], [0.45, 0.54, 0.63, 0.72]))
+    edges = starts[:, None] + 0.36 * np.arange(6)  # [m]
+    runs = legged.rollout(
+        robot,
+        law,
+        ground=legged.Rigid(friction=0.6, terrain=Stairs(tuple(edges[0]), (rise,) * 6)),
+        until=8.0,
+        q=np.tile(q, (16, 1)),
+        v=v,
+        vary={"ground.terrain.edges": edges, "controller.command.vx": speeds},
+        integrator=legged.TimeStepping(2e-3),
+        progress=False,
+    )
+    arrived = ~runs.fallen & (runs.q[:, -1, 4] > 0.8 * 8.0 * speeds)
+    assert arrived.sum() >= 14  # outcomes depend on details of a run
