@@ -5,23 +5,23 @@ receive the address of their argument and working memory, and return -1, or anot
 
     int64 legged_sequence(int64 first, int64 end, const Call *calls, void *work)      calls first, ..., end - 1
     int64 legged_repeat(int64 first, int64 end, const Repeat *argument, void *work)   the same calls up to `end` times
-    int64 legged_copy(..., const Vectors *, ...)        y[k] = x[k]
+    int64 legged_copy(..., const Vectors *, ...)        y[k] = x[k], in groups of 8 numbers
     int64 legged_accumulate3, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of 3 or 6 numbers
     int64 legged_largest(..., const Vectors *, ...)     y[0] = largest |x[k]|, or zero
     int64 legged_band_solve(..., const Band *, ...)     solves a system of equations with a banded matrix
 
 A sequence stops at the first call that stops, and returns its number. A repetition goes on while `flag` is positive.
+The last group of `legged_copy` reads and writes up to 7 numbers after the end of both vectors.
 
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
 from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
 solution, has `width` more numbers before and after it. The matrix is replaced by its factors L and U, without
-exchange of rows; entries of U that are zero are skipped. The function stops at a pivot that is zero or not a number.
+pivoting; entries of U that are zero are skipped. The function stops at a pivot that is zero or not a number.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 
@@ -293,6 +293,5 @@ def assembly() -> str:
 
 def _loaded_entry(found: re.Match[str]) -> str:
     result, structure, kind, field = found.groups()
-    names: Sequence[str] = STRUCTURES[kind]
-    address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {names.index(field)}"
+    address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {STRUCTURES[kind].index(field)}"
     return f"{address}\n  {result} = load i64, ptr {result}.at, align 8"

@@ -26,14 +26,18 @@ class CallSequence:
     """Calls that are executed in order.
 
     Args:
-        calls: The calls.
+        calls: The calls; those of no items are left out.
+
+    Attributes:
+        address: Address of the table of the calls, which `legged_sequence` reads. count: Number of calls.
+        work: Size of their working memory, [bytes].
     """
 
     def __init__(self, calls: Sequence[Call | PreparedCall]):
         self._calls = [call.described() if isinstance(call, PreparedCall) else call for call in calls]
         self._calls = [call for call in self._calls if call.count]
         self._table = np.array([call[:3] for call in self._calls], dtype=np.int64).reshape(-1, 3)
-        self.address, self.count, self.work = address_of(self._table), len(self._calls), 0
+        self.address, self.count = address_of(self._table), len(self._calls)
         self.work = max((call.work for call in self._calls), default=0)
         self._function = _code().function_with_gil(call_sequence.SEQUENCE, *_TYPES)
 
@@ -49,10 +53,11 @@ class CallSequence:
 
 
 def repeat(sequence: CallSequence, flag: Array, most: int) -> Call:
-    """Return the call that executes a sequence while a number is positive.
+    """Return the call that executes a sequence again and again while a number is positive.
 
     Args:
-        sequence: The sequence. flag: The number, (), dimensionless. most: Largest number of repetitions.
+        sequence: The sequence, which may write the number. flag: The number, (), dimensionless.
+        most: Largest number of executions.
     """
     names = [call.name for call in sequence._calls]
     table = _table(sequence.address, sequence.count, address_of(flag))
@@ -119,7 +124,7 @@ class Band:
         return j * (2 * self.width + 1) + self.width + i - j
 
     def solved(self) -> Call:
-        """Return the call that solves the system without exchange of rows."""
+        """Return the call that solves the system by LU factors without pivoting."""
         table = _table(address_of(self.matrix), address_of(self.right), self.width)
         function = _address(call_sequence.BAND_SOLVE)
         return Call(function, self.size, address_of(table), "a system of equations", 0, (self, table))
