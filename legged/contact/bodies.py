@@ -30,9 +30,9 @@ class Bodies:
             units.
         jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
             (..., 6, 6), mixed units; see `BodyLayout.jacobian_parts`.
-        constant: Kinds of robots of one body, whose inertia and Jacobian do not change.
+        constant: Numbers of the kinds of robots of one body, whose inertia and Jacobian do not change.
         version: Number of changes of the inertia and the Jacobians of articulated robots.
-        after: Writes `reach` for `v_next`.
+        update_reach: Writes `reach` for `v_next`.
         mobility: Inverse inertia at each free body, (B, 6, 6), mixed units, body axes; contacts write it for others.
     """
 
@@ -62,7 +62,7 @@ class Bodies:
         moves = np.where(np.arange(count) == count + WORLD, 0.0, 1.0)
         self._reaches = _reaching().prepare(count, self._twists, layout.extent, moves, self.h, results=[reach])
         self.version, self.constant = 0, set[int]()
-        self.after = CallSequence(self.reach_calls(self.wide[2]))
+        self.update_reach = CallSequence(self.reach_calls(self.wide[2]))
 
     def reach_calls(self, wide: Array) -> list[Call | PreparedCall]:
         """Return the calls that write `reach` for given velocities.
@@ -141,7 +141,7 @@ def in_blocks(matrices: Array) -> Array:
 
 @cache
 def block_product() -> BatchKernel:
-    """Return the kernel of a product of a block."""
+    """Return the kernel of the product of a block, (6, 6), with a vector, (6,)."""
     return BatchKernel(lambda A, x: A @ x, {"A": (BLOCK, BLOCK), "x": (BLOCK,)})
 
 

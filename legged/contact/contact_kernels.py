@@ -36,13 +36,14 @@ def spreading_kernel(size: int) -> BatchKernel:
 
 @cache
 def contact_rows_kernel() -> BatchKernel:
-    """Return the kernel of the numbers of a contact."""
+    """Return the kernel of the numbers of a contact that the contact problem of a step needs."""
 
     def contact_rows(
         gap: Any, h: Any, recovery: Any, frame: Array, point: Array, leader: Array, *sides: Array
     ) -> tuple[Any, ...]:
-        """Return numbers of `ContactTables`: the blocks of both sides, `diagonal`, `mobility`, `target`, the place
-        along t1, t2 and n from the origin of the first body, (3,), [m], and whether the normal is not the leader's."""
+        """Return numbers of `ContactTables`: the blocks of both sides, (2, 3, 6), `diagonal`, `mobility`, `target`,
+        the place along t1, t2 and n from the origin of the first body, (3,), [m], and the squared distance of the
+        normal from that of the leader, which is the first contact between the same bodies."""
         R, o, A, Q, c, B = sides
         one, other = rows_of_point(R, o, frame, point), rows_of_point(Q, c, frame, point)
         turn = frame[0] - leader[0]
@@ -59,38 +60,38 @@ _TERM, _BLOCK, _VELOCITIES, _LAW = (3, BLOCK), (BLOCK, BLOCK), (BLOCK,), {"targe
 
 
 @cache
-def carried_kernel() -> BatchKernel:
-    """Return the kernel of a block of the Jacobian of a contact on an articulated robot."""
+def jacobian_kernel() -> BatchKernel:
+    """Return the kernel of a block of the Jacobian of a contact on an articulated robot, (3, 6), contact frame."""
     return BatchKernel(lambda side, J: side @ J, {"side": _TERM, "J": _BLOCK})
 
 
 @cache
 def velocity_kernel() -> BatchKernel:
-    """Return the kernel of the velocity of a contact by a block of velocities, contact frame."""
+    """Return the kernel of the part of a contact's velocity from a block of velocities, (3,), [m/s], contact frame."""
     return BatchKernel(lambda J, v: J @ v, {"J": _TERM, "v": _VELOCITIES})
 
 
 @cache
 def momentum_kernel() -> BatchKernel:
-    """Return the kernel of the generalized momentum of an impulse in a block."""
+    """Return the kernel of the generalized momentum of an impulse in a block of velocities, (6,), mixed units."""
     return BatchKernel(lambda J, p: p @ J, {"J": _TERM, "p": (3,)})
 
 
 @cache
 def inertial_kernel() -> BatchKernel:
-    """Return the kernel of the negative momentum of a change of velocity in a block."""
+    """Return the kernel of the momentum M (v_free - v) of a block of the inertia matrix, (6,), mixed units."""
     return BatchKernel(lambda M, v, v_free: M @ (v_free - v), {"M": _BLOCK, "v": _VELOCITIES, "v_free": _VELOCITIES})
 
 
 @cache
 def square_kernel() -> BatchKernel:
-    """Return the kernel of the transpose of J^T slopes K, whose rows are columns of the matrix."""
+    """Return the kernel of the transpose of J^T slopes K, (6, 6), whose rows are runs of columns of `Band.matrix`."""
     return BatchKernel(lambda J, slopes, K: (J.T @ (slopes @ K)).T, {"J": _TERM, "slopes": (3, 3), "K": _TERM})
 
 
 @cache
 def linearized_kernel() -> BatchKernel:
-    """Return the kernel of `semismooth.linearization`: the impulse with its change, -dp / du, and the velocity."""
+    """Return the kernel of `semismooth.linearization`: the impulse with its change, -dp / du, and a copy of u."""
 
     def linearized(p: Array, u: Array, target: Any, r: Any, mu: Any, residual: Any) -> tuple[Array, Array, Array]:
         moved, slopes = linearization(p, u, target, r, mu, reduction(residual))
@@ -118,7 +119,7 @@ def progress_kernel() -> BatchKernel:
 
 @cache
 def law_kernel() -> BatchKernel:
-    """Return the kernel of `solver.natural_map`."""
+    """Return the kernel of `solver.natural_map`, (3,), [m/s]."""
 
     def law(u: Array, A: Array, target: Any, p: Array, mu: Any) -> Array:
         return np.stack(natural_map(u, A, target, p, mu))

@@ -17,9 +17,9 @@ from legged.compiler.runtime.call_sequence import Band, CallSequence, accumulate
 from legged.contact.bodies import Bodies, block_product
 from legged.contact.contact_kernels import (
     advanced_kernel,
-    carried_kernel,
     contact_rows_kernel,
     inertial_kernel,
+    jacobian_kernel,
     law_kernel,
     linearized_kernel,
     momentum_kernel,
@@ -43,15 +43,16 @@ class ContactTables:
     Attributes:
         bodies: All bodies. detected: All candidates of near pairs. rows: Those that are taken, (k,).
         numbers: Their numbers in `Scene.candidates`, (k,).
-        mu, restitution: Coefficients of each contact, (k,); no restitution if all are zero.
+        mu, restitution: Coefficients of each contact, (k,), dimensionless; no restitution if all are zero.
         pattern: Where the blocks of their matrices are.
-        diagonal: Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg].
+        diagonal: Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg], contact frames.
         mobility: The `newton.mobility` of each contact, (k,), [1/kg].
         target: Normal velocities of closed contacts without restitution, (k,), [m/s], contact frames.
         before: Velocities before the step, (k, 3), [m/s], contact frames.
         aims: Normal velocities of closed contacts that the calls below read, (k,), [m/s].
-        given, p, u, residual: Impulses that `solve` reads, and their solution, (k, 3), (k, 3) and (), [N s] and [m/s];
-            see `solver.Solution`.
+        given: Impulses that `solve` reads, (k, 3), [N s], contact frames.
+        p, u, residual: Their solution, (k, 3), [N s], (k, 3), [m/s], contact frames, and (), [m/s]; see
+            `solver.Solution`.
         best: The impulses with the smallest residual that `improve` has found, (k, 3), [N s], contact frames.
     """
 
@@ -64,14 +65,14 @@ class ContactTables:
             ground: The contact law, with the largest number of iterations.
         """
         self.bodies, self.detected, self.rows, count = bodies, detected, rows, len(rows)
-        self._most, self._version = ground.iterations, -1
+        self._iterations, self._version = ground.iterations, -1
         mu, restitution = coefficients.T
         self.mu, self.restitution = np.ascontiguousarray(mu), restitution if restitution.any() else ()
         first, second, self.numbers = detected.first[rows], detected.second[rows], detected.numbers[rows]
         self.pattern = pattern = ContactPattern(first, second, bodies.layout)
-        self.blocks, own_sides = np.zeros((2 * count + len(pattern.carried), 3, BLOCK)), slice(2 * count)
+        self.blocks, own_sides = np.zeros((2 * count + len(pattern.articulated_terms), 3, BLOCK)), slice(2 * count)
         self.diagonal, self._places = np.empty((count, 3, 3)), np.empty((count, 3))
-        self.target, self._turns, self.mobility, self.aims = (np.empty(count) for _ in range(4))
+        self.target, self._normal_changes, self.mobility, self.aims = (np.empty(count) for _ in range(4))
         self.given, self.p, self.u, self.before, self.best = (padded(count, 3) for _ in range(5))
         self.residual, self._zeros = np.zeros(()), padded(max(3 * count, pattern.size))
         self._wide_v, self._wide_free, self._wide_next = bodies.wide
@@ -84,13 +85,13 @@ class ContactTables:
         sides = [Rows(part, at) for at in (first, second) for part in parts]
         leaders = Rows(detected.frame, rows[pattern.leaders])
         found = [self.blocks[own_sides].reshape(count, 2, 3, BLOCK), self.diagonal, self.mobility, self.target]
-        found += [self._places, self._turns]
+        found += [self._places, self._normal_changes]
         calls: _Calls = [contact_rows_kernel().prepare(count, *law, *own, leaders, *sides, results=found)]
-        terms = pattern.carried
+        terms = pattern.articulated_terms
         if len(terms):
             arguments = Rows(self.blocks, pattern.sides[terms]), Rows(bodies.jacobian_blocks, pattern.jacobians)
             result = Rows(self.blocks, pattern.rows[terms])
-            calls.append(carried_kernel().prepare(len(terms), *arguments, results=[result]))
+            calls.append(jacobian_kernel().prepare(len(terms), *arguments, results=[result]))
         self._update = CallSequence([*calls, *self._velocities(self._wide_v, self.before)])
 
     def update(self) -> None:
@@ -105,7 +106,7 @@ class ContactTables:
                 J = bodies.jacobians[kind][jacobians]
                 bodies.mobility[numbers] = J @ bodies.inverse[kind][robots] @ J.transpose(0, 2, 1)
         self._update()
-        for kind, own, terms, robots in pattern.alone:
+        for kind, own, terms, robots in pattern.self_contacts:
             count, nv = len(own), bodies.inverse[kind].shape[1]
             J = self.blocks[pattern.rows[terms]].sum(axis=1).transpose(0, 2, 1, 3).reshape(count, 3, -1)[..., :nv]
             self.diagonal[own] = J @ bodies.inverse[kind][robots] @ J.transpose(0, 2, 1)
@@ -115,6 +116,7 @@ class ContactTables:
 
     @cached_property
     def _terms(self) -> Rows:
+        """The (3, 6) blocks of the Jacobian."""
         return Rows(self.blocks, self.pattern.rows)
 
     def _velocities(self, wide: Array, u: Array) -> _Calls:
@@ -164,10 +166,12 @@ class ContactTables:
 
     @cached_property
     def _steps(self) -> Array:
+        """Steps of the projections, (k,), [1/kg]."""
         return np.empty(len(self.rows))
 
     @cached_property
     def _slopes(self) -> Array:
+        """Slopes -dp / du of the projections, (k, 3, 3), [kg], contact frames."""
         return np.empty((len(self.rows), 3, 3))
 
     @cached_property
@@ -176,11 +180,10 @@ class ContactTables:
         pattern, (rows, columns), within = self.pattern, self.pattern.inertia_blocks, np.arange(BLOCK)
         band = Band(pattern.size, pattern.width)
         i, j = BLOCK * rows[:, None, None] + within[:, None], BLOCK * columns[:, None, None] + within
-        inertia, unused = padded(*band.matrix.shape), np.flatnonzero(pattern.unused)
-        inertia.reshape(-1)[band.positions(unused, unused)] = 1.0
-        return band, inertia, band.positions(i, j)
+        return band, padded(*band.matrix.shape), band.positions(i, j)
 
     def _write_matrix(self) -> None:
+        """Write the inertia matrix, with 1 on the diagonal of unused velocities."""
         _, inertia, positions = self._matrix
         own = self.bodies.inertia_blocks[self.pattern.inertia]
         unused = self.pattern.unused.reshape(-1, BLOCK)
@@ -229,10 +232,11 @@ class ContactTables:
             p: Impulses, (k, 3), [N s], contact frames.
         """
         self.given[:] = p
-        (self._by_normals() if self._turns.max(initial=0.0) > 0.0 else self._usual)()
+        (self._by_normals() if self._normal_changes.max(initial=0.0) > 0.0 else self._usual)()
 
     @cached_property
     def _numbers(self) -> dict[str, Array]:
+        """Arguments and results of `semismooth.progress`, which the iterations read and write, () each."""
         return {name: np.zeros(()) for name in ("residual", "least", "goal", "enough", "better", "continues")}
 
     @cached_property
@@ -265,7 +269,7 @@ class ContactTables:
                 repeat(CallSequence([copied(self.p, self.best)]), numbers["better"], 1),
             ]
         )
-        return CallSequence([repeat(iteration, numbers["continues"], self._most)])
+        return CallSequence([repeat(iteration, numbers["continues"], self._iterations)])
 
     def improve(self, goal: float, enough: float, scale: float) -> None:
         """Take the iterations of `semismooth.semismooth_newton` from the present solution, and write `best`.
@@ -285,7 +289,8 @@ class ContactTables:
         """Return the results of a kernel for all contacts.
 
         Args:
-            kernel: The kernel. lead: Leading axes of the results, the last of k. arrays: Arguments, mixed units.
+            kernel: The kernel. lead: Leading axes of the results, of which the last one has k entries.
+            arrays: Arguments, mixed units.
         """
         call = self._calls.get((kernel, lead))
         if call is None:
@@ -305,11 +310,11 @@ class ContactTables:
 
     @cached_property
     def _usual(self) -> CallSequence:
-        """The solution if the normals of contacts between the same bodies are equal."""
+        """The calls of `_solution` if the normals of contacts between the same bodies are equal."""
         return self._solution(self._spreading(self.pattern.pairs_of_bodies))
 
     def _by_normals(self) -> CallSequence:
-        """Return the solution if normals differ; that of the last time if the same ones are equal."""
+        """Return the calls of `_solution` if normals differ; those of the last time if the same normals are equal."""
         normals, key = self.detected.frame[self.rows, 0], b""
         for members in self.pattern.pairs_of_bodies:
             own = normals[members]
@@ -322,6 +327,7 @@ class ContactTables:
         return calls
 
     def _spreading(self, groups: Sequence[Array]) -> list[PreparedCall]:
+        """Return the calls that spread impulses, for groups of contacts as of `ContactPattern.pairs_of_bodies`."""
         found = list[PreparedCall]()
         for members in groups:
             parts = self.given, self._places, self.mu

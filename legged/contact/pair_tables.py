@@ -187,8 +187,8 @@ class _NearPairs(NamedTuple):
     """Pairs that may be near as long as no shape has moved and reaches farther than an allowance.
 
     Attributes:
-        rows: Numbers of the pairs of each table. ends: Their numbers in `call`, per table; None for the terrain.
-        calls: Place all shapes, and compute `excess`.
+        rows: Numbers of the pairs of each table. ends: Their slice of `excess`, per table; None for the terrain.
+        calls: Places all shapes, and computes `excess`.
         excess: Squared distance of the spheres of pairs of two shapes, less its limit, (n,), [m^2].
     """
 
@@ -202,7 +202,7 @@ class _Detection(NamedTuple):
     """The calls that compute the contact candidates of certain pairs.
 
     Attributes:
-        key: Names the pairs. calls: One for each kind of pairs. found: The candidates, which the calls write.
+        key: Identifies the pairs. calls: Writes `found`, by one call for each kind of pairs. found: The candidates.
     """
 
     key: Any

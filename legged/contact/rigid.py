@@ -71,7 +71,7 @@ class Rigid:
         restitution: Newton's coefficient of restitution of the ground, from 0 to 1.
         terrain: The surface.
         sweeps: Largest number of Gauss-Seidel sweeps over all contacts in a step, without and again with restitution;
-            scenes in parts need none.
+            scenes in parts do not sweep.
         iterations: Largest number of Newton iterations in a step whose residual after the sweeps exceeds `tolerance`;
             0 for Gauss-Seidel alone, in one kernel for any number of contacts.
         tolerance: Violation of the contact law, [m/s], above which a step takes Newton iterations; see

@@ -27,8 +27,6 @@ from legged.spatial import Array
 
 SCALES = (1.0, 3.0, 10.0, 0.3, 0.1)
 """Steps of projections in the semismooth method, relative to the mobilities of contacts, which are tried in turn."""
-
-
 MOST_TABLES = 16
 """Largest number of sets of contacts of the same near pairs whose index tables are kept."""
 
@@ -37,7 +35,7 @@ class TouchingSystem:
     """The contact problem of k contacts and the bodies in one step, with the methods of `newton.GeneralizedSystem`.
 
     Attributes:
-        mu, restitution: Coefficients of each contact, (k,); no restitution if all are zero.
+        mu, restitution: Coefficients of each contact, (k,), dimensionless; no restitution if all are zero.
         pattern: Where the blocks of their matrices are.
         before: Velocities before the step, (k, 3), [m/s], contact frames.
         search: How the proximal method searches.
@@ -48,7 +46,7 @@ class TouchingSystem:
     def __init__(self, tables: ContactTables):
         self.mu, self.restitution, self.pattern, self._tables = tables.mu, tables.restitution, tables.pattern, tables
         tables.update()
-        self.before, self.diagonal, self._solved = tables.before, tables.diagonal, np.zeros(0)
+        self.before, self._solved = tables.before, np.zeros(0)
 
     @cached_property
     def v_free(self) -> list[Array]:
@@ -109,7 +107,7 @@ class TouchingSystem:
         return self._tables.mobility
 
     def projected(self, problem: Any, target: Array, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
-        """Return the `newton.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
+        """Return the `semismooth.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
 
         Args:
             problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
@@ -178,7 +176,8 @@ class TouchingSystem:
         if start.p is not self._solved:
             self.solution(self, target, start.p)
         self._tables.improve(goal, enough, scale)
-        return _better(start, self.solution(self, target, self._tables.best))
+        found = self.solution(self, target, self._tables.best)
+        return found if found.residual < start.residual else start
 
 
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
@@ -220,7 +219,7 @@ class ContactSolver:
             if pairs.all():
                 break
             before = bodies.reach.copy()
-            bodies.after()
+            bodies.update_reach()
             if (bodies.reach <= before).all():
                 break
             left = np.flatnonzero(self._reached(detected) & ~pairs[detected.pair])
@@ -239,10 +238,10 @@ class ContactSolver:
         return detected.gap <= reach[detected.first] + reach[detected.second]
 
     def _contacts(self, detected: Detected, pairs: Array) -> ContactTables | None:
-        """Return the tables of the contacts of pairs, those of an earlier step for the same ones; None if none moves.
+        """Return the tables of the contacts of pairs, and keep them; None if no body moves.
 
         Args:
-            detected: The candidates. pairs: Whether each pair is taken, (p,), dimensionless.
+            detected: The candidates. pairs: Whether each pair is taken, (number of pairs,).
         """
         if self._gap is not detected.gap:
             self._gap, self._known = detected.gap, {}
@@ -251,13 +250,12 @@ class ContactSolver:
             if len(self._known) == MOST_TABLES:
                 self._known.pop(next(iter(self._known)))
             rows = np.flatnonzero(pairs[detected.pair])
-            tables = self._new_tables(detected, rows) if len(rows) else None
+            tables = None
+            if len(rows):
+                coefficients = self._coefficients[detected.numbers[rows]]
+                tables = ContactTables(self._bodies, detected, rows, coefficients, self._ground)
             self._known[key] = tables if tables and tables.pattern.size else None
         return self._known[key]
-
-    def _new_tables(self, detected: Detected, rows: Array) -> ContactTables:
-        coefficients = self._coefficients[detected.numbers[rows]]
-        return ContactTables(self._bodies, detected, rows, coefficients, self._ground)
 
     def _impact(self, tables: ContactTables | None, h: float, forces: Array) -> Impact:
         """Return the impulses of contacts, and write the velocities after them."""
@@ -292,11 +290,6 @@ def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: A
     if found.residual > enough:
         found = proximal_newton(system, target, system, found, ground.iterations, enough, goal)
     return found
-
-
-def _better(one: Solution, other: Solution) -> Solution:
-    """Return the second solution if its residual is smaller, otherwise the first one."""
-    return other if other.residual < one.residual else one
 
 
 @cache

@@ -33,7 +33,7 @@ class BodyLayout:
             (a, nv), and the numbers of the Jacobians.
         jacobian_starts, inertia_starts: Numbers of the first (6, 6) blocks of the Jacobian of each body, (B,), and of
             the inertia matrix of each robot, (R,), among those of all kinds.
-        jacobian_parts, inertia_parts: The blocks of each kind.
+        jacobian_parts, inertia_parts: Slices of the blocks of each kind among those of all kinds.
     """
 
     def __init__(
@@ -81,15 +81,17 @@ class ContactPattern:
     of the robots are in an order in which those of bodies in contact are near each other.
 
     Attributes:
-        first, second: Bodies of both sides of each contact, (k,). count: Number of contacts.
+        first, second: Bodies of both sides of each contact, (k,). count: Number of contacts. layout: All bodies.
+        robots: Robots of both sides of each contact, (k, 2); -1 for bodies that do not move.
         size: Number of generalized velocities in the blocks, n.
+        starts: Number of the first velocity of each block among those of all robots, (n / 6,).
         velocities: Numbers of these velocities among those of all robots, (n,); of unused ones the number after the
             last.
-        unused: Which of the n are unused, (...,).
+        unused: Whether each of the n is unused, (n,).
         contact, block: Contact and block of velocities of each term, (e,).
         sides: Number of the side of a contact of each term, (e,): twice that of the contact, and one for the second.
         rows: Numbers of the blocks of the terms, (e,): their sides for free bodies; then those of others.
-        carried, jacobians: Terms of articulated robots, (a,), and the numbers of their blocks of Jacobians.
+        articulated_terms, jacobians: Terms of articulated robots, (a,), and the numbers of their blocks of Jacobians.
         pairs: Numbers of the first and of the second term of each pair of terms of the same contact, (2, f).
         inertia: Numbers of the blocks of inertia of the robots, (i,). inertia_blocks: Their rows and columns, (2, i).
         width: Number of diagonals on both sides of the matrix of Newton's method.
@@ -119,10 +121,10 @@ class ContactPattern:
         self.sides, within = np.repeat(moving, counts), _numbers_within(counts)
         self.contact, own = self.sides // 2, bodies.ravel()[self.sides]
         self.block = starts[sides.ravel()[self.sides]] + within
-        is_carried = ~layout.is_free[own]
-        self.carried = np.flatnonzero(is_carried)
-        self.rows = np.where(is_carried, 2 * self.count + np.cumsum(is_carried) - 1, self.sides)
-        self.jacobians = (layout.jacobian_starts[own] + within)[self.carried]
+        is_articulated = ~layout.is_free[own]
+        self.articulated_terms = np.flatnonzero(is_articulated)
+        self.rows = np.where(is_articulated, 2 * self.count + np.cumsum(is_articulated) - 1, self.sides)
+        self.jacobians = (layout.jacobian_starts[own] + within)[self.articulated_terms]
         terms = np.bincount(self.contact, minlength=self.count)
         partners = terms[self.contact]
         one = np.repeat(np.arange(len(self.contact)), partners)
@@ -137,9 +139,9 @@ class ContactPattern:
 
     @cached_property
     def articulated(self) -> list[tuple[int, Array, Array, Array]]:
-        """Bodies of articulated robots in contact.
+        """Bodies of articulated robots in contact, by kind of robots.
 
-        The number of their kind, the numbers of the bodies, of their Jacobians and of their robots of the kind, (a,).
+        For each kind its number, and the numbers of the bodies, of their Jacobians and of their robots, (a,) each.
         """
         layout, found = self.layout, list[tuple[int, Array, Array, Array]]()
         for kind, (bodies, _, _) in enumerate(layout.articulated):
@@ -149,11 +151,11 @@ class ContactPattern:
         return found
 
     @cached_property
-    def alone(self) -> list[tuple[int, Array, Array, Array]]:
-        """Contacts of articulated robots with themselves.
+    def self_contacts(self) -> list[tuple[int, Array, Array, Array]]:
+        """Contacts of articulated robots with themselves, by kind of robots.
 
-        The number of their kind, the numbers of the contacts, (c,), of their terms, (c, sides, blocks), and of their
-        robots of the kind, (c,).
+        For each kind its number, and the numbers of the contacts, (c,), of their terms, (c, 2 sides, blocks), and of
+        their robots, (c,).
         """
         layout, found = self.layout, list[tuple[int, Array, Array, Array]]()
         robots = np.where(self.robots[:, 0] == self.robots[:, 1], self.robots[:, 0], -1)
@@ -231,7 +233,7 @@ def equal_rows(keys: Array) -> list[Array]:
 
 
 def consecutive(index: Array) -> Any:
-    """Return an index of rows, as a slice if they are consecutive.
+    """Return an index of rows, as a slice if their numbers are consecutive.
 
     Args:
         index: Numbers of rows, (k,), dimensionless.

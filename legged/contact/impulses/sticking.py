@@ -1,8 +1,8 @@
 """Contact impulses of groups of contacts that stick, by a direct solution, over any element.
 
 In most steps of a robot that stands or walks, the contacts that pressed in the last step press and stick, and the
-others have no impulse. The wrenches w between the bodies of the groups that press are then the solution of a linear
-system,
+others have no impulse. The impulsive wrenches w between the bodies of the groups that press are then the solution of a
+linear system,
 
     M w = t - t_free,
 
@@ -32,17 +32,18 @@ REGULARIZATION = 1e-8
 to rounding, as across the plane of a planar robot. A second solution removes its effect on the others."""
 
 
-class _Port(NamedTuple):
+class _GroupPart(NamedTuple):
     """A group of contacts as a part of the linear system, with the twist of the first body relative to the second.
 
     Attributes:
-        numbers: Numbers of its ports, one for each body.
+        numbers: Numbers of its ports, one for each body, see `delassus.ContactGroups`.
         shift: Matrix with which the twist of the second port enters that of the group, (6, 6); None for contacts with
             the ground, and for one contact, whose velocity is the sum of those of its ports.
         presses: Whether all of its contacts press in the guess.
-        factors: Of G = sum of C^T C over its contacts; None for one contact, whose velocity is the twist of the port.
-        right: Least-squares twist of the target velocities without those of free motion, (3,) or (6,).
-        wrench: Wrench of the guess, (3,) or (6,).
+        factors: Factors of the matrix sum of C^T C over its contacts, with the maps C of `delassus.ContactGroups.maps`
+            for the first port; None for one contact, whose velocity is the twist of the port.
+        right: t - t_free by least squares over its contacts, (3,) [m/s] or (6,), mixed units, contact axes.
+        wrench: Wrench of the guess, (3,) [N s] or (6,), mixed units, contact axes.
     """
 
     numbers: Sequence[int]
@@ -72,12 +73,12 @@ def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Arr
         guess: Impulses, (m, 3), [N s], contact frames.
     """
     groups, rows = problem.groups, list(guess)
-    ports = [_port(problem, target, guess, group) for group in groups.members]
-    starts = np.cumsum([0, *(len(port.right) for port in ports)]).tolist()
+    parts = [_group_part(problem, target, guess, group) for group in groups.members]
+    starts = np.cumsum([0, *(len(part.right) for part in parts)]).tolist()
     A, shift = np.zeros((starts[-1], starts[-1]), dtype=guess.dtype), np.zeros(starts[-1], dtype=guess.dtype)
     right, solution = shift.copy(), shift.copy()
-    for k, (one, at) in enumerate(zip(ports, starts, strict=False)):
-        for other, start in zip(ports[: k + 1], starts, strict=False):
+    for k, (one, at) in enumerate(zip(parts, starts, strict=False)):
+        for other, start in zip(parts[: k + 1], starts, strict=False):
             block = _mobility(groups.mobility, one, other)
             if block is not None:
                 both = one.presses & other.presses
@@ -92,38 +93,38 @@ def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Arr
     factors = factor_symmetric(A + np.diag(shift))
     solution = solve_factored(factors, right + shift * solution)
     solution = solution + solve_factored(factors, right - A @ solution)
-    for port, at, group in zip(ports, starts, groups.members, strict=False):
-        w = solution[at : at + len(port.right)]
-        y = None if port.factors is None else solve_factored(port.factors, w - port.wrench)
+    for part, at, group in zip(parts, starts, groups.members, strict=False):
+        w = solution[at : at + len(part.right)]
+        y = None if part.factors is None else solve_factored(part.factors, w - part.wrench)
         for i in group:
             p = w if y is None else guess[i] + groups.maps[i][0][1] @ y
-            rows[i] = where(port.presses, p, 0.0)
+            rows[i] = where(part.presses, p, 0.0)
     return np.array(rows).reshape(-1, 3)
 
 
-def _port(problem: ContactProblem, target: Sequence[Any], guess: Array, group: Sequence[int]) -> _Port:
+def _group_part(problem: ContactProblem, target: Sequence[Any], guess: Array, group: Sequence[int]) -> _GroupPart:
     """Return the part of a group in the linear system; arguments as in `sticking_impulses`."""
     presses = [(guess[i][0] > 0.0) & (problem.A[i][i][0, 0] > MIN_MOBILITY) for i in group]  # type: ignore[index]
     change = [np.array([target[i] - problem.u_free[i][0], *(-problem.u_free[i][1:])]) for i in group]
     numbers, leaders = zip(*problem.groups.maps[group[0]], strict=True)
     if len(group) == 1:
-        return _Port(numbers, None, presses[0], None, change[0], guess[group[0]])
+        return _GroupPart(numbers, None, presses[0], None, change[0], guess[group[0]])
     shift = None if len(leaders) == 1 else _shift(*leaders)
     with item((numbers[0],)):
         maps = [problem.groups.maps[i][0][1] for i in group]
         factors = factor_symmetric(sum_of(C.T @ C for C in maps))
         right = solve_factored(factors, sum_of(C.T @ u for C, u in zip(maps, change, strict=True)))
         wrench = sum_of(C.T @ guess[i] for C, i in zip(maps, group, strict=True))
-        return _Port(numbers, shift, reduce(lambda a, b: a & b, presses), factors, right, wrench)
+        return _GroupPart(numbers, shift, reduce(lambda a, b: a & b, presses), factors, right, wrench)
 
 
 def _shift(one: Array, other: Array) -> Array:
-    """Return S, (6, 6), with other = one @ S for the maps, (3, 6), from the twists of both bodies to a velocity."""
+    """Return S, (6, 6), with other = one @ S, for the maps, (3, 6), from the twists of two ports to a velocity."""
     r = -np.array([one[row, column] + other[row, column] for row, column in ((1, 2), (2, 0), (0, 1))])
     return -np.block([[np.eye(3), np.zeros((3, 3))], [-skew(r), np.eye(3)]])
 
 
-def _mobility(mobility: BlockMatrix, one: _Port, other: _Port) -> Array | None:
+def _mobility(mobility: BlockMatrix, one: _GroupPart, other: _GroupPart) -> Array | None:
     """Return the twist of a group per wrench on another one, (n, n'); None for a zero block."""
     terms = []
     for a, S in zip(one.numbers, (None, one.shift), strict=False):
