@@ -25,7 +25,8 @@ class LocomotionMemory(NamedTuple):
         contact: 1 for each foot that stands on the ground, falling to 0 without contact force, (n,), dimensionless.
         climbs: Height by which each swinging foot is still to rise over an obstacle, (n,), [m].
         lifts: Height of each swinging foot over its path, (n,), [m]; negative below it in search of the ground.
-        rises: Height by which each foot rises over uneven ground beyond the clearance, (n,), [m].
+        rises: Height by which each foot rises beyond the clearance in its present or next swing, (n,), [m]; see
+            `rises_over_uneven_ground`.
         deviation: Deviation of the divergent component of motion, [m].
         standing_deviation: Deviation from the mean of all feet after those in the air have landed, [m].
         wrenches: Planned wrenches on the body, (N, 6), mixed units, world axes, see `predictive.Plan`.

@@ -331,13 +331,13 @@ class StartedLocomotion:
         dt, targets, swings = 1.0 / self.sampling_rate, [], []
         gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
         feet = zip(landings, memory.footsteps, places, gait, strict=True)
-        for landing, last, place, (stands, progress, duty, more) in feet:
+        for landing, last, place, (stands, progress, duty, extra) in feet:
             duration = (1.0 - duty) * state.period
             between = [] if self.terrain is None else terrain_heights(self.terrain, last, landing)
             moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
-            swings.append(self._swing(progress, duration, place, target, memory.clearance * self.height + more))
+            swings.append(self._swing(progress, duration, place, target, memory.clearance * self.height + extra))
         return targets, swings
 
     def _adapted(

@@ -114,14 +114,16 @@ def _check(name: str, value: Array) -> None:
 
 
 def motor_force(effort: Any, speed: Any, rate: Any) -> Any:
-    """Return the largest force of a motor in the direction in which its rate counts, [N m] or [N].
+    """Return the largest force or torque of a motor in a direction, [N m] or [N].
 
         effort * (1 - rate / speed), from 0 to effort
 
     It gives its whole effort at rest and against the motion, and nothing at its no-load speed and beyond.
 
     Args:
-        effort: Largest force, [N m] or [N]. speed: No-load speed, [rad/s] or [m/s]. rate: [rad/s] or [m/s].
+        effort: Largest force at rest, [N m] or [N]; infinite for no limit.
+        speed: No-load speed, [rad/s] or [m/s]; infinite for no limit.
+        rate: Velocity in this direction, [rad/s] or [m/s].
     """
     if not (is_finite(effort) and is_finite(speed)):
         return effort

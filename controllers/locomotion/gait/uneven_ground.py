@@ -1,8 +1,9 @@
-"""Swinging feet that meet an obstacle, or no ground where it was expected: the gait waits, and they move up or down.
+"""Swinging feet on uneven ground: reactions to obstacles and to ground that is lower or higher than expected.
 
 A foot whose path ends over lower ground reaches for it, and the feet that were to lift off stand until it has contact.
 A foot that is stopped by an obstacle rises until it is over it. In both cases the phase of the gait stops, see
-`GaitState.advanced`, and the foot keeps the height over its path that it has reached.
+`GaitState.advanced`, and the foot keeps the height over its path that it has reached. After a touchdown at another
+height than expected, feet rise higher in their next swings.
 
 Source:
     G. Bledt, M. J. Powell, B. Katz, J. Di Carlo, P. M. Wensing, S. Kim, "MIT Cheetah 3: design and control of a robust,
@@ -25,7 +26,7 @@ from legged.spatial import Array
 
 _UNEVEN = 0.05  # [h], error of the expected height of a touchdown beyond which the ground is uneven
 _RISE = 0.15  # [h], largest rise over uneven ground beyond the clearance
-_EVEN = 6.0  # [sqrt(h / g)], time constant in stance with which it decreases on even ground
+_DECAY = 6.0  # [sqrt(h / g)], time constant in stance with which this rise decreases on even ground
 _STEEP = 1.3  # horizontal over vertical force on a swinging foot above which it is that of an obstacle
 
 
@@ -77,12 +78,12 @@ def rises_over_uneven_ground(
 ) -> list[Any]:
     """Return the rise of the present or next swing of each foot beyond the clearance after a time step, (n,), [m].
 
-    Feet that touch down over or below the expected height show how uneven the ground is. All feet that stand then rise
-    in their next swing by as much more as the error, if it exceeds 0.05 h, and by 0.15 h at most.
+    A touchdown more than 0.05 h over or below the expected height shows that the ground is uneven. All feet that stand
+    then rise in their next swing by this error more, by 0.15 h at most. The rise of a foot decreases while it stands.
 
     Args:
-        rises: The rises before, (n,), [m], world z.
-        errors: Height of each foot over the expected landing place, (n,), [m], world z.
+        rises: The rises before the time step, (n,), [m], world z.
+        errors: Height of each foot over the expected landing place, (n,), [m], world z; read at touchdown.
         before: 1 for each foot that stood in the last time step, (n,).
         stance: 1 for each foot that stands, (n,).
         height: h, of the center of mass of the standing robot, [m].
@@ -92,5 +93,5 @@ def rises_over_uneven_ground(
     rows = zip(errors, before, stance, strict=True)
     error = reduce(np.maximum, [now * (1.0 - old) * np.abs(x) for x, old, now in rows])
     wanted = where(error > _UNEVEN * height, np.minimum(error, _RISE * height), 0.0)
-    kept = 1.0 - dt / (_EVEN * time_unit + dt)
+    kept = 1.0 - dt / (_DECAY * time_unit + dt)
     return [where(k > 0.5, np.maximum(kept * old, wanted), old) for k, old in zip(stance, rises, strict=True)]

@@ -42,10 +42,10 @@ class JointLimits:
     torques where all together have no solution; torques do not.
 
     Attributes:
-        torque: Largest torque, (nj,), [N m] or [N], joint coordinates; infinite for no limit. It may be traced, as a
-            limit that depends on speed is.
+        torque: Largest torque at rest and against the motion, (nj,), [N m] or [N], joint coordinates; infinite for no
+            limit. It may be traced. In the direction of motion the limit falls to zero at `speed`, see `motor_force`.
         lower, upper: Range of positions, (nj,), [rad] or [m]; infinite for no limit.
-        speed: Largest speed, (nj,), [rad/s] or [m/s]; infinite for no limit.
+        speed: Largest speed, also the no-load speed of the motor, (nj,), [rad/s] or [m/s]; infinite for no limit.
         acceleration: Largest acceleration of every joint, [rad/s^2] or [m/s^2].
         horizon: Time in which a velocity outside its limits returns to them, [s].
         approach: Time constant with which a joint approaches the end of its range, [s].
@@ -94,10 +94,10 @@ class JointLimits:
         return cls(**{"torque": effort[n0:], "lower": lower, "upper": upper, "speed": speed[n0:], **given})
 
     def torque_bounds(self, v: Array) -> tuple[Array, Array]:
-        """Return the least and largest torques, (nj,) each, [N m] or [N], joint coordinates.
+        """Return the least and largest torques at given velocities, (nj,) each, [N m] or [N], joint coordinates.
 
         Args:
-            v: Joint velocities, (nj,).
+            v: Joint velocities, (nj,), [rad/s] or [m/s], joint coordinates.
         """
         least = [-motor_force(*row) for row in zip(self.torque, self.speed, -v, strict=True)]
         return np.array(least), np.array([motor_force(*row) for row in zip(self.torque, self.speed, v, strict=True)])
@@ -268,7 +268,8 @@ def whole_body_program(
     efforts, unknowns = limits.torque, np.eye(nv + 3 * n)
     motors = [n0 + k for k, effort in enumerate(efforts) if is_finite(effort)]
     torque_rows = [motion_rows[i] / efforts[i - n0] for i in motors]
-    weakest, strongest = ([x[i - n0] / efforts[i - n0] for i in motors] for x in limits.torque_bounds(model.v[n0:]))
+    torques = limits.torque_bounds(model.v[n0:])
+    least_torques, most_torques = ([x[i - n0] / efforts[i - n0] for i in motors] for x in torques)
     bias = [h[i] / efforts[i - n0] for i in motors]
     least, most = limits.acceleration_bounds(model.q[robot.base.nq :], model.v[n0:])
     a = limits.acceleration
@@ -276,10 +277,10 @@ def whole_body_program(
     B = np.concatenate(
         [*(unknowns[[nv + 3 * i + 2]] for i in pressed), *(row[None] for row in torque_rows), unknowns[n0:nv] / a]
     )
-    lower = [*([-np.inf] * len(pressed)), *(y - x for x, y in zip(bias, weakest, strict=True)), *(least / a)]
+    lower = [*([-np.inf] * len(pressed)), *(y - x for x, y in zip(bias, least_torques, strict=True)), *(least / a)]
     upper = [
         *(contacts[i].most / unit for i in pressed),
-        *(y - x for x, y in zip(bias, strongest, strict=True)),
+        *(y - x for x, y in zip(bias, most_torques, strict=True)),
         *(most / a),
     ]
     softness = [*([0.0] * (len(pressed) + len(motors))), *([_SOFTNESS] * (nv - n0))]
