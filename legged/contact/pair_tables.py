@@ -324,7 +324,7 @@ class PairTables:
                 bodies[at] = side if isinstance(side, int) else side[:, None]
             begins[starts] = 1
             calls.append(table.prepare(part, self._placed, starts, geometry))
-        return CallSequence(calls), Detected(numbers, np.cumsum(begins), first, second, *geometry)
+        return CallSequence(calls), Detected(numbers, np.cumsum(begins) - 1, first, second, *geometry)
 
 
 @cache

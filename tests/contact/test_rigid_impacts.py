@@ -5,6 +5,7 @@ import pytest
 
 import legged
 from legged.contact import Box, FreeBody, Rigid, Sphere
+from legged.contact.impulses.impact import _restitution_fraction
 
 G = 9.81
 WEIGHTLESS = (0.0, 0.0, 0.0)
@@ -133,6 +134,15 @@ def cradle(gap):
 @pytest.mark.slow
 def test_a_cradle_with_gaps_passes_the_blow_on_to_its_last_ball():
     np.testing.assert_allclose(cradle(2e-3), [0.0, 0.0, 0.0, 0.0, 1.0], atol=1e-9)
+
+
+def test_an_elastic_impact_at_the_end_of_a_step_keeps_its_restitution_in_spite_of_rounding():
+    """Equal balls that approach at 1 m/s and just touch: without restitution there is no impulse, and the one
+    with restitution gains energy by rounding alone."""
+    p, before, u, dp = np.zeros((1, 3)), np.array([[-1.0, 0, 0]]), np.array([[-1.0, 0, 0]]), np.array([[1.0, 0, 0]])
+    for rounding in (0.0, 1e-15, -1e-15):
+        du = np.array([[2.0 + rounding, 0.0, 0.0]])
+        assert abs(_restitution_fraction(p, before + u, dp, du, u) - 1.0) < 1e-12
 
 
 def test_a_cradle_that_touches_meets_the_blow_as_one():
