@@ -119,7 +119,7 @@ class _Background:
             self._thread.start()
 
     def result(self) -> dict[int, bytes]:
-        """Return the object files of all modules, after the context; raise what LLVM has raised."""
+        """Return the object files of all modules, after the context; raise an error of LLVM in that thread."""
         if self._thread is not None:
             self._thread.join()
             add_times(self._times)

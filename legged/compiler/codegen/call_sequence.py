@@ -1,4 +1,4 @@
-"""Machine code that executes a list of calls, with loops, and what such calls need besides kernels.
+"""Machine code that executes a list of calls, with loops, copies, sums and a banded solution between kernels.
 
 All functions have the type of the loop over a batch, see `batches.batch_loop`: they take items first, ..., end - 1,
 receive the address of their argument and working memory, and return -1, or another number if they stop.

@@ -256,7 +256,7 @@ def _parsed(ir: str) -> llvm.ModuleRef:
 
 @compiler_pass("code generation by LLVM")
 def _object_file(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
-    """Return what `machine.emit_object` does, without llvmlite's lock, so that other threads use LLVM meanwhile."""
+    """Return the object file of a module, without llvmlite's lock, so that other threads can use LLVM."""
     error, emit = llvm.ffi.OutputString(), _emit_function()
     with error:
         buffer = emit(machine, module, 1, error)

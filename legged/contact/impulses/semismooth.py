@@ -132,7 +132,7 @@ def linearization(p: Array, u: Array, target: Any, r: Any, mu: Any, reduction: A
 
 
 def advanced(p: Array, slopes: Array, u: Array, du: Array, target: Any, r: Any, mu: Any) -> tuple[Array, Array, Array]:
-    """Return the impulse of a contact after an iteration, (3,), [N s], its velocity, and what violates the law, (3,).
+    """Return impulse, (3,), [N s], velocity, (3,), [m/s], and violation of the law, (3,), [m/s], after an iteration.
 
     Args:
         p: Impulse at the velocity before the iteration, (3,), [N s], contact frame. slopes: -dp / du, (3, 3), [kg].
