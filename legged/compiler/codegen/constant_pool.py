@@ -1,10 +1,9 @@
 """Constants of vector code in pools of a few dozen numbers, from which instructions of AVX-512 broadcast them.
 
 An arithmetic instruction of AVX-512 can read one number from memory and broadcast it to all lanes. LLVM does not use
-this for splat constants with several uses: it broadcasts each of them into a register, which it then has to spill. In
-the code model of machine code that is loaded at run time, the address of each constant also takes an instruction of ten
-bytes. `pool_constants` therefore loads splat constants from pools right before their use. The address of a pool takes
-one such instruction for all of its constants, and their distances from it fit into one byte.
+this for splat constants with several uses: it broadcasts each of them into a register, which it then has to spill.
+`pool_constants` therefore loads splat constants from pools right before their use. The distance of a constant from its
+pool fits into one byte of an instruction; outside of pools it takes four, or an instruction for its address.
 """
 
 from __future__ import annotations

@@ -180,16 +180,34 @@ def vector_width() -> int:
     return current_target().width
 
 
+_LINK_SPACE = "@legged_link_space = private global i64 0, align 4096"
+"""A variable of each module with the small code model. For its alignment the memory manager of llvmlite reserves a page
+more than the variables need, which the linker fills with the addresses of functions outside of the module. Its own
+estimate of the memory omits them where a call goes through a stub, and the process is aborted."""
+
+
+def has_small_code_model(triple: str) -> bool:
+    """Return whether machine code reads constants at a distance from the instruction, for an LLVM triple of a system.
+
+    Instructions then contain the distance in four bytes; otherwise an instruction of ten bytes loads each address. The
+    code and the constants of a module must lie within 2 GB, for which the memory manager of llvmlite reserves one block
+    of memory for all of them. Where object files have another format than ELF, this is not tested.
+    """
+    return triple.startswith(("x86_64-", "amd64-")) and "-linux" in triple
+
+
 def _machine(target: Target, triple: str = "") -> llvm.TargetMachine:
     """Return a new target machine; an execution engine takes ownership of the one it receives."""
     _initialize()
-    found = llvm.Target.from_triple(triple or llvm.get_process_triple())
+    triple = triple or llvm.get_process_triple()
+    found = llvm.Target.from_triple(triple)
+    is_small = has_small_code_model(triple)
     return found.create_target_machine(
         cpu=target.cpu,
         features=target.features,
         opt=_OPTIMIZATION_LEVEL,
-        reloc="static" if found.name in ("x86", "x86-64") else "default",
-        codemodel="jitdefault",
+        reloc="pic" if is_small else "static" if found.name in ("x86", "x86-64") else "default",
+        codemodel="small" if is_small else "jitdefault",
         jit=True,
     )
 
@@ -220,7 +238,9 @@ def target_description(target: Target) -> str:
         target: The target.
     """
     version = ".".join(map(str, llvm.llvm_version_info))
-    processor = f"{llvm.get_process_triple()} {target.cpu} {target.features} {target.element}"
+    triple = llvm.get_process_triple()
+    model = " small" if has_small_code_model(triple) else ""
+    processor = f"{triple}{model} {target.cpu} {target.features} {target.element}"
     return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(_OPTIONS)}"
 
 
@@ -229,9 +249,9 @@ def machine_code(ir: str) -> bytes:
 
     Several threads can compile modules at the same time.
     """
-    machine = _machine(current_target())
-    module = _parsed(ir)
-    module.triple = llvm.get_process_triple()
+    machine, triple = _machine(current_target()), llvm.get_process_triple()
+    module = _parsed(f"{ir}\n{_LINK_SPACE}" if has_small_code_model(triple) else ir)
+    module.triple = triple
     module.data_layout = str(machine.target_data)
     return _object_file(machine, module)
 
@@ -292,7 +312,8 @@ class LoadedCode:
     @compiler_pass("loading")
     def __init__(self, *object_files: bytes):
         machine = _machine(default_target())
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        one_block = True if has_small_code_model(llvm.get_process_triple()) else None  # None: llvmlite's default
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, one_block)
         for object_file in object_files:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()

@@ -1,5 +1,6 @@
 """Kernels for other processors: they agree with those for this one, and wrong targets are named."""
 
+import ctypes
 import os
 import pickle
 import shutil
@@ -207,3 +208,15 @@ def test_number_of_vector_registers():
     for name, count in {"sse2": 16, "avx2": 16, "avx512": 32, "neon": 32}.items():
         for element in ELEMENT_TYPES.values():
             assert llvm.TARGETS[name][0].with_element(element).vector_registers == count
+
+
+def test_modules_without_variables_call_functions_outside_of_them():
+    """The linker needs memory for the addresses of such functions; without it LLVM aborts the process."""
+    names = [name for name in LIBRARY_FUNCTIONS.values() if name not in ("atan2", "pow")]
+    declarations = [f"declare double @{library_symbol(name)}(double)" for name in names]
+    calls = [f"  %{name} = call double @{library_symbol(name)}(double %number)" for name in names]
+    body = ["  %number = load double, ptr %x", *calls, "  store double %cos, ptr %x", "  ret i64 0"]
+    ir = "\n".join([*declarations, "define i64 @replace_by_cosine(ptr %x) {", *body, "}"])
+    code, x = llvm.LoadedCode(llvm.machine_code(ir)), np.array([0.75])
+    code.function("replace_by_cosine", ctypes.c_void_p)(x.ctypes.data)
+    assert x[0] == np.cos(0.75)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from legged.compiler.codegen import llvm
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.kernels.scalar import Entry, KernelWriter, distinct_outputs
@@ -31,10 +32,13 @@ from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.passes.call_batching import round_up
 from legged.compiler.passes.scheduling import cut_schedule
 
-_LONG_GRAPH, _SECTION, _VECTORS = 6000, 3000, 16
-"""A graph with more nodes than the first is written in sections of about as many nodes as the second, for at most this
-many vectors, and 64 states, together. Vectors as long as a cache line are evaluated one by one: their frames are so
-large that sections cost more than they gain."""
+_LONG_GRAPH, _LONG_GRAPH_WITHOUT_FMA, _LONG_GRAPH_WITH_32_REGISTERS = 2700, 2000, 6000
+"""Numbers of nodes whose code fills an instruction cache of 32 kB, with 12 bytes for a node with AVX2 and 15 with SSE2.
+The last one is an estimate for ARM, where no processor has been measured."""
+_SECTION, _VECTORS = 1500, 16
+"""Long graphs are written in sections of about as many nodes as the first, for at most as many vectors as the second,
+and 64 states, together. Vectors as long as a cache line are evaluated one by one: their frames are so large that
+sections cost more than they gain."""
 
 Group = tuple[Entry, ...]
 """Neighboring entries of a result that are stored together."""
@@ -187,7 +191,10 @@ class StreamedKernelWriter(KernelWriter):
 
 def most_vectors(graph: Graph, width: int, element: ElementType) -> int:
     """Return the largest number of vectors of states that the kernel of a graph evaluates together."""
-    is_long = len(graph.nodes) > _LONG_GRAPH and width < element.per_cache_line
+    most = _LONG_GRAPH if element.has_fma else _LONG_GRAPH_WITHOUT_FMA
+    if llvm.current_target().vector_registers == 32:
+        most = _LONG_GRAPH_WITH_32_REGISTERS
+    is_long = len(graph.nodes) > most and width < element.per_cache_line
     return min(_VECTORS, 64 // width) if is_long else 1
 
 
