@@ -226,9 +226,9 @@ def eliminate_dead_code(
     for x in results:
         if isinstance(x, Expression):
             alive[x.index] = True
-    for k in range(len(made) - 1, -1, -1):
-        if alive[k]:
-            for a in made[k].arguments:
+    for x in reversed(made):
+        if alive[x.index]:
+            for a in x.arguments:
                 if type(a) is not float:
                     alive[a.index] = True
     numbers = [0] * len(made)

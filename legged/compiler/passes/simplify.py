@@ -69,10 +69,14 @@ class _Factoring:
         sums = [node for node in self.graph.nodes if node.operation in _SUMS]
         inner = {a for node in sums for a in node.arguments if type(a) is int and uses[a] == 1}
         with self.tracer:
-            for operation, arguments, label in self.graph.nodes:
+            for number, (operation, arguments, label) in enumerate(self.graph.nodes, self.graph.input_size):
                 self.tracer.label = label
-                if operation in _SUMS and len(rebuilt) not in inner:
-                    rebuilt.append(self._sum(self._terms(len(rebuilt))))
+                if operation in _SUMS and number not in inner:
+                    rebuilt.append(self._sum(self._terms(number)))
+                elif len(arguments) == 2:  # most operations, without the cost of a comprehension
+                    a, b = arguments
+                    a, b = rebuilt[a] if type(a) is int else a, rebuilt[b] if type(b) is int else b
+                    rebuilt.append(CONSTRUCTORS[operation](a, b))
                 else:
                     rebuilt.append(CONSTRUCTORS[operation](*[rebuilt[a] if type(a) is int else a for a in arguments]))
             results = [rebuilt[r] if isinstance(r, int) else r for r in self.graph.results]
@@ -97,7 +101,9 @@ class _Factoring:
                 return terms
             sign, operand = stack.pop()
             node = expandable[operand] if type(operand) is int else None
-            if node is None or node[0] == "multiply":
+            if node is None and type(operand) is int:
+                terms.append((sign, [operand]))
+            elif node is None or node[0] == "multiply":
                 terms.append(self._term(sign, operand))
 
     def _term(self, sign: int, operand: Operand) -> _Term:
