@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-PAGE = "docs/explanation/compiler.md"
+PAGE = "docs/explanation/compiler_speed.md"
 
 
 class Explanation(NamedTuple):
