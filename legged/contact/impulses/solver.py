@@ -70,15 +70,6 @@ class ContactProblem(NamedTuple):
         """The blocks of A of each contact with itself, (3, 3) each, [1/kg]."""
         return [row[i] for i, row in enumerate(self.A)]
 
-    def swept(self, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
-        """Return the impulses after a sweep of `gauss_seidel` from `start`, (m, 3), [N s], contact frames.
-
-        Args:
-            target: As in `gauss_seidel`. start: Impulses, (m, 3), [N s], contact frames.
-            scales: Inverse mobilities of each contact along the normal and the tangents, [kg].
-        """
-        return _swept(self, target, start, scales)
-
 
 def velocities(problem: ContactProblem, p: Array) -> Array:
     """Return u = A p + u_free, (m, 3), [m/s], contact frames.
@@ -153,7 +144,7 @@ def velocity_after(system: Any, p: Array, needed: Array) -> Array:
 
 
 def gauss_seidel(
-    problem: Any,
+    problem: ContactProblem,
     target: Sequence[Any],
     guess: Array,
     sweeps: int,
@@ -168,7 +159,7 @@ def gauss_seidel(
     loses the change, see `is_lost`.
 
     Args:
-        problem: The contacts, with `diagonal`, `u_free` and `swept` of `ContactProblem`.
+        problem: The contacts.
         target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
         guess: Initial impulses, (m, 3), [N s], contact frames.
         sweeps: Largest number of sweeps. needed: Whether to sweep at all; otherwise the guess is returned.
@@ -185,7 +176,7 @@ def gauss_seidel(
 
     def sweep(state: Array) -> Array:
         start, before, change_before = state[:-1].reshape(3, m, 3)
-        p = problem.swept(target, start, scales)
+        p = _swept(problem, target, start, scales)
         moved, difference = weights * (p - start), weights * (p - start - change_before)
         t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
         mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
@@ -199,7 +190,13 @@ def gauss_seidel(
 
 
 def _swept(problem: ContactProblem, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
-    """Return the impulses after a sweep from `start`, (m, 3), [N s], contact frames."""
+    """Return the impulses after a sweep of `gauss_seidel` from `start`, (m, 3), [N s], contact frames.
+
+    Args:
+        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+        start: Impulses, (m, 3), [N s], contact frames.
+        scales: Inverse mobilities of each contact along the normal and the tangents, [kg].
+    """
     rows = list(start)
     w = problem.groups.wrenches(rows)
     for g, group in enumerate(problem.members):
