@@ -279,7 +279,7 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     limits = [(1.0 - STICKING) * x for x in mu]
     sticks = _all(x @ x <= (limit * n) * (limit * n) for limit, n, x in zip(limits, p[:, 0], p[:, 1:], strict=True))
     normal, total, distances = list(p[:, 0]), sum_of(p[:, 1:]), (at * at).sum()
-    if len(p) > 3:
+    if len(p) > 3:  # normal impulses: a linear function of the place with the same sum and moments
         x, y = (at - sum_of(at) / len(p)).T
         xx, xy, yy, px, py = ((a * b).sum() for a, b in ((x, x), (x, y), (y, y), (p[:, 0], x), (p[:, 0], y)))
         determinant, mean = xx * yy - xy * xy, sum_of(normal) / len(p)
@@ -289,6 +289,8 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
         linear = [mean + slope_x * a + slope_y * b for a, b in zip(x, y, strict=True)]
         press = _all((old > 0.0) & (new > 0.0) for old, new in zip(normal, linear, strict=True))
         normal = [where(spans & press & sticks, new, old) for old, new in zip(normal, linear, strict=True)]
+    # Tangential impulses: a translation and a rotation about the center of load, in proportion to the normal impulses,
+    # with the same sum and the same moment about the normal.
     load = sum_of(normal)
     presses = load > 0.0
     per_load = 1.0 / where(presses, load, 1.0)
@@ -300,6 +302,7 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     ratios = [np.stack([a - turn * r[1], b + turn * r[0]]) for r in arms]
     fits = presses & apart & sticks & _all(x @ x <= limit * limit for limit, x in zip(limits, ratios, strict=True))
     even = [np.array([n, n * x[0], n * x[1]]) for n, x in zip(normal, ratios, strict=True)]
+    # The moments about the tangents that tangential impulses at different heights have must not change.
     tipping = sum_of((z - heights[0]) * (new[1:] - old[1:]) for z, new, old in zip(heights, even, p, strict=True))
     fits = fits & (tipping @ tipping <= (TIPPING * load) * (TIPPING * load) * distances)
     return np.array([where(fits, new, old) for new, old in zip(even, p, strict=True)])
