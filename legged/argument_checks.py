@@ -181,7 +181,8 @@ def _protocol_check(protocol: type) -> tuple[Check, str]:
     bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
     members = sorted({name for base in bases for name in (*vars(base), *base.__annotations__) if name[0] != "_"})
     name = _public_name(protocol)
-    words = f"an object with {', '.join(members)}" if name.startswith(protocol.__module__) else f"a {name}"
+    listed = (f"{member}(...)" if callable(getattr(protocol, member, None)) else member for member in members)
+    words = f"an object with {', '.join(listed)}" if name.startswith(protocol.__module__) else f"a {name}"
 
     def check(name: str, value: Any) -> None:
         if isinstance(value, type):
@@ -274,7 +275,8 @@ def _union_check(members: list[tuple[Check, str] | None]) -> tuple[Check, str] |
     known = [member for member in members if member is not None]
     if len(known) < len(members):
         return None
-    words = " or ".join(dict.fromkeys(member[1] for member in known))
+    *first, last = dict.fromkeys(member[1] for member in known)
+    words = f"{', '.join(first)} or {last}" if first else last
     plain = [x for x, _ in known if isinstance(x, functools.partial) and x.func is _instance_check]
     kinds = tuple(member.args[0] for member in plain)
     others = [member for member, _ in known if member not in plain]

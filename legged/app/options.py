@@ -61,6 +61,13 @@ def output_folder(path: Path | None) -> Path | None:
     return path
 
 
+def output_file(path: Path | None) -> Path | None:
+    """Return the file of an option after creating its folder, or raise a usage error if it cannot be written."""
+    if path is not None:
+        output_folder(path.parent)
+    return path
+
+
 def three_numbers(text: str) -> str:
     """Return the text of an option, or raise a usage error if it is not three numbers separated by commas."""
     try:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from legged.app.options import ROBOT, BaseName, Duration, robot_names
+from legged.app.options import ROBOT, BaseName, Duration, output_file, robot_names
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page.")]
 
@@ -17,7 +17,10 @@ def view_command(
     base: BaseName = None,
     port: Port = 8080,
     html: Annotated[
-        Path | None, typer.Option(help="Write a run to this page instead, which plays in any browser.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            help="Write a run to this page instead, which plays in any browser.", callback=output_file, dir_okay=False
+        ),
     ] = None,
 ) -> None:
     """Show a robot with sliders for its joints, or play a saved run, in the browser until Ctrl-C."""
@@ -40,7 +43,8 @@ def demo_command(
     duration: Duration = 4.0,
     port: Port = 8080,
     html: Annotated[
-        Path | None, typer.Option(help="Write this page instead, which plays in any browser.", dir_okay=False)
+        Path | None,
+        typer.Option(help="Write this page instead, which plays in any browser.", callback=output_file, dir_okay=False),
     ] = None,
 ) -> None:
     """Simulate a trotting quadruped and show it in the browser until Ctrl-C."""

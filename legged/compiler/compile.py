@@ -291,6 +291,8 @@ def _standard_shape(name: str, robot: Any) -> Shape:
     robot = getattr(robot, "robot", robot)  # the spanning tree of a robot with closed loops
     if robot is not None and (isinstance(robot, type) or not hasattr(robot, "nq")):
         raise ArgumentError(f"robot must be a legged.Robot, a legged.loops.ClosedRobot or None, got {shown(robot)}")
+    if robot is None and name == "robot":
+        raise TraceError("the function takes a robot; give it as the argument after the function")
     if robot is None or name not in ARGUMENTS:
         follows = "" if robot is None else f" ({', '.join(ARGUMENTS)} have one)"
         raise TraceError(

@@ -112,7 +112,7 @@ def parse(content: bytes, source: str, lenient: bool = False) -> Any:
     except etree.XMLSyntaxError as error:
         is_end = error.position[0] >= content.rstrip().count(b"\n") + 1
         hint = "; is the file complete?" if is_end else ""
-        raise FileError(source, f"is not well-formed XML: {error}{hint}") from error
+        raise FileError(source, f"is not well-formed XML: {error.msg}{hint}") from error
 
 
 def serialize(root: Any) -> bytes:

@@ -175,7 +175,7 @@ ROBOT = legged.random_tree(1, links=2)
         ({"table": {"a": "b"}}, r"table must be a mapping, each value a number or None"),
         ({"table": 3}, "table must be a mapping"),
         ({"mode": "c"}, "mode must be one of 'a', 'b'"),
-        ({"either": [1]}, "either must be a number or a text or None"),
+        ({"either": [1]}, "either must be a number, a text or None"),
         ({"extra": 1}, "unexpected keyword argument 'extra'"),
     ],
 )
@@ -248,7 +248,7 @@ REFUSED = {
     ),
     "a name of a ground": (
         lambda: legged.simulate(BIPED, until=0.01, ground="flat"),
-        "ground must be a legged.ground.Ground or a legged.Rigid",
+        "ground must be a legged.ground.Ground, a legged.Rigid or None",
     ),
     "a stride of two numbers": (lambda: controllers.Trot(stride=(0.05, 0.05)), "stride must be a number"),
     "a gait that is not fitted": (
@@ -299,7 +299,15 @@ REFUSED = {
     "a run without end": (lambda: legged.simulate(BIPED, until=1e300), "at most 1e[+]07 samples"),
     "a function of one argument as a controller": (
         lambda: legged.simulate(BIPED, len, until=0.01, ground=GROUND),
-        "controller must be an object with torque or an object with start or a function of 4 arguments",
+        r"controller must be an object with torque[(]...[)], an object with start[(]...[)], a function of 4 arguments",
+    ),
+    "a function of a robot without a robot": (
+        lambda: legged.count(legged.forward_dynamics),
+        "the function takes a robot; give it as the argument after the function",
+    ),
+    "states of more robots than num": (
+        lambda: legged.Simulation(BIPED, ground=GROUND, q=np.tile(REST[0], (4, 1))),
+        "num 1, q 4; num is the number of robots",
     ),
 }
 
@@ -309,6 +317,11 @@ def test_bad_arguments_are_refused_in_words(case):
     call, words = REFUSED[case]
     with pytest.raises(LeggedError, match=words):
         call()
+
+
+def test_known_names_with_commas_are_quoted():
+    error = UnknownNameError("algorithm", "x", ("regressor", "articulated bodies, absolute"))
+    assert str(error).endswith("there are: 'regressor', 'articulated bodies, absolute'")
 
 
 def test_a_sample_of_bad_calls_of_public_functions_classes_and_methods_ends_in_words(monkeypatch, tmp_path):

@@ -37,8 +37,10 @@ def test_critical_friction_of_thin_cards():
 
 @pytest.mark.slow
 def test_the_table_of_growth_has_a_row_and_a_figure_for_numbers_of_boxes(tmp_path):
+    memory_of_this_process = np.ones(50_000_000)  # 400 MB, which do not count as memory of the new processes
     table = growth_table(tmp_path / "growth.png", (2, 8))
     numbers = [[float(x) for x in line.strip("| ").split(" | ")] for line in table.splitlines()[2:]]
     assert [row[1] for row in numbers] == [candidates(2), candidates(8)] == [12, 144]
     assert all(0.0 < warm < cold < 60.0 and memory < 300.0 for _, _, cold, warm, memory in numbers)
+    assert memory_of_this_process.all()
     assert (tmp_path / "growth.png").stat().st_size > 10_000

@@ -251,6 +251,7 @@ class _Method:
         d: Array,
     ) -> _Point:
         """Return the step that makes the residuals zero, and the products of slacks and multipliers larger by d."""
+        # The right-hand side: slacks and multipliers of cones and bounds are eliminated.
         factors, total, weights = system
         p, n = self.problem, len(self.problem.g)
         a_cone = [W @ soc.quotient(x, y) for W, x, y in zip(scalings, scaled, d_cone, strict=True)]
@@ -271,6 +272,7 @@ class _Method:
             b[node] = by_row[i] / total[i] if kind == "bound" else -now.equations[i]
         with stage(SUBSTITUTION):
             found = factors.solve(b)
+        # The steps of the unknowns, and from them those of slacks and multipliers.
         dx = np.array(found[:n])
         dy = np.array([found[self.node["equation", i]] for i in range(len(p.e))])
         rates = {i: (found[self.node["bound", i]] + by_row[i]) / total[i] for i in self.bounded}
@@ -292,6 +294,7 @@ class _Method:
                 if i != j:
                     Hx[j] = Hx[j] + value * x[i]
         objective = sum_of((0.5 * a + b) * c for a, b, c in zip(Hx, p.g, x, strict=True))
+        # The gradient of the Lagrangian, H x + g + E^T y - B^T z - the multipliers of the cones.
         gradient = [a + b for a, b in zip(Hx, p.g, strict=True)]
         for i, row in enumerate(self.E):
             for j, value in row.items():

@@ -179,16 +179,6 @@ def sign_of(z: Any) -> Any:
     return where(z < 0.0, -1.0, 1.0)
 
 
-_FRAME_SWITCH = -0.55
-"""The z component of a unit normal at which the tangents of `frame_of` change: far from those of walls and floors, for
-which rounding would otherwise decide."""
-
-
-def frame_sign(z: Any) -> Any:
-    """Return the sign with which the tangents of `frame_of` have no singularity, for the z component of a normal."""
-    return where(z < _FRAME_SWITCH, -1.0, 1.0)
-
-
 def largest(x: Array) -> tuple[tuple[Any, Any], Any]:
     """Return ((x[0] is the largest, x[1] is the largest of the others), the largest entry).
 

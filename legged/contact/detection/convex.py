@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.detection.box_box import FAR, frame_sign, sign_of
+from legged.contact.detection.box_box import FAR, sign_of
+from legged.contact.detection.frames import contact_frame
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 from legged.spatial import Array, cross
 
@@ -155,10 +156,7 @@ def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
     distance = np.sqrt(start @ start)
     ray = -start / distance
     reach = distance + _outer(one) + _outer(other)
-    x, y, z = ray
-    sign = frame_sign(z)  # E has the rows of `frame_of`
-    h = -1.0 / (sign + z)
-    E = np.array([ray, [1.0 + sign * x * x * h, sign * x * y * h, -sign * x], [x * y * h, sign + y * y * h, -y]])
+    E = contact_frame(ray)  # B's axes to ray axes
     lateral = [(1.0, 0.0), (-0.5, np.sqrt(0.75)), (-0.5, -np.sqrt(0.75))]  # counterclockwise about the ray
     first = [reach * np.array([-_STEEP, *direction]) for direction in lateral]
     zero = np.zeros(3)
@@ -243,12 +241,7 @@ def _cylinder(radius: Any, half: Any, normal: Array) -> Points:
 
 def _hull(vertices: Array, normal: Array) -> Points:
     """Return the lowest vertex, and the lowest vertices along four tilted normals."""
-    x, y, z = normal
-    sign = frame_sign(z)
-    a = -1.0 / (sign + z)
-    height = vertices @ normal
-    one = vertices @ np.array([1.0 + sign * x * x * a, sign * x * y * a, -sign * x])
-    other = vertices @ np.array([x * y * a, sign + y * y * a, -y])
+    height, one, other = (vertices @ axis for axis in contact_frame(normal))
     found: Points = []
     numbers: list[Any] = []
     for p, q in ((0.0, 0.0), (TILT, TILT), (-TILT, TILT), (-TILT, -TILT), (TILT, -TILT)):

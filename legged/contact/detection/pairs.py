@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.contact.detection.box_box import box_box, bring_to_front, frame_sign, largest, sign_of
+from legged.contact.detection.box_box import box_box, bring_to_front, largest, sign_of
 from legged.contact.detection.convex import Solid, hull_size, support_count, support_points
+from legged.contact.detection.frames import contact_frame, terrain_frame
 from legged.contact.detection.patches import contact_count, convex_contacts
 from legged.contact.detection.round_shapes import (
     capsule_box,
@@ -245,7 +246,7 @@ def sphere_on_terrain(radius: Any, center: Array, terrain: Terrain) -> Contact:
     x, y, z = center
     normal = terrain.normal(x, y)
     gap = (z - terrain.height(x, y)) * normal[2] - radius
-    return Contact(gap, frame_of(normal), center - radius * normal)
+    return Contact(gap, terrain_frame(normal), center - radius * normal)
 
 
 def box_on_terrain(half: Array, R: Array, center: Array, terrain: Terrain) -> list[Contact]:
@@ -280,7 +281,7 @@ def support_on_terrain(kind: Kind, size: Any, R: Array, center: Array, terrain: 
 def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:
     x, y, z = at
     normal = terrain.normal(x, y)
-    return Contact((z - terrain.height(x, y)) * normal[2], frame_of(normal), at)
+    return Contact((z - terrain.height(x, y)) * normal[2], terrain_frame(normal), at)
 
 
 def shape_contacts(
@@ -296,46 +297,26 @@ def shape_contacts(
     if not _CONVEX.isdisjoint((one, other)):
         first, second = Solid(*kind, np.asarray(a)), Solid(*other_kind, np.asarray(b))
         n, spots = convex_contacts(first, second, R.T @ Q, R.T @ (c - o), contact_count(one, other))
-        frame = _frame(R @ n)
+        frame = contact_frame(R @ n)
         return [Contact(gap, frame, o + R @ point) for gap, point in spots]
     if _RANKS[one] > _RANKS[other]:
         contacts = shape_contacts(other_kind, b, R, o, kind, a, Q, c)
-        return [contact._replace(frame=_frame(-contact.frame[0])) for contact in contacts]
+        return [contact._replace(frame=contact_frame(-contact.frame[0])) for contact in contacts]
     if one is Capsule and other is Capsule:
         spots = capsule_capsule(a[0], a[1], Q[:, 2], b[0], b[1], R[:, 2], c - o)
-        return [Contact(gap, _frame(n), o + point) for gap, n, point in spots]
+        return [Contact(gap, contact_frame(n), o + point) for gap, n, point in spots]
     if one is Capsule:
         spots = capsule_box(a[0], a[1], R.T @ Q[:, 2], b, R.T @ (c - o))
-        return [Contact(gap, _frame(R @ n), o + R @ point) for gap, n, point in spots]
+        return [Contact(gap, contact_frame(R @ n), o + R @ point) for gap, n, point in spots]
     if one is Box:
         contact = box_box(b, a, R.T @ Q, R.T @ (c - o))
-        frame = _frame(R @ contact.n)
+        frame = contact_frame(R @ contact.n)
         return [Contact(gap, frame, o + R @ point) for gap, point in zip(contact.gaps, contact.points, strict=True)]
     if other is Sphere:
         gap, n, point = sphere_sphere(a[0], b[0], c - o)
-        return [Contact(gap, _frame(n), o + point)]
+        return [Contact(gap, contact_frame(n), o + point)]
     if other is Capsule:
         gap, n, point = sphere_capsule(a[0], b[0], b[1], R.T @ (c - o))
     else:
         gap, n, point = sphere_box(a[0], b, R.T @ (c - o))
-    return [Contact(gap, _frame(R @ n), o + R @ point)]
-
-
-def _frame(normal: Array) -> Array:
-    return frame_of(normal, frame_sign(normal[2]))
-
-
-def frame_of(normal: Array, sign: Any = 1.0) -> Array:
-    """Return the rows n, t1, t2 of a right-handed contact frame, (3, 3), for a unit normal, (3,).
-
-    Args:
-        normal: n, (3,), unit vector, world axes. For n = z the tangents are x and y.
-        sign: 1, or -1 for normals that point down, see `frame_sign`; normals of a terrain point upwards.
-
-    Source: Duff et al., "Building an orthonormal basis, revisited", Journal of Computer Graphics Techniques 6(1), 2017.
-    """
-    x, y, z = normal
-    a = -1.0 / (sign + z)
-    b = x * y * a
-    t1 = np.array([1.0 + sign * x * x * a, sign * b, -sign * x])
-    return np.array([normal, t1, np.array([b, sign + y * y * a, -y])])
+    return [Contact(gap, contact_frame(R @ n), o + R @ point)]

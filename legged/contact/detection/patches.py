@@ -12,16 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.detection.box_box import (
-    FAR,
-    Corner,
-    bring_to_front,
-    extreme_corners,
-    frame_sign,
-    largest,
-    sign_of,
-)
+from legged.contact.detection.box_box import FAR, Corner, bring_to_front, extreme_corners, largest, sign_of
 from legged.contact.detection.convex import Solid, crossing
+from legged.contact.detection.frames import contact_frame
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from legged.spatial import Array
 
@@ -54,10 +47,7 @@ def convex_contacts(one: Solid, other: Solid, C: Array, d: Array, count: int) ->
     n = found.normal
     if count == 1:
         return n, [(found.gap, found.point)]
-    x, y, z = n
-    sign = frame_sign(z)  # tangents as in `frame_of`
-    a = -1.0 / (sign + z)
-    frame = np.array([n, [1.0 + sign * x * x * a, sign * x * y * a, -sign * x], [x * y * a, sign + y * y * a, -y]])
+    frame = contact_frame(n)
     upper, lower = _face(one, -(C.T @ n)), _face(other, n)
     upper = _Face([frame @ (d + C @ corner) for corner in upper.corners], frame @ (C @ upper.normal))
     lower = _Face([frame @ corner for corner in lower.corners], frame @ lower.normal)

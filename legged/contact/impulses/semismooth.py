@@ -4,7 +4,8 @@ Impulses p and velocities u = A p + u_free fulfil the law where
 
     p = project(p - (u - target) / r)    for any r > 0,
 
-with the projection of `projection`. Newton's method takes one of its generalized derivatives D in each contact,
+where `project` takes the positive part of the normal impulse and the nearest point of the disc of radius mu p_n for the
+tangential ones, see `projection`. Newton's method takes a generalized derivative D of it in each contact,
 
     dp = (1 - D)^-1 (project(p - (u - target) / r) - p) - (1 - D)^-1 D du / r,
 
@@ -118,10 +119,11 @@ def linearization(p: Array, u: Array, target: Any, r: Any, mu: Any, reduction: A
     size, radius = np.sqrt(y_1 * y_1 + y_2 * y_2 + _TINY), mu * p_n
     sticks = closed & (size <= radius)
     t_1, t_2, factor = y_1 / size, y_2 / size, np.minimum(1.0, radius / size)
-    # The inverse of 1 - D: along the normal, along and across the direction of sliding, and of sliding per normal.
+    # Entries of (1 - D)^-1: along the normal, along and across the direction of sliding (t_1, t_2), and, `pull`, of the
+    # tangential impulse along this direction per normal impulse, which a sliding contact has on the cone.
     normal, along = where(closed, most, 1.0), where(sticks, most, 1.0)
     across, pull = 1.0 / (1.0 - keep * factor), where(sticks, 0.0, where(closed, mu * (keep * most), 0.0))
-    x, y, z = p_n - p[0], factor * y_1 - p[1], factor * y_2 - p[2]
+    x, y, z = p_n - p[0], factor * y_1 - p[1], factor * y_2 - p[2]  # project(...) - p
     change = (along - across) * (t_1 * y + t_2 * z) + pull * x
     moved = np.array([normal * x, across * y + change * t_1, across * z + change * t_2])
     stiff, turn, slide = inverse * (normal - 1.0), inverse * (across - 1.0), inverse * pull

@@ -70,15 +70,6 @@ class ContactProblem(NamedTuple):
         """The blocks of A of each contact with itself, (3, 3) each, [1/kg]."""
         return [row[i] for i, row in enumerate(self.A)]
 
-    def swept(self, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
-        """Return the impulses after a sweep of `gauss_seidel` from `start`, (m, 3), [N s], contact frames.
-
-        Args:
-            target: As in `gauss_seidel`. start: Impulses, (m, 3), [N s], contact frames.
-            scales: Inverse mobilities of each contact along the normal and the tangents, [kg].
-        """
-        return _swept(self, target, start, scales)
-
 
 def velocities(problem: ContactProblem, p: Array) -> Array:
     """Return u = A p + u_free, (m, 3), [m/s], contact frames.
@@ -153,7 +144,7 @@ def velocity_after(system: Any, p: Array, needed: Array) -> Array:
 
 
 def gauss_seidel(
-    problem: Any,
+    problem: ContactProblem,
     target: Sequence[Any],
     guess: Array,
     sweeps: int,
@@ -168,7 +159,7 @@ def gauss_seidel(
     loses the change, see `is_lost`.
 
     Args:
-        problem: The contacts, with `diagonal`, `u_free` and `swept` of `ContactProblem`.
+        problem: The contacts.
         target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
         guess: Initial impulses, (m, 3), [N s], contact frames.
         sweeps: Largest number of sweeps. needed: Whether to sweep at all; otherwise the guess is returned.
@@ -185,7 +176,7 @@ def gauss_seidel(
 
     def sweep(state: Array) -> Array:
         start, before, change_before = state[:-1].reshape(3, m, 3)
-        p = problem.swept(target, start, scales)
+        p = _swept(problem, target, start, scales)
         moved, difference = weights * (p - start), weights * (p - start - change_before)
         t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
         mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
@@ -199,7 +190,13 @@ def gauss_seidel(
 
 
 def _swept(problem: ContactProblem, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
-    """Return the impulses after a sweep from `start`, (m, 3), [N s], contact frames."""
+    """Return the impulses after a sweep of `gauss_seidel` from `start`, (m, 3), [N s], contact frames.
+
+    Args:
+        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+        start: Impulses, (m, 3), [N s], contact frames.
+        scales: Inverse mobilities of each contact along the normal and the tangents, [kg].
+    """
     rows = list(start)
     w = problem.groups.wrenches(rows)
     for g, group in enumerate(problem.members):
@@ -282,7 +279,7 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     limits = [(1.0 - STICKING) * x for x in mu]
     sticks = _all(x @ x <= (limit * n) * (limit * n) for limit, n, x in zip(limits, p[:, 0], p[:, 1:], strict=True))
     normal, total, distances = list(p[:, 0]), sum_of(p[:, 1:]), (at * at).sum()
-    if len(p) > 3:
+    if len(p) > 3:  # normal impulses: a linear function of the place with the same sum and moments
         x, y = (at - sum_of(at) / len(p)).T
         xx, xy, yy, px, py = ((a * b).sum() for a, b in ((x, x), (x, y), (y, y), (p[:, 0], x), (p[:, 0], y)))
         determinant, mean = xx * yy - xy * xy, sum_of(normal) / len(p)
@@ -292,6 +289,8 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
         linear = [mean + slope_x * a + slope_y * b for a, b in zip(x, y, strict=True)]
         press = _all((old > 0.0) & (new > 0.0) for old, new in zip(normal, linear, strict=True))
         normal = [where(spans & press & sticks, new, old) for old, new in zip(normal, linear, strict=True)]
+    # Tangential impulses: a translation and a rotation about the center of load, in proportion to the normal impulses,
+    # with the same sum and the same moment about the normal.
     load = sum_of(normal)
     presses = load > 0.0
     per_load = 1.0 / where(presses, load, 1.0)
@@ -303,6 +302,7 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     ratios = [np.stack([a - turn * r[1], b + turn * r[0]]) for r in arms]
     fits = presses & apart & sticks & _all(x @ x <= limit * limit for limit, x in zip(limits, ratios, strict=True))
     even = [np.array([n, n * x[0], n * x[1]]) for n, x in zip(normal, ratios, strict=True)]
+    # The moments about the tangents that tangential impulses at different heights have must not change.
     tipping = sum_of((z - heights[0]) * (new[1:] - old[1:]) for z, new, old in zip(heights, even, p, strict=True))
     fits = fits & (tipping @ tipping <= (TIPPING * load) * (TIPPING * load) * distances)
     return np.array([where(fits, new, old) for new, old in zip(even, p, strict=True)])

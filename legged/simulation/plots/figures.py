@@ -80,7 +80,10 @@ def _joint_curves(run: Run, name: str) -> list[tuple[str, np.ndarray, np.ndarray
 
 
 def contact_figure(run: Run) -> Figure:
-    """Return a figure of vertical and horizontal contact forces over time, by contact point and in total."""
+    """Return a figure of vertical and horizontal contact forces over time, by contact point and in total.
+
+    Axes end below the peaks of impacts, and say so.
+    """
     figure, (vertical, horizontal) = _figure(2, f"{run.robot}: contact forces")
     forces = run.contacts.forces
     for k, name in enumerate(run.contacts.names):
@@ -89,8 +92,11 @@ def contact_figure(run: Run) -> Figure:
         horizontal.plot(run.times, forces[:, k, 0], color=color, linewidth=0.9)
     total = run.ground_force
     vertical.plot(run.times, total[:, 2], color="black", linewidth=1.2, label="total")
-    vertical.set_ylim(*limits_without_peaks(np.column_stack([total[:, 2], forces[..., 2]])))
-    horizontal.set_ylim(*limits_without_peaks(forces[..., 0]))
+    for ax, values in ((vertical, np.column_stack([total[:, 2], forces[..., 2]])), (horizontal, forces[..., 0])):
+        low, high = limits_without_peaks(values)
+        ax.set_ylim(low, high)
+        if np.any((values < low) | (values > high)):
+            ax.text(0.01, 0.97, "without peaks", transform=ax.transAxes, va="top", fontsize=8, color="dimgray")
     vertical.set_ylabel("vertical [N]")
     horizontal.set_ylabel("along x [N]")
     return _finish(figure, (vertical, horizontal))

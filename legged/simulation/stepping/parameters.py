@@ -86,7 +86,8 @@ class ParameterSweep:
                 counts[name] = shape[0]
         if len(set(counts.values())) > 1:
             lengths = ", ".join(f"{name} {n}" for name, n in counts.items())
-            raise ShapeError(f"all that varies must have one entry per member; numbers of entries: {lengths}")
+            hint = "; num is the number of robots" if "num" in counts else ""
+            raise ShapeError(f"all that varies must have one entry per member; numbers of entries: {lengths}{hint}")
         if 0 in counts.values():
             raise ShapeError(f"a rollout needs at least one member, got none for {', '.join(counts)}")
         return cls(nominal, values, next(iter(counts.values()), 1))

@@ -8,8 +8,8 @@ from scipy.spatial.transform import Rotation
 import legged
 from legged.compiler import compile as compile_function
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Scene, Sphere
-from legged.contact.detection.box_box import box_box, frame_sign
-from legged.contact.detection.pairs import frame_of
+from legged.contact.detection.box_box import box_box
+from legged.contact.detection.frames import contact_frame, terrain_frame
 from legged.contact.detection.round_shapes import (
     sphere_box,
     sphere_sphere,
@@ -148,13 +148,15 @@ def test_frames_are_orthonormal_and_right_handed(seed):
     n = np.random.default_rng(seed).normal(size=3)
     n = [n, np.eye(3)[seed % 3], -np.eye(3)[seed % 3]][seed % 3]
     n = n / np.linalg.norm(n)
-    F = frame_of(n, frame_sign(n[2]))
+    F = contact_frame(n)
     assert np.array_equal(F[0], n)
     assert np.abs(F @ F.T - np.eye(3)).max() < 5e-15  # of 1 / (1 + n_z) at most 2.3
     assert np.linalg.det(F) > 0.0
-    assert np.array_equal(frame_of(np.array([0.0, 0.0, 1.0])), np.eye(3)[[2, 0, 1]])
+    assert np.array_equal(contact_frame(np.array([0.0, 0.0, 1.0])), np.eye(3)[[2, 0, 1]])
+    up = np.array([*n[:2], abs(n[2])])
+    assert np.array_equal(terrain_frame(up), contact_frame(up))
     wall = np.array([*n[:2], 0.0]) / np.hypot(*n[:2]) if n[:2].any() else np.array([1.0, 0.0, 0.0])
-    up, down = (frame_of(wall + rounding, frame_sign(rounding[2])) for rounding in ([0, 0, 1e-16], [0, 0, -1e-16]))
+    up, down = (contact_frame(wall + rounding) for rounding in ([0, 0, 1e-16], [0, 0, -1e-16]))
     assert np.abs(up - down).max() < 1e-15  # the tangents on a wall do not depend on rounding
 
 

@@ -22,6 +22,7 @@ from legged.ground import (
 )
 from legged.simulation import SemiImplicitEuler, simulate
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
+from legged.simulation.plots.figures import contact_figure
 from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
 
 
@@ -66,6 +67,18 @@ def test_mp4_needs_ffmpeg(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(MissingError, match="needs the program ffmpeg"):
         animate(run, tmp_path / "run.mp4")
+
+
+def test_axes_of_contact_forces_without_their_peaks_say_so():
+    robot = robots.planar_hopper()
+    rest = robot.state(base_position=(0, 0, 5.0)).q
+    run = simulate(
+        robot, ground=realistic_ground(robot), q=rest, until=0.7, sample=1e-3, integrator=SemiImplicitEuler(1e-3)
+    )
+    run.contacts.forces[...] = 1.0
+    assert not any(ax.texts for ax in contact_figure(run).axes)
+    run.contacts.forces[0, 0] = 1e3
+    assert all(ax.texts[0].get_text() == "without peaks" for ax in contact_figure(run).axes)
 
 
 def test_figures_and_animations_are_written(run, tmp_path):
