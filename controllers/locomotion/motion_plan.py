@@ -45,7 +45,8 @@ _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task 
 _LEGS, _OTHERS = 1e-3, 0.1  # weights of the posture: joints of legs, which other tasks determine, and all others
 _BASE = 3.0  # [sqrt(g / h)], natural frequency of the base's orientation
 _BASE_WEIGHT = 1e-3  # its weight beside the average angular velocity
-_SEARCH = 0.2  # [sqrt(g h)], speed at which a foot that misses the ground moves down
+_SEARCH = 0.6  # [sqrt(g h)], speed at which a foot that is to stand and misses the ground moves down
+_SEARCH_ON_SOLES = 0.2  # the same for flat feet
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +303,8 @@ class MotionPlanner:
             tasks.append(link_orientation(model, 0, reference.rotation, base))
         else:
             tasks.append(link_orientation(model, 0, np.eye(3), angular))
-        down = np.array([0.0, 0.0, -_SEARCH * np.sqrt(self.gravity * self.height)])
+        search = _SEARCH_ON_SOLES if self.plans_average else _SEARCH
+        down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
         gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.plans_average else 1.0
         rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, strict=True)
         for foot, touches, stands, swing, normal in rows:

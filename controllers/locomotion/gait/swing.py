@@ -22,10 +22,13 @@ class Profile(NamedTuple):
         ramp: Fraction of the swing in which a foot accelerates forward, and in which it decelerates.
         power: The height over the straight line is (4 x (1 - x))^power at the fraction x of the swing, relative to its
             largest value. With 2 the path takes less effort; with 3 the foot lands without acceleration.
+        lead: Largest fraction of the swing for which a foot that lands higher than it lifts off rises before it moves
+            forward, see `swing_path`.
     """
 
     ramp: float
     power: int
+    lead: float
 
     @property
     def peak(self) -> float:
@@ -33,9 +36,9 @@ class Profile(NamedTuple):
         return 1.0 / (1.0 - self.ramp)
 
 
-POINT = Profile(0.25, 2)
+POINT = Profile(0.25, 2, 0.3)
 """Swings of point feet, which are fast."""
-SOLE = Profile(1.0 / 3.0, 3)
+SOLE = Profile(1.0 / 3.0, 3, 0.0)
 """Swings of flat feet."""
 
 
@@ -56,9 +59,11 @@ class Swing(NamedTuple):
 def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any, profile: Profile = POINT) -> Swing:
     """Return the motion of a foot that leaves the ground at rest, rises over the straight line, and lands at rest.
 
-    The motion along the line from start to end has constant acceleration, constant velocity in the middle of the swing,
-    and constant deceleration. With x the fraction of the swing that has passed, the height over the line is
-    (4 x (1 - x))^power times the rise.
+    The motions along the horizontal and the vertical part of the line from start to end have constant acceleration,
+    constant velocity, and constant deceleration. With x the fraction of the swing that has passed, the height over the
+    line is (4 x (1 - x))^power times the rise. On a line that climbs, the foot first rises: with the fraction f, the
+    slope of the line but at most `Profile.lead`, the horizontal motion takes place in x from f to 1, and the vertical
+    one in x from 0 to 1 - f. Thus a foot in a gap or below a step does not meet its wall.
 
     Args:
         progress: Fraction of the swing that has passed, from 0 to 1.
@@ -68,15 +73,30 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any
         rise: Largest height over the straight line, in the middle of the swing, [m], world z.
         profile: Shape of the swing, the same as for `swing_rise`.
     """
-    rate = 1.0 / duration
-    s, ds, dds = forward_profile(progress, rate, profile)
+    lead, rate = _lead(start, end, profile), 1.0 / duration
+    faster = rate / (1.0 - lead)
+    s, ds, dds = forward_profile(np.maximum(progress - lead, 0.0) / (1.0 - lead), faster, profile)
+    u, du, ddu = forward_profile(np.minimum(progress / (1.0 - lead), 1.0), faster, profile)
+    dds, ddu = where(progress < lead, 0.0, dds), where(progress > 1.0 - lead, 0.0, ddu)
     power = profile.power
     y, dy = 4.0 * progress * (1.0 - progress), (4.0 - 8.0 * progress) * rate
     below = y ** (power - 2)
     over, dover = below * y * y, power * below * y * dy
     ddover = power * below * ((power - 1) * dy * dy - 8.0 * rate * rate * y)
-    step, up = end - start, np.array([0.0, 0.0, 1.0])
-    return Swing(start + step * s + rise * over * up, step * ds + rise * dover * up, step * dds + rise * ddover * up)
+    x, y, z = end - start
+    return Swing(
+        start + np.array([x * s, y * s, z * u + rise * over]),
+        np.array([x * ds, y * ds, z * du + rise * dover]),
+        np.array([x * dds, y * dds, z * ddu + rise * ddover]),
+    )
+
+
+def _lead(start: Array, end: Array, profile: Profile) -> Any:
+    """Return the fraction of a swing after which the foot moves forward; arguments as in `swing_path`."""
+    if not profile.lead:
+        return 0.0
+    x, y, climb = end - start
+    return np.minimum(profile.lead, np.maximum(climb, 0.0) / np.sqrt(x * x + y * y + 1e-12))
 
 
 def moved_target(
@@ -128,10 +148,11 @@ def swing_rise(start: Array, end: Array, clearance: Any, heights: Sequence[Any] 
         profile: As in `swing_path`.
     """
     most: Any = 0.0
+    lead = _lead(start, end, profile) if len(heights) else 0.0
     for k, height in enumerate(heights, 1):
-        fraction = k / (len(heights) + 1.0)
-        x = _progress_at(fraction, profile)
-        over = height - start[2] - (end[2] - start[2]) * fraction
+        x = lead + (1.0 - lead) * _progress_at(k / (len(heights) + 1.0), profile)
+        line, _, _ = forward_profile(np.minimum(x / (1.0 - lead), 1.0), 1.0, profile)
+        over = height - start[2] - (end[2] - start[2]) * line
         most = np.maximum(most, over * (4.0 * x * (1.0 - x)) ** -profile.power)
     return most + clearance
 

@@ -43,6 +43,9 @@ def test_a_foot_at_an_obstacle_rises_and_one_over_low_ground_moves_down_while_it
     down, _, lower = adapted_swing(path, 1.0, 0.0, 0.0, 1.0, True, speed, dt)
     assert down.velocity == pytest.approx([0.0, 0.0, -speed])
     assert lower == pytest.approx(-speed * dt) == (down.position - path.position)[2]
+    along, left, lower = adapted_swing(path, 1.0, 0.03, -0.02, 1.0, True, speed, dt)  # at the wall of a gap
+    assert along.velocity == pytest.approx([0.0, 0.0, -speed]) and left == 0.0
+    assert lower == pytest.approx(-0.02 - speed * dt)
     assert adapted_swing(path, 0.0, climb, lift, 0.0, False, speed, dt)[1:] == (0.0, 0.0)  # a foot that stands
 
 
@@ -92,18 +95,21 @@ def test_go2_trots_up_and_down_stairs_that_it_does_not_know():
 
 @pytest.mark.slow
 @needs_files
-@pytest.mark.parametrize("rise", [0.099, -0.099])  # [m]
-def test_go2_trots_over_steps_of_10_cm_that_it_does_not_know_from_any_place(rise):
-    """Before, 5 of 16 climbs succeeded: the plan counted on feet without contact, and feet hit the risers."""
+@pytest.mark.parametrize("kind", ["up", "down", "stones"])
+def test_go2_trots_over_steps_and_gaps_that_it_does_not_know_from_any_place(kind):
+    """Feet that meet risers, reach into gaps of 3 cm and start from their ground, 12 cm below the stones."""
     robot = legged.load(FILES["go2/go2"])
     law = Locomotion("trot", Command(vx=0.4))
     q, v = law.initial_state(robot)
     speeds, starts = (grid.ravel() for grid in np.meshgrid([0.26, 0.34, 0.43, 0.51], [0.45, 0.54, 0.63, 0.72]))
-    edges = starts[:, None] + 0.36 * np.arange(6)  # [m]
+    places, rises = 0.36 * np.arange(6), np.full(6, 0.099 if kind == "up" else -0.099)  # [m]
+    if kind == "stones":
+        places, rises = np.ravel([0.24 * np.arange(8), 0.24 * np.arange(8) + 0.03], "F"), np.tile([-0.12, 0.12], 8)
+    edges = starts[:, None] + places
     runs = legged.rollout(
         robot,
         law,
-        ground=legged.Rigid(friction=0.6, terrain=Stairs(tuple(edges[0]), (rise,) * 6)),
+        ground=legged.Rigid(friction=0.6, terrain=Stairs(tuple(edges[0]), tuple(rises))),
         until=8.0,
         q=np.tile(q, (16, 1)),
         v=v,
