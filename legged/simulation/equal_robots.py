@@ -27,7 +27,7 @@ from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation.loop.chart import drift, normalized
-from legged.simulation.loop.rigid_loop import RigidLoop
+from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.spatial import Array
 
 _CARRIER = "world/carrier"  # name of the joint between the world and the base link of a robot
@@ -69,18 +69,34 @@ class StepMemory:
     """The arguments and results of a time step, in arrays that every step writes again.
 
     Attributes:
-        t, h: Time and time step, (), [s]. middle: Time in the middle of the step, (), [s].
-        q, v: State of all robots of the scene, (nq,) and (nv,), mixed units.
+        clock: Start of the steps [s], time step h [s], number k of the step, its time t = start + k h and the time in
+            its middle [s], (5,). t, h, middle: Views of them, (), [s].
+        state: State [q; s] of the scene, see `rigid_loop`, (nq + size,).
+        q, v: Its parts of all robots of the scene, (nq,) and (nv,), mixed units.
+        contacts: Its `ContactMemory`. totals: Its last two entries, (2,), [m] and [m/s]. works: Works, (4,), [J].
+        states: Its q and v of the free bodies, (f, 13), mixed units.
         tau, damping: See `StepActuation`, (nv,) each, mixed units.
-        states: q and v of the free bodies, (f, 13), mixed units.
-        q_end, v_end, states_end: The same after the step.
+        q_end, v_end, states_end: q, v and states after the step.
     """
 
-    def __init__(self, nq: int, nv: int, free: int):
-        self.t, self.h, self.middle = np.zeros(()), np.zeros(()), np.zeros(())
-        self.q, self.q_end = np.zeros(nq), np.zeros(nq)
-        self.v, self.v_end, self.tau, self.damping = (np.zeros(nv) for _ in range(4))
-        self.states, self.states_end = np.zeros((free, 13)), np.zeros((free, 13))
+    def __init__(self, nq: int, nv: int, free: int, memory: int, candidates: int):
+        """Lay out the arrays.
+
+        Args:
+            nq, nv: Lengths of q and v of all robots. free: Number of free bodies.
+            memory: Length of the controller's memory. candidates: Number of contact candidates.
+        """
+        self.clock = np.zeros(5)
+        self.h, self.t, self.middle = (self.clock[k : k + 1].reshape(()) for k in (1, 3, 4))
+        begin = nq + nv + memory  # of the memory of the contacts
+        end = begin + ContactMemory.size(candidates)
+        self.state = np.zeros(end + 4 + 13 * free)
+        self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
+        self.contacts = ContactMemory.of(self.state[begin:end])
+        self.totals, self.works = self.state[end - 2 : end], self.state[end : end + 4]
+        self.states = self.state[end + 4 :].reshape(free, 13)
+        self.tau, self.damping = np.zeros(nv), np.zeros(nv)
+        self.q_end, self.v_end, self.states_end = np.zeros(nq), np.zeros(nv), np.zeros((free, 13))
 
 
 class Part(NamedTuple):

@@ -16,18 +16,19 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows
-from legged.compiler.runtime.call_sequence import CallSequence
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows
+from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied, next_time, placed
 from legged.contact.bodies import Bodies
 from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
-from legged.contact.touching import ContactSolver, Solver, newton_solution
+from legged.contact.touching import ContactSolver, Solver, TakenContacts, newton_solution
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
+from legged.simulation.controller import is_passive
 from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
 from legged.simulation.forces import push_wrenches
 from legged.simulation.loop.chart import drift, normalized
@@ -38,6 +39,8 @@ from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 64
 """Number of contact candidates above which a scene runs in parts, unless `compiled` is True."""
+MOST_STEPS = 256
+"""Largest number of time steps of one call of machine code, which Ctrl-C cannot interrupt."""
 _Q, _V = 7, 6  # sizes of the state of a free body
 
 
@@ -50,7 +53,7 @@ class _Step(NamedTuple):
         ends: Write robots and free bodies after the step.
         works: Works of the robots of each kind without that of contacts, (m, 4), [J].
         solver: Solves the contact problem.
-        by_contacts: The end of a step with the contacts of index tables.
+        by_contacts: The end of a step by the contacts that are taken.
     """
 
     memory: StepMemory
@@ -59,22 +62,24 @@ class _Step(NamedTuple):
     ends: Sequence[PreparedCall]
     works: Sequence[Array]
     solver: ContactSolver
-    by_contacts: MutableMapping[ContactTables, _End]
+    by_contacts: MutableMapping[TakenContacts, _End]
 
 
-class _End(NamedTuple):
-    """The calls that end a step with k contacts.
+@dataclass(eq=False)
+class _End:
+    """The calls that end a step with the same contacts.
 
     Attributes:
-        calls: Write robots and free bodies after the step, and `after`.
-        places: Entries of the rest of the state with the `ContactMemory` of each contact, (k, 8).
-        before, after: These entries before and after the step, (k, 8), mixed units.
+        calls: Write the state after the step.
+        key: What the calls of whole steps depend on besides the contacts: pairs that are near and equal normals.
+        uses: Number of steps with these contacts and equal normals that were taken one by one.
+        steps: The calls of whole steps with these contacts and the key.
     """
 
     calls: CallSequence
-    places: Array
-    before: Array
-    after: Array
+    key: tuple[Any, bytes] = (None, b"")
+    uses: int = 0
+    steps: CallSequence | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,59 +190,125 @@ class SceneInParts(RigidLoop):
         self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
     ) -> tuple[Array, Array]:
         """Return (q, s) after a time step with impulses, (nq,) and (size,); arguments as in `RigidLoop.impact_step`."""
-        step, n, count = self._step, self.robot.nv, ClosedLoop.size.fget(self)  # type: ignore[attr-defined]
-        memory, bodies, own = step.memory, step.bodies, n + self.memory
+        memory, own = self._step.memory, self.robot.nv + self.memory
         self._begin(t, h, q, s, tau, damping)
-        detected = self.tables.detect(bodies.poses, bodies.reach)
-        forces, (drift, worst) = s[own : own + 3 * len(self.scene.candidates)], s[count - 6 : count - 4]
-        tables, impact = step.solver.impulses(detected, float(h), forces.reshape(-1, 3))
-        end = self._end(tables) if tables else self._without_contacts
-        end.before[:] = s[end.places]
+        detected = self.tables.detect(self._step.bodies.poses, self._step.bodies.reach)
+        taken = self._step.solver.impulses(detected, float(h))
+        end = self._end(taken)
         end.calls()
-        found = s.copy()
-        found[own : own + len(forces)] = 0.0
-        found[end.places] = end.after
-        found[count - 6], found[count - 5] = drift + h * impact.residual, max(worst, impact.residual)
-        found[count - 3] += impact.work
-        for works in step.works:
-            found[count - 4 : count] += works.sum(axis=0)
-        found[:n], found[count:] = memory.v_end, memory.states_end.ravel()
+        self._count_use(taken, end)
+        found = memory.state[self.robot.nq :].copy()
         if self.memory:
-            found[n:own] += h * memory_rate
-        return memory.q_end.copy(), found
+            found[self.robot.nv : own] += h * memory_rate
+        return memory.q.copy(), found
+
+    def advance(self, t: Any, h: Any, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
+        """Take time steps in machine code, without Python code between them.
+
+        They end before a step in which other pairs are near or other contacts may close than in the last one, in which
+        the semismooth method is not enough, or which has no finite result. The result is that of `time_stepping` in
+        all bits. There are no such steps for robots with joints, with a controller, or with restitution.
+
+        Args:
+            t: Time of step 0, [s]. h: Time step, [s]. first: Number of the first step.
+            count: Number of the step after the last one.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+
+        Returns:
+            The number of the next step, and (q, s) before it, (nq,) and (size,).
+        """
+        steps = self._whole_steps()
+        if steps is None:
+            return first, q, s
+        memory, nq = self._step.memory, len(q)
+        memory.state[:nq], memory.state[nq:] = q, s
+        memory.clock[:] = t, h, first, t + first * h, t + first * h + 0.5 * h
+        memory.tau[:] = memory.damping[:] = 0.0
+        steps.repeat(count - first, MOST_STEPS)
+        return int(memory.clock[2]), memory.q.copy(), memory.state[nq:].copy()
+
+    @cached_property
+    def _has_whole_steps(self) -> bool:
+        """Whether the actuators exert no forces, so that time steps need no Python code."""
+        controller = self.controller
+        return not (self.robot.nj or self.memory or controller.has_update) and is_passive(controller)
+
+    def _whole_steps(self) -> CallSequence | None:
+        """Return the calls of a step with the near pairs and contacts of the last one, if these have been the same."""
+        if not self._has_whole_steps or "_last" not in self.__dict__:
+            return None
+        step, taken = self._step, self.__dict__["_last"]
+        end = self._end(taken)
+        if self.tables.present() is not end.key[0] or end.uses < 2:
+            return None
+        if end.steps is None:
+            contacts = step.solver.calls(taken)
+            if contacts is None:
+                return None
+            calls = [*step.begin.calls, *self.tables.calls(), *contacts, *end.calls.calls]
+            end.steps = CallSequence([*calls, next_time(step.memory.clock)])
+        return end.steps
+
+    def _count_use(self, taken: TakenContacts, end: _End) -> None:
+        """Count a step with contacts that was taken alone."""
+        self.__dict__["_last"] = taken
+        key = self.tables.present(), taken.tables.turned if taken.tables else b""
+        if key[0] is not end.key[0] or key[1] != end.key[1]:
+            end.uses = end.uses if key[1] == end.key[1] else 0
+            end.key, end.steps = key, None
+        end.uses += 1
 
     def _begin(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array) -> None:
         """Write robots and bodies in the middle of a step, and how far they may move in it."""
-        memory, n, free = self._step.memory, self.robot.nv, self._step.memory.states.size
-        memory.t[...], memory.h[...], memory.middle[...], memory.q[:], memory.v[:] = t, h, t + 0.5 * h, q, s[:n]
-        memory.tau[:], memory.damping[:], memory.states[:] = tau, damping, s[len(s) - free :].reshape(-1, _Q + _V)
+        memory, nq = self._step.memory, self.robot.nq
+        memory.clock[:] = t, h, 0.0, t, t + 0.5 * h
+        memory.state[:nq], memory.state[nq:], memory.tau[:], memory.damping[:] = q, s, tau, damping
         self._step.begin()
 
-    @cached_property
-    def _without_contacts(self) -> _End:
-        none = np.zeros((0, 8))
-        return _End(CallSequence(self._step.ends), none.astype(int), none, none)
-
-    def _end(self, tables: ContactTables) -> _End:
+    def _end(self, taken: TakenContacts) -> _End:
         """Return the end of a step with contacts, and keep it."""
-        step, m = self._step, len(self.scene.candidates)
-        found = step.by_contacts.get(tables)
+        step = self._step
+        found = step.by_contacts.get(taken)
         if found is None:
-            numbers, frames = tables.numbers, Rows(tables.detected.frame, tables.rows)
-            vector, place = 3 * numbers[:, None] + np.arange(3), numbers[:, None]
-            places = self.robot.nv + self.memory + np.hstack([vector, 3 * m + vector, 6 * m + place, 7 * m + place])
-            before, after = np.empty(places.shape), np.empty(places.shape)
-            kernel = self._batch(memory_after, t=(), h=(), frame=(3, 3), p=(3,), before=(8,))
-            arguments = step.memory.middle, step.memory.h, frames, tables.p, before
-            call = kernel.prepare(len(numbers), *arguments, results=[after])
-            step.by_contacts[tables] = found = _End(CallSequence([*step.ends, call]), places, before, after)
+            memory, tables = step.memory, taken.tables
+            calls: list[Call | PreparedCall] = list(step.ends)
+            state = [copied(memory.q_end, memory.q), copied(memory.v_end, memory.v)]
+            state.append(copied(memory.states_end, memory.states))
+            state.append(copied(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
+            state += [accumulated(works, memory.works, np.zeros(len(works), dtype=int)) for works in step.works]
+            if tables:
+                call, parts = self._contact_memory(tables)
+                calls.append(call)
+                state += parts
+            step.by_contacts[taken] = found = _End(CallSequence([*calls, *state]))
         return found
+
+    def _contact_memory(self, tables: ContactTables) -> tuple[PreparedCall, list[Call]]:
+        """Return the call that computes the memory of contacts after a step, and those that write it to the state."""
+        memory, numbers, vector, scalar = self._step.memory, tables.numbers, (3,), ()
+        contacts, count = memory.contacts, len(numbers)
+        shapes = {"t": scalar, "h": scalar, "frame": (3, 3), "p": vector, "before": vector, "u": vector}
+        shapes |= {"residual": scalar, "impulse": vector, "peak": scalar, "touched": scalar, "totals": (2,)}
+        frames, parts = Rows(tables.detected.frame, tables.rows), (contacts.impulse, contacts.peak, contacts.touched)
+        arguments = memory.middle, memory.h, frames, tables.p, tables.before, tables.u, tables.residual
+        kernel = self._batch(memory_after, **shapes)
+        call = kernel.prepare(count, *arguments, *(Rows(part, numbers) for part in parts), memory.totals)
+        forces, impulse, peak, touched, totals, work = call.results
+        return call, [
+            placed(forces, contacts.forces.reshape(-1), 3 * numbers),
+            placed(impulse, contacts.impulse.reshape(-1), 3 * numbers),
+            placed(peak[:, None], contacts.peak, numbers),
+            placed(touched[:, None], contacts.touched, numbers),
+            copied(totals[0], memory.totals),
+            accumulated(work[:, None], memory.works, np.ones(count, dtype=int)),
+        ]
 
     @cached_property
     def _step(self) -> _Step:
         """The prepared calls of a step."""
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
-        memory, neutral = StepMemory(self.robot.nq, n, count), np.tile([1.0, *np.zeros(6)], (count, 1))
+        memory = StepMemory(self.robot.nq, n, count, self.memory, len(self.scene.candidates))
+        neutral = np.tile([1.0, *np.zeros(6)], (count, 1))
         inertia = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(neutral, self._inertias).inertia
         bodies = Bodies(self._layout, tables.poses, tables.reach, inertia, memory.h)
         robots = [kind.prepare(memory, bodies, number) for number, kind in enumerate(self._kinds)]
@@ -248,7 +319,7 @@ class SceneInParts(RigidLoop):
         start = kernel.prepare(count, memory.h, *states, self._inertias, results=[middle, v, v_free, *poses])
         kernel = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
         end = kernel.prepare(count, memory.h, middle, v_next, results=ends)
-        solver = ContactSolver(self.scene.ground, bodies, self._coefficients, self.solver)
+        solver = ContactSolver(self.scene.ground, bodies, self._coefficients, memory.contacts.forces, self.solver)
         starts = [call for calls, _, _ in robots for call in calls]
         begin = CallSequence([*starts, start, *bodies.reach_calls(bodies.wide[1])])
         last, works = [*(call for _, call, _ in robots), end], [work for _, _, work in robots]
