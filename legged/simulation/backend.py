@@ -200,7 +200,7 @@ class Backend:
         return self._step_functions[rule]
 
     def advance(self, t: float, h: float, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
-        """Return the number of the next time step, and q and s before it; see `DynamicalSystem.advance`."""
+        """Return the number of the next time step, and q, (nq,), and s, (n,), before it; see `DynamicalSystem`."""
         loop = self.loop
         return loop.advance(t, h, first, count, q, s) if isinstance(loop, SceneInParts) else (first, q, s)
 

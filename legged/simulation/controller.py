@@ -250,11 +250,7 @@ class CommandedController:
 
 
 def is_passive(controller: Any) -> bool:
-    """Return whether the forces of a started controller are zero in the present time step.
-
-    Args:
-        controller: The controller, possibly a `CommandedController`.
-    """
+    """Return whether the forces of a started controller, possibly a `CommandedController`, are zero in a time step."""
     if isinstance(controller, CommandedController):
         return controller.command is None and is_passive(controller.controller)
     return isinstance(controller, _ZeroTorque)

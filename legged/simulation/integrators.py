@@ -231,33 +231,35 @@ class FixedStep:
         """
         zero = np.zeros(system.nv)
         for sequence in sequences:
-            q, s = self.taken(system, q, s, sequence)
+            q, s = after_steps(self.rule, system, q, s, sequence)
             if sequence.sample is not None:
                 q = system.configuration(q, zero)
                 yield StateSample(sequence.sample, sequence.phase, q, s)
 
-    def taken(self, system: DynamicalSystem, q: Array, s: Array, sequence: StepSequence) -> tuple[Array, Array]:
-        """Return (q, s) after some time steps, (nq,) and (n,).
 
-        Args:
-            system: The equations of motion. q, s: State before them, (nq,) and (n,). sequence: The time steps.
+def after_steps(rule: str, system: DynamicalSystem, q: Array, s: Array, sequence: StepSequence) -> tuple[Array, Array]:
+    """Return (q, s) after some time steps, (nq,) and (n,).
 
-        Raises:
-            DivergenceError: A step has no finite result; its `state` is that before the step.
-        """
-        (phase, start, h, count, _), i = sequence, 0
-        while True:
-            i, q, s = system.advance(start, h, i, count, q, s)
-            if i >= count:
-                return q, s
-            t, before = start + i * h, s
-            try:
-                q, s = system.step_function(self.rule)(t, h, float(phase), q, s)
-            except (NotFiniteError, SingularError) as error:
-                raise DivergenceError(str(error), t=t, state=before) from error
-            if not (np.isfinite(s).all() and np.isfinite(q).all()):
-                raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
-            i += 1
+    Args:
+        rule: Name of a method of `ClosedLoop`, such as "semi_implicit". system: The equations of motion.
+        q, s: State before the steps, (nq,) and (n,). sequence: The time steps.
+
+    Raises:
+        DivergenceError: A step has no finite result; its `state` is that before the step.
+    """
+    (phase, start, h, count, _), i = sequence, 0
+    while True:
+        i, q, s = system.advance(start, h, i, count, q, s)
+        if i >= count:
+            return q, s
+        t, before = start + i * h, s
+        try:
+            q, s = system.step_function(rule)(t, h, float(phase), q, s)
+        except (NotFiniteError, SingularError) as error:
+            raise DivergenceError(str(error), t=t, state=before) from error
+        if not (np.isfinite(s).all() and np.isfinite(q).all()):
+            raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
+        i += 1
 
 
 @checked

@@ -8,22 +8,20 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows
-from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied, next_time, placed
+from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.compiler.runtime.call_sequence import CallSequence
 from legged.contact.bodies import Bodies
-from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
-from legged.contact.touching import ContactSolver, Solver, TakenContacts, newton_solution
+from legged.contact.touching import ContactSolver, Solver, newton_solution
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
@@ -34,52 +32,13 @@ from legged.simulation.forces import push_wrenches
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces, Outputs
-from legged.simulation.loop.rigid_loop import RigidLoop, flight, memory_after
+from legged.simulation.loop.rigid_loop import RigidLoop, flight
+from legged.simulation.scene_steps import MOST_STEPS, SceneStep
 from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 64
 """Number of contact candidates above which a scene runs in parts, unless `compiled` is True."""
-MOST_STEPS = 256
-"""Largest number of time steps of one call of machine code, which Ctrl-C cannot interrupt."""
 _Q, _V = 7, 6  # sizes of the state of a free body
-
-
-class _Step(NamedTuple):
-    """The prepared calls of a time step.
-
-    Attributes:
-        memory: Their arguments and results. bodies: The bodies.
-        begin: Writes the bodies in the middle of the step, and how far they may move in it.
-        ends: Write robots and free bodies after the step.
-        works: Works of the robots of each kind without that of contacts, (m, 4), [J].
-        solver: Solves the contact problem.
-        by_contacts: The end of a step by the contacts that are taken.
-    """
-
-    memory: StepMemory
-    bodies: Bodies
-    begin: CallSequence
-    ends: Sequence[PreparedCall]
-    works: Sequence[Array]
-    solver: ContactSolver
-    by_contacts: MutableMapping[TakenContacts, _End]
-
-
-@dataclass(eq=False)
-class _End:
-    """The calls that end a step with the same contacts.
-
-    Attributes:
-        calls: Write the state after the step.
-        key: What the calls of whole steps depend on besides the contacts: pairs that are near and equal normals.
-        uses: Number of steps with these contacts and equal normals that were taken one by one.
-        steps: The calls of whole steps with these contacts and the key.
-    """
-
-    calls: CallSequence
-    key: tuple[Any, bytes] = (None, b"")
-    uses: int = 0
-    steps: CallSequence | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,16 +149,12 @@ class SceneInParts(RigidLoop):
         self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
     ) -> tuple[Array, Array]:
         """Return (q, s) after a time step with impulses, (nq,) and (size,); arguments as in `RigidLoop.impact_step`."""
-        memory, own = self._step.memory, self.robot.nv + self.memory
-        self._begin(t, h, q, s, tau, damping)
-        detected = self.tables.detect(self._step.bodies.poses, self._step.bodies.reach)
-        taken = self._step.solver.impulses(detected, float(h))
-        end = self._end(taken)
-        end.calls()
-        self._count_use(taken, end)
-        found = memory.state[self.robot.nq :].copy()
+        step, memory, n = self._step, self._step.memory, self.robot.nv
+        step.write(t, h, q, s, tau, damping)
+        step.take(float(h))
+        found = memory.state[len(q) :].copy()
         if self.memory:
-            found[self.robot.nv : own] += h * memory_rate
+            found[n : n + self.memory] += h * memory_rate
         return memory.q.copy(), found
 
     def advance(self, t: Any, h: Any, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
@@ -217,94 +172,18 @@ class SceneInParts(RigidLoop):
         Returns:
             The number of the next step, and (q, s) before it, (nq,) and (size,).
         """
-        steps = self._whole_steps()
-        if steps is None:
-            return first, q, s
-        memory, nq = self._step.memory, len(q)
-        memory.state[:nq], memory.state[nq:] = q, s
-        memory.clock[:] = t, h, first, t + first * h, t + first * h + 0.5 * h
-        memory.tau[:] = memory.damping[:] = 0.0
-        steps.repeat(count - first, MOST_STEPS)
-        return int(memory.clock[2]), memory.q.copy(), memory.state[nq:].copy()
-
-    @cached_property
-    def _has_whole_steps(self) -> bool:
-        """Whether the actuators exert no forces, so that time steps need no Python code."""
         controller = self.controller
-        return not (self.robot.nj or self.memory or controller.has_update) and is_passive(controller)
-
-    def _whole_steps(self) -> CallSequence | None:
-        """Return the calls of a step with the near pairs and contacts of the last one, if these have been the same."""
-        if not self._has_whole_steps or "_last" not in self.__dict__:
-            return None
-        step, taken = self._step, self.__dict__["_last"]
-        end = self._end(taken)
-        if self.tables.present() is not end.key[0] or end.uses < 2:
-            return None
-        if end.steps is None:
-            contacts = step.solver.calls(taken)
-            if contacts is None:
-                return None
-            calls = [*step.begin.calls, *self.tables.calls(), *contacts, *end.calls.calls]
-            end.steps = CallSequence([*calls, next_time(step.memory.clock)])
-        return end.steps
-
-    def _count_use(self, taken: TakenContacts, end: _End) -> None:
-        """Count a step with contacts that was taken alone."""
-        self.__dict__["_last"] = taken
-        key = self.tables.present(), taken.tables.turned if taken.tables else b""
-        if key[0] is not end.key[0] or key[1] != end.key[1]:
-            end.uses = end.uses if key[1] == end.key[1] else 0
-            end.key, end.steps = key, None
-        end.uses += 1
-
-    def _begin(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array) -> None:
-        """Write robots and bodies in the middle of a step, and how far they may move in it."""
-        memory, nq = self._step.memory, self.robot.nq
-        memory.clock[:] = t, h, 0.0, t, t + 0.5 * h
-        memory.state[:nq], memory.state[nq:], memory.tau[:], memory.damping[:] = q, s, tau, damping
-        self._step.begin()
-
-    def _end(self, taken: TakenContacts) -> _End:
-        """Return the end of a step with contacts, and keep it."""
-        step = self._step
-        found = step.by_contacts.get(taken)
-        if found is None:
-            memory, tables = step.memory, taken.tables
-            calls: list[Call | PreparedCall] = list(step.ends)
-            state = [copied(memory.q_end, memory.q), copied(memory.v_end, memory.v)]
-            state.append(copied(memory.states_end, memory.states))
-            state.append(copied(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
-            state += [accumulated(works, memory.works, np.zeros(len(works), dtype=int)) for works in step.works]
-            if tables:
-                call, parts = self._contact_memory(tables)
-                calls.append(call)
-                state += parts
-            step.by_contacts[taken] = found = _End(CallSequence([*calls, *state]))
-        return found
-
-    def _contact_memory(self, tables: ContactTables) -> tuple[PreparedCall, list[Call]]:
-        """Return the call that computes the memory of contacts after a step, and those that write it to the state."""
-        memory, numbers, vector, scalar = self._step.memory, tables.numbers, (3,), ()
-        contacts, count = memory.contacts, len(numbers)
-        shapes = {"t": scalar, "h": scalar, "frame": (3, 3), "p": vector, "before": vector, "u": vector}
-        shapes |= {"residual": scalar, "impulse": vector, "peak": scalar, "touched": scalar, "totals": (2,)}
-        frames, parts = Rows(tables.detected.frame, tables.rows), (contacts.impulse, contacts.peak, contacts.touched)
-        arguments = memory.middle, memory.h, frames, tables.p, tables.before, tables.u, tables.residual
-        kernel = self._batch(memory_after, **shapes)
-        call = kernel.prepare(count, *arguments, *(Rows(part, numbers) for part in parts), memory.totals)
-        forces, impulse, peak, touched, totals, work = call.results
-        return call, [
-            placed(forces, contacts.forces.reshape(-1), 3 * numbers),
-            placed(impulse, contacts.impulse.reshape(-1), 3 * numbers),
-            placed(peak[:, None], contacts.peak, numbers),
-            placed(touched[:, None], contacts.touched, numbers),
-            copied(totals[0], memory.totals),
-            accumulated(work[:, None], memory.works, np.ones(count, dtype=int)),
-        ]
+        if self.robot.nj or self.memory or controller.has_update or not is_passive(controller):
+            return first, q, s
+        memory, calls = self._step.memory, self._step.whole()
+        if calls is None:
+            return first, q, s
+        self._step.write(t, h, q, s, 0.0, 0.0, first)
+        calls.repeat(count - first, MOST_STEPS)
+        return int(memory.clock[2]), memory.q.copy(), memory.state[len(q) :].copy()
 
     @cached_property
-    def _step(self) -> _Step:
+    def _step(self) -> SceneStep:
         """The prepared calls of a step."""
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
         memory = StepMemory(self.robot.nq, n, count, self.memory, len(self.scene.candidates))
@@ -323,7 +202,7 @@ class SceneInParts(RigidLoop):
         starts = [call for calls, _, _ in robots for call in calls]
         begin = CallSequence([*starts, start, *bodies.reach_calls(bodies.wide[1])])
         last, works = [*(call for _, call, _ in robots), end], [work for _, _, work in robots]
-        return _Step(memory, bodies, begin, last, works, solver, WeakKeyDictionary())
+        return SceneStep(memory, bodies, self.tables, begin, last, works, solver)
 
     def _poses(self, robots: Sequence[Geometry], bodies: Geometry) -> Poses:
         """Return the poses of the bodies of the robots, of the free bodies, and of the world."""

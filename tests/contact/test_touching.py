@@ -51,7 +51,8 @@ def problem(bodies, ground):
     started, memory = adapt(None).start(robot, ground, q, v)
     loop = SceneInParts(robot, started, ground, len(memory), (), [], bodies)
     s = loop.initial(v, memory)
-    loop._begin(0.0, STEP, q, s, 0.0 * v, 0.0 * v)
+    loop._step.write(0.0, STEP, q, s, 0.0, 0.0)
+    loop._step.begin()
     everything = loop._step.bodies
     found = loop.tables.detect(everything.poses)
     found = Detected(*(part[found.gap < 0.05] for part in found))

@@ -71,7 +71,7 @@ def repeat(sequence: CallSequence, flag: Array, most: int, bound: Array | None =
 
     Args:
         sequence: The sequence, which may write the number. flag: The number, (), any unit.
-        most: Largest number of executions. bound: The bound, (), in the same unit; zero by default.
+        most: Largest number of executions. bound: The bound, (), any unit, that of the number; zero by default.
     """
     bound = np.zeros(()) if bound is None else bound
     names = [call.name for call in sequence.calls]
@@ -124,7 +124,7 @@ def exceeds(x: Array, bound: Array, name: str) -> Call:
     """Return the call that stops the sequence if a number exceeds a bound.
 
     Args:
-        x: The numbers, contiguous, (...), any unit. bound: The bound, (), in the same unit. name: Names the numbers.
+        x: The numbers, contiguous, (...), any unit. bound: The bound, (), any unit, theirs. name: Names the numbers.
     """
     return _vectors(call_sequence.EXCEEDS, x.size, x, bound)._replace(name=name)
 

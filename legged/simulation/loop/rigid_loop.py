@@ -128,7 +128,7 @@ def memory_after(
         p: Impulse, (3,), [N s], contact frame.
         before, u: Velocities before and after the step, (3,), [m/s], contact frame. residual: That of the step, [m/s].
         impulse, peak, touched: Parts of the memory before the step, (3,), [N s], world axes, () [N] and () [s].
-        totals: drift and worst before the step, (2,), [m] and [m/s].
+        totals: drift and worst before the step, (2,), mixed units.
 
     Returns:
         Forces, (3,), impulse, (3,), peak, touched, drift and worst, (2,), and work, [J].

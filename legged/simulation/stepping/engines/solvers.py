@@ -14,7 +14,14 @@ from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.controller import CommandedController, independent_copy
-from legged.simulation.integrators import FixedStep, Integrator, SmoothInterval, StateSample, StepSequence
+from legged.simulation.integrators import (
+    FixedStep,
+    Integrator,
+    SmoothInterval,
+    StateSample,
+    StepSequence,
+    after_steps,
+)
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.engines.interface import Plan, run_result
@@ -129,7 +136,7 @@ class SolverEngine:
         """Advance robot i by time steps; if there is no next state, it has ended in the state before."""
         system, nq, row = self._system(i), self._systems[i].loop.robot.nq, members.state[i]
         try:
-            q, s = integrator.taken(system, row[:nq], row[nq:], sequence)
+            q, s = after_steps(integrator.rule, system, row[:nq], row[nq:], sequence)
         except SimulationError as error:
             self._fail(members, i, error)
             return
