@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
+from legged.compiler.runtime.call_sequence import placed
 from legged.contact.bodies import Bodies, in_blocks
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
@@ -141,7 +141,9 @@ class EqualRobots:
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
 
-    def prepare(self, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[list[PreparedCall], PreparedCall, Array]:
+    def prepare(
+        self, memory: StepMemory, bodies: Bodies, kind: int
+    ) -> tuple[list[Call | PreparedCall], PreparedCall, Array]:
         """Return the calls that begin and the one that ends a time step of the robots.
 
         The first ones write poses, velocities and inertia of the bodies in the middle of the step, the last one the
@@ -155,7 +157,8 @@ class EqualRobots:
         q, q_end = (Rows(windows(array, nq), first_q) for array in (memory.q, memory.q_end))
         arrays = memory.v, memory.v_end, memory.tau, memory.damping, bodies.v, bodies.v_free, bodies.v_next
         v, v_end, tau, damping, middle, free, v_next = (Rows(windows(array, nv), first_v) for array in arrays)
-        kernel = self._kernel(self._start, t=(), h=(), q=(nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)))
+        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
+        kernel = self._kernel(self._start, t=(), h=(), **shapes)
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         q_middle, places[1], places[2], rotation, origin, inertia, jacobians, blocks = (
             places[0],
@@ -164,19 +167,21 @@ class EqualRobots:
             *places[3:],
         )
         places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
-        start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, results=places)
+        start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, self._shift_of_bodies, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         if isinstance(robot.base, FloatingBase) and not robot.joints and gains is None:  # body axes, no damping
             bodies.constant.add(kind)
         numbers = self.bodies.ravel()
-        own = rotation.reshape(-1, 3, 3), origin.reshape(-1, 3), self._shift_of_bodies.reshape(-1, 3)
-        shifted = _shifted().prepare(len(numbers), *own, results=[Rows(part, numbers) for part in bodies.poses])
+        poses = [
+            placed(part.reshape(-1, size), own.reshape(-1), size * numbers)
+            for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True)
+        ]
 
         shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
         kernel, works = self._kernel(self._end, t=(), h=(), q=(nq,), **shapes), np.empty((count, 4))
         arguments = memory.t, memory.h, q_middle, middle, v_next, v, tau, damping
-        return [start, shifted], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
+        return [start, *poses], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def geometry(self, q: Array) -> Geometry:
         """Return the geometry of the robots, with a leading axis of robots.
@@ -210,12 +215,15 @@ class EqualRobots:
 
     # Equations of one robot.
 
-    def _start(self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array) -> tuple[Start, Geometry]:
+    def _start(
+        self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array, shift: Array
+    ) -> tuple[Start, Geometry]:
         loop = self.loop
         q, v = drift(loop.robot, q, v, 0.5 * h)
         extra = h * (loop.implicit_damping(h, q, v) + damping)
         geometry = self._geometry(q)
-        geometry = geometry._replace(inertia=geometry.inertia + np.diag(extra))
+        inertia = geometry.inertia + np.diag(extra)
+        geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
         return Start(q, v, loop.free_velocity(h, t, tau, extra, q, v)), geometry
 
     def _geometry(self, q: Array) -> Geometry:
@@ -244,11 +252,6 @@ class EqualRobots:
         if function.__name__ not in self._kernels:
             self._kernels[function.__name__] = BatchKernel(function, shapes)
         return self._kernels[function.__name__]
-
-
-@cache
-def _shifted() -> BatchKernel:
-    return BatchKernel(lambda R, o, shift: (R, o + shift), {"R": (3, 3), "o": (3,), "shift": (3,)})
 
 
 def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots]:

@@ -6,7 +6,7 @@ receive the address of their argument and working memory, and return -1, or anot
     int64 legged_sequence(int64 first, int64 end, const Call *calls, void *work)      calls first, ..., end - 1
     int64 legged_repeat(int64 first, int64 end, const Repeat *argument, void *work)   the same calls up to `end` times
     int64 legged_copy(..., const Vectors *, ...)        y[k] = x[k]
-    int64 legged_place1, 3(..., const Vectors *, ...)   y[offsets[k]] = x[k] for runs of 1 or 3 numbers
+    int64 legged_place1, 3, 9(..., const Vectors *, ...)   y[offsets[k]] = x[k] for runs of numbers
     int64 legged_accumulate1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
     int64 legged_most(..., const Vectors *, ...)        y[offsets[k]] = max(y[offsets[k]], x[k])
     int64 legged_largest(..., const Vectors *, ...)     y[0] = largest |x[k]|, or zero
@@ -36,7 +36,7 @@ SEQUENCE, REPEAT, COPY, LARGEST, MOST, EXCEEDS, DIFFERS, NEXT_TIME, BAND_SOLVE =
 )
 ACCUMULATE = {size: f"legged_accumulate{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
-PLACE = {size: f"legged_place{size}" for size in (1, 3)}
+PLACE = {size: f"legged_place{size}" for size in (1, 3, 9)}
 """Names of the functions that write runs of a number of entries."""
 CALL = ("function", "count", "argument")
 """Entries of a call, 64-bit integers: the function, the number of its items, and its argument."""

@@ -92,7 +92,7 @@ def copied(x: Array, y: Array) -> Call:
 
 
 def placed(x: Array, y: Array, starts: Array) -> Call:
-    """Return the call that writes runs of 1 or 3 numbers to runs of a vector, one after the other.
+    """Return the call that writes runs of 1, 3 or 9 numbers to runs of a vector, one after the other.
 
     Args:
         x, y, starts: As in `accumulated`.
