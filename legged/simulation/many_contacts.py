@@ -172,13 +172,12 @@ class SceneInParts(RigidLoop):
         Returns:
             The number of the next step, and (q, s) before it, (nq,) and (size,).
         """
-        controller = self.controller
-        if self.robot.nj or self.memory or controller.has_update or not is_passive(controller):
-            return first, q, s
-        memory, calls = self._step.memory, self._step.whole()
+        step = self._step
+        calls = step.whole() if is_passive(self.controller) else None
         if calls is None:
             return first, q, s
-        self._step.write(t, h, q, s, 0.0, 0.0, first)
+        memory = step.memory
+        step.write(t, h, q, s, 0.0, 0.0, first)
         calls.repeat(count - first, MOST_STEPS)
         return int(memory.clock[2]), memory.q.copy(), memory.state[len(q) :].copy()
 
