@@ -7,9 +7,10 @@ from functools import cache
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied, padded
+from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied
 from legged.contact.impulses.contact_pattern import BLOCK, BodyLayout, block_count
-from legged.contact.pair_tables import WORLD, Detected, Poses
+from legged.contact.pair_tables import Detected, Poses
+from legged.contact.scene_shapes import WORLD
 from legged.spatial import Array, skew
 
 SLACK = 0.1
@@ -33,6 +34,7 @@ class Bodies:
         constant: Numbers of the kinds of robots of one body, whose inertia and Jacobian do not change.
         version: Number of changes of the inertia and the Jacobians of articulated robots.
         update_reach: Writes `reach` for `v_next`.
+        are_constant: Whether there are no other kinds.
         mobility: Inverse inertia at each free body, (B, 6, 6), mixed units, body axes; contacts write it for others.
     """
 
@@ -45,7 +47,7 @@ class Bodies:
         """
         count, size = len(layout.first), int(layout.starts[-1])
         self.layout, self.poses, self.reach, self.h = layout, poses, reach, h
-        self.wide = tuple(padded(size + BLOCK) for _ in range(3))
+        self.wide = tuple(np.zeros(size + BLOCK) for _ in range(3))
         self.v, self.v_free, self.v_next = (array[:size] for array in self.wide)
         self.jacobians: list[Array] = [np.zeros((0, 6, 0))] * layout.free
         self.inertia: list[Array] = [np.zeros((0, 0, 0))] * layout.free
@@ -54,7 +56,7 @@ class Bodies:
         self.jacobian_blocks = np.zeros((layout.jacobian_parts[-1].stop if layout.free else 0, BLOCK, BLOCK))
         self.inertia_blocks = np.zeros((layout.inertia_parts[-1].stop, BLOCK, BLOCK))
         self.inverse_blocks = self.inertia_blocks.copy()
-        self.mobility, self._twists = np.zeros((count, 6, 6)), padded(count, 6)
+        self.mobility, self._twists = np.zeros((count, 6, 6)), np.zeros((count, 6))
         self.free_mobility = np.linalg.inv(inertia)
         self.mobility[layout.is_free] = self.free_mobility
         self.inertia_blocks[layout.inertia_parts[-1]] = inertia
@@ -64,6 +66,10 @@ class Bodies:
         self.version, self.constant = 0, set[int]()
         self.update_reach = CallSequence(self.reach_calls(self.wide[2]))
 
+    @property
+    def are_constant(self) -> bool:
+        return len(self.constant) == self.layout.free
+
     def reach_calls(self, wide: Array) -> list[Call | PreparedCall]:
         """Return the calls that write `reach` for given velocities.
 
@@ -71,7 +77,7 @@ class Bodies:
             wide: Velocities of all robots, one of `wide`, mixed units.
         """
         layout, twists = self.layout, self._twists
-        free, zeros = len(self.free_mobility), padded(*twists.shape)
+        free, zeros = len(self.free_mobility), np.zeros(twists.shape)
         own = wide[layout.starts[-1] - BLOCK * free : layout.starts[-1]].reshape(free, BLOCK)
         calls: list[Call | PreparedCall] = [copied(zeros, twists)]
         calls.append(accumulated(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1)))

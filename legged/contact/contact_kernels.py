@@ -39,21 +39,25 @@ def contact_rows_kernel() -> BatchKernel:
     """Return the kernel of the numbers of a contact that the contact problem of a step needs."""
 
     def contact_rows(
-        gap: Any, h: Any, recovery: Any, frame: Array, point: Array, leader: Array, *sides: Array
+        gap: Any, force: Array, h: Any, recovery: Any, frame: Array, point: Array, *sides: Array
     ) -> tuple[Any, ...]:
         """Return numbers of `ContactTables`: the blocks of both sides, (2, 3, 6), `diagonal`, `mobility`, `target`,
-        the place along t1, t2 and n from the origin of the first body, (3,), [m], and the squared distance of the
-        normal from that of the leader, which is the first contact between the same bodies."""
+        the place along t1, t2 and n from the origin of the first body, (3,), [m], and `guess`."""
         R, o, A, Q, c, B = sides
         one, other = rows_of_point(R, o, frame, point), rows_of_point(Q, c, frame, point)
-        turn = frame[0] - leader[0]
         diagonal, target = one @ A @ one.T + other @ B @ other.T, target_velocity(recovery, gap, h)
         place = np.roll(frame, -1, axis=0) @ (point - o)
-        return np.array([one, -other]), diagonal, mobility(diagonal), target, place, turn @ turn
+        return np.array([one, -other]), diagonal, mobility(diagonal), target, place, h * force
 
-    matrix, vector, law = (3, 3), (3,), {"gap": (), "h": (), "recovery": ()}
+    matrix, vector, law = (3, 3), (3,), {"gap": (), "force": (3,), "h": (), "recovery": ()}
     body, other = {"R": matrix, "o": vector, "A": (6, 6)}, {"Q": matrix, "c": vector, "B": (6, 6)}
-    return BatchKernel(contact_rows, {**law, "frame": matrix, "point": vector, "leader": matrix, **body, **other})
+    return BatchKernel(contact_rows, {**law, "frame": matrix, "point": vector, **body, **other})
+
+
+@cache
+def turn_kernel() -> BatchKernel:
+    """Return the kernel of the squared distance of two normals."""
+    return BatchKernel(lambda a, b: (a - b) @ (a - b), {"a": (3,), "b": (3,)})
 
 
 _TERM, _BLOCK, _VELOCITIES, _LAW = (3, BLOCK), (BLOCK, BLOCK), (BLOCK,), {"target": (), "r": (), "mu": ()}

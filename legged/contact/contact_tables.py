@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import Band, CallSequence, accumulated, copied, largest, padded, repeat
+from legged.compiler.runtime.call_sequence import (
+    Band,
+    CallSequence,
+    accumulated,
+    copied,
+    differs,
+    exceeds,
+    largest,
+    repeat,
+)
 from legged.contact.bodies import Bodies, block_product
 from legged.contact.contact_kernels import (
     advanced_kernel,
@@ -26,6 +35,7 @@ from legged.contact.contact_kernels import (
     progress_kernel,
     spreading_kernel,
     square_kernel,
+    turn_kernel,
     velocity_kernel,
 )
 from legged.contact.impulses.contact_pattern import BLOCK, ContactPattern, equal_rows
@@ -34,6 +44,8 @@ from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
+MOST_SOLUTIONS = 4
+"""Largest number of sets of equal normals of the same contacts for which calls are kept."""
 _Calls = list[Call | PreparedCall]
 
 
@@ -49,20 +61,25 @@ class ContactTables:
         mobility: The `newton.mobility` of each contact, (k,), [1/kg].
         target: Normal velocities of closed contacts without restitution, (k,), [m/s], contact frames.
         before: Velocities before the step, (k, 3), [m/s], contact frames.
+        guess: Impulses of the forces of the last step, (k, 3), [N s], contact frames.
         aims: Normal velocities of closed contacts that the calls below read, (k,), [m/s].
         given: Impulses that `solve` reads, (k, 3), [N s], contact frames.
         p, u, residual: Their solution, (k, 3), [N s], (k, 3), [m/s], contact frames, and (), [m/s]; see
-            `solver.Solution`.
+            `solver.Solution`. In the end that of the step.
+        turned: Whether the normals of each pair of contacts between the same bodies differ, as bytes.
         best: The impulses with the smallest residual that `improve` has found, (k, 3), [N s], contact frames.
     """
 
-    def __init__(self, bodies: Bodies, detected: Detected, rows: Array, coefficients: Array, ground: Rigid):
+    def __init__(
+        self, bodies: Bodies, detected: Detected, rows: Array, coefficients: Array, ground: Rigid, forces: Array
+    ):
         """Collect contacts.
 
         Args:
             bodies, detected, rows: The attributes, dimensionless.
             coefficients: Friction and restitution of each contact, (k, 2), dimensionless.
             ground: The contact law, with the largest number of iterations.
+            forces: Contact forces of the last step of all candidates of the scene, (m, 3), [N], contact frames.
         """
         self.bodies, self.detected, self.rows, count = bodies, detected, rows, len(rows)
         self._iterations, self._version = ground.iterations, -1
@@ -72,21 +89,24 @@ class ContactTables:
         self.pattern = pattern = ContactPattern(first, second, bodies.layout)
         self.blocks, own_sides = np.zeros((2 * count + len(pattern.articulated_terms), 3, BLOCK)), slice(2 * count)
         self.diagonal, self._places = np.empty((count, 3, 3)), np.empty((count, 3))
-        self.target, self._normal_changes, self.mobility, self.aims = (np.empty(count) for _ in range(4))
-        self.given, self.p, self.u, self.before, self.best = (padded(count, 3) for _ in range(5))
-        self.residual, self._zeros = np.zeros(()), padded(max(3 * count, pattern.size))
+        self.target, self.mobility, self.aims = (np.empty(count) for _ in range(3))
+        self.given, self.p, self.u, self.before, self.best, self.guess = (np.zeros((count, 3)) for _ in range(6))
+        self.residual, self._zeros = np.zeros(()), np.zeros(max(3 * count, pattern.size))
         self._wide_v, self._wide_free, self._wide_next = bodies.wide
         self._calls: dict[Any, tuple[list[Array], list[Array], PreparedCall]] = {}
-        self._equal_normals: tuple[bytes, CallSequence | None] = b"", None
+        self._solutions, self.turned = dict[bytes, CallSequence](), b""
 
-        law = Rows(detected.gap, rows), bodies.h, np.array(ground.recovery, dtype=float)
+        law = Rows(detected.gap, rows), Rows(forces, self.numbers), bodies.h, np.array(ground.recovery, dtype=float)
         own = [Rows(part, rows) for part in (detected.frame, detected.point)]
         parts = bodies.poses.rotation, bodies.poses.origin, bodies.mobility
         sides = [Rows(part, at) for at in (first, second) for part in parts]
-        leaders = Rows(detected.frame, rows[pattern.leaders])
+        normals, partners = detected.frame.reshape(-1, 3), 3 * rows[pattern.partners]
+        self._turns = np.zeros(partners.shape[1])
         found = [self.blocks[own_sides].reshape(count, 2, 3, BLOCK), self.diagonal, self.mobility, self.target]
-        found += [self._places, self._normal_changes]
-        calls: _Calls = [contact_rows_kernel().prepare(count, *law, *own, leaders, *sides, results=found)]
+        found += [self._places, self.guess]
+        calls: _Calls = [contact_rows_kernel().prepare(count, *law, *own, *sides, results=found)]
+        pairs = [Rows(normals, at) for at in partners]
+        calls.append(turn_kernel().prepare(partners.shape[1], *pairs, results=[self._turns]))
         terms = pattern.articulated_terms
         if len(terms):
             arguments = Rows(self.blocks, pattern.sides[terms]), Rows(bodies.jacobian_blocks, pattern.jacobians)
@@ -145,7 +165,7 @@ class ContactTables:
 
     def _solution(self, spreading: Sequence[PreparedCall]) -> CallSequence:
         """Return the calls that compute p, u and residual, and the velocities of the bodies, from `given`."""
-        pattern, bodies, count, momentum = self.pattern, self.bodies, len(self.rows), padded(self.pattern.size)
+        pattern, bodies, count, momentum = self.pattern, self.bodies, len(self.rows), np.zeros(self.pattern.size)
         rows, columns = pattern.inertia_blocks
         changes, violations = np.empty((len(rows), BLOCK)), np.empty((count, 3))
         inverse = Rows(bodies.inverse_blocks, pattern.inertia), Rows(momentum.reshape(-1, BLOCK), columns)
@@ -180,7 +200,7 @@ class ContactTables:
         pattern, (rows, columns), within = self.pattern, self.pattern.inertia_blocks, np.arange(BLOCK)
         band = Band(pattern.size, pattern.width)
         i, j = BLOCK * rows[:, None, None] + within[:, None], BLOCK * columns[:, None, None] + within
-        return band, padded(*band.matrix.shape), band.positions(i, j)
+        return band, np.zeros(band.matrix.shape), band.positions(i, j)
 
     def _write_matrix(self) -> None:
         """Write the inertia matrix, with 1 on the diagonal of unused velocities."""
@@ -232,7 +252,7 @@ class ContactTables:
             p: Impulses, (k, 3), [N s], contact frames.
         """
         self.given[:] = p
-        (self._by_normals() if self._normal_changes.max(initial=0.0) > 0.0 else self._usual)()
+        self._by_normals()()
 
     @cached_property
     def _numbers(self) -> dict[str, Array]:
@@ -241,10 +261,10 @@ class ContactTables:
 
     @cached_property
     def _improvement(self) -> CallSequence:
-        """The iterations of `semismooth.semismooth_newton`."""
+        """The iterations of `semismooth.semismooth_newton` from the present solution, which write `best`."""
         pattern, bodies, count, numbers = self.pattern, self.bodies, len(self.rows), self._numbers
         band, residual = self._matrix[0], numbers["residual"]
-        moved, u, du = (padded(count, 3) for _ in range(3))
+        moved, u, du = (np.zeros((count, 3)) for _ in range(3))
         violations, right = np.empty((count, 3)), band.right.reshape(-1, BLOCK)
         rows, columns = pattern.inertia_blocks
         v, v_free = (Rows(windows(x, BLOCK), pattern.starts[columns]) for x in (self._wide_next, self._wide_free))
@@ -269,7 +289,9 @@ class ContactTables:
                 repeat(CallSequence([copied(self.p, self.best)]), numbers["better"], 1),
             ]
         )
-        return CallSequence([repeat(iteration, numbers["continues"], self._iterations)])
+        start = [copied(self.residual, numbers[name]) for name in ("residual", "least")]
+        start += [copied(np.ones(()), numbers["continues"]), copied(self.p, self.best)]
+        return CallSequence([*start, repeat(iteration, numbers["continues"], self._iterations)])
 
     def improve(self, goal: float, enough: float, scale: float) -> None:
         """Take the iterations of `semismooth.semismooth_newton` from the present solution, and write `best`.
@@ -279,11 +301,31 @@ class ContactTables:
             scale: Steps of the projections, relative to the mobilities of the contacts.
         """
         self._steps[:] = scale * self.mobility
-        numbers = self._numbers
-        numbers["residual"][...] = numbers["least"][...] = self.residual
-        numbers["goal"][...], numbers["enough"][...], numbers["continues"][...] = goal, enough, 1.0
-        self.best[:] = self.p
+        self._numbers["goal"][...], self._numbers["enough"][...] = goal, enough
         self._improvement()
+
+    def calls(self, goal: float, enough: float) -> list[Call]:
+        """Return the calls that solve the contact problem as `newton_solution` does, if `scale` 1 is enough.
+
+        They stop where other methods have to continue, or where others of the normals of contacts between the same
+        bodies are equal than in the last solution. Inertia and Jacobians of the bodies must be constant.
+
+        Args:
+            goal, enough: As in `semismooth.semismooth_newton`, [m/s].
+        """
+        numbers, start, solution = self._numbers, np.zeros(()), self._solutions[self.turned].calls
+        numbers["goal"][...], numbers["enough"][...] = goal, enough
+        improvement = [copied(self.residual, start), copied(self.mobility, self._steps), *self._improvement.calls]
+        improvement += [copied(self.best, self.given), *solution, exceeds(self.residual, start, "the residual")]
+        return [
+            *self._update.calls,
+            differs(self._turns, np.frombuffer(self.turned, dtype=bool).astype(float), "the turn of normals"),
+            copied(self.guess, self.given),
+            copied(self.target, self.aims),
+            *solution,
+            repeat(CallSequence(improvement), self.residual, 1, numbers["goal"]),
+            exceeds(self.residual, numbers["enough"], "the residual"),
+        ]
 
     def evaluated(self, kernel: BatchKernel, lead: tuple[int, ...], *arrays: Any) -> Any:
         """Return the results of a kernel for all contacts.
@@ -308,23 +350,19 @@ class ContactTables:
         prepared()
         return kernel.graph.rebuild(iter([part.copy() for part in results]))
 
-    @cached_property
-    def _usual(self) -> CallSequence:
-        """The calls of `_solution` if the normals of contacts between the same bodies are equal."""
-        return self._solution(self._spreading(self.pattern.pairs_of_bodies))
-
     def _by_normals(self) -> CallSequence:
-        """Return the calls of `_solution` if normals differ; those of the last time if the same normals are equal."""
-        normals, key = self.detected.frame[self.rows, 0], b""
-        for members in self.pattern.pairs_of_bodies:
-            own = normals[members]
-            key += (own[:, :, None] == own[:, None, :]).all(axis=3).tobytes()
-        known, calls = self._equal_normals
-        if calls is None or key != known:
-            groups = equal_rows(np.column_stack([self.pattern.first, self.pattern.second, normals]))
-            calls = self._solution(self._spreading(groups))
-            self._equal_normals = key, calls
-        return calls
+        """Return the calls of `_solution` for the normals that are equal, and keep them."""
+        turned = self._turns > 0.0
+        self.turned = turned.tobytes()
+        if self.turned not in self._solutions:
+            if len(self._solutions) == MOST_SOLUTIONS:
+                self._solutions.pop(next(iter(self._solutions)))
+            groups = self.pattern.pairs_of_bodies
+            if turned.any():
+                normals = self.detected.frame[self.rows, 0]
+                groups = equal_rows(np.column_stack([self.pattern.first, self.pattern.second, normals]))
+            self._solutions[self.turned] = self._solution(self._spreading(groups))
+        return self._solutions[self.turned]
 
     def _spreading(self, groups: Sequence[Array]) -> list[PreparedCall]:
         """Return the calls that spread impulses, for groups of contacts as of `ContactPattern.pairs_of_bodies`."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import CallSequence
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
+from legged.compiler.runtime.call_sequence import CallSequence, differs, exceeds
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
@@ -23,17 +23,16 @@ from legged.contact.detection.pairs import (
     Pair,
     ShapePair,
     SphereTerrain,
-    bounding_radius,
     box_on_terrain,
-    dimensions,
     kind_of,
     shape_contacts,
     sphere_on_terrain,
     support_on_terrain,
 )
 from legged.contact.scene import Scene
+from legged.contact.scene_shapes import WORLD, SceneShapes, padded_vertices
 from legged.ground.terrain import Terrain
-from legged.robot.shapes import MOST_VERTICES, Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
+from legged.robot.shapes import Box, Hull, Sphere
 from legged.spatial import Array
 
 MARGIN = 0.25
@@ -41,8 +40,6 @@ MARGIN = 0.25
 SKIN = 0.5
 """Least distance that a shape moves before near pairs are searched again, relative to its bounding sphere's radius."""
 _Classes: TypeAlias = tuple[type[Any], type[Any] | None]  # of both shapes of a pair; None for the terrain
-WORLD = -1
-"""Number of the body of fixed shapes: the last one."""
 
 
 class Detected(NamedTuple):
@@ -75,42 +72,6 @@ class Poses(NamedTuple):
     origin: Array
 
 
-class _Shapes:
-    """The shapes of a scene.
-
-    Attributes:
-        body: Number of the body of each, (S,), in the order of `Poses`.
-        rotation: Shape axes to body axes, (S, 3, 3). center: (S, 3), [m], body axes.
-        radius: Radii of bounding spheres, (S,), [m].
-        sizes: `dimensions` of all shapes of each class, (number of shapes, d), [m].
-        rows: Row of each shape in them, (S,).
-        vertices: Of all hulls, which are padded.
-    """
-
-    def __init__(self, solids: Sequence[BodyShape], starts: Sequence[int], vertices: int):
-        """Collect shapes.
-
-        Args:
-            solids: The shapes. starts: Number of the first body of each robot. vertices: Of all hulls, padded.
-        """
-        self.vertices, sizes = vertices, dict[type[Any], list[Array]]()
-        rows = []
-        for solid in solids:
-            own = sizes.setdefault(kind_of(solid.shape)[0], [])
-            rows.append(len(own))
-            own.append(dimensions(solid.shape, vertices))
-        turned = [
-            solid.shape.rotation if isinstance(solid.shape, Box | Capsule | Cylinder | Ellipsoid) else np.eye(3)
-            for solid in solids
-        ]
-        bodies = [WORLD if solid.side is None else starts[solid.side.robot] + solid.side.body for solid in solids]
-        self.body, self.rows = np.array(bodies, dtype=int), np.array(rows, dtype=int)
-        self.rotation = np.array(turned).reshape(-1, 3, 3)
-        self.center = np.array([np.asarray(solid.shape.center, float) for solid in solids]).reshape(-1, 3)
-        self.radius = np.array([bounding_radius(solid.shape) for solid in solids])
-        self.sizes = {kind: np.array(own) for kind, own in sizes.items()}
-
-
 class PairTable:
     """The pairs of one kind in a scene.
 
@@ -120,7 +81,9 @@ class PairTable:
         first, second: Numbers of the shapes, (n,); for the terrain the second is not used.
     """
 
-    def __init__(self, scene: Scene, shapes: _Shapes, classes: _Classes, numbers: Array, first: Array, second: Array):
+    def __init__(
+        self, scene: Scene, shapes: SceneShapes, classes: _Classes, numbers: Array, first: Array, second: Array
+    ):
         self.numbers, self.first, self.second, self._shapes = numbers, first, second if classes[1] else None, shapes
         self._classes = [kind for kind in classes if kind is not None]
         kinds: list[Kind] = [(kind, shapes.vertices if kind is Hull else 0) for kind in self._classes]
@@ -187,25 +150,31 @@ class _NearPairs(NamedTuple):
     """Pairs that may be near as long as no shape has moved and reaches farther than an allowance.
 
     Attributes:
-        rows: Numbers of the pairs of each table. ends: Their slice of `excess`, per table; None for the terrain.
-        calls: Places all shapes, and computes `excess`.
-        excess: Squared distance of the spheres of pairs of two shapes, less its limit, (n,), [m^2].
+        rows: Numbers of the pairs of each table. ends: Their slice of `nearness`, per table; None for the terrain.
+        calls: Places all shapes, and computes `nearness`.
+        nearness: Limit of the squared distance of the spheres of pairs of two shapes, less the distance, (n,), [m^2].
     """
 
     rows: Sequence[Array]
     ends: Sequence[slice | None]
     calls: CallSequence
-    excess: Array
+    nearness: Array
 
 
 class _Detection(NamedTuple):
     """The calls that compute the contact candidates of certain pairs.
 
     Attributes:
-        key: Identifies the pairs. calls: Writes `found`, by one call for each kind of pairs. found: The candidates.
+        possible: Pairs that may be near. key: Identifies the pairs among them.
+        near: 1 for pairs of two shapes that are near, 0 for others, (n,); see `_NearPairs`.
+        rows: Numbers of the pairs of each table.
+        calls: Writes `found`, by one call for each kind of pairs. found: The candidates.
     """
 
-    key: Any
+    possible: _NearPairs
+    key: tuple[bytes, bytes | None]
+    near: Array
+    rows: Sequence[Array]
     calls: CallSequence
     found: Detected
 
@@ -234,7 +203,7 @@ class PairTables:
             found.setdefault(classes, []).append((numbers, places[id(own[0])], places[id(own[-1])]))
             count = numbers.stop
         most = max((len(solid.shape.vertices) for solid in solids if isinstance(solid.shape, Hull)), default=0)
-        self._shapes = _Shapes(solids, self.starts, _padded(most))
+        self._shapes = SceneShapes(solids, self.starts, padded_vertices(most))
         self.tables = [
             PairTable(scene, self._shapes, classes, *(np.array(column) for column in zip(*rows, strict=True)))
             for classes, rows in found.items()
@@ -276,13 +245,34 @@ class PairTables:
         if self._near is None or self._excess.max(initial=0.0) > 0.0:
             self._near = self._search()
             self._near.calls()
-        near = self._near.excess < 0.0
-        key = self._near, near.tobytes(), None if only is None else only.tobytes()
-        detection = self._detections.get(only is None)
-        if detection is None or detection.key[0] is not key[0] or detection.key[1:] != key[1:]:
-            self._detections[only is None] = detection = _Detection(key, *self._detection(self._near, near, only))
+        near = self._near.nearness > 0.0
+        key, detection = (near.tobytes(), None if only is None else only.tobytes()), self._detections.get(only is None)
+        if detection is None or detection.possible is not self._near or detection.key != key:
+            rows = self._rows(self._near, near, only)
+            if detection is not None and all(map(np.array_equal, rows, detection.rows)):
+                calls, found = detection.calls, detection.found
+            else:
+                calls, found = self._detection(rows)
+            detection = _Detection(self._near, key, near.astype(float), rows, calls, found)
+            self._detections[only is None] = detection
         detection.calls()
         return detection.found
+
+    def present(self) -> object:
+        """Return an object that identifies the pairs that are near, and those that may be, as of the last `detect`."""
+        detection = self._detections.get(True)
+        return detection if detection is not None and detection.possible is self._near else None
+
+    def calls(self) -> list[Call]:
+        """Return the calls that compute the candidates as long as the pairs of `present` are near; they stop otherwise.
+
+        No search may follow the last `detect` without `only`.
+        """
+        detection = self._detections[True]
+        near = detection.possible
+        moved = exceeds(self._excess, np.zeros(()), "the motion since pairs were searched")
+        same = differs(near.nearness, detection.near, "the nearness of pairs")
+        return [*near.calls.calls, moved, same, *detection.calls.calls]
 
     def _search(self) -> _NearPairs:
         """Return the pairs that may be near for the present poses."""
@@ -304,13 +294,17 @@ class PairTables:
         call = _nearness().prepare(count, Rows(centers, one), Rows(centers, other), *bodies, limits)
         return _NearPairs(found, ends, CallSequence([self._placing, call]), call.results)
 
-    def _detection(self, possible: _NearPairs, near: Array, only: Array | None) -> tuple[CallSequence, Detected]:
-        """Return the calls for those pairs of two shapes that are near, and for those with the terrain."""
+    def _rows(self, possible: _NearPairs, near: Array, only: Array | None) -> list[Array]:
+        """Return the numbers of the pairs of two shapes that are near, and of those with the terrain, of each table."""
         ends = zip(possible.rows, possible.ends, strict=True)
         rows = [own if end is None else own[near[end]] for own, end in ends]
-        if only is not None:
-            pairs = zip(self.tables, rows, strict=True)
-            rows = [own[np.isin(table.numbers[own], only).any(axis=1)] for table, own in pairs]
+        if only is None:
+            return rows
+        pairs = zip(self.tables, rows, strict=True)
+        return [own[np.isin(table.numbers[own], only).any(axis=1)] for table, own in pairs]
+
+    def _detection(self, rows: Sequence[Array]) -> tuple[CallSequence, Detected]:
+        """Return the calls for the pairs of each table."""
         own = [(table, part) for table, part in zip(self.tables, rows, strict=True) if len(part)]
         none = np.zeros(0, dtype=int)
         numbers = np.sort(np.concatenate([none, *(table.numbers[part].ravel() for table, part in own)]))
@@ -344,14 +338,9 @@ def _placing() -> BatchKernel:
 def _nearness() -> BatchKernel:
     def nearness(a: Array, b: Array, reach_a: Any, reach_b: Any, limit: Any) -> Any:
         most = limit + reach_a + reach_b
-        return (a - b) @ (a - b) - most * most
+        return most * most - (a - b) @ (a - b)
 
     return BatchKernel(nearness, {"a": (3,), "b": (3,), "reach_a": (), "reach_b": (), "limit": ()})
-
-
-def _padded(vertices: int) -> int:
-    """Return the number of vertices to which all hulls of a scene are padded, so that one kernel serves them all."""
-    return next(size for size in (8, 16, MOST_VERTICES) if vertices <= size)
 
 
 def _solids(pair: Pair) -> list[BodyShape]:

@@ -8,16 +8,18 @@ in contact. The work of a step grows with the number of contacts that may close,
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, Rows
+from legged.compiler.runtime.call_sequence import CallSequence, copied, differs, raised
 from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
-from legged.contact.impulses.impact import Impact, with_restitution
+from legged.contact.impulses.impact import with_restitution
 from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, proximal_newton
 from legged.contact.impulses.semismooth import projection
 from legged.contact.impulses.solver import Solution
@@ -74,16 +76,19 @@ class TouchingSystem:
         """
         return self.v_free[0] + self.mobility @ self._J.momentum(p)
 
-    def write_after(self, p: Array) -> None:
-        """Write the velocities of all bodies after impulses, if `solution` has not done it.
+    def write(self, found: Solution) -> None:
+        """Write a solution to the tables, and the velocities of all bodies after it, if `solution` has not done it.
 
         Args:
-            p: Impulses, (k, 3), [N s], contact frames.
+            found: The solution.
         """
-        if p is not self._solved:
-            _, v_free, v_next = self._tables.bodies.wide
+        tables = self._tables
+        if found.p is not self._solved:
+            _, v_free, v_next = tables.bodies.wide
             v_next[:] = v_free
-            v_next[self.pattern.velocities] = self.after(p)
+            v_next[self.pattern.velocities] = self.after(found.p)
+            tables.p[:], tables.u[:] = found.p, found.u
+        tables.residual[...] = found.residual
 
     def matrices(self) -> tuple[BlockMatrix, BlockJacobian]:
         """Return the inertia matrix and the Jacobian."""
@@ -177,11 +182,47 @@ class TouchingSystem:
             self.solution(self, target, start.p)
         self._tables.improve(goal, enough, scale)
         found = self.solution(self, target, self._tables.best)
-        return found if found.residual < start.residual else start
+        return found if found.residual <= start.residual else start
 
 
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
 """Function of the contact law, a system, targets and a guess that returns impulses; see `newton_solution`."""
+
+
+@dataclass(frozen=True, eq=False)
+class TakenContacts:
+    """The contacts of certain pairs.
+
+    Attributes:
+        pairs: 1 for pairs that are taken, 0 for others, (number of pairs,).
+        tables: Their tables, with the impulses of the last step; None without a contact of a body that moves.
+    """
+
+    pairs: Array
+    tables: ContactTables | None
+
+
+class _Reach:
+    """Which candidates are within the reach of their bodies.
+
+    Attributes:
+        reached: Positive for pairs with such a candidate, otherwise zero, (number of pairs,), [m].
+        slack: Reach of both bodies less the gap, (k,), [m]; positive for such candidates.
+        calls: Write both. more: The same, without setting `reached` to zero before.
+    """
+
+    def __init__(self, detected: Detected, reach: Array):
+        """Prepare the calls.
+
+        Args:
+            detected: Candidates. reach: That of each body, (B,), [m].
+        """
+        self.reached = np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0)
+        sides = [Rows(reach, side % len(reach)) for side in (detected.first, detected.second)]
+        call = _slack().prepare(len(detected.pair), detected.gap, *sides)
+        self.slack: Array = call.results
+        self.more = CallSequence([call, raised(self.slack, self.reached, detected.pair)])
+        self.calls = CallSequence([copied(np.zeros(len(self.reached)), self.reached), *self.more.calls])
 
 
 class ContactSolver:
@@ -190,39 +231,39 @@ class ContactSolver:
     Args:
         ground: The contact law. bodies: The bodies.
         coefficients: Friction and restitution of each candidate of the scene, (m, 2), dimensionless.
+        forces: Contact forces of the last step, (m, 3), [N], contact frames.
         method: The method; `newton_solution` by default.
     """
 
-    def __init__(self, ground: Rigid, bodies: Bodies, coefficients: Array, method: Solver | None = None):
-        self._ground, self._bodies, self._coefficients = ground, bodies, coefficients
+    def __init__(self, ground: Rigid, bodies: Bodies, coefficients: Array, forces: Array, method: Solver | None = None):
+        self._ground, self._bodies, self._coefficients, self._forces = ground, bodies, coefficients, forces
         self._method = method or newton_solution
-        self._gap, self._known = np.zeros(0), dict[bytes, ContactTables | None]()
+        self._detected: Detected | None = None
+        self._known = dict[bytes, TakenContacts]()
 
-    def impulses(self, detected: Detected, h: float, forces: Array) -> tuple[ContactTables | None, Impact]:
-        """Return the contacts that may close in the step and their impulses, after which bodies have `v_next`.
+    def impulses(self, detected: Detected, h: float) -> TakenContacts:
+        """Return the contacts that may close in the step with their impulses, after which bodies have `v_next`.
 
         Pairs without a candidate that can close at twice the present speeds are left out, unless the resulting
         velocities close one.
 
         Args:
-            detected: Candidates of near pairs, in arrays that every step writes again.
-            h: The step, [s]. forces: Those of the last step, (m, 3), [N], contact frames.
-
-        Returns:
-            The tables of the contacts, None without one, and the impulses; see `impact.impact`.
+            detected: Candidates of near pairs, in arrays that every step writes again. h: The step, [s].
         """
-        bodies, pairs = self._bodies, np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0, dtype=bool)
-        pairs[detected.pair[self._reached(detected)]] = True
+        bodies = self._bodies
+        if self._detected is not detected:
+            self._detected, self._known, self._reach = detected, {}, _Reach(detected, bodies.reach)
+        reach = self._reach
+        reach.calls()
+        pairs = reach.reached > 0.0
         while True:  # ends, because every repetition takes further contacts
-            tables = self._contacts(detected, pairs)
-            impact = self._impact(tables, h, forces)
+            taken = self._contacts(detected, pairs)
+            self._solve(taken.tables, h)
             if pairs.all():
                 break
-            before = bodies.reach.copy()
             bodies.update_reach()
-            if (bodies.reach <= before).all():
-                break
-            left = np.flatnonzero(self._reached(detected) & ~pairs[detected.pair])
+            reach.calls()
+            left = np.flatnonzero((reach.slack > 0.0) & ~pairs[detected.pair])
             if not len(left):
                 break
             others = Detected(*(array[left] for array in detected))
@@ -230,21 +271,37 @@ class ContactSolver:
             if not closing.any():
                 break
             pairs[others.pair[closing]] = True
-        return tables, impact
+        return taken
 
-    def _reached(self, detected: Detected) -> Array:
-        """Return whether each candidate is within the reach of its bodies, (k,)."""
-        reach = self._bodies.reach
-        return detected.gap <= reach[detected.first] + reach[detected.second]
+    def calls(self, taken: TakenContacts) -> list[Call] | None:
+        """Return the calls of `impulses` as long as the same contacts are taken; they stop otherwise.
 
-    def _contacts(self, detected: Detected, pairs: Array) -> ContactTables | None:
-        """Return the tables of the contacts of pairs, and keep them; None if no body moves.
+        They also stop where other methods have to continue, see `ContactTables.calls`. They are None for scenes with
+        restitution, other methods, or bodies whose inertia changes.
+
+        Args:
+            taken: The last result of `impulses`.
+        """
+        bodies, tables, reach, ground = self._bodies, taken.tables, self._reach, self._ground
+        if self._method is not newton_solution or not bodies.are_constant:
+            return None
+        if tables is None:
+            _, v_free, v_next = bodies.wide
+            solution = [copied(v_free, v_next)]
+        elif len(tables.restitution):
+            return None
+        else:
+            solution = tables.calls(CONVERGED * ground.tolerance, ground.tolerance)
+        same = differs(reach.reached, taken.pairs, "the reach of bodies")
+        again = [*bodies.update_reach.calls, copied(taken.pairs, reach.reached), *reach.more.calls, same]
+        return [*reach.calls.calls, same, *solution, *again]
+
+    def _contacts(self, detected: Detected, pairs: Array) -> TakenContacts:
+        """Return the contacts of pairs, and keep them.
 
         Args:
             detected: The candidates. pairs: Whether each pair is taken, (number of pairs,).
         """
-        if self._gap is not detected.gap:
-            self._gap, self._known = detected.gap, {}
         key = pairs.tobytes()
         if key not in self._known:
             if len(self._known) == MOST_TABLES:
@@ -253,25 +310,28 @@ class ContactSolver:
             tables = None
             if len(rows):
                 coefficients = self._coefficients[detected.numbers[rows]]
-                tables = ContactTables(self._bodies, detected, rows, coefficients, self._ground)
-            self._known[key] = tables if tables and tables.pattern.size else None
+                tables = ContactTables(self._bodies, detected, rows, coefficients, self._ground, self._forces)
+            tables = tables if tables and tables.pattern.size else None
+            self._known[key] = TakenContacts(pairs.astype(float), tables)
         return self._known[key]
 
-    def _impact(self, tables: ContactTables | None, h: float, forces: Array) -> Impact:
-        """Return the impulses of contacts, and write the velocities after them."""
+    def _solve(self, tables: ContactTables | None, h: float) -> None:
+        """Write the impulses of contacts, and the velocities after them."""
         ground, bodies = self._ground, self._bodies
         if tables is None:
             bodies.v_next[:] = bodies.v_free
-            return Impact(np.zeros((0, 3)), [bodies.v_next], 0.0, 0.0)
+            return
         system, gap = TouchingSystem(tables), tables.detected.gap[tables.rows]
 
         def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
             return self._method(ground, system, np.asarray(target), guess)
 
-        before, guess = system.before, h * forces[tables.numbers]
-        p, u, residual = with_restitution(ground, system, tables.target, before, h, gap, guess, solve)
-        system.write_after(p)
-        return Impact(p, [bodies.v_next], residual, 0.5 * np.vdot(p, before + u))
+        system.write(with_restitution(ground, system, tables.target, system.before, h, gap, tables.guess, solve))
+
+
+@cache
+def _slack() -> BatchKernel:
+    return BatchKernel(lambda gap, one, other: one + other - gap, {"gap": (), "one": (), "other": ()})
 
 
 def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: Array) -> Solution:

@@ -249,6 +249,13 @@ class CommandedController:
         return getattr(self.controller, name)
 
 
+def is_passive(controller: Any) -> bool:
+    """Return whether the forces of a started controller, possibly a `CommandedController`, are zero in a time step."""
+    if isinstance(controller, CommandedController):
+        return controller.command is None and is_passive(controller.controller)
+    return isinstance(controller, _ZeroTorque)
+
+
 def takes_command(function: Callable[..., Any]) -> bool:
     """Return whether a function has an argument `command`.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
+from legged.compiler.runtime.call_sequence import placed
 from legged.contact.bodies import Bodies, in_blocks
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
@@ -27,7 +27,7 @@ from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation.loop.chart import drift, normalized
-from legged.simulation.loop.rigid_loop import RigidLoop
+from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.spatial import Array
 
 _CARRIER = "world/carrier"  # name of the joint between the world and the base link of a robot
@@ -69,18 +69,34 @@ class StepMemory:
     """The arguments and results of a time step, in arrays that every step writes again.
 
     Attributes:
-        t, h: Time and time step, (), [s]. middle: Time in the middle of the step, (), [s].
-        q, v: State of all robots of the scene, (nq,) and (nv,), mixed units.
+        clock: Start of the steps [s], time step h [s], number k of the step, its time t = start + k h and the time in
+            its middle [s], (5,). t, h, middle: Views of them, (), [s].
+        state: State [q; s] of the scene, see `rigid_loop`, (nq + size,).
+        q, v: Its parts of all robots of the scene, (nq,) and (nv,), mixed units.
+        contacts: Its `ContactMemory`. totals: Its last two entries, (2,), [m] and [m/s]. works: Works, (4,), [J].
+        states: Its q and v of the free bodies, (f, 13), mixed units.
         tau, damping: See `StepActuation`, (nv,) each, mixed units.
-        states: q and v of the free bodies, (f, 13), mixed units.
-        q_end, v_end, states_end: The same after the step.
+        q_end, v_end, states_end: q, v and states after the step.
     """
 
-    def __init__(self, nq: int, nv: int, free: int):
-        self.t, self.h, self.middle = np.zeros(()), np.zeros(()), np.zeros(())
-        self.q, self.q_end = np.zeros(nq), np.zeros(nq)
-        self.v, self.v_end, self.tau, self.damping = (np.zeros(nv) for _ in range(4))
-        self.states, self.states_end = np.zeros((free, 13)), np.zeros((free, 13))
+    def __init__(self, nq: int, nv: int, free: int, memory: int, candidates: int):
+        """Lay out the arrays.
+
+        Args:
+            nq, nv: Lengths of q and v of all robots. free: Number of free bodies.
+            memory: Length of the controller's memory. candidates: Number of contact candidates.
+        """
+        self.clock = np.zeros(5)
+        self.h, self.t, self.middle = (self.clock[k : k + 1].reshape(()) for k in (1, 3, 4))
+        begin = nq + nv + memory  # of the memory of the contacts
+        end = begin + ContactMemory.size(candidates)
+        self.state = np.zeros(end + 4 + 13 * free)
+        self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
+        self.contacts = ContactMemory.of(self.state[begin:end])
+        self.totals, self.works = self.state[end - 2 : end], self.state[end : end + 4]
+        self.states = self.state[end + 4 :].reshape(free, 13)
+        self.tau, self.damping = np.zeros(nv), np.zeros(nv)
+        self.q_end, self.v_end, self.states_end = np.zeros(nq), np.zeros(nv), np.zeros((free, 13))
 
 
 class Part(NamedTuple):
@@ -125,7 +141,9 @@ class EqualRobots:
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
 
-    def prepare(self, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[list[PreparedCall], PreparedCall, Array]:
+    def prepare(
+        self, memory: StepMemory, bodies: Bodies, kind: int
+    ) -> tuple[list[Call | PreparedCall], PreparedCall, Array]:
         """Return the calls that begin and the one that ends a time step of the robots.
 
         The first ones write poses, velocities and inertia of the bodies in the middle of the step, the last one the
@@ -139,7 +157,8 @@ class EqualRobots:
         q, q_end = (Rows(windows(array, nq), first_q) for array in (memory.q, memory.q_end))
         arrays = memory.v, memory.v_end, memory.tau, memory.damping, bodies.v, bodies.v_free, bodies.v_next
         v, v_end, tau, damping, middle, free, v_next = (Rows(windows(array, nv), first_v) for array in arrays)
-        kernel = self._kernel(self._start, t=(), h=(), q=(nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)))
+        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
+        kernel = self._kernel(self._start, t=(), h=(), **shapes)
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         q_middle, places[1], places[2], rotation, origin, inertia, jacobians, blocks = (
             places[0],
@@ -148,19 +167,21 @@ class EqualRobots:
             *places[3:],
         )
         places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
-        start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, results=places)
+        start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, self._shift_of_bodies, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         if isinstance(robot.base, FloatingBase) and not robot.joints and gains is None:  # body axes, no damping
             bodies.constant.add(kind)
         numbers = self.bodies.ravel()
-        own = rotation.reshape(-1, 3, 3), origin.reshape(-1, 3), self._shift_of_bodies.reshape(-1, 3)
-        shifted = _shifted().prepare(len(numbers), *own, results=[Rows(part, numbers) for part in bodies.poses])
+        poses = [
+            placed(part.reshape(-1, size), own.reshape(-1), size * numbers)
+            for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True)
+        ]
 
         shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
         kernel, works = self._kernel(self._end, t=(), h=(), q=(nq,), **shapes), np.empty((count, 4))
         arguments = memory.t, memory.h, q_middle, middle, v_next, v, tau, damping
-        return [start, shifted], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
+        return [start, *poses], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def geometry(self, q: Array) -> Geometry:
         """Return the geometry of the robots, with a leading axis of robots.
@@ -194,12 +215,15 @@ class EqualRobots:
 
     # Equations of one robot.
 
-    def _start(self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array) -> tuple[Start, Geometry]:
+    def _start(
+        self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array, shift: Array
+    ) -> tuple[Start, Geometry]:
         loop = self.loop
         q, v = drift(loop.robot, q, v, 0.5 * h)
         extra = h * (loop.implicit_damping(h, q, v) + damping)
         geometry = self._geometry(q)
-        geometry = geometry._replace(inertia=geometry.inertia + np.diag(extra))
+        inertia = geometry.inertia + np.diag(extra)
+        geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
         return Start(q, v, loop.free_velocity(h, t, tau, extra, q, v)), geometry
 
     def _geometry(self, q: Array) -> Geometry:
@@ -228,11 +252,6 @@ class EqualRobots:
         if function.__name__ not in self._kernels:
             self._kernels[function.__name__] = BatchKernel(function, shapes)
         return self._kernels[function.__name__]
-
-
-@cache
-def _shifted() -> BatchKernel:
-    return BatchKernel(lambda R, o, shift: (R, o + shift), {"R": (3, 3), "o": (3,), "shift": (3,)})
 
 
 def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots]:

@@ -8,18 +8,16 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows
+from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.compiler.runtime.call_sequence import CallSequence
 from legged.contact.bodies import Bodies
-from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
@@ -28,53 +26,19 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
+from legged.simulation.controller import is_passive
 from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
 from legged.simulation.forces import push_wrenches
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces, Outputs
-from legged.simulation.loop.rigid_loop import RigidLoop, flight, memory_after
+from legged.simulation.loop.rigid_loop import RigidLoop, flight
+from legged.simulation.scene_steps import MOST_STEPS, SceneStep
 from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 64
 """Number of contact candidates above which a scene runs in parts, unless `compiled` is True."""
 _Q, _V = 7, 6  # sizes of the state of a free body
-
-
-class _Step(NamedTuple):
-    """The prepared calls of a time step.
-
-    Attributes:
-        memory: Their arguments and results. bodies: The bodies.
-        begin: Writes the bodies in the middle of the step, and how far they may move in it.
-        ends: Write robots and free bodies after the step.
-        works: Works of the robots of each kind without that of contacts, (m, 4), [J].
-        solver: Solves the contact problem.
-        by_contacts: The end of a step with the contacts of index tables.
-    """
-
-    memory: StepMemory
-    bodies: Bodies
-    begin: CallSequence
-    ends: Sequence[PreparedCall]
-    works: Sequence[Array]
-    solver: ContactSolver
-    by_contacts: MutableMapping[ContactTables, _End]
-
-
-class _End(NamedTuple):
-    """The calls that end a step with k contacts.
-
-    Attributes:
-        calls: Write robots and free bodies after the step, and `after`.
-        places: Entries of the rest of the state with the `ContactMemory` of each contact, (k, 8).
-        before, after: These entries before and after the step, (k, 8), mixed units.
-    """
-
-    calls: CallSequence
-    places: Array
-    before: Array
-    after: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,59 +149,44 @@ class SceneInParts(RigidLoop):
         self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
     ) -> tuple[Array, Array]:
         """Return (q, s) after a time step with impulses, (nq,) and (size,); arguments as in `RigidLoop.impact_step`."""
-        step, n, count = self._step, self.robot.nv, ClosedLoop.size.fget(self)  # type: ignore[attr-defined]
-        memory, bodies, own = step.memory, step.bodies, n + self.memory
-        self._begin(t, h, q, s, tau, damping)
-        detected = self.tables.detect(bodies.poses, bodies.reach)
-        forces, (drift, worst) = s[own : own + 3 * len(self.scene.candidates)], s[count - 6 : count - 4]
-        tables, impact = step.solver.impulses(detected, float(h), forces.reshape(-1, 3))
-        end = self._end(tables) if tables else self._without_contacts
-        end.before[:] = s[end.places]
-        end.calls()
-        found = s.copy()
-        found[own : own + len(forces)] = 0.0
-        found[end.places] = end.after
-        found[count - 6], found[count - 5] = drift + h * impact.residual, max(worst, impact.residual)
-        found[count - 3] += impact.work
-        for works in step.works:
-            found[count - 4 : count] += works.sum(axis=0)
-        found[:n], found[count:] = memory.v_end, memory.states_end.ravel()
+        step, memory, n = self._step, self._step.memory, self.robot.nv
+        step.write(t, h, q, s, tau, damping)
+        step.take(float(h))
+        found = memory.state[len(q) :].copy()
         if self.memory:
-            found[n:own] += h * memory_rate
-        return memory.q_end.copy(), found
+            found[n : n + self.memory] += h * memory_rate
+        return memory.q.copy(), found
 
-    def _begin(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array) -> None:
-        """Write robots and bodies in the middle of a step, and how far they may move in it."""
-        memory, n, free = self._step.memory, self.robot.nv, self._step.memory.states.size
-        memory.t[...], memory.h[...], memory.middle[...], memory.q[:], memory.v[:] = t, h, t + 0.5 * h, q, s[:n]
-        memory.tau[:], memory.damping[:], memory.states[:] = tau, damping, s[len(s) - free :].reshape(-1, _Q + _V)
-        self._step.begin()
+    def advance(self, t: Any, h: Any, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
+        """Take time steps in machine code, without Python code between them.
 
-    @cached_property
-    def _without_contacts(self) -> _End:
-        none = np.zeros((0, 8))
-        return _End(CallSequence(self._step.ends), none.astype(int), none, none)
+        They end before a step in which other pairs are near or other contacts may close than in the last one, in which
+        the semismooth method is not enough, or which has no finite result. The result is that of `time_stepping` in
+        all bits. There are no such steps for robots with joints, with a controller, or with restitution.
 
-    def _end(self, tables: ContactTables) -> _End:
-        """Return the end of a step with contacts, and keep it."""
-        step, m = self._step, len(self.scene.candidates)
-        found = step.by_contacts.get(tables)
-        if found is None:
-            numbers, frames = tables.numbers, Rows(tables.detected.frame, tables.rows)
-            vector, place = 3 * numbers[:, None] + np.arange(3), numbers[:, None]
-            places = self.robot.nv + self.memory + np.hstack([vector, 3 * m + vector, 6 * m + place, 7 * m + place])
-            before, after = np.empty(places.shape), np.empty(places.shape)
-            kernel = self._batch(memory_after, t=(), h=(), frame=(3, 3), p=(3,), before=(8,))
-            arguments = step.memory.middle, step.memory.h, frames, tables.p, before
-            call = kernel.prepare(len(numbers), *arguments, results=[after])
-            step.by_contacts[tables] = found = _End(CallSequence([*step.ends, call]), places, before, after)
-        return found
+        Args:
+            t: Time of step 0, [s]. h: Time step, [s]. first: Number of the first step.
+            count: Number of the step after the last one.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+
+        Returns:
+            The number of the next step, and (q, s) before it, (nq,) and (size,).
+        """
+        step = self._step
+        calls = step.whole() if is_passive(self.controller) else None
+        if calls is None:
+            return first, q, s
+        memory = step.memory
+        step.write(t, h, q, s, 0.0, 0.0, first)
+        calls.repeat(count - first, MOST_STEPS)
+        return int(memory.clock[2]), memory.q.copy(), memory.state[len(q) :].copy()
 
     @cached_property
-    def _step(self) -> _Step:
+    def _step(self) -> SceneStep:
         """The prepared calls of a step."""
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
-        memory, neutral = StepMemory(self.robot.nq, n, count), np.tile([1.0, *np.zeros(6)], (count, 1))
+        memory = StepMemory(self.robot.nq, n, count, self.memory, len(self.scene.candidates))
+        neutral = np.tile([1.0, *np.zeros(6)], (count, 1))
         inertia = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(neutral, self._inertias).inertia
         bodies = Bodies(self._layout, tables.poses, tables.reach, inertia, memory.h)
         robots = [kind.prepare(memory, bodies, number) for number, kind in enumerate(self._kinds)]
@@ -248,11 +197,11 @@ class SceneInParts(RigidLoop):
         start = kernel.prepare(count, memory.h, *states, self._inertias, results=[middle, v, v_free, *poses])
         kernel = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
         end = kernel.prepare(count, memory.h, middle, v_next, results=ends)
-        solver = ContactSolver(self.scene.ground, bodies, self._coefficients, self.solver)
+        solver = ContactSolver(self.scene.ground, bodies, self._coefficients, memory.contacts.forces, self.solver)
         starts = [call for calls, _, _ in robots for call in calls]
         begin = CallSequence([*starts, start, *bodies.reach_calls(bodies.wide[1])])
         last, works = [*(call for _, call, _ in robots), end], [work for _, _, work in robots]
-        return _Step(memory, bodies, begin, last, works, solver, WeakKeyDictionary())
+        return SceneStep(memory, bodies, self.tables, begin, last, works, solver)
 
     def _poses(self, robots: Sequence[Geometry], bodies: Geometry) -> Poses:
         """Return the poses of the bodies of the robots, of the free bodies, and of the world."""

@@ -51,7 +51,8 @@ def problem(bodies, ground):
     started, memory = adapt(None).start(robot, ground, q, v)
     loop = SceneInParts(robot, started, ground, len(memory), (), [], bodies)
     s = loop.initial(v, memory)
-    loop._begin(0.0, STEP, q, s, 0.0 * v, 0.0 * v)
+    loop._step.write(0.0, STEP, q, s, 0.0, 0.0)
+    loop._step.begin()
     everything = loop._step.bodies
     found = loop.tables.detect(everything.poses)
     found = Detected(*(part[found.gap < 0.05] for part in found))
@@ -61,7 +62,8 @@ def problem(bodies, ground):
 
 def system_of(bodies, found):
     coefficients, rows = np.tile([0.5, 0.0], (len(found.gap), 1)), np.arange(len(found.gap))
-    return TouchingSystem(ContactTables(bodies, found, rows, coefficients, Rigid()))
+    forces = np.zeros((found.numbers.max() + 1, 3))
+    return TouchingSystem(ContactTables(bodies, found, rows, coefficients, Rigid(), forces))
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +103,12 @@ def test_velocities_after_impulses_are_those_of_the_inertia_matrix(mixed):
     np.testing.assert_allclose(solution.u, contact_velocities(bodies, found, bodies.v_next), atol=1e-9)
     written = bodies.v_next.copy()
     bodies.v_next[:] = 0.0
-    system.write_after(solution.p.copy())
+    p, residual = solution.p.copy(), 2.0 * solution.residual
+    system._tables.p[:] = 0.0
+    system.write(solution._replace(p=p, residual=residual))
     np.testing.assert_allclose(written, bodies.v_next, atol=1e-9)
+    np.testing.assert_array_equal(system._tables.p, p)
+    assert system._tables.residual == residual
 
 
 def test_velocities_of_contacts_are_those_of_points_of_both_bodies(mixed):

@@ -5,13 +5,18 @@ receive the address of their argument and working memory, and return -1, or anot
 
     int64 legged_sequence(int64 first, int64 end, const Call *calls, void *work)      calls first, ..., end - 1
     int64 legged_repeat(int64 first, int64 end, const Repeat *argument, void *work)   the same calls up to `end` times
-    int64 legged_copy(..., const Vectors *, ...)        y[k] = x[k], in groups of 8 numbers
-    int64 legged_accumulate3, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of 3 or 6 numbers
+    int64 legged_copy(..., const Vectors *, ...)        y[k] = x[k]
+    int64 legged_place1, 3, 9(..., const Vectors *, ...)   y[offsets[k]] = x[k] for runs of numbers
+    int64 legged_accumulate1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
+    int64 legged_most(..., const Vectors *, ...)        y[offsets[k]] = max(y[offsets[k]], x[k])
     int64 legged_largest(..., const Vectors *, ...)     y[0] = largest |x[k]|, or zero
+    int64 legged_exceeds(..., const Vectors *, ...)     stops at the first x[k] > y[0]
+    int64 legged_differs(..., const Vectors *, ...)     stops at the first k where one of x[k], y[k] is positive
+    int64 legged_next_time(..., const Clock *, ...)     goes on to the next time step
     int64 legged_band_solve(..., const Band *, ...)     solves a system of equations with a banded matrix
 
-A sequence stops at the first call that stops, and returns its number. A repetition goes on while `flag` is positive.
-The last group of `legged_copy` reads and writes up to 7 numbers after the end of both vectors.
+A sequence stops at the first call that stops, and returns its number. A repetition goes on while `flag` exceeds
+`bound`. A clock has the numbers start, h, k, t and middle: a step adds 1 to k, and t = start + k h, middle = t + h / 2.
 
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
 from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
@@ -25,17 +30,21 @@ import re
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 
-SEQUENCE, REPEAT, COPY, LARGEST, BAND_SOLVE = (
-    f"legged_{name}" for name in ("sequence", "repeat", "copy", "largest", "band_solve")
+SEQUENCE, REPEAT, COPY, LARGEST, MOST, EXCEEDS, DIFFERS, NEXT_TIME, BAND_SOLVE = (
+    f"legged_{name}"
+    for name in ("sequence", "repeat", "copy", "largest", "most", "exceeds", "differs", "next_time", "band_solve")
 )
-ACCUMULATE = {size: f"legged_accumulate{size}" for size in (3, 6)}
+ACCUMULATE = {size: f"legged_accumulate{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
+PLACE = {size: f"legged_place{size}" for size in (1, 3, 9)}
+"""Names of the functions that write runs of a number of entries."""
 CALL = ("function", "count", "argument")
 """Entries of a call, 64-bit integers: the function, the number of its items, and its argument."""
 STRUCTURES = {
     "Call": CALL,
-    "Repeat": ("calls", "count", "flag"),
+    "Repeat": ("calls", "count", "flag", "bound"),
     "Vectors": ("x", "y", "offsets"),
+    "Clock": ("numbers",),
     "Band": ("matrix", "right", "width"),
 }
 """Entries of the arguments, 64-bit integers: addresses, numbers, and offsets in [bytes]."""
@@ -74,12 +83,14 @@ start:
   %calls = POINTER %argument Repeat.calls
   %count = LOAD %argument Repeat.count
   %flag = POINTER %argument Repeat.flag
+  %bound = POINTER %argument Repeat.bound
   br label %next
 next:
   %k = phi i64 [%first, %start], [%k_next, %repeat]
   %is_left = icmp slt i64 %k, %end
   %value = load double, ptr %flag, align 8
-  %is_set = fcmp ogt double %value, 0.0
+  %least = load double, ptr %bound, align 8
+  %is_set = fcmp ogt double %value, %least
   %goes_on = and i1 %is_left, %is_set
   br i1 %goes_on, label %repeat, label %finish
 repeat:
@@ -97,19 +108,51 @@ define i64 @legged_copy{_HEAD}
 start:
   %x = POINTER %argument Vectors.x
   %y = POINTER %argument Vectors.y
-  br label %next
-next:
-  %k = phi i64 [%first, %start], [%k_next, %move]
-  %is_left = icmp slt i64 %k, %end
-  br i1 %is_left, label %move, label %finish
+  %last_group = sub i64 %end, 8
+  br label %group
+group:
+  %g = phi i64 [%first, %start], [%g_next, %move]
+  %is_whole = icmp sle i64 %g, %last_group
+  br i1 %is_whole, label %move, label %next
 move:
-  %from = getelementptr double, ptr %x, i64 %k
-  %to = getelementptr double, ptr %y, i64 %k
-  %value = load <8 x double>, ptr %from, align 8
-  store <8 x double> %value, ptr %to, align 8
-  %k_next = add i64 %k, 8
+  %from = getelementptr double, ptr %x, i64 %g
+  %to = getelementptr double, ptr %y, i64 %g
+  %values = load <8 x double>, ptr %from, align 8
+  store <8 x double> %values, ptr %to, align 8
+  %g_next = add i64 %g, 8
+  br label %group
+next:
+  %k = phi i64 [%g, %group], [%k_next, %move_one]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %move_one, label %finish
+move_one:
+  %from_one = getelementptr double, ptr %x, i64 %k
+  %to_one = getelementptr double, ptr %y, i64 %k
+  %value = load double, ptr %from_one, align 8
+  store double %value, ptr %to_one, align 8
+  %k_next = add i64 %k, 1
   br label %next
 finish:
+  ret i64 -1
+}}
+
+define i64 @legged_next_time{_HEAD}
+  %clock = POINTER %argument Clock.numbers
+  %h_at = getelementptr double, ptr %clock, i64 1
+  %k_at = getelementptr double, ptr %clock, i64 2
+  %t_at = getelementptr double, ptr %clock, i64 3
+  %middle_at = getelementptr double, ptr %clock, i64 4
+  %begin = load double, ptr %clock, align 8
+  %h = load double, ptr %h_at, align 8
+  %k = load double, ptr %k_at, align 8
+  %k_next = fadd double %k, 1.0
+  %passed = fmul double %k_next, %h
+  %t = fadd double %begin, %passed
+  %half = fmul double %h, 0.5
+  %middle = fadd double %t, %half
+  store double %k_next, ptr %k_at, align 8
+  store double %t, ptr %t_at, align 8
+  store double %middle, ptr %middle_at, align 8
   ret i64 -1
 }}
 
@@ -248,37 +291,66 @@ declare double @llvm.fabs.f64(double)
 declare VECTOR @llvm.fma.vLANESf64(VECTOR, VECTOR, VECTOR)
 """
 
-_ACCUMULATE = f"""
-define i64 @legged_accumulateSIZE{_HEAD}
+_LOOP = f"""
+define i64 @NAME{_HEAD}
 start:
   %x = POINTER %argument Vectors.x
   %y = POINTER %argument Vectors.y
   %offsets = POINTER %argument Vectors.offsets
   br label %next
 next:
-  %k = phi i64 [%first, %start], [%k_next, %add]
+  %k = phi i64 [%first, %start], [%k_next, %goes_on]
   %is_left = icmp slt i64 %k, %end
-  br i1 %is_left, label %add, label %finish
-add:
+  br i1 %is_left, label %take, label %finish
+take:
   %from = getelementptr [SIZE x double], ptr %x, i64 %k
-  %offset_at = getelementptr i64, ptr %offsets, i64 %k
-  %offset = load i64, ptr %offset_at, align 8
-  %to = getelementptr i8, ptr %y, i64 %offset
-  %value = load <SIZE x double>, ptr %from, align 8
-  %before = load <SIZE x double>, ptr %to, align 8
-  %sum = fadd <SIZE x double> %before, %value
-  store <SIZE x double> %sum, ptr %to, align 8
+  %value = load RUN, ptr %from, align 8
+BODY
+goes_on:
   %k_next = add i64 %k, 1
   br label %next
+stop:
+  ret i64 %k
 finish:
   ret i64 -1
 }}
 """
+_TO = """  %offset_at = getelementptr i64, ptr %offsets, i64 %k
+  %offset = load i64, ptr %offset_at, align 8
+  %to = getelementptr i8, ptr %y, i64 %offset
+"""
+_OLD = "  %old = load RUN, ptr %to, align 8\n"
+_STORE = "  store RUN %new, ptr %to, align 8\n  br label %goes_on"
+_STOP = "  br i1 %stops, label %stop, label %goes_on"
+_LOOPS = {
+    **{name: (size, f"{_TO}{_OLD}  %new = fadd RUN %old, %value\n{_STORE}") for size, name in ACCUMULATE.items()},
+    **{name: (size, f"{_TO}{_STORE}".replace("%new", "%value")) for size, name in PLACE.items()},
+    MOST: (
+        1,
+        f"{_TO}{_OLD}  %is_more = fcmp ogt RUN %value, %old\n"
+        f"  %new = select <1 x i1> %is_more, RUN %value, RUN %old\n{_STORE}",
+    ),
+    EXCEEDS: (
+        1,
+        "  %one = extractelement RUN %value, i64 0\n  %bound = load double, ptr %y, align 8\n"
+        f"  %stops = fcmp ogt double %one, %bound\n{_STOP}",
+    ),
+    DIFFERS: (
+        1,
+        "  %one = extractelement RUN %value, i64 0\n  %other_at = getelementptr double, ptr %y, i64 %k\n"
+        "  %other = load double, ptr %other_at, align 8\n  %one_is = fcmp ogt double %one, 0.0\n"
+        f"  %other_is = fcmp ogt double %other, 0.0\n  %stops = xor i1 %one_is, %other_is\n{_STOP}",
+    ),
+}
+"""Number of entries that a step of the loop of each function reads, and what it does with them."""
 
 
 def assembly() -> str:
     """Return the LLVM module."""
-    code = _CODE + "".join(_ACCUMULATE.replace("SIZE", str(size)) for size in ACCUMULATE)
+    code = _CODE
+    for name, (size, body) in _LOOPS.items():
+        run = f"<{size} x double>"
+        code += _LOOP.replace("NAME", name).replace("BODY", body).replace("RUN", run).replace("SIZE", str(size))
     code = re.sub(
         r"(%\w+) = POINTER (%\w+ \w+\.\w+)", r"\1.number = LOAD \2\n  \1 = inttoptr i64 \1.number to ptr", code
     )

@@ -7,8 +7,8 @@ banded matrices, and repeats calls while a number is positive.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -29,17 +29,31 @@ class CallSequence:
         calls: The calls; those of no items are left out.
 
     Attributes:
-        address: Address of the table of the calls, which `legged_sequence` reads. count: Number of calls.
+        calls: The calls. address: Address of the table of them, which `legged_sequence` reads. count: Number of calls.
         work: Size of their working memory, [bytes].
     """
 
     def __init__(self, calls: Sequence[Call | PreparedCall]):
-        self._calls = [call.described() if isinstance(call, PreparedCall) else call for call in calls]
-        self._calls = [call for call in self._calls if call.count]
-        self._table = np.array([call[:3] for call in self._calls], dtype=np.int64).reshape(-1, 3)
-        self.address, self.count = address_of(self._table), len(self._calls)
-        self.work = max((call.work for call in self._calls), default=0)
-        self._function = _code().function_with_gil(call_sequence.SEQUENCE, *_TYPES)
+        self.calls = [call.described() if isinstance(call, PreparedCall) else call for call in calls]
+        self.calls = [call for call in self.calls if call.count]
+        self._table = np.array([call[:3] for call in self.calls], dtype=np.int64).reshape(-1, 3)
+        self.address, self.count = address_of(self._table), len(self.calls)
+        self.work = max((call.work for call in self.calls), default=0)
+
+    def repeat(self, count: int, most: int) -> None:
+        """Execute all calls a number of times, until one of them stops.
+
+        Args:
+            count: The number. most: Largest number of times in one call of machine code, which Ctrl-C cannot interrupt.
+        """
+        function, call = _function(call_sequence.REPEAT), self._repetition
+        for begin in range(0, count, most):
+            if function(0, min(most, count - begin), call.argument, working_memory(call.work)) >= 0:
+                return
+
+    @cached_property
+    def _repetition(self) -> Call:
+        return repeat(self, np.ones(()), 1)
 
     def __call__(self) -> None:
         """Execute all calls.
@@ -47,21 +61,22 @@ class CallSequence:
         Raises:
             NotFiniteError: A result is not finite, or a system of equations is singular.
         """
-        stopped = self._function(0, self.count, self.address, working_memory(self.work))
+        stopped = _function(call_sequence.SEQUENCE)(0, self.count, self.address, working_memory(self.work))
         if stopped >= 0:
-            raise NotFiniteError(f"a result of {self._calls[stopped].name} is not finite")
+            raise NotFiniteError(f"a result of {self.calls[stopped].name} is not finite")
 
 
-def repeat(sequence: CallSequence, flag: Array, most: int) -> Call:
-    """Return the call that executes a sequence again and again while a number is positive.
+def repeat(sequence: CallSequence, flag: Array, most: int, bound: Array | None = None) -> Call:
+    """Return the call that executes a sequence again and again while a number exceeds a bound.
 
     Args:
-        sequence: The sequence, which may write the number. flag: The number, (), dimensionless.
-        most: Largest number of executions.
+        sequence: The sequence, which may write the number. flag: The number, (), any unit.
+        most: Largest number of executions. bound: The bound, (), any unit, that of the number; zero by default.
     """
-    names = [call.name for call in sequence._calls]
-    table = _table(sequence.address, sequence.count, address_of(flag))
-    memory = sequence, flag, table
+    bound = np.zeros(()) if bound is None else bound
+    names = [call.name for call in sequence.calls]
+    table = _table(sequence.address, sequence.count, address_of(flag), address_of(bound))
+    memory = sequence, flag, bound, table
     return Call(_address(call_sequence.REPEAT), most, address_of(table), " or ".join(names), sequence.work, memory)
 
 
@@ -69,24 +84,70 @@ def copied(x: Array, y: Array) -> Call:
     """Return the call that copies numbers.
 
     Args:
-        x: The numbers, contiguous and from `padded`, (...), any unit and frame.
-        y: Receives them, of the same size, (...), in the same unit.
+        x: The numbers, contiguous, (...), any unit and frame.
+        y: Receives them, contiguous, of the same size, (...), in the same unit.
     """
     assert x.size == y.size
     return _vectors(call_sequence.COPY, x.size, x, y)
 
 
+def placed(x: Array, y: Array, starts: Array) -> Call:
+    """Return the call that writes runs of 1, 3 or 9 numbers to runs of a vector, one after the other.
+
+    Args:
+        x, y, starts: As in `accumulated`.
+    """
+    return _runs(call_sequence.PLACE, x, y, starts)
+
+
 def accumulated(x: Array, y: Array, starts: Array) -> Call:
-    """Return the call that adds runs of 3 or 6 numbers to runs of a vector, one after the other.
+    """Return the call that adds runs of 1, 3, 4 or 6 numbers to runs of a vector, one after the other.
 
     Args:
         x: The runs, (n, size), contiguous, any unit and frame. y: The vector, (m,), in the same unit and frame.
         starts: Number of the first entry of each run in it, (n,), dimensionless.
     """
-    offsets = np.ascontiguousarray(starts, dtype=np.int64) * 8
-    size = x.shape[-1]
-    assert len(x) == len(offsets) and starts.min(initial=0) >= 0 and starts.max(initial=-size) + size <= y.size
-    return _vectors(call_sequence.ACCUMULATE[size], len(x), x, y, offsets)
+    return _runs(call_sequence.ACCUMULATE, x, y, starts)
+
+
+def raised(x: Array, y: Array, places: Array) -> Call:
+    """Return the call that replaces entries of a vector by numbers that are larger.
+
+    Args:
+        x: The numbers, (n,), any unit. y: The vector, (m,), in the same unit.
+        places: Number of the entry for each number, (n,), dimensionless.
+    """
+    return _runs({1: call_sequence.MOST}, x[:, None], y, places)
+
+
+def exceeds(x: Array, bound: Array, name: str) -> Call:
+    """Return the call that stops the sequence if a number exceeds a bound.
+
+    Args:
+        x: The numbers, contiguous, (...), any unit. bound: The bound, (), any unit, theirs. name: Names the numbers.
+    """
+    return _vectors(call_sequence.EXCEEDS, x.size, x, bound)._replace(name=name)
+
+
+def differs(x: Array, y: Array, name: str) -> Call:
+    """Return the call that stops the sequence if one of two numbers is positive and the other one is not.
+
+    Args:
+        x, y: The numbers, contiguous, (n,), any unit. name: Names them.
+    """
+    assert x.size == y.size
+    return _vectors(call_sequence.DIFFERS, x.size, x, y)._replace(name=name)
+
+
+def next_time(clock: Array) -> Call:
+    """Return the call that advances a clock by a step.
+
+    Args:
+        clock: Start [s], time step h [s], number k of the step, time start + k h and time in the middle of the
+            step [s], (5,).
+    """
+    table = _table(address_of(clock))
+    return Call(_address(call_sequence.NEXT_TIME), 1, address_of(table), "the time", 0, (clock, table))
 
 
 def largest(x: Array, y: Array) -> Call:
@@ -131,9 +192,15 @@ class Band:
 
 
 def padded(*shape: int) -> Array:
-    """Return zeros (*shape) that `copied` may read and write, with 8 more numbers after them in memory."""
+    """Return zeros (*shape) with 8 more numbers after them in memory."""
     size = int(np.prod(shape))
     return np.zeros(size + 8)[:size].reshape(shape)
+
+
+def _runs(functions: Mapping[int, str], x: Array, y: Array, starts: Array) -> Call:
+    offsets, size = np.ascontiguousarray(starts, dtype=np.int64) * 8, x.shape[-1]
+    assert len(x) == len(offsets) and starts.min(initial=0) >= 0 and starts.max(initial=-size) + size <= y.size
+    return _vectors(functions[size], len(x), x, y, offsets)
 
 
 def _vectors(function: str, count: int, x: Array, y: Array, offsets: Array | None = None) -> Call:
@@ -154,6 +221,11 @@ def _code() -> llvm.LoadedCode:
     target = llvm.default_target()
     key = "call sequence", llvm.target_description(target)
     return machine_code.load_module(key, call_sequence.assembly, target)
+
+
+@cache
+def _function(name: str) -> Callable[..., int]:
+    return _code().function_with_gil(name, *_TYPES)
 
 
 @cache

@@ -167,12 +167,13 @@ class ContactPattern:
         return found
 
     @cached_property
-    def leaders(self) -> Array:
-        """Number of the first contact between the same bodies, of each contact, (k,)."""
-        found = np.arange(self.count)
+    def partners(self) -> Array:
+        """Numbers of the first and of the second contact of all pairs of contacts between the same bodies, (2, c)."""
+        found = [np.zeros((2, 0), dtype=int)]
         for members in self.pairs_of_bodies:
-            found[members] = members[:, :1]
-        return found
+            one, other = np.triu_indices(members.shape[1], 1)
+            found.append(np.stack([members[:, one].ravel(), members[:, other].ravel()]))
+        return np.concatenate(found, axis=1)
 
     @cached_property
     def pairs_of_bodies(self) -> list[Array]:

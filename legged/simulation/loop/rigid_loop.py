@@ -107,17 +107,37 @@ class ContactMemory(NamedTuple):
         )
 
 
-def memory_after(t: Any, h: Any, frame: Array, p: Array, before: Array) -> Array:
-    """Return the `ContactMemory` of a contact after a step, (8,): forces, impulse, peak and time of the first touch.
+def memory_after(
+    t: Any,
+    h: Any,
+    frame: Array,
+    p: Array,
+    before: Array,
+    u: Array,
+    residual: Any,
+    impulse: Array,
+    peak: Any,
+    touched: Any,
+    totals: Array,
+) -> tuple[Any, ...]:
+    """Return the `ContactMemory` of a contact after a step, and the work of its impulse in the step.
 
     Args:
         t: Time in the middle of the step, [s]. h: The step, [s].
         frame: Rows n, t1, t2 of the contact frame, (3, 3), dimensionless, world axes.
-        p: Impulse, (3,), [N s], contact frame. before: The memory before the step, (8,), mixed units.
+        p: Impulse, (3,), [N s], contact frame.
+        before, u: Velocities before and after the step, (3,), [m/s], contact frame. residual: That of the step, [m/s].
+        impulse, peak, touched: Parts of the memory before the step, (3,), [N s], world axes, () [N] and () [s].
+        totals: drift and worst before the step, (2,), mixed units.
+
+    Returns:
+        Forces, (3,), impulse, (3,), peak, touched, drift and worst, (2,), and work, [J].
     """
-    memory = ContactMemory.of(np.concatenate([before, np.zeros(2)]))
-    after = memory.after(t, h, frame[None], Impact(p[None], [], 0.0, 0.0))
-    return np.concatenate([after.forces[0], after.impulse[0], after.peak, after.touched])
+    memory = ContactMemory(np.zeros((1, 3)), impulse[None], np.stack([peak]), np.stack([touched]), *totals)
+    after = memory.after(t, h, frame[None], Impact(p[None], [], residual, 0.0))
+    totals = np.stack([after.drift, after.worst])
+    work = 0.5 * (p @ (before + u))
+    return after.forces[0], after.impulse[0], after.peak[0], after.touched[0], totals, work
 
 
 @dataclass(frozen=True, eq=False)

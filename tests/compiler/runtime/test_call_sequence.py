@@ -5,11 +5,24 @@ import pytest
 
 import legged
 from legged.compiler.runtime.batch_kernel import BatchKernel, Rows
-from legged.compiler.runtime.call_sequence import Band, CallSequence, accumulated, copied, largest, padded, repeat
+from legged.compiler.runtime.call_sequence import (
+    Band,
+    CallSequence,
+    accumulated,
+    copied,
+    differs,
+    exceeds,
+    largest,
+    next_time,
+    padded,
+    placed,
+    raised,
+    repeat,
+)
 from legged.errors import NotFiniteError
 
 
-@pytest.mark.parametrize("size", [3, 6])
+@pytest.mark.parametrize("size", [1, 3, 4, 6])
 def test_runs_are_added_where_they_belong_also_several_at_one_place(size):
     rng = np.random.default_rng(size)
     x, start, y = rng.normal(size=(9, size)), padded(30), padded(30)
@@ -21,6 +34,56 @@ def test_runs_are_added_where_they_belong_also_several_at_one_place(size):
     for run, place in zip(x, places, strict=True):
         expected[place : place + size] += run
     np.testing.assert_allclose(y, expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 40])
+def test_exactly_the_given_numbers_are_copied(size):
+    x, y = np.arange(1.0, size + 3.0), np.zeros(size + 2)
+    CallSequence([copied(x[1:-1], y[1:-1])])()
+    np.testing.assert_array_equal(y, [0.0, *x[1:-1], 0.0])
+
+
+def test_runs_are_written_where_they_belong():
+    x, y = np.arange(1.0, 7.0), np.zeros(9)
+    CallSequence([placed(x.reshape(2, 3), y, np.array([6, 1]))])()
+    np.testing.assert_array_equal(y, [0, 4, 5, 6, 0, 0, 1, 2, 3])
+    CallSequence([placed(x[:2, None], y, np.array([8, 0]))])()
+    np.testing.assert_array_equal(y, [2, 4, 5, 6, 0, 0, 1, 2, 1])
+
+
+def test_entries_are_raised_to_the_largest_of_the_numbers_for_them():
+    y = np.array([0.0, 5.0, -1.0])
+    CallSequence([raised(np.array([-2.0, 3.0, 1.0, 4.0]), y, np.array([0, 0, 0, 1]))])()
+    np.testing.assert_array_equal(y, [3.0, 5.0, -1.0])
+
+
+def test_sequences_stop_where_numbers_exceed_a_bound_or_differ_in_sign():
+    x, bound, signs, known, y = np.zeros(3), np.ones(()), np.zeros(3), np.array([1.0, 0.0, 0.0]), np.zeros(1)
+    calls = [
+        exceeds(x, bound, "a size"),
+        differs(signs, known, "a sign"),
+        accumulated(np.ones((1, 1)), y, np.array([0])),
+    ]
+    sequence = CallSequence(calls)
+    for x[2], signs[0], words in ((1.1, 1.0, "a size"), (1.0, 0.0, "a sign"), (0.0, -1.0, "a sign")):
+        with pytest.raises(NotFiniteError, match=words):
+            sequence()
+    assert y == 0.0
+    signs[:] = 2.0, -1.0, 0.0
+    sequence()
+    assert y == 1.0
+    sequence.repeat(5, 2)
+    assert y == 6.0
+    x[0] = 2.0
+    sequence.repeat(5, 2)
+    assert y == 6.0
+
+
+def test_a_clock_adds_no_rounding_of_many_steps():
+    clock = np.array([0.3, 1e-3, 0.0, 0.0, 0.0])
+    CallSequence([next_time(clock)]).repeat(1000, 64)
+    t = 0.3 + 1000 * 1e-3
+    np.testing.assert_array_equal(clock, [0.3, 1e-3, 1000.0, t, t + 0.5 * 1e-3])
 
 
 def test_the_largest_absolute_value_is_written():

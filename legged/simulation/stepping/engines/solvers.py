@@ -14,7 +14,14 @@ from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.controller import CommandedController, independent_copy
-from legged.simulation.integrators import FixedStep, Integrator, SmoothInterval, StateSample, StepSequence
+from legged.simulation.integrators import (
+    FixedStep,
+    Integrator,
+    SmoothInterval,
+    StateSample,
+    StepSequence,
+    after_steps,
+)
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.engines.interface import Plan, run_result
@@ -64,10 +71,17 @@ class SolverEngine:
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
         """Advance the robots in place; see `StepEngine.run`."""
-        if isinstance(schedule, int):
-            schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
-        self.advance(self._members, schedule, threads)
-        return run_result(self._members)
+        members, integrator = self._members, self._integrator
+        if isinstance(schedule, int) and isinstance(integrator, FixedStep):
+            intervals = self.intervals[:schedule, 0].tolist()
+            for i in self._live(members):
+                start, h, count, phase = intervals[i if schedule > 1 else 0]
+                self._step(members, i, integrator, StepSequence(int(phase), start, h, int(count), None))
+        elif isinstance(schedule, int):
+            self.advance(members, Schedule(self.intervals[:schedule], np.array([CODES_ONLY])), threads)
+        else:
+            self.advance(members, schedule, threads)
+        return run_result(members)
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
@@ -112,21 +126,39 @@ class SolverEngine:
         try:
             state = next(solution)
         except SimulationError as error:
-            self._failures[i] = error
-            members.outcome[i, 0] = NOT_FINITE
-            if isinstance(error, DivergenceError):
-                members.outcome[i, 1] = error.t
-                if error.state is not None:
-                    members.state[i, -len(error.state) :] = error.state
+            self._fail(members, i, error)
             return
-        row, nq, limits = members.state[i], len(state.q), self._limits[i]
-        has_moved = limits is not None and not (np.array_equal(row[:nq], state.q) and np.array_equal(row[nq:], state.s))
-        row[:nq], row[nq:] = state.q, state.s
+        self._move(members, i, state.q, state.s)
         if sample >= 0:
-            members.stored[i, sample], members.outcome[i, 2] = row, sample + 1
+            members.stored[i, sample], members.outcome[i, 2] = members.state[i], sample + 1
+
+    def _step(self, members: Members, i: int, integrator: FixedStep, sequence: StepSequence) -> None:
+        """Advance robot i by time steps; if there is no next state, it has ended in the state before."""
+        system, nq, row = self._system(i), self._systems[i].loop.robot.nq, members.state[i]
+        try:
+            q, s = after_steps(integrator.rule, system, row[:nq], row[nq:], sequence)
+        except SimulationError as error:
+            self._fail(members, i, error)
+            return
+        self._move(members, i, system.configuration(q, np.zeros(system.nv)), s)
+
+    def _fail(self, members: Members, i: int, error: SimulationError) -> None:
+        """End robot i, whose next state does not exist."""
+        self._failures[i] = error
+        members.outcome[i, 0] = NOT_FINITE
+        if isinstance(error, DivergenceError):
+            members.outcome[i, 1] = error.t
+            if error.state is not None:
+                members.state[i, -len(error.state) :] = error.state
+
+    def _move(self, members: Members, i: int, q: Array, s: Array) -> None:
+        """Set the state of robot i, and end it if it has fallen."""
+        row, nq, limits = members.state[i], len(q), self._limits[i]
+        has_moved = limits is not None and not (np.array_equal(row[:nq], q) and np.array_equal(row[nq:], s))
+        row[:nq], row[nq:] = q, s
         if has_moved:
             loop = self._systems[i].loop
-            members.outcome[i, 0] = float(limits.termination_code(loop.robot, loop.ground, state.q))
+            members.outcome[i, 0] = float(limits.termination_code(loop.robot, loop.ground, q))
 
     def _state(self, members: Members, i: int) -> tuple[Array, Array]:
         nq = self._systems[i].loop.robot.nq
@@ -134,7 +166,7 @@ class SolverEngine:
 
     @staticmethod
     def _live(members: Members) -> list[int]:
-        return np.flatnonzero(members.outcome[:, 0] == 0.0).tolist()
+        return [i for i, code in enumerate(members.outcome[:, 0].tolist()) if code == 0.0]
 
 
 class PythonEngine(SolverEngine):

@@ -1,0 +1,156 @@
+"""A time step of a scene in parts: its calls one after the other, or as one sequence that machine code repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows
+from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied, next_time, placed
+from legged.contact.bodies import Bodies
+from legged.contact.contact_tables import ContactTables
+from legged.contact.pair_tables import PairTables
+from legged.contact.touching import ContactSolver, TakenContacts
+from legged.simulation.equal_robots import StepMemory
+from legged.simulation.loop.rigid_loop import memory_after
+from legged.spatial import Array
+
+MOST_STEPS = 256
+"""Largest number of time steps of one call of machine code, which Ctrl-C cannot interrupt."""
+
+
+@dataclass(eq=False)
+class _End:
+    """The calls that end a step with the same contacts.
+
+    Attributes:
+        calls: Write the state after the step.
+        key: What the calls of whole steps depend on besides the contacts: pairs that are near and equal normals.
+        uses: Number of steps with these contacts and equal normals that were taken one by one.
+        steps: The calls of whole steps with these contacts and the key.
+    """
+
+    calls: CallSequence
+    key: tuple[Any, bytes] = (None, b"")
+    uses: int = 0
+    steps: CallSequence | None = None
+
+
+class SceneStep:
+    """The prepared calls of a time step.
+
+    Args:
+        memory: Their arguments and results. bodies: The bodies. tables: The pairs.
+        begin: Writes the bodies in the middle of the step, and how far they may move in it.
+        ends: Write robots and free bodies after the step.
+        works: Works of the robots of each kind without that of contacts, (m, 4), [J].
+        solver: Solves the contact problem.
+    """
+
+    def __init__(
+        self,
+        memory: StepMemory,
+        bodies: Bodies,
+        tables: PairTables,
+        begin: CallSequence,
+        ends: Sequence[PreparedCall],
+        works: Sequence[Array],
+        solver: ContactSolver,
+    ):
+        self.memory, self.bodies, self._tables, self.begin = memory, bodies, tables, begin
+        self._ends, self._works, self._solver = ends, works, solver
+        self._by_contacts, self._last = WeakKeyDictionary[TakenContacts, _End](), None
+
+    def write(self, t: Any, h: Any, q: Array, s: Array, tau: Any, damping: Any, number: int = 0) -> None:
+        """Write the arguments of a step to the memory.
+
+        Args:
+            t: Time of step 0, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            tau, damping: See `StepActuation`, (nv,) or scalars, mixed units. number: Number of the step.
+        """
+        memory, nq, now = self.memory, len(q), t + number * h
+        memory.clock[:] = t, h, number, now, now + 0.5 * h
+        memory.state[:nq], memory.state[nq:], memory.tau[:], memory.damping[:] = q, s, tau, damping
+
+    def take(self, h: float) -> None:
+        """Replace the state in the memory by that after a step.
+
+        Args:
+            h: Time step, [s].
+
+        Raises:
+            NotFiniteError: A result is not finite.
+        """
+        self.begin()
+        taken = self._solver.impulses(self._tables.detect(self.bodies.poses, self.bodies.reach), h)
+        end = self._end(taken)
+        end.calls()
+        key = self._tables.present(), taken.tables.turned if taken.tables else b""
+        if key[0] is not end.key[0] or key[1] != end.key[1]:
+            end.uses = end.uses if key[1] == end.key[1] else 0
+            end.key, end.steps = key, None
+        end.uses += 1
+        self._last = taken
+
+    def whole(self) -> CallSequence | None:
+        """Return the calls of a step with the near pairs and contacts of the last one.
+
+        They are None if these were others in the step before, and where the solver has none.
+        """
+        if self._last is None:
+            return None
+        end = self._end(self._last)
+        if self._tables.present() is not end.key[0] or end.uses < 2:
+            return None
+        if end.steps is None:
+            contacts = self._solver.calls(self._last)
+            if contacts is None:
+                return None
+            calls = [*self.begin.calls, *self._tables.calls(), *contacts, *end.calls.calls]
+            end.steps = CallSequence([*calls, next_time(self.memory.clock)])
+        return end.steps
+
+    def _end(self, taken: TakenContacts) -> _End:
+        """Return the end of a step with contacts, and keep it."""
+        found = self._by_contacts.get(taken)
+        if found is None:
+            memory, tables = self.memory, taken.tables
+            calls: list[Call | PreparedCall] = list(self._ends)
+            state = [copied(memory.q_end, memory.q), copied(memory.v_end, memory.v)]
+            state.append(copied(memory.states_end, memory.states))
+            state.append(copied(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
+            state += [accumulated(works, memory.works, np.zeros(len(works), dtype=int)) for works in self._works]
+            if tables:
+                call, parts = self._contact_memory(tables)
+                calls.append(call)
+                state += parts
+            self._by_contacts[taken] = found = _End(CallSequence([*calls, *state]))
+        return found
+
+    def _contact_memory(self, tables: ContactTables) -> tuple[PreparedCall, list[Call]]:
+        """Return the call that computes the memory of contacts after a step, and those that write it to the state."""
+        memory, contacts, numbers = self.memory, self.memory.contacts, tables.numbers
+        frames, parts = Rows(tables.detected.frame, tables.rows), (contacts.impulse, contacts.peak, contacts.touched)
+        arguments = memory.middle, memory.h, frames, tables.p, tables.before, tables.u, tables.residual
+        rows = [Rows(part, numbers) for part in parts]
+        call = _memory_kernel().prepare(len(numbers), *arguments, *rows, memory.totals)
+        forces, impulse, peak, touched, totals, work = call.results
+        return call, [
+            placed(forces, contacts.forces.reshape(-1), 3 * numbers),
+            placed(impulse, contacts.impulse.reshape(-1), 3 * numbers),
+            placed(peak[:, None], contacts.peak, numbers),
+            placed(touched[:, None], contacts.touched, numbers),
+            copied(totals[0], memory.totals),
+            accumulated(work[:, None], memory.works, np.ones(len(numbers), dtype=int)),
+        ]
+
+
+@cache
+def _memory_kernel() -> BatchKernel:
+    shapes = {"t": (), "h": (), "frame": (3, 3), "p": (3,), "before": (3,), "u": (3,), "residual": ()}
+    return BatchKernel(memory_after, {**shapes, "impulse": (3,), "peak": (), "touched": (), "totals": (2,)})
