@@ -1,1 +1,1 @@
-"""Locomotion of many robots: velocities, disturbances, stops, imperfections, MuJoCo, throughput."""
+"""Locomotion of many robots: velocities, largest speeds, disturbances, stops, imperfections, MuJoCo, throughput."""

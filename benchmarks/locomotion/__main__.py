@@ -28,6 +28,7 @@ from benchmarks.locomotion.outcomes import (
     success_table,
     velocity_table,
 )
+from benchmarks.locomotion.speeds import speed_table
 from benchmarks.locomotion.stops import stop_table
 from benchmarks.locomotion.throughput import throughput_table
 from benchmarks.locomotion.trials import ROWS, Trial, trials
@@ -41,6 +42,7 @@ _SIMULATE: dict[str, Callable[[Walker, list[Trial]], Motions]] = {
 }
 _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "stops": stop_table,
+    "speeds": speed_table,
     "endurance": endurance_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,

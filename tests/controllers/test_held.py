@@ -6,6 +6,7 @@ import pytest
 import controllers
 import legged
 import robots
+from controllers.zero_order_hold import is_sample_time
 from legged.contact import Rigid
 from legged.errors import DefinitionError
 from legged.ground import KelvinVoigt, VectorFriction
@@ -49,6 +50,13 @@ def test_a_held_law_is_asked_at_whole_multiples_of_its_period_whatever_steps_and
     )
     times = np.unique(np.round(asked, 9))
     np.testing.assert_allclose(times, np.arange(14) / 130.0, atol=1e-9)  # 0.1 s are 13 periods
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_multiple_of_a_period_is_a_sample_time_in_numbers_of_either_type(dtype):
+    steps = np.arange(100_000)
+    times = (1e-3 * steps).astype(dtype)  # [s], two time steps a period
+    np.testing.assert_array_equal(is_sample_time(times, dtype(500.0)), steps % 2 == 0)
 
 
 def test_between_its_instants_a_held_law_is_a_constant_torque():

@@ -307,7 +307,10 @@ def test_a_biped_walks_for_a_minute_with_a_push_every_three_seconds(name):
 
 @pytest.mark.slow
 @needs_files
-@pytest.mark.parametrize(("name", "command"), [("go2/go2", (0.6, 0.0)), ("a1/a1", (0.3, 0.0)), ("a1/a1", (0.0, 0.25))])
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("go2/go2", (0.6, 0.0)), ("a1/a1", (0.3, 0.0)), ("a1/a1", (0.0, 0.25)), ("laikago/laikago", (0.0, 0.3))],
+)
 def test_a_robot_told_to_stop_in_any_phase_of_a_trot_stands_still_on_all_feet(name, command):
     _, state, sim = simulation(name, "trot")
     sim.reset(*state)
