@@ -26,7 +26,13 @@ _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 
 
 @gc_paused()
-def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target, width: int = 1) -> llvm.LoadedCode:
+def load(
+    graph: Graph,
+    program: Callable[[Graph], str],
+    target: llvm.Target,
+    width: int = 1,
+    shared: Sequence[Callable[[], str]] = (),
+) -> llvm.LoadedCode:
     """Return a graph's machine code: from memory, else from the cache folder, else compiled and stored there.
 
     The loops of the graph are modules of their own, which other graphs with the same loops use as well.
@@ -36,6 +42,7 @@ def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target, wid
         program: Writes the LLVM IR of the graph; called only if the graph has to be compiled.
         target: The processor and the type of the numbers.
         width: Number of states that the program computes together.
+        shared: Write modules that the program calls and that do not depend on the graph.
     """
     processor = llvm.target_description(target)
     key = (program.__name__, f"single array: {graph.is_bare}", graph.digest, processor)
@@ -45,6 +52,7 @@ def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target, wid
             modules: dict[_Key, Callable[[], str]] = {
                 (loop, str(width), processor): partial(selection.loop_module, loop, width) for loop in graph.loops
             }
+            modules |= {(write.__name__, processor): write for write in shared}
             modules[key] = lambda: program(graph)
             code = _loaded[key] = llvm.LoadedCode(*_object_files(modules, target))
             tables.bind(code, graph, target.element)

@@ -63,6 +63,13 @@ def batch_module(graph: Graph) -> str:
     return pool_constants(module, target)
 
 
+@compiler_pass("writing of LLVM IR")
+def batch_loop_module() -> str:
+    """Return the LLVM module of the loop over the states of a batch, which the modules of `batch_module` call."""
+    target = llvm.current_target()
+    return _joined(list(batch_loop.shared_assembly(target.width, target.element)))
+
+
 def batch_work_size(graph: Graph) -> int:
     """Return the size of the working memory for a batch, in numbers; for outlined code where the graph may have it."""
     target = llvm.current_target()

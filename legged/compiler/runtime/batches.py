@@ -82,7 +82,8 @@ class BatchCode:
     @cached_property
     def code(self) -> llvm.LoadedCode:
         """The machine code."""
-        code = machine_code.load(self.graph, selection.batch_module, self.target, self.target.width)
+        shared = (selection.batch_loop_module,)
+        code = machine_code.load(self.graph, selection.batch_module, self.target, self.target.width, shared)
         self.on_load(code, code.address(batch_loop.ENTRY_POINT), _THREADED_OPERATIONS // self._operations)
         return code
 

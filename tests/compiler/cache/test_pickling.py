@@ -129,7 +129,7 @@ def test_spawned_workers_find_the_cache(monkeypatch, tmp_path):
     kernel = legged.compile(legged.forward_dynamics, robot)
     one, many = kernel(q, v, tau), kernel(*[np.tile(x, (5, 1)) for x in (q, v, tau)])
     files = sorted(cache.iterdir())
-    assert len(files) == 3  # the graph, the code for one state and for batches
+    assert len(files) == 4  # the graph, the code for one state and for batches, and the loop that all batches share
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.apply(work, (kernel, robot, q, v, tau))
     for mine, its in zip((one, many, one), found, strict=False):

@@ -160,12 +160,12 @@ def run_on_arm(kernel: Kernel, arguments, count, folder):
     element = element_type(kernel.dtype)
     target, triple = llvm.TARGETS["neon"][0].with_element(element), "aarch64-linux-gnu"
     objects = []
-    for program in (selection.single_state_module, selection.batch_module):
-        with llvm.target_context(target):
-            ir = program(kernel.graph)
-        objects.append(folder / f"{program.__name__}.o")
-        objects[-1].write_bytes(llvm.foreign_machine_code(ir, target, triple))
     with llvm.target_context(target):
+        graph = kernel.graph
+        modules = selection.single_state_module(graph), selection.batch_module(graph), selection.batch_loop_module()
+        for number, ir in enumerate(modules):
+            objects.append(folder / f"{number}.o")
+            objects[-1].write_bytes(llvm.foreign_machine_code(ir, target, triple))
         work = selection.batch_work_size(kernel.graph)
     sizes = [int(np.prod(shape)) for shape in (*kernel.shapes, *kernel.graph.outputs)]
     inputs = count * kernel.graph.input_size

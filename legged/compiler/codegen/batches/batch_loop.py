@@ -9,13 +9,13 @@ zero if rows are evenly spaced.
 
 A kernel on rows evaluates each block, or several together. It needs evenly spaced rows; others are copied, and so are
 those of a batch with fewer states than lanes, whose last state is repeated. The last block overlaps the block before it
-if necessary.
+if necessary. The loop itself does not depend on the kernel and is a module of its own, `shared_assembly`: LLVM would
+take longer for it than for a small kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
@@ -24,25 +24,7 @@ from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 
 ENTRY_POINT = "legged_batch_loop"
-
-
-class _Array(NamedTuple):
-    """An argument or a result.
-
-    Attributes:
-        k: Its number, arguments first.
-        size: Number of entries for one state.
-        base, stride: First row and distance between rows.
-        is_copied: Whether rows are copied to or from `buffer`, an i1.
-        buffer: Memory for the rows of a block.
-    """
-
-    k: int
-    size: int
-    base: Value
-    stride: Value
-    is_copied: Value
-    buffer: Value
+_SIZES = 4  # numbers before the sizes of the arrays: arguments, arrays, buffers [bytes], vectors evaluated together
 
 
 def work_size(graph: Graph, width: int, element: ElementType, kernel_work_size: int) -> int:
@@ -50,46 +32,69 @@ def work_size(graph: Graph, width: int, element: ElementType, kernel_work_size: 
     return round_up(width * sum(array_sizes(graph)), element.per_cache_line) + kernel_work_size
 
 
+def symbol(width: int, element: ElementType) -> str:
+    """Return the name of the function that all kernels of a width and an element type share."""
+    return f"legged_batch_of_{width}_{element.llvm}"
+
+
 def assembly(graph: Graph, width: int, element: ElementType, most_vectors: int) -> Iterator[str]:
-    """Yield the loop; the kernel on rows comes from `streamed` or `transpose`.
+    """Yield the entry point, which passes the kernel and the sizes of its arrays to the function of `shared_assembly`.
+
+    The kernel on rows comes from `streamed` or `transpose`.
 
     Args:
         graph: The graph. width: Number of lanes. element: The element type.
         most_vectors: Number of vectors of states that the kernel evaluates together at most.
     """
-    w, sizes = IRWriter(width, element), array_sizes(graph)
+    sizes = array_sizes(graph)
+    buffers = element.size * round_up(width * sum(sizes), element.per_cache_line)
+    numbers = [len(graph.inputs), len(sizes), buffers, most_vectors, *sizes]
+    listed = ", ".join(f"i64 {number}" for number in numbers)
+    types, entry = "i64, i64, ptr, ptr", "i64 %first, i64 %end, ptr %arrays, ptr %work"
+    yield f"declare i64 @{symbol(width, element)}({types}, ptr, ptr)"
+    yield f"@legged_array_sizes = internal constant [{len(numbers)} x i64] [{listed}]"
+    yield f"define i64 @{ENTRY_POINT}({entry}) {ATTRIBUTES} {{"
+    call = f"call i64 @{symbol(width, element)}({entry}, ptr @{ROW_KERNEL}, ptr @legged_array_sizes)"
+    yield f"  %bad = tail {call}"
+    yield "  ret i64 %bad"
+    yield "}"
+
+
+def shared_assembly(width: int, element: ElementType) -> Iterator[str]:
+    """Yield the module of the loop, which all kernels of a width and an element type share.
+
+    Args:
+        width: Number of lanes. element: The element type.
+    """
+    w = IRWriter(width, element)
     w.label("start")
     w.assign("sub i64 %end, %first", "%count")
     w.branch(w.assign("icmp sgt i64 %count, 0"), "any", "done")
     w.label("any")
-    w.assign(f"alloca [{2 * max(len(sizes), 1)} x i64], align 64", "%rows")
+    inputs, arrays, buffers, most = (
+        w.assign(f"load i64, ptr {w.gep('%sizes', i, 'i64')}, align 8") for i in range(_SIZES)
+    )
+    w.assign(f"alloca i64, i64 {w.assign(f'shl i64 {arrays}, 1')}, align 64", "%rows")
     w.assign("sub i64 %count, 1", "%last")
     w.assign(f"icmp slt i64 %count, {width}", "%is_partial")
     w.assign(f"call i64 @llvm.smax.i64(i64 {w.assign(f'sub i64 %end, {width}')}, i64 %first)", "%final")
-    arrays = [_load_array(w, k, size, width * sum(sizes[:k])) for k, size in enumerate(sizes) if size]
-    buffers = round_up(width * sum(sizes), element.per_cache_line)
-    w.assign(f"getelementptr inbounds {element.llvm}, ptr %work, i64 {buffers}", "%kernel_work")
-    any_copied = "%is_partial"
-    for array in arrays:
-        any_copied = w.assign(f"or i1 {any_copied}, {array.is_copied}")
-    w.assign(f"select i1 {any_copied}, i64 1, i64 {most_vectors}", "%most")
+    w.assign(f"getelementptr inbounds i8, ptr %work, i64 {buffers}", "%kernel_work")
+    _strides(w, arrays)
+    w.assign(f"select i1 %any_copied, i64 1, i64 {most}", "%most")
     w.jump("block")
     w.label("block")
-    w.assign("phi i64 [%first, %any], [%k_next, %finite]", "%k")
-    for array in arrays:
-        row = w.gep(array.base, w.assign(f"mul i64 %k, {array.stride}"), "i8")
-        pointer = w.assign(f"select i1 {array.is_copied}, ptr {array.buffer}, ptr {row}")
-        w.emit(f"store ptr {pointer}, ptr {w.gep('%rows', 2 * array.k, 'i64')}, align 8")
-    for array in arrays:
-        if array.k < len(graph.inputs):
-            _copy_if_needed(w, array, is_input=True)
+    w.assign("phi i64 [%first, %strides_end], [%k_next, %finite]", "%k")
+    _pointers(w, arrays)
+    w.branch("%any_copied", "copy_inputs", "evaluate")
+    _copies(w, "inputs", "0", inputs, "evaluate")
+    w.label("evaluate")
     vectors = w.assign(f"udiv i64 {w.assign('sub i64 %end, %k')}, {width}")
     some = w.assign(f"call i64 @llvm.smax.i64(i64 {vectors}, i64 1)")
     w.assign(f"call i64 @llvm.smin.i64(i64 {some}, i64 %most)", "%n")
-    w.assign(f"call i64 @{ROW_KERNEL}(ptr %rows, ptr %kernel_work, i64 %n)", "%not_finite")
-    for array in arrays:
-        if array.k >= len(graph.inputs):
-            _copy_if_needed(w, array, is_input=False)
+    w.assign("call i64 %kernel(ptr %rows, ptr %kernel_work, i64 %n)", "%not_finite")
+    w.branch("%any_copied", "copy_results", "check")
+    _copies(w, "results", inputs, arrays, "check")
+    w.label("check")
     w.branch(w.assign("icmp eq i64 %not_finite, 0"), "finite", "failed")
     w.label("failed")
     lane = w.assign("call i64 @llvm.cttz.i64(i64 %not_finite, i1 true)")
@@ -104,31 +109,78 @@ def assembly(graph: Graph, width: int, element: ElementType, most_vectors: int) 
         yield f"declare i64 @llvm.{name}.i64(i64, i64)"
     yield "declare i64 @llvm.cttz.i64(i64, i1)"
     yield from _copy_function(width, element)
-    yield f"define i64 @{ENTRY_POINT}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
+    parameters = "i64 %first, i64 %end, ptr %arrays, ptr %work, ptr %kernel, ptr %sizes"
+    yield f"define i64 @{symbol(width, element)}({parameters}) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
 
 
-def _load_array(w: IRWriter, k: int, size: int, offset: int) -> _Array:
-    """Load the description of an array, and store the stride for the kernel."""
-    base = w.assign(f"load ptr, ptr {w.gep('%arrays', 3 * k, 'i64')}, align 8")
-    stride, table = (w.assign(f"load i64, ptr {w.gep('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
-    is_copied = w.assign(f"or i1 %is_partial, {w.assign(f'icmp ne i64 {table}, 0')}")
-    kernel_stride = w.assign(f"select i1 {is_copied}, i64 {w.element.size * size}, i64 {stride}")
-    w.emit(f"store i64 {kernel_stride}, ptr {w.gep('%rows', 2 * k + 1, 'i64')}, align 8")
-    buffer = w.assign(f"getelementptr inbounds {w.element.llvm}, ptr %work, i64 {offset}")
-    return _Array(k, size, base, stride, is_copied, buffer)
+def _strides(w: IRWriter, arrays: Value) -> None:
+    """Store the strides for the kernel, and set %any_copied; the block that follows begins with `strides_end`."""
+    w.jump("strides")
+    w.label("strides")
+    w.assign("phi i64 [0, %any], [%s_next, %stride]", "%s")
+    w.assign("phi i1 [false, %any], [%or_copied, %stride]", "%any_copied")
+    w.branch(w.assign(f"icmp slt i64 %s, {arrays}"), "stride", "strides_end")
+    w.label("stride")
+    is_copied, size, _, stride = _array(w, "%s")
+    used = w.assign(f"select i1 {is_copied}, i64 {w.assign(f'mul i64 {size}, {w.element.size}')}, i64 {stride}")
+    at = w.gep("%rows", w.assign("shl i64 %s, 1"), "i64")
+    w.emit(f"store i64 {used}, ptr {w.gep(at, 1, 'i64')}, align 8")
+    w.assign(f"or i1 %any_copied, {is_copied}", "%or_copied")
+    w.assign("add i64 %s, 1", "%s_next")
+    w.jump("strides")
+    w.label("strides_end")
 
 
-def _copy_if_needed(w: IRWriter, array: _Array, is_input: bool) -> None:
-    """Copy the rows of a block to or from the buffer if the array is copied."""
-    k = array.k
-    w.branch(array.is_copied, f"copy{k}", f"copied{k}")
-    w.label(f"copy{k}")
-    rows = f"ptr {w.gep('%arrays', 3 * k, 'i64')}, i64 %k, i64 %last"
-    w.emit(f"call void @legged_copy_rows(i1 {str(is_input).lower()}, {rows}, ptr {array.buffer}, i64 {array.size})")
-    w.jump(f"copied{k}")
-    w.label(f"copied{k}")
+def _pointers(w: IRWriter, arrays: Value) -> None:
+    """Store the first rows of a block for the kernel, in the arrays or in the buffers; `pointers_end` follows."""
+    w.jump("pointers")
+    w.label("pointers")
+    w.assign("phi i64 [0, %block], [%p_next, %pointer]", "%p")
+    w.assign("phi i64 [0, %block], [%buffer_next, %pointer]", "%buffer")
+    w.branch(w.assign(f"icmp slt i64 %p, {arrays}"), "pointer", "pointers_end")
+    w.label("pointer")
+    is_copied, size, base, stride = _array(w, "%p")
+    row, buffer = w.gep(base, w.assign(f"mul i64 %k, {stride}"), "i8"), w.gep("%work", "%buffer", "i8")
+    pointer = w.assign(f"select i1 {is_copied}, ptr {buffer}, ptr {row}")
+    w.emit(f"store ptr {pointer}, ptr {w.gep('%rows', w.assign('shl i64 %p, 1'), 'i64')}, align 8")
+    w.assign(f"add i64 %buffer, {w.assign(f'mul i64 {size}, {w.element.size * w.width}')}", "%buffer_next")
+    w.assign("add i64 %p, 1", "%p_next")
+    w.jump("pointers")
+    w.label("pointers_end")
+
+
+def _copies(w: IRWriter, name: str, begin: Value, end: Value, after: str) -> None:
+    """Copy the rows of a block to or from the buffers of arrays begin, ..., end - 1 that are copied, in `copy_name`."""
+    w.label(f"copy_{name}")
+    w.jump(f"{name}_next")
+    w.label(f"{name}_next")
+    k = w.assign(f"phi i64 [{begin}, %copy_{name}], [%{name}_after, %{name}_done]")
+    w.branch(w.assign(f"icmp slt i64 {k}, {end}"), f"{name}_array", after)
+    w.label(f"{name}_array")
+    is_copied, size, _, _ = _array(w, k)
+    w.branch(is_copied, f"{name}_copied", f"{name}_done")
+    w.label(f"{name}_copied")
+    buffer = w.assign(f"load ptr, ptr {w.gep('%rows', w.assign(f'shl i64 {k}, 1'), 'i64')}, align 8")
+    rows = f"ptr {w.gep('%arrays', w.assign(f'mul i64 {k}, 3'), 'i64')}, i64 %k, i64 %last"
+    is_input = str(name == "inputs").lower()
+    w.emit(f"call void @legged_copy_rows(i1 {is_input}, {rows}, ptr {buffer}, i64 {size})")
+    w.jump(f"{name}_done")
+    w.label(f"{name}_done")
+    w.assign(f"add i64 {k}, 1", f"%{name}_after")
+    w.jump(f"{name}_next")
+
+
+def _array(w: IRWriter, k: Value) -> tuple[Value, Value, Value, Value]:
+    """Return whether the rows of array k are copied, an i1, its size, and the address and the stride of its rows."""
+    size = w.assign(f"load i64, ptr {w.gep(w.gep('%sizes', k, 'i64'), _SIZES, 'i64')}, align 8")
+    at = w.gep("%arrays", w.assign(f"mul i64 {k}, 3"), "i64")
+    base = w.assign(f"load ptr, ptr {at}, align 8")
+    stride, table = (w.assign(f"load i64, ptr {w.gep(at, i, 'i64')}, align 8") for i in (1, 2))
+    is_uneven = w.assign(f"or i1 %is_partial, {w.assign(f'icmp ne i64 {table}, 0')}")
+    is_copied = w.assign(f"and i1 {is_uneven}, {w.assign(f'icmp sgt i64 {size}, 0')}")
+    return is_copied, size, base, stride
 
 
 def _copy_function(width: int, element: ElementType) -> Iterator[str]:
