@@ -96,11 +96,11 @@ class ContactMemory(NamedTuple):
             impact: The impulses of the step.
         """
         p = as_vector(list(impact.p.ravel())).reshape(-1, 3) if impact.p.dtype == object else impact.p
-        size = np.sqrt((p * p).sum(axis=1))
+        size, rate = np.sqrt((p * p).sum(axis=1)), 1.0 / h
         return ContactMemory(
-            p / h,
+            p * rate,
             self.impulse + (frames * p[:, :, None]).sum(axis=1),
-            np.maximum(self.peak, size / h),
+            np.maximum(self.peak, size * rate),
             where((self.touched == 0.0) & (size > 0.0), t, self.touched),
             self.drift + h * impact.residual,
             np.maximum(self.worst, impact.residual),

@@ -83,9 +83,10 @@ def shared_assembly(width: int, element: ElementType) -> Iterator[str]:
     w.assign(f"select i1 %any_copied, i64 1, i64 {most}", "%most")
     w.jump("block")
     w.label("block")
-    w.assign("phi i64 [%first, %strides_end], [%k_next, %finite]", "%k")
+    w.assign("phi i64 [%first, %strides_end], [%k_next, %next_block]", "%k")
+    w.branch("%any_copied", "pointers", "evaluate")
     _pointers(w, arrays)
-    w.branch("%any_copied", "copy_inputs", "evaluate")
+    w.jump("copy_inputs")
     _copies(w, "inputs", "0", inputs, "evaluate")
     w.label("evaluate")
     vectors = w.assign(f"udiv i64 {w.assign('sub i64 %end, %k')}, {width}")
@@ -102,7 +103,8 @@ def shared_assembly(width: int, element: ElementType) -> Iterator[str]:
     w.label("finite")
     after = w.assign(f"add i64 %k, {w.assign(f'mul i64 %n, {width}')}")
     w.assign(f"call i64 @llvm.smin.i64(i64 {after}, i64 %final)", "%k_next")
-    w.branch(w.assign(f"icmp slt i64 {after}, %end"), "block", "done")
+    w.branch(w.assign(f"icmp slt i64 {after}, %end"), "move", "done")
+    _moves(w, arrays)
     w.label("done")
     w.emit("ret i64 -1")
     for name in ("smin", "smax"):
@@ -116,16 +118,17 @@ def shared_assembly(width: int, element: ElementType) -> Iterator[str]:
 
 
 def _strides(w: IRWriter, arrays: Value) -> None:
-    """Store the strides for the kernel, and set %any_copied; the block that follows begins with `strides_end`."""
+    """Store the first rows and the strides for the kernel, and set %any_copied; the block `strides_end` follows."""
     w.jump("strides")
     w.label("strides")
     w.assign("phi i64 [0, %any], [%s_next, %stride]", "%s")
     w.assign("phi i1 [false, %any], [%or_copied, %stride]", "%any_copied")
     w.branch(w.assign(f"icmp slt i64 %s, {arrays}"), "stride", "strides_end")
     w.label("stride")
-    is_copied, size, _, stride = _array(w, "%s")
+    is_copied, size, base, stride = _array(w, "%s")
     used = w.assign(f"select i1 {is_copied}, i64 {w.assign(f'mul i64 {size}, {w.element.size}')}, i64 {stride}")
-    at = w.gep("%rows", w.assign("shl i64 %s, 1"), "i64")
+    at, row = w.gep("%rows", w.assign("shl i64 %s, 1"), "i64"), w.gep(base, w.assign(f"mul i64 %first, {stride}"), "i8")
+    w.emit(f"store ptr {row}, ptr {at}, align 8")
     w.emit(f"store i64 {used}, ptr {w.gep(at, 1, 'i64')}, align 8")
     w.assign(f"or i1 %any_copied, {is_copied}", "%or_copied")
     w.assign("add i64 %s, 1", "%s_next")
@@ -135,7 +138,6 @@ def _strides(w: IRWriter, arrays: Value) -> None:
 
 def _pointers(w: IRWriter, arrays: Value) -> None:
     """Store the first rows of a block for the kernel, in the arrays or in the buffers; `pointers_end` follows."""
-    w.jump("pointers")
     w.label("pointers")
     w.assign("phi i64 [0, %block], [%p_next, %pointer]", "%p")
     w.assign("phi i64 [0, %block], [%buffer_next, %pointer]", "%buffer")
@@ -149,6 +151,23 @@ def _pointers(w: IRWriter, arrays: Value) -> None:
     w.assign("add i64 %p, 1", "%p_next")
     w.jump("pointers")
     w.label("pointers_end")
+
+
+def _moves(w: IRWriter, arrays: Value) -> None:
+    """Go on to the next block: without copies, the first rows of all arrays move with it."""
+    w.label("move")
+    w.assign("sub i64 %k_next, %k", "%moved")
+    w.branch("%any_copied", "next_block", "moves")
+    w.label("moves")
+    w.assign("phi i64 [0, %move], [%m_next, %moves]", "%m")
+    at = w.gep("%rows", w.assign("shl i64 %m, 1"), "i64")
+    row = w.assign(f"load ptr, ptr {at}, align 8")
+    stride = w.assign(f"load i64, ptr {w.gep(at, 1, 'i64')}, align 8")
+    w.emit(f"store ptr {w.gep(row, w.assign(f'mul i64 {stride}, %moved'), 'i8')}, ptr {at}, align 8")
+    w.assign("add i64 %m, 1", "%m_next")
+    w.branch(w.assign(f"icmp slt i64 %m_next, {arrays}"), "moves", "next_block")
+    w.label("next_block")
+    w.jump("block")
 
 
 def _copies(w: IRWriter, name: str, begin: Value, end: Value, after: str) -> None:

@@ -89,6 +89,7 @@ class CompiledEngine:
         self.commands = np.zeros((count, command or 0), element.dtype)
         self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
         self._calls: dict[tuple[int, int], PreparedLoop] = {}
+        self._last: tuple[int, Array | None, PreparedLoop | None] = 0, None, None  # rows, commands and call
         self._operations = float(count * max(compiled.code.graph.size, 1))
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
@@ -117,7 +118,10 @@ class CompiledEngine:
             steps = self.intervals[0, 0, 2] if isinstance(schedule, int) else schedule.steps.sum()
             threads = min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
         if isinstance(schedule, int):
-            call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
+            rows, commands, call = self._last
+            if call is None or rows != schedule or commands is not self.commands:
+                call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
+                self._last = schedule, self.commands, call
             return call.alone() if threads == 1 else call(threads)
         self.advance(self._members, schedule, threads)
         return run_result(self._members)
