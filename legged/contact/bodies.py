@@ -14,7 +14,7 @@ from legged.contact.scene_shapes import WORLD
 from legged.spatial import Array, skew
 
 SLACK = 0.1
-"""Speed with which contacts may close in addition to twice the speeds of their bodies, [m/s]."""
+"""Speed that is added to those of the points of a body for its reach, [m/s]."""
 
 
 class Bodies:
@@ -22,9 +22,11 @@ class Bodies:
 
     Attributes:
         layout: Their generalized velocities. poses: Their poses.
-        v, v_free, v_next: Velocities of all robots before a step, without impulses and after it, (N,), mixed units.
-        wide: The same with six zeros after them, (N + 6,).
-        h: The step, (), [s]. reach: Distance that a point of each body may move in a step, with a margin, (B,), [m].
+        v, v_free, v_next: Generalized velocities of all robots before a step, after it without impulses, and after it,
+            (N,), mixed units.
+        wide: The three, each with six zeros after it, (N + 6,), mixed units.
+        h: The time step, (), [s].
+        reach: Distance that a point of each body may move in a step, with a margin, (B,), [m].
         jacobians: Of each kind of articulated robots, twists of bodies per generalized velocity of their robot,
             (a, 6, nv), body axes; see `BodyLayout.jacobians`.
         inertia, inverse: Inertia matrices of each kind of articulated robots, and their inverses, (m, nv, nv), mixed
@@ -32,10 +34,12 @@ class Bodies:
         jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
             (..., 6, 6), mixed units; see `BodyLayout.jacobian_parts`.
         constant: Numbers of the kinds of robots of one body, whose inertia and Jacobian do not change.
+        are_constant: Whether all kinds of articulated robots are constant.
         version: Number of changes of the inertia and the Jacobians of articulated robots.
         update_reach: Writes `reach` for `v_next`.
-        are_constant: Whether there are no other kinds.
-        mobility: Inverse inertia at each free body, (B, 6, 6), mixed units, body axes; contacts write it for others.
+        mobility: Inverse inertia at each body, (B, 6, 6), mixed units, body axes; `ContactTables.update` writes that of
+            bodies of articulated robots.
+        free_mobility: That of the free bodies, (f, 6, 6), mixed units, body axes.
     """
 
     def __init__(self, layout: BodyLayout, poses: Poses, reach: Array, inertia: Array, h: Array):
@@ -43,7 +47,8 @@ class Bodies:
 
         Args:
             layout, poses, reach: The attributes, mixed units, world axes.
-            inertia: Inertia matrices of the free bodies, (f, 6, 6), mixed units, body axes. h: The step, (), [s].
+            inertia: Inertia matrices of the free bodies, (f, 6, 6), mixed units, body axes.
+            h: The time step, (), [s].
         """
         count, size = len(layout.first), int(layout.starts[-1])
         self.layout, self.poses, self.reach, self.h = layout, poses, reach, h
@@ -136,7 +141,7 @@ def in_blocks(matrices: Array) -> Array:
         matrices: (m, r, c), any unit and frame.
 
     Returns:
-        The blocks, (m high wide, 6, 6), for high rows and wide columns of blocks, in the same unit.
+        The blocks, (m * high * wide, 6, 6), in the same unit, with `high` rows and `wide` columns of blocks a matrix.
     """
     count, rows, columns = matrices.shape
     high, wide = block_count(rows), block_count(columns)

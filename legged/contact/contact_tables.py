@@ -45,7 +45,7 @@ from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
 MOST_SOLUTIONS = 4
-"""Largest number of sets of equal normals of the same contacts for which calls are kept."""
+"""Largest number of values of `ContactTables.turned` for which calls are kept."""
 _Calls = list[Call | PreparedCall]
 
 
@@ -53,10 +53,11 @@ class ContactTables:
     """Index tables, memory and calls of kernels for k contacts, for as long as the same ones are taken.
 
     Attributes:
-        bodies: All bodies. detected: All candidates of near pairs. rows: Those that are taken, (k,).
+        bodies: All bodies. detected: All candidates of near pairs.
+        rows: Numbers of the contacts among these candidates, (k,).
         numbers: Their numbers in `Scene.candidates`, (k,).
-        mu, restitution: Coefficients of each contact, (k,), dimensionless; no restitution if all are zero.
-        pattern: Where the blocks of their matrices are.
+        mu, restitution: Coefficients of each contact, (k,), dimensionless; restitution is () if all are zero.
+        pattern: Positions of the blocks of the contacts in the matrices.
         diagonal: Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg], contact frames.
         mobility: The `newton.mobility` of each contact, (k,), [1/kg].
         target: Normal velocities of closed contacts without restitution, (k,), [m/s], contact frames.
@@ -64,9 +65,9 @@ class ContactTables:
         guess: Impulses of the forces of the last step, (k, 3), [N s], contact frames.
         aims: Normal velocities of closed contacts that the calls below read, (k,), [m/s].
         given: Impulses that `solve` reads, (k, 3), [N s], contact frames.
-        p, u, residual: Their solution, (k, 3), [N s], (k, 3), [m/s], contact frames, and (), [m/s]; see
-            `solver.Solution`. In the end that of the step.
-        turned: Whether the normals of each pair of contacts between the same bodies differ, as bytes.
+        p, u, residual: Solution of `solve` for `given`, (k, 3), [N s], (k, 3), [m/s], contact frames, and (), [m/s];
+            see `solver.Solution`. After a step, the solution of the step.
+        turned: Whether the normals of each pair of contacts between the same bodies differ, one byte for each pair.
         best: The impulses with the smallest residual that `improve` has found, (k, 3), [N s], contact frames.
     """
 
@@ -307,8 +308,8 @@ class ContactTables:
     def calls(self, goal: float, enough: float) -> list[Call]:
         """Return the calls that solve the contact problem as `newton_solution` does, if `scale` 1 is enough.
 
-        They stop where other methods have to continue, or where others of the normals of contacts between the same
-        bodies are equal than in the last solution. Inertia and Jacobians of the bodies must be constant.
+        They stop where other methods have to continue, or where `turned` differs from that of the last solution.
+        Inertia and Jacobians of the bodies must be constant.
 
         Args:
             goal, enough: As in `semismooth.semismooth_newton`, [m/s].
@@ -351,7 +352,7 @@ class ContactTables:
         return kernel.graph.rebuild(iter([part.copy() for part in results]))
 
     def _by_normals(self) -> CallSequence:
-        """Return the calls of `_solution` for the normals that are equal, and keep them."""
+        """Return the calls of `_solution` for the present equal normals, and keep them."""
         turned = self._turns > 0.0
         self.turned = turned.tobytes()
         if self.turned not in self._solutions:

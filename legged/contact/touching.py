@@ -37,10 +37,10 @@ class TouchingSystem:
     """The contact problem of k contacts and the bodies in one step, with the methods of `newton.GeneralizedSystem`.
 
     Attributes:
-        mu, restitution: Coefficients of each contact, (k,), dimensionless; no restitution if all are zero.
-        pattern: Where the blocks of their matrices are.
-        before: Velocities before the step, (k, 3), [m/s], contact frames.
-        search: How the proximal method searches.
+        mu, restitution: Coefficients of each contact, (k,), dimensionless; restitution is () if all are zero.
+        pattern: Positions of the blocks of the contacts in the matrices.
+        before: Velocities of the contacts before the step, (k, 3), [m/s], contact frames.
+        search: Parameters of the search of the proximal method.
     """
 
     search: Search = BETWEEN_BODIES
@@ -52,12 +52,12 @@ class TouchingSystem:
 
     @cached_property
     def v_free(self) -> list[Array]:
-        """Velocities without impulses of the robots that take part in contacts, one vector (n,), mixed units."""
+        """Generalized velocities without impulses of the robots in contact, one vector (n,), mixed units."""
         return [self._tables.bodies.wide[1][self.pattern.velocities]]
 
     @cached_property
     def u_free(self) -> Array:
-        """Velocities without impulses, (k, 3), [m/s], contact frames."""
+        """Velocities of the contacts without impulses, (k, 3), [m/s], contact frames."""
         return self._J.velocities(*self.v_free)
 
     def velocities(self, v: Array) -> Array:
@@ -69,7 +69,7 @@ class TouchingSystem:
         return self._J.velocities(v)
 
     def after(self, p: Array) -> Array:
-        """Return the generalized velocities after impulses, (n,).
+        """Return the generalized velocities after impulses, (n,), mixed units.
 
         Args:
             p: Impulses, (k, 3), [N s], contact frames.
@@ -122,7 +122,7 @@ class TouchingSystem:
         return self._tables.evaluated(_projection(), u.shape[:-1], p_bar, u, target, r, self.mu)
 
     def direction(self, M: BlockMatrix, J: BlockJacobian, slopes: Array, b: Array) -> Array:
-        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units.
 
         Args:
             M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
@@ -191,10 +191,10 @@ Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
 
 @dataclass(frozen=True, eq=False)
 class TakenContacts:
-    """The contacts of certain pairs.
+    """The contacts of the near pairs that take part in the contact problem.
 
     Attributes:
-        pairs: 1 for pairs that are taken, 0 for others, (number of pairs,).
+        pairs: 1 for pairs that take part, 0 for others, (number of near pairs,).
         tables: Their tables, with the impulses of the last step; None without a contact of a body that moves.
     """
 
@@ -203,11 +203,11 @@ class TakenContacts:
 
 
 class _Reach:
-    """Which candidates are within the reach of their bodies.
+    """Which candidates may close in the step: those whose gap is less than the reach of their two bodies together.
 
     Attributes:
-        reached: Positive for pairs with such a candidate, otherwise zero, (number of pairs,), [m].
-        slack: Reach of both bodies less the gap, (k,), [m]; positive for such candidates.
+        reached: Largest `slack` of the candidates of each pair, or zero if none is positive, (number of pairs,), [m].
+        slack: Reach of both bodies less the gap, (k,), [m].
         calls: Write both. more: The same, without setting `reached` to zero before.
     """
 
@@ -215,7 +215,7 @@ class _Reach:
         """Prepare the calls.
 
         Args:
-            detected: Candidates. reach: That of each body, (B,), [m].
+            detected: Candidates. reach: Distance that a point of each body may move in the step, (B,), [m].
         """
         self.reached = np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0)
         sides = [Rows(reach, side % len(reach)) for side in (detected.first, detected.second)]
@@ -274,10 +274,10 @@ class ContactSolver:
         return taken
 
     def calls(self, taken: TakenContacts) -> list[Call] | None:
-        """Return the calls of `impulses` as long as the same contacts are taken; they stop otherwise.
+        """Return calls with the results of `impulses` for the same contacts, which stop if others have to be taken.
 
-        They also stop where other methods have to continue, see `ContactTables.calls`. They are None for scenes with
-        restitution, other methods, or bodies whose inertia changes.
+        They also stop where other methods have to continue, see `ContactTables.calls`. None for contacts with
+        restitution, methods other than `newton_solution`, and bodies whose inertia or Jacobians change.
 
         Args:
             taken: The last result of `impulses`.
@@ -297,10 +297,10 @@ class ContactSolver:
         return [*reach.calls.calls, same, *solution, *again]
 
     def _contacts(self, detected: Detected, pairs: Array) -> TakenContacts:
-        """Return the contacts of pairs, and keep them.
+        """Return the contacts of pairs, and keep them for later steps.
 
         Args:
-            detected: The candidates. pairs: Whether each pair is taken, (number of pairs,).
+            detected: The candidates. pairs: Whether each pair takes part, (number of pairs,).
         """
         key = pairs.tobytes()
         if key not in self._known:

@@ -56,7 +56,7 @@ class SceneInParts(RigidLoop):
     # Kernels.
 
     def _batch(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
-        """Return the kernel of a function that is called with all free bodies, or with many results."""
+        """Return the kernel of a function that is called for all free bodies, and keep it under the function's name."""
         kernels = self.__dict__.setdefault("_kernels", {})
         if function.__name__ not in kernels:
             kernels[function.__name__] = BatchKernel(function, shapes)
@@ -86,13 +86,13 @@ class SceneInParts(RigidLoop):
 
     @cached_property
     def _robots(self) -> list[slice]:
-        """Generalized velocities of each robot of a group that has some, or of the one robot."""
+        """Entries of v of each robot of a group, or of the one robot, without robots that do not move."""
         parts = [m.v for m in self.robot.members] if isinstance(self.robot, RobotGroup) else [slice(0, self.robot.nv)]
         return [part for part in parts if part.stop > part.start]
 
     @cached_property
     def _robot_of(self) -> list[slice | None]:
-        """Generalized velocities of the robot of each body; None for bodies that do not move."""
+        """Entries of v of the robot to which each body belongs; None for bodies that do not move."""
         robot, found = self.robot, list[slice | None]()
         for body in range(len(robot.bodies)):
             moving = [robot.bodies[j].v.start for j in robot.ancestors(body) if robot.bodies[j].P.shape[1]]
@@ -101,7 +101,7 @@ class SceneInParts(RigidLoop):
 
     @cached_property
     def _coefficients(self) -> Array:
-        """Friction and restitution of each candidate, (m, 2)."""
+        """Friction and restitution of each candidate, (m, 2), dimensionless."""
         ground, found = self.scene.ground, []
         for pair in self.scene.pairs:
             found += [ground.coefficients(*pair.materials)] * len(pair.names)
@@ -109,32 +109,36 @@ class SceneInParts(RigidLoop):
 
     @cached_property
     def _body(self) -> Any:
-        """A free body whose mass, center and tensor are those of a vector, (13,)."""
+        """A robot of one free body, whose parameters are a vector of mass, center and inertia tensor, (13,)."""
         robot = FreeBody("body", Inertia(1.0, np.zeros(3), np.eye(3)), ()).robot(self.robot.gravity)
         return robot.parameter_vector(["body.mass", "body.center", "body.tensor"])
 
     @cached_property
     def _inertias(self) -> Array:
-        """Mass, center and tensor of each free body, (n, 13)."""
+        """Mass [kg], center [m] and inertia tensor [kg m^2] of each free body, (n, 13), body axes."""
         inertias = [robot.links[0].inertia for robot in self.scene.robots[1:]]
         return np.array([[i.mass, *i.center, *np.ravel(i.tensor)] for i in inertias]).reshape(-1, 13)
 
     def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> tuple[Array, ...]:
+        """Return q and v in the middle of a step, v after it without impulses, rotation and origin in the middle."""
         robot = self._body.applied(inertia)
         q, v = drift(robot, q, v, 0.5 * h)
         at = motion(robot, q)
         return q, v, flight(robot, h, q, v), at.rotation[0], at.origin[0]
 
     def _bodies_geometry(self, q: Array, inertia: Array) -> Geometry:
+        """Return the pose and the inertia matrix of a free body."""
         robot = self._body.applied(inertia)
         at, M = motion(robot, q), inertia_matrix(robot, q)
         return Geometry(at.rotation[0], at.origin[0], M, np.zeros(0), np.zeros(0))
 
     def _bodies_end(self, h: Any, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return q and v after a step, from q in the middle of it and v with impulses."""
         q, v = drift(self._body.robot, q, v, 0.5 * h)
         return normalized(self._body.robot, q), v
 
     def _body_energies(self, q: Array, v: Array, inertia: Array) -> Array:
+        """Return kinetic and potential energy of a free body, (2,), [J]."""
         robot = self._body.applied(inertia)
         return np.stack([kinetic_energy(robot, q, v), potential_energy(robot, q)])
 
@@ -183,7 +187,7 @@ class SceneInParts(RigidLoop):
 
     @cached_property
     def _step(self) -> SceneStep:
-        """The prepared calls of a step."""
+        """The prepared calls of a time step."""
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
         memory = StepMemory(self.robot.nq, n, count, self.memory, len(self.scene.candidates))
         neutral = np.tile([1.0, *np.zeros(6)], (count, 1))

@@ -26,13 +26,14 @@ MOST_STEPS = 256
 
 @dataclass(eq=False)
 class _End:
-    """The calls that end a step with the same contacts.
+    """The calls that end a step with given contacts, and those of whole steps with them.
 
     Attributes:
         calls: Write the state after the step.
-        key: What the calls of whole steps depend on besides the contacts: pairs that are near and equal normals.
-        uses: Number of steps with these contacts and equal normals that were taken one by one.
-        steps: The calls of whole steps with these contacts and the key.
+        key: What the calls of a whole step depend on besides the contacts: the pairs that are near, and which normals
+            are equal, as of `ContactTables.turned`.
+        uses: Number of steps with these contacts and the same equal normals that `SceneStep.take` has taken.
+        steps: The calls of a whole step with these contacts and the key; None before they are made.
     """
 
     calls: CallSequence
@@ -45,10 +46,10 @@ class SceneStep:
     """The prepared calls of a time step.
 
     Args:
-        memory: Their arguments and results. bodies: The bodies. tables: The pairs.
-        begin: Writes the bodies in the middle of the step, and how far they may move in it.
-        ends: Write robots and free bodies after the step.
-        works: Works of the robots of each kind without that of contacts, (m, 4), [J].
+        memory: Arguments and results of the calls. bodies: The bodies. tables: The pairs.
+        begin: Writes poses and velocities of the bodies in the middle of the step, and how far they may move in it.
+        ends: Write the states of robots and of free bodies after the step.
+        works: Works of the robots of each kind in the step without that of contacts, (m, 4), [J].
         solver: Solves the contact problem.
     """
 
@@ -78,7 +79,7 @@ class SceneStep:
         memory.state[:nq], memory.state[nq:], memory.tau[:], memory.damping[:] = q, s, tau, damping
 
     def take(self, h: float) -> None:
-        """Replace the state in the memory by that after a step.
+        """Replace the state in the memory by that after a step, call by call.
 
         Args:
             h: Time step, [s].
@@ -98,9 +99,9 @@ class SceneStep:
         self._last = taken
 
     def whole(self) -> CallSequence | None:
-        """Return the calls of a step with the near pairs and contacts of the last one.
+        """Return the calls of a whole step with the near pairs and contacts of the last one.
 
-        They are None if these were others in the step before, and where the solver has none.
+        None if they have been the same in one step only, or if the solver has no calls for these contacts.
         """
         if self._last is None:
             return None
@@ -116,7 +117,7 @@ class SceneStep:
         return end.steps
 
     def _end(self, taken: TakenContacts) -> _End:
-        """Return the end of a step with contacts, and keep it."""
+        """Return the calls that end a step with given contacts, and keep them."""
         found = self._by_contacts.get(taken)
         if found is None:
             memory, tables = self.memory, taken.tables

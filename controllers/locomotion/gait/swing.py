@@ -1,4 +1,4 @@
-"""Paths of swinging feet: from the place of lift-off over the terrain between to the landing place."""
+"""Paths of swinging feet: from the place of lift-off to the landing place, over the terrain between them."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any
     """Return the motion of a foot that leaves the ground at rest, rises over the straight line, and lands at rest.
 
     The motions along the horizontal and the vertical part of the line from start to end have constant acceleration,
-    constant velocity, and constant deceleration. With x the fraction of the swing that has passed, the height over the
-    line is (4 x (1 - x))^power times the rise. On a line that climbs, the foot first rises: with the fraction f, the
-    slope of the line but at most `Profile.lead`, the horizontal motion takes place in x from f to 1, and the vertical
-    one in x from 0 to 1 - f. Thus a foot in a gap or below a step does not meet its wall.
+    constant velocity, and constant deceleration. At the fraction x of the swing, `progress`, the height over the line
+    is (4 x (1 - x))^power times the rise. On a line that climbs, the foot first rises: with f the slope of the line,
+    but at most `Profile.lead`, the horizontal motion takes place in x from f to 1, and the vertical one in x from 0 to
+    1 - f. Thus a foot in a gap or below a step does not meet its wall.
 
     Args:
         progress: Fraction of the swing that has passed, from 0 to 1.
@@ -79,10 +79,10 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any
     u, du, ddu = forward_profile(np.minimum(progress / (1.0 - lead), 1.0), faster, profile)
     dds, ddu = where(progress < lead, 0.0, dds), where(progress > 1.0 - lead, 0.0, ddu)
     power = profile.power
-    y, dy = 4.0 * progress * (1.0 - progress), (4.0 - 8.0 * progress) * rate
-    below = y ** (power - 2)
-    over, dover = below * y * y, power * below * y * dy
-    ddover = power * below * ((power - 1) * dy * dy - 8.0 * rate * rate * y)
+    parabola, parabola_rate = 4.0 * progress * (1.0 - progress), (4.0 - 8.0 * progress) * rate
+    factor = parabola ** (power - 2)
+    over, dover = factor * parabola * parabola, power * factor * parabola * parabola_rate
+    ddover = power * factor * ((power - 1) * parabola_rate * parabola_rate - 8.0 * rate * rate * parabola)
     x, y, z = end - start
     return Swing(
         start + np.array([x * s, y * s, z * u + rise * over]),
@@ -111,9 +111,9 @@ def moved_target(
 ) -> Array:
     """Return the landing place of a swinging foot after a time step, (3,), [m], world axes.
 
-    It follows the wanted place with a time constant of a tenth of the swing, so that the path is smooth. Between treads
-    of stairs, and between stones, it would pass an edge: it moves to another one at once in the first 0.3 of the swing,
-    and not later.
+    It follows the wanted place with a time constant of a tenth of the swing, so that the path is smooth. On the way to
+    another tread of stairs, or to another stone, it would pass an edge: it moves there at once in the first 0.3 of the
+    swing, and not at all later.
 
     Args:
         last: Landing place before, (3,), [m], world axes.
@@ -125,19 +125,20 @@ def moved_target(
         dt: Time step, [s].
         heights: Heights of the ground at equal distances between the two places, [m], world z; none if it is unknown.
     """
-    step = wanted - last
-    climb = slope @ step[:2]
-    changes = np.abs(step[2] - climb) > ledge
+    shift = wanted - last
+    climb = slope @ shift[:2]
+    changes = np.abs(shift[2] - climb) > ledge
     for k, height in enumerate(heights, 1):
         changes = changes | (np.abs(height - last[2] - climb * (k / (len(heights) + 1.0))) > ledge)
     share = np.minimum(1.0, dt / (_REPLAN * duration + dt))
-    return last + step * where(changes, where(progress < _DECIDED, 1.0, 0.0), share)
+    return last + shift * where(changes, where(progress < _DECIDED, 1.0, 0.0), share)
 
 
 def swing_rise(start: Array, end: Array, clearance: Any, heights: Sequence[Any] = (), profile: Profile = POINT) -> Any:
     """Return the rise of a swing over the straight line from start to end, [m].
 
-    The path passes each place of the terrain between by the clearance times (4 x (1 - x))^power, see `swing_path`.
+    The path passes each place of the terrain between at a height of at least the clearance times (4 x (1 - x))^power,
+    see `swing_path`.
 
     Args:
         start: Place of lift-off, (3,), [m], world axes.

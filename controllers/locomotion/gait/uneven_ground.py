@@ -33,8 +33,8 @@ _STEEP = 1.3  # horizontal over vertical force on a swinging foot above which it
 def is_obstacle(force: Array) -> Any:
     """Return whether a force on a swinging foot is that of an obstacle in its way, not of the ground below it.
 
-    The force of the ground lies in its friction cone, which leans by the slope; 52 degrees from the vertical are beyond
-    it on slopes up to 15 degrees with coefficients up to 0.75. The force of a riser leans further.
+    The force of the ground lies in its friction cone, which is inclined by the slope; 52 degrees from the vertical are
+    beyond this cone on slopes up to 15 degrees with coefficients up to 0.75. The force of a riser is inclined more.
 
     Args:
         force: On the foot, (3,), [N], world axes.
@@ -54,9 +54,9 @@ def adapted_swing(
 
     Args:
         swing: Desired motion without obstacles. swings: 1 for a foot in the air, 0 for one that stands.
-        climb: Height by which it is still to rise, [m].
-        lift: Height over its path, [m].
-        late: 1 if it is at the end of its path without contact, 0 otherwise.
+        climb: Height by which the foot is still to rise, [m], world z.
+        lift: Height of the foot over its path, [m], world z; negative below it.
+        late: 1 if the foot is at the end of its path without contact, 0 otherwise.
         waits: Whether the gait waits.
         speed: Speed up and down, [m/s].
         dt: Time step, [s].
@@ -94,7 +94,8 @@ def rises_over_uneven_ground(
         dt: Time step, [s].
     """
     rows = zip(errors, before, stance, strict=True)
-    error = reduce(np.maximum, [now * (1.0 - old) * np.abs(x) for x, old, now in rows])
+    error = reduce(np.maximum, [stands * (1.0 - stood) * np.abs(x) for x, stood, stands in rows])
     wanted = where(error > _UNEVEN * height, np.minimum(error, _RISE * height), 0.0)
     kept = 1.0 - dt / (_DECAY * time_unit + dt)
-    return [where(k > 0.5, np.maximum(kept * old, wanted), old) for k, old in zip(stance, rises, strict=True)]
+    feet = zip(stance, rises, strict=True)
+    return [where(stands > 0.5, np.maximum(kept * rise, wanted), rise) for stands, rise in feet]

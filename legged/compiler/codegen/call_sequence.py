@@ -21,7 +21,11 @@ A sequence stops at the first call that stops, and returns its number. A repetit
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
 from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
 solution, has `width` more numbers before and after it. The matrix is replaced by its factors L and U, without
-pivoting; entries of U that are zero are skipped. The function stops at a pivot that is zero or not a number.
+pivoting, with the inverses of the pivots on the diagonal; entries of U that are zero are skipped. The function stops at
+a pivot that is zero or not a number.
+
+The LLVM IR below has abbreviations, which `assembly` replaces: `LOAD %p Structure.entry` loads an entry of a structure
+of `STRUCTURES`, `POINTER %p Structure.entry` makes it a pointer, and `SPLAT %x` fills a VECTOR of LANES numbers.
 """
 
 from __future__ import annotations
@@ -342,11 +346,11 @@ _LOOPS = {
         f"  %other_is = fcmp ogt double %other, 0.0\n  %stops = xor i1 %one_is, %other_is\n{_STOP}",
     ),
 }
-"""Number of entries that a step of the loop of each function reads, and what it does with them."""
+"""Of each function with the loop `_LOOP`: number of entries that an iteration reads, and what it does with them."""
 
 
 def assembly() -> str:
-    """Return the LLVM module."""
+    """Return the LLVM IR of the module, without the abbreviations of `_CODE` and `_LOOP`."""
     code = _CODE
     for name, (size, body) in _LOOPS.items():
         run = f"<{size} x double>"

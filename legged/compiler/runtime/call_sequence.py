@@ -1,7 +1,7 @@
 """`CallSequence`: calls of kernels on arrays at fixed places that machine code executes one after the other.
 
-The calls are prepared once. Between them the sequence copies and adds runs of numbers, solves systems of equations with
-banded matrices, and repeats calls while a number is positive.
+The calls are prepared once. Between calls of kernels a sequence copies and adds runs of numbers, compares numbers,
+solves systems of equations with banded matrices, and repeats sequences while a number exceeds a bound.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class CallSequence:
     """Calls that are executed in order.
 
     Args:
-        calls: The calls; those of no items are left out.
+        calls: The calls; those without items are left out.
 
     Attributes:
-        calls: The calls. address: Address of the table of them, which `legged_sequence` reads. count: Number of calls.
+        calls: The calls that are executed. count: Number of calls.
+        address: Address of the table of them, which `legged_sequence` reads.
         work: Size of their working memory, [bytes].
     """
 
@@ -41,10 +42,11 @@ class CallSequence:
         self.work = max((call.work for call in self.calls), default=0)
 
     def repeat(self, count: int, most: int) -> None:
-        """Execute all calls a number of times, until one of them stops.
+        """Execute all calls a number of times, or until one of them stops.
 
         Args:
-            count: The number. most: Largest number of times in one call of machine code, which Ctrl-C cannot interrupt.
+            count: The number of times.
+            most: Largest number of times in one call of machine code, which Ctrl-C cannot interrupt.
         """
         function, call = _function(call_sequence.REPEAT), self._repetition
         for begin in range(0, count, most):
@@ -111,7 +113,7 @@ def accumulated(x: Array, y: Array, starts: Array) -> Call:
 
 
 def raised(x: Array, y: Array, places: Array) -> Call:
-    """Return the call that replaces entries of a vector by numbers that are larger.
+    """Return the call that replaces entries of a vector by the given numbers where these are larger.
 
     Args:
         x: The numbers, (n,), any unit. y: The vector, (m,), in the same unit.
@@ -124,7 +126,8 @@ def exceeds(x: Array, bound: Array, name: str) -> Call:
     """Return the call that stops the sequence if a number exceeds a bound.
 
     Args:
-        x: The numbers, contiguous, (...), any unit. bound: The bound, (), any unit, theirs. name: Names the numbers.
+        x: The numbers, contiguous, (...), any unit. name: Name of the numbers.
+        bound: The bound, (), any unit, that of x.
     """
     return _vectors(call_sequence.EXCEEDS, x.size, x, bound)._replace(name=name)
 
@@ -133,7 +136,7 @@ def differs(x: Array, y: Array, name: str) -> Call:
     """Return the call that stops the sequence if one of two numbers is positive and the other one is not.
 
     Args:
-        x, y: The numbers, contiguous, (n,), any unit. name: Names them.
+        x, y: The numbers, contiguous, (n,), any unit. name: Name of the numbers.
     """
     assert x.size == y.size
     return _vectors(call_sequence.DIFFERS, x.size, x, y)._replace(name=name)
@@ -198,12 +201,14 @@ def padded(*shape: int) -> Array:
 
 
 def _runs(functions: Mapping[int, str], x: Array, y: Array, starts: Array) -> Call:
+    """Return the call of the function for runs of the size of x, at given entries of y."""
     offsets, size = np.ascontiguousarray(starts, dtype=np.int64) * 8, x.shape[-1]
     assert len(x) == len(offsets) and starts.min(initial=0) >= 0 and starts.max(initial=-size) + size <= y.size
     return _vectors(functions[size], len(x), x, y, offsets)
 
 
 def _vectors(function: str, count: int, x: Array, y: Array, offsets: Array | None = None) -> Call:
+    """Return the call of a function whose argument has the structure `Vectors`."""
     assert all(array.flags.c_contiguous and array.dtype == float for array in (x, y))
     table = _table(address_of(x), address_of(y), 0 if offsets is None else address_of(offsets))
     return Call(_address(function), count, address_of(table), function, 0, (x, y, offsets, table))
