@@ -116,7 +116,8 @@ class Simulation:
         self.integrator = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
         self._grid = step_grid(self.integrator, period)
         self.robot, self.num = robot, num
-        self._compiled, self._threads = compiled, None if threads is None else check_threads(threads)
+        self._compiled, threads = compiled, None if threads is None else check_threads(threads)
+        self._threads = 1 if count == 1 else threads  # None for the default
         setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
         condition, element = select_fall(fall, robot, ground), element_type(dtype)
@@ -294,7 +295,7 @@ class Simulation:
             n = whole("n", n, 1, _MOST_STEPS)
         engine, clock, checks = self._prepared(command), self._robots.clock, self._checks
         rows = clock.write(engine.intervals, n) if n <= clock.free_steps else clock.schedule(n)
-        result = engine.run(rows, self._thread_count())
+        result = engine.run(rows, self._threads or default_threads())
         checks.left -= n
         if result != ENDED:
             clock.advance(n)
@@ -305,7 +306,7 @@ class Simulation:
                 checks.examine(are_slow=False)
         if checks.left <= 0:
             checks.examine(are_slow=result < 0)
-            i, text = checks.chatter(self._thread_count())
+            i, text = checks.chatter(self._threads or default_threads())
             self._warn(text if self.num is None or not text else f"robot {i}: {text}")
 
     def advance(self, until: float, command: Any = None) -> None:
@@ -323,7 +324,7 @@ class Simulation:
         before = clock.times
         if not (before < until).any():
             return
-        engine.run(clock.until(until), self._thread_count())
+        engine.run(clock.until(until), self._threads or default_threads())
         passed = np.flatnonzero(~self._checks.ended & (self._robots.outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
         self._checks.examine(are_slow=False)
@@ -370,19 +371,13 @@ class Simulation:
         """
         if not callable(function) or isinstance(function, type):
             raise ArgumentError(f"function must be a function, got {shown(function)}")
-        threads = self._thread_count()
-        return self._robots.observe(function, self._commands, threads)
+        return self._robots.observe(function, self._commands, self._threads or default_threads())
 
     # Parts.
 
     def _shown(self, values: Array) -> Any:
         """Return values with a leading axis, or those of the only robot."""
         return self._robots.shown(values)
-
-    def _thread_count(self) -> int:
-        if len(self._robots.members.state) == 1:
-            return 1
-        return default_threads() if self._threads is None else self._threads
 
     def _prepared(self, command: Any) -> StepEngine:
         """Return the engine with the command of this call."""

@@ -114,17 +114,18 @@ class CompiledEngine:
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
         """Advance the robots in place; see `StepEngine.run`."""
-        if threads > 1:
-            steps = self.intervals[0, 0, 2] if isinstance(schedule, int) else schedule.steps.sum()
-            threads = min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
-        if isinstance(schedule, int):
-            rows, commands, call = self._last
-            if call is None or rows != schedule or commands is not self.commands:
-                call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
-                self._last = schedule, self.commands, call
-            return call.alone() if threads == 1 else call(threads)
-        self.advance(self._members, schedule, threads)
-        return run_result(self._members)
+        rows, commands, call = self._last
+        if call is None or rows != schedule or commands is not self.commands:
+            if not isinstance(schedule, int):
+                self.advance(self._members, schedule, self._used_threads(schedule.steps.sum(), threads))
+                return run_result(self._members)
+            call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
+            self._last = schedule, self.commands, call
+        return call.alone() if threads == 1 else call(self._used_threads(self.intervals[0, 0, 2], threads))
+
+    def _used_threads(self, steps: float, threads: int) -> int:
+        """Return the number of threads that pay for a number of steps."""
+        return min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
 
     def _prepared(self, rows: int) -> PreparedLoop:
         """Return the call for a number of rows of `intervals`, which keeps the array of the commands and so its id."""
