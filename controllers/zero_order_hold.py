@@ -18,7 +18,7 @@ from legged.simulation.controller import CommandedFunction, ControllerLike, adap
 
 Array = np.ndarray
 _TIME_TOLERANCE = 1e-6  # of a period, for times of evaluation
-_TIME_ROUNDING = 2e-7  # relative rounding error of times and of periods computed with float32 numbers
+_ROUNDING = 8.0  # multiple of the number of periods beside which the rounding error of a time is lost
 
 
 @checked
@@ -128,13 +128,15 @@ class SampledLaw:
 def is_sample_time(t: Any, rate: Any) -> Any:
     """Return whether t is one of the times 0, 1 / rate, 2 / rate, ..., up to rounding; traced if t or rate is.
 
-    Rounding of float32 numbers is admitted, so that time steps must be longer than 4e-7 of the time.
+    The rounding error is estimated in the type of the numbers, so that time steps must be longer than 5e-7 of the time
+    with float32 numbers, and 2e-15 of it with float64 numbers.
 
     Args:
         t: Time, [s]. rate: Samples per second, [1/s].
     """
     periods = t * rate
-    return np.abs(periods - np.floor(periods + 0.5)) < _TIME_TOLERANCE + _TIME_ROUNDING * np.abs(periods)
+    difference, scale = np.abs(periods - np.floor(periods + 0.5)), _ROUNDING * np.abs(periods)
+    return (difference < _TIME_TOLERANCE) | (scale + difference <= scale)
 
 
 def sample_times(until: float, rate: float) -> Array:

@@ -59,6 +59,15 @@ def test_each_multiple_of_a_period_is_a_sample_time_in_numbers_of_either_type(dt
     np.testing.assert_array_equal(is_sample_time(times, dtype(500.0)), steps % 2 == 0)
 
 
+def test_after_an_hour_the_neighbors_of_a_sample_time_are_none():
+    """With steps of 0.1 ms, 3e-8 of the time: a tolerance for float32 numbers would be wider."""
+    steps = 36_000_000 + np.arange(60)
+    due = legged.compile(lambda t: legged.where(is_sample_time(t, 500.0), 1.0, 0.0), t=())
+    wanted = steps % 20 == 0
+    np.testing.assert_array_equal(is_sample_time(1e-4 * steps, 500.0), wanted)
+    np.testing.assert_array_equal(due(1e-4 * steps), wanted)
+
+
 def test_between_its_instants_a_held_law_is_a_constant_torque():
     robot = robots.planar_hopper()
     law = controllers.ZeroOrderHold(servo, rate=50.0)
