@@ -12,7 +12,7 @@ from legged.algorithms.links import Links, links_at, transform_forces
 from legged.algorithms.newton_euler import inverse_dynamics
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import read
-from legged.dynamics.sweeps import inward, outward
+from legged.dynamics.modules import inward, outward
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror

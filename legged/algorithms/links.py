@@ -13,7 +13,7 @@ import numpy as np
 
 from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.kinematics import motion
-from legged.dynamics.sweeps import outward, transforms
+from legged.dynamics.modules import outward, transforms
 from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Transform, Translation, cross, join

@@ -18,7 +18,7 @@ from legged.algorithms.newton_euler import velocities
 from legged.dynamics.arguments import Wrenches
 from legged.dynamics.kinematics import Motion
 from legged.dynamics.passive import friction_forces, spring_forces
-from legged.dynamics.sweeps import outward
+from legged.dynamics.modules import outward
 from legged.errors import DefinitionError
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.body import Body

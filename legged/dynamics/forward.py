@@ -6,7 +6,7 @@ Source: Shah, Saha, Dutt 2012, section 4.2 and Appendix A.3.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,14 +14,25 @@ from legged.arguments import known_name
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.inertia import augmented_inertia_matrix, mass_matrices
+from legged.dynamics.inertia import Intra, added, articulate, augmented_inertia_matrix, mass_matrices
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
-from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
+from legged.dynamics.modules import (
+    STEP_1,
+    STEP_2,
+    STEP_3,
+    SerialChain,
+    Vectors,
+    by_body,
+    by_module,
+    inward_modules,
+    module_wrenches,
+    outward_modules,
+    serial_chains,
+)
 from legged.robot.body import Body
 from legged.robot.configuration import scatter
-from legged.robot.construction.articulated import JointFactors, eliminate, with_joint_rows
 from legged.robot.robot import Robot
-from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric
+from legged.spatial import Array, solve_symmetric
 
 
 @checked
@@ -59,6 +70,7 @@ def accelerations(
     wrenches: Wrenches,
     extra: Array,
     masses: Mapping[int, Array] | None = None,
+    intra: Mapping[int, Intra] | None = None,
 ) -> Array:
     """Return vdot, (nv,), with (I + diag(extra) + sum of J_k^T A_k J_k) vdot = tau - h.
 
@@ -70,19 +82,17 @@ def accelerations(
         extra: Inertia added to the joints, (nv,), [kg m^2] or [kg], zero in the base's rows.
         masses: A_k by the index of the body, (6, 6), [kg m^2, kg m, kg], about the body's origin in body axes; J_k maps
             v to the twist of the body.
+        intra: Intra-modular steps of the user's own by the number of a module, see `legged.dynamics.inertia.Intra`.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     if robot.coupled_joints:
         b = tau - bias_forces(robot, q, v, wrenches)
         return finite(robot, "the forward dynamics", _solved(robot, q, b, extra, masses=masses))
-    X = transforms(robot, q)
+    chains = serial_chains(robot, q)
     with stage(STEP_1):
-        w, f = outward_forces(robot, q, v, None, wrenches)
-    with stage(STEP_2):
-        rotors = [rotor_inertia(body, extra) for body in robot.bodies]
-        factors, phi_tilde = _inward(robot, q, X, w, f, tau, rotors, masses=masses)
-    with stage(STEP_3):
-        vdot = _outward(robot, q, X, factors, phi_tilde)
+        w, f = module_wrenches(robot, q, v, None, wrenches)
+    rotors = [rotor_inertia(body, extra) for body in robot.bodies]
+    vdot = _module_accelerations(robot, chains, w, _drives(robot, tau, f), rotors, masses=masses, intra=intra)
     return finite(robot, "the forward dynamics", vdot)
 
 
@@ -144,14 +154,10 @@ def hybrid_dynamics(
         found = _solved(robot, q, b, np.zeros(robot.nv), given)
     else:
         locked = frozenset(body.index for body in robot.bodies if body.nv and given[body.v].all())
-        X = transforms(robot, q)
         with stage(STEP_1):
-            w, f = outward_forces(robot, q, v, vdot, wrenches)
-        with stage(STEP_2):
-            rotors = [body.rotor_inertia for body in robot.bodies]
-            factors, phi_tilde = _inward(robot, q, X, w, f, tau, rotors, locked)
-        with stage(STEP_3):
-            found = _outward(robot, q, X, factors, phi_tilde)
+            w, f = module_wrenches(robot, q, v, vdot, wrenches)
+        rotors = [body.rotor_inertia for body in robot.bodies]
+        found = _module_accelerations(robot, serial_chains(robot, q), w, _drives(robot, tau, f), rotors, locked)
     vdot = finite(robot, "the hybrid dynamics", vdot + found)
     forces = inverse_dynamics(robot, q, v, vdot, wrenches)
     return HybridDynamics(vdot, np.array([y if fixed else x for x, y, fixed in zip(tau, forces, given, strict=True)]))
@@ -165,14 +171,10 @@ def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Arr
         impulses: By body index, [n; f], (6,), [N m s] and [N s], about the body's origin in body axes.
         extra: As in `accelerations`.
     """
-    X = transforms(robot, q)
     w = [-impulses[k] if k in impulses else np.zeros(6) for k in range(len(robot.bodies))]
-    none = [np.zeros(body.nv) for body in robot.bodies]
-    with stage(STEP_2):
-        rotors = [rotor_inertia(body, extra) for body in robot.bodies]
-        factors, phi_tilde = _inward(robot, q, X, w, none, np.zeros(robot.nv), rotors)
-    with stage(STEP_3):
-        return _outward(robot, q, X, factors, phi_tilde)
+    none = by_module(robot, [np.zeros(body.nv) for body in robot.bodies])
+    rotors = [rotor_inertia(body, extra) for body in robot.bodies]
+    return _module_accelerations(robot, serial_chains(robot, q), by_module(robot, w), none, rotors)
 
 
 def rotor_inertia(body: Body, extra: Array) -> Array:
@@ -206,90 +208,56 @@ def _solved(
     return scatter(robot.nv, zip((slice(i, i + 1) for i in columns), found[:, None], strict=True))
 
 
-def articulate(
+def _drives(robot: Robot, tau: Array, f: list[Vectors]) -> list[Vectors]:
+    """Return tau^i - f^i of each module: generalized forces, (nv,), less the passive forces of the joints."""
+    own = by_module(robot, [tau[body.v] for body in robot.bodies])
+    return [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(own, f, strict=True)]
+
+
+def _module_accelerations(
     robot: Robot,
-    q: Array,
-    X: list[Transform],
-    rotors: list[Array] | None = None,
-    prescribed: frozenset[int] = frozenset(),
-    masses: Mapping[int, Array] | None = None,
-) -> tuple[list[JointFactors], list[Array]]:
-    """Return the factors of each joint, and the articulated mass matrix M^ of each body, (6, 6), body axes.
-
-        M^ = M + sum of X^T (M^ - Psi^ Psi^T) X over the children         (A.8), (A.9)
-        Psi^ = M^ P,   I^ = P^T Psi^,   Psi = Psi^ I^-1                   (A.6), (A.7)
-
-    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.rotor_momentum`; `rotors` replaces the bodies'
-    own H^T P + I_r. A joint of a body in `prescribed` is not eliminated: it transmits the whole M^ to its parent.
-    `masses` are added to the mass matrices of bodies, see `accelerations`.
-
-    Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
-    """
-    M_hat = mass_matrices(robot, masses)
-    factors: list[JointFactors] = [JointFactors(np.zeros((6, 0)), ([], []))] * len(robot.bodies)
-    for body in inward(robot):
-        k = body.index
-        if k in prescribed:
-            factors[k] = JointFactors(np.zeros((6, body.nv)), ([], []))
-            if body.parent >= 0:
-                M_hat[body.parent] = M_hat[body.parent] + X[k].transform_inertia(M_hat[k])
-            continue
-        if body.kind == "base":
-            P_0 = robot.base.motion_matrix(q)
-            factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
-            continue
-        factors[k], remaining = eliminate(body, M_hat[k], body.rotor_inertia if rotors is None else rotors[k])
-        M_hat[body.parent] = M_hat[body.parent] + X[k].transform_inertia(remaining)
-    return factors, M_hat
-
-
-def _inward(
-    robot: Robot,
-    q: Array,
-    X: list[Transform],
-    w: list[Array],
-    f: list[Array],
-    tau: Array,
+    chains: Sequence[SerialChain],
+    w: list[Vectors],
+    tau: list[Vectors],
     rotors: list[Array],
     prescribed: frozenset[int] = frozenset(),
     masses: Mapping[int, Array] | None = None,
-) -> tuple[list[JointFactors], list[Array]]:
-    """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w accumulated inward.
+    intra: Mapping[int, Intra] | None = None,
+) -> Array:
+    """Return vdot, (nv,), by the recursions between modules of Figure A.2, zero for the bodies in `prescribed`.
 
-    f holds each joint's passive forces, rotors its H^T P + I_r; phi~ of the bodies in `prescribed` is zero.
+    For each module inward, with eta~^i the sum of (A^(j,i))^T eta^j over its children,
+
+        phi^^i = tau^i - (N^i)^T (w^i + eta~^i)                    i) of equation (30)
+        phi~^i = (I^^i)^-1 phi^^i                                 ii)
+        eta^i  = w^i + eta~^i + Psi^i phi^^i
+
+    and outward
+
+        mu~^i  = A^(i,beta) mu^beta
+        qdd^i  = phi~^i - (Psi^i)^T mu~^i                        iii)
+        mu^i   = mu~^i + N^i qdd^i
+
+    The steps inside a module are those of `ArticulatedChain`, or of the classes in `intra`.
+
+    Args:
+        w: Wrench w^i of each module. tau: Forces of its joints, less the passive ones.
+        rotors: H^T P + I_r of each body's joint. masses: See `mass_matrices`.
     """
-    factors, _ = articulate(robot, q, X, rotors, prescribed, masses)
-    phi_tilde: list[Array] = [np.zeros(0)] * len(robot.bodies)
-    w = list(w)
-    for body in inward(robot):
-        k = body.index
-        if k in prescribed:
-            phi_tilde[k] = np.zeros(body.nv)
-            if body.parent >= 0:
-                w[body.parent] = w[body.parent] + X[k].T @ w[k]
-            continue
-        P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
-        drive = tau[body.v] - f[k]
-        phi_hat = drive - P.T @ w[k]
-        phi_tilde[k] = solve_factored(factors[k].I_hat, phi_hat)
-        if body.kind != "base":
-            eta = w[k] + factors[k].Psi @ phi_hat  # wrench transmitted to the parent
-            along = drive - rotors[k] @ phi_tilde[k]  # its components along the joint
-            w[body.parent] = w[body.parent] + X[k].T @ with_joint_rows(body, eta, along)
-    return factors, phi_tilde
-
-
-def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[JointFactors], phi_tilde: list[Array]) -> Array:
-    """Return vdot, (nv,): iii) of equation (30), with mu the acceleration due to the joints inward."""
-    vdot: dict[int, Array] = {}
-    mu: dict[int, Array] = {}
-    for body in outward(robot):
-        k = body.index
-        if body.kind == "base":
-            vdot[k] = phi_tilde[k]
-            mu[k] = robot.base.motion_matrix(q) @ vdot[k] if body.nv else np.zeros(6)
-        else:
-            mu_tilde = X[k] @ mu[body.parent]
-            vdot[k] = phi_tilde[k] - factors[k].Psi.T @ mu_tilde
-            mu[k] = mu_tilde + body.P @ vdot[k]
-    return scatter(robot.nv, ((body.v, vdot[body.index]) for body in robot.bodies))
+    with stage(STEP_2):
+        modules = articulate(chains, mass_matrices(robot, masses), by_module(robot, rotors), prescribed, intra)
+        phi: list[Any] = [None] * len(chains)
+        eta: list[list[Array]] = [[] for _ in chains]
+        for chain in inward_modules(chains):
+            i = chain.index
+            phi[i], to_parent = modules[i].inward(tau[i], added(chain, w[i], eta[i]))
+            if chain.parent >= 0:
+                eta[chain.parent].append(to_parent)
+    with stage(STEP_3):
+        qdd: list[Vectors] = []
+        mu: list[Array] = []
+        for chain in outward_modules(chains):
+            qdd_i, mu_i = modules[chain.index].outward(phi[chain.index], mu[chain.parent] if mu else None)
+            qdd.append(qdd_i)
+            mu.append(mu_i)
+        return scatter(robot.nv, zip((body.v for body in robot.bodies), by_body(qdd), strict=True))

@@ -1,24 +1,100 @@
-"""The generalized inertia matrix from composite rigid bodies."""
+"""The generalized inertia matrix (GIM) of composite modules, and its UDU^T factors from articulated modules.
+
+The mass matrices M^i, M~^i and M^^i of a module are block diagonal, because A^(j,i) of a child has nonzero columns for
+the last link alone. They are lists with one (6, 6) per link.
+
+Source: Shah, Saha, Dutt 2012, Appendix A.1, with rotors of joints added, see `Body.rotor_momentum`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from legged.checked import checked
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import read
-from legged.dynamics.sweeps import inward, outward, transforms
+from legged.dynamics.modules import (
+    SerialChain,
+    Vectors,
+    by_body,
+    by_module,
+    congruence,
+    dense,
+    inward_modules,
+    outward_modules,
+    pairwise_sum,
+    serial_chains,
+)
+from legged.robot.body import Body
 from legged.robot.robot import Robot
-from legged.spatial import Array, Transform, mirror
+from legged.spatial import Array, factor_symmetric, mirror, solve_factored
+
+
+def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> list[Vectors]:
+    """Return M^i of each module, eqs. (18) and (19), from regrouped moments of mass, with added inertia.
+
+    The regrouped moments give the same joint forces and the same GIM, see `legged.robot.body.regroup`.
+
+    Args:
+        robot: The robot.
+        masses: Inertia to add by the index of the body, (6, 6), [kg m^2, kg m, kg], about its origin in body axes.
+    """
+    M, masses = [body.regrouped.M for body in robot.bodies], masses or {}
+    return by_module(robot, [own + masses[k] if k in masses else own for k, own in enumerate(M)])
+
+
+def composite_modules(chains: Sequence[SerialChain], M: list[Vectors]) -> list[Vectors]:
+    """Return the mass matrix M~^i of each composite module, one (6, 6) per link, [kg m^2, kg m, kg].
+
+        M~^i = M^i + sum over j in xi^i of (A^(j,i))^T M~^j A^(j,i)        (A.3)
+
+    Args:
+        chains: The modules. M: M^i of each, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
+    """
+    return _composites(chains, M)[0]
+
+
+def composite_masses(chains: Sequence[SerialChain], M: list[Vectors]) -> list[Vectors]:
+    """Return the mass matrix of each link and all links outward of it, one (6, 6) per link, [kg m^2, kg m, kg].
+
+    It is (A.3) link by link, also inside modules.
+
+    Args:
+        chains: The modules. M: M^i of each, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
+    """
+    return _composites(chains, M)[1]
+
+
+def _composites(chains: Sequence[SerialChain], M: list[Vectors]) -> tuple[list[Vectors], list[Vectors]]:
+    """Return M~^i, and its accumulation along the links of each module."""
+    children: list[list[Array]] = [[] for _ in chains]
+    M_tilde, accumulated = list(M), list(M)
+    for chain in inward_modules(chains):
+        i, beta = chain.index, chain.parent
+        M_tilde[i] = added(chain, M[i], children[i])
+        accumulated[i] = chain.composite_masses(M_tilde[i])
+        if beta >= 0:
+            with item(chain.bodies[0].index):
+                children[beta].append(congruence(chain.A_k[0], accumulated[i][0]))
+    return M_tilde, accumulated
+
+
+def added(chain: SerialChain, own: Vectors, children: Sequence[Array]) -> Vectors:
+    """Return module vectors or block-diagonal matrices with the terms of the children added to the last link."""
+    if not children:
+        return list(own)
+    with item(chain.bodies[-1].index):
+        return [*own[:-1], pairwise_sum([own[-1], *children])]
 
 
 @checked
 def inertia_matrix(robot: Robot, q: Array) -> Array:
     """Return the generalized inertia matrix I (GIM), (nv, nv), [kg m^2, kg m, kg].
 
-        I^(i,j) = P_i^T M~_i A_(i,j) P_j   for j on the path from i to the base, zero for other pairs
+        I^(i,j) = (N^i)^T M~^i A^(i,j) N^j   for M_i in gamma^j, zero for other pairs        (A.2)
 
     It includes armature and rotors of the joints, see `Body.rotor_momentum`.
 
@@ -41,67 +117,318 @@ def augmented_inertia_matrix(robot: Robot, q: Array, masses: Mapping[int, Array]
         robot: The robot. q: Configuration, (nq,). masses: See `mass_matrices`.
     """
     with stage("1 transforms"):
-        X = transforms(robot, q)
+        chains = serial_chains(robot, q)
     with stage("2 composite masses"):
-        M_tilde = composite_masses(robot, X, mass_matrices(robot, masses))
+        M_tilde = composite_masses(chains, mass_matrices(robot, masses))
     with stage("3 entries"):
-        return _entries(robot, q, X, M_tilde)
+        return _entries(robot, q, chains, M_tilde)
 
 
-def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> list[Array]:
-    """Return the regrouped mass matrix of each body with added inertia, (6, 6), [kg m^2, kg m, kg], body axes.
-
-    Args:
-        robot: The robot.
-        masses: Inertia to add by the index of the body, (6, 6), [kg m^2, kg m, kg], about its origin in body axes.
-    """
-    M, masses = [body.regrouped.M for body in robot.bodies], masses or {}
-    return [own + masses[k] if k in masses else own for k, own in enumerate(M)]
-
-
-def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
-    P_0 = robot.base.motion_matrix(q)
+def _entries(robot: Robot, q: Array, chains: Sequence[SerialChain], M_tilde: list[Vectors]) -> Array:
+    """Return the GIM: column by column, (N^j)^T (A^(i,j))^T M~^i N^i along the path from link k of M_i to the base."""
     inertia = np.zeros((robot.nv, robot.nv), dtype=object if robot.is_traced or q.dtype == object else float)
-    for body in outward(robot):
-        P_i = P_0 if body.kind == "base" else body.P
-        F = M_tilde[body.index] @ P_i
-        with item((body.index, body.index)):
-            inertia[body.v, body.v] += mirror(P_i.T @ (F + body.rotor_momentum) + body.rotor_inertia)
+    for chain in outward_modules(chains):
+        for k in chain.outward():
+            body, p = chain.bodies[k], chain.p_k[k]
+            F = M_tilde[chain.index][k] @ p  # wrench per joint acceleration
+            with item((body.index, body.index)):
+                inertia[body.v, body.v] += mirror(p.T @ (F + body.rotor_momentum) + body.rotor_inertia)
             F = F + body.rotor_momentum
-            F = [X[body.index].T @ F[:, i] for i in range(body.nv)] if body.parent >= 0 else []
-        for column, F_i in enumerate(F, start=body.v.start):
-            _add_ancestors(robot, body.index, P_0, X, F_i, inertia, column)
+            for column in range(body.nv):
+                _add_column(chains, chain.index, k, F[:, column], inertia, body.v.start + column)
     return inertia
 
 
-def _add_ancestors(robot: Robot, body: int, P_0: Array, X, F: Array, inertia: Array, column: int) -> None:
-    """Add the entries that couple one joint rate with the joints between its body and the base; coupled joints add up.
+def _add_column(chains: Sequence[SerialChain], i: int, k: int, F: Array, inertia: Array, column: int) -> None:
+    """Add the entries that couple a joint rate with the joints between its link and the base; coupled joints add up.
 
     Args:
-        F: Wrench on the body's parent per acceleration of the joint rate, (6,), parent axes. column: Index of the rate.
+        i, k: Module and place of the link that carries the wrench. F: Wrench per acceleration of the joint rate, (6,).
+        column: Index of the rate.
     """
-    for j in robot.ancestors(body)[1:]:
-        other = robot.bodies[j]
-        with item((body, j)):
-            block = (P_0 if other.kind == "base" else other.P).T @ F
+    own = chains[i].bodies[k].index
+    while i > 0 or k > 0:
+        with item((own, chains[i].bodies[k].index) if chains[i].bodies[k].index != own else own):
+            F = chains[i].A_k[k].T @ F
+        i, k = (i, k - 1) if k else (chains[i].parent, len(chains[chains[i].parent].bodies) - 1)
+        other = chains[i].bodies[k]
+        with item((own, other.index)):
+            block = chains[i].p_k[k].T @ F
             inertia[other.v, column] += block
             inertia[column, other.v] += block
-            if other.kind != "base":
-                F = X[j].T @ F
 
 
-def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = None) -> list[Array]:
-    """Return the composite mass matrix M~ of each body and everything outward of it, (6, 6), body axes.
+# ---- articulated modules ------------------------------------------------------------------------------------------
+
+
+class JointFactors(NamedTuple):
+    """Factors of one joint: its columns of Psi and its block of D, link by link.
+
+    Attributes:
+        Psi: psi_k = M^_k p_k I^_k^-1, (6, nv of the joint), body axes; (6, 0) for the base.
+        I_hat: The articulated inertia I^_k = p_k^T M^_k p_k of the joint as factored by `factor_symmetric`.
+    """
+
+    Psi: Array
+    I_hat: tuple
+
+
+def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFactors, Array]:
+    """Return the factors of a joint, and M^ - Psi^ Psi^T, (6, 6), [kg m^2, kg m, kg], for its parent.
+
+        Psi^ = M^ P + H,   I^ = P^T Psi^ + H^T P + I_r,   Psi = Psi^ I^^-1
+
+    The rows of M^ - Psi^ Psi^T along the joint are Psi (H^T P + I_r) - H, zero without rotors.
 
     Args:
-        robot: The robot. X: Its transforms.
-        M: Mass matrix of each body, (6, 6), [kg m^2, kg m, kg], body axes; by default the regrouped ones, which give
-            the same p^T M~.
+        body: The body behind the joint.
+        M_hat: Its articulated mass matrix M^, (6, 6), [kg m^2, kg m, kg], body axes.
+        rotor_inertia: H^T P + I_r, (nv of the joint, nv of the joint), [kg m^2] or [kg], joint axes.
 
-    Source: Shah, Saha, Dutt 2012, eq. (A.3), link by link.
+    Source: Shah, Saha, Dutt 2012, eqs. (A.6), (A.7), (A.9), for a module of one link.
     """
-    M_tilde = mass_matrices(robot) if M is None else list(M)
-    for body in inward(robot):
-        if body.kind != "base":
-            M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].transform_inertia(M_tilde[body.index])
-    return M_tilde
+    P = body.P
+    Psi_hat = M_hat @ P + body.rotor_momentum
+    I_hat = factor_symmetric(P.T @ Psi_hat + rotor_inertia)
+    Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
+    remaining = mirror(M_hat - Psi_hat @ Psi.T)
+    return JointFactors(Psi, I_hat), with_joint_rows(body, remaining, (Psi @ rotor_inertia - body.rotor_momentum).T)
+
+
+def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
+    """Return x with its entries or rows and columns along the joint's motion replaced.
+
+    The rows P^T x often have a shorter expression in exact arithmetic than the general product, which then replaces
+    the entries of x. The motion of a screw is not along an axis of the body, so that x is returned unchanged.
+
+    Args:
+        body: The body behind the joint.
+        x: A wrench (6,) or a symmetric matrix (6, 6), [any unit], body axes.
+        rows: P^T x, (nv of the joint,) or (nv of the joint, 6), [any unit].
+    """
+    if body.kind == "screw":
+        return x
+    x = x.astype(np.result_type(x, rows))
+    for column, row in zip(body.P.T, rows, strict=True):
+        i = int(np.abs(column).argmax())
+        x[i] = row
+        x[..., i] = row
+    return x
+
+
+class ArticulatedModule(Protocol):
+    """One module and all modules outward of it with free joints: the intra-modular part of forward dynamics.
+
+    Attributes:
+        transmitted: (A^(i,beta))^T M^^(i,i) A^(i,beta), (6, 6), [kg m^2, kg m, kg], what the module adds to the
+            mass matrix of the last link of its parent, equation (A.8); not read for the base.
+    """
+
+    transmitted: Array
+
+    def inward(self, tau: Vectors, w: Vectors) -> tuple[Any, Array]:
+        """Return (phi~^i in any form that `outward` reads, wrench on the last link of the parent module (6,)).
+
+            phi^^i = tau^i - (N^i)^T w^i,   phi~^i = (I^^i)^-1 phi^^i,   (A^(i,beta))^T (w^i + Psi^i phi^^i)
+
+        Args:
+            tau: Forces of the joints, one (nv,) per link, [N m] or [N].
+            w: Wrench w^i + eta~^i on each link, with that of the children, one (6,) per link, [N m, N], link axes.
+        """
+        ...
+
+    def outward(self, phi: Any, mu: Array | None) -> tuple[Vectors, Array]:
+        """Return (qdd^i, one (nv,) per link; mu of the last link, (6,)).
+
+            mu~^i = A^(i,beta) mu^beta,   qdd^i = phi~^i - (Psi^i)^T mu~^i,   mu^i = mu~^i + N^i qdd^i
+
+        Args:
+            phi: The first result of `inward`. mu: mu of the last link of the parent module, (6,); None for the base.
+        """
+        ...
+
+
+Intra = Callable[[SerialChain, Vectors, Vectors, frozenset[int]], ArticulatedModule]
+"""A class of articulated modules, made from a chain, its M^^i, the rotor inertia H^T P + I_r of each joint, and the
+indices of the bodies whose joints have prescribed motions; see `ArticulatedChain`."""
+
+
+class ArticulatedChain:
+    """An articulated module by the recursion of a serial chain: I^^i = U_i D_i U_i^T joint by joint.
+
+    Link by link, with M^_k = M^_k of the module and A_(k+1,k)^T (M^_(k+1) - psi^_(k+1) psi_(k+1)^T) A_(k+1,k) added,
+
+        psi^_k = M^_k p_k,   m^_k = p_k^T psi^_k,   psi_k = psi^_k m^_k^-1
+
+    The entries of U_i are p_l^T A_(k,l)^T psi_k, those of D_i are m^_k.
+
+    Args:
+        chain: The module.
+        M_hat: M^^i, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
+        rotors: H^T P + I_r of each joint, (nv, nv), [kg m^2] or [kg]; rotors add H to psi^ and this to m^.
+        prescribed: Indices of bodies whose joints are not eliminated: they transmit the whole M^_k, and their
+            accelerations here are zero.
+
+    Source: Shah, Saha, Dutt 2012, Appendix A.1 and Figure A.2, intra-modular steps; Saha 1997.
+    """
+
+    def __init__(
+        self, chain: SerialChain, M_hat: Vectors, rotors: Vectors, prescribed: frozenset[int] = frozenset()
+    ) -> None:
+        self.chain, self.rotors, self.prescribed = chain, rotors, prescribed
+        self.M_hat = list(M_hat)
+        self.factors: list[JointFactors] = [JointFactors(np.zeros((6, 0)), ([], []))] * len(chain.bodies)
+        for k in chain.inward():
+            body, p = chain.bodies[k], chain.p_k[k]
+            remaining = self.M_hat[k]
+            if body.index in prescribed:
+                self.factors[k] = JointFactors(np.zeros((6, body.nv)), ([], []))
+            elif body.kind == "base":
+                self.factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(mirror(p.T @ remaining @ p)))
+            else:
+                self.factors[k], remaining = eliminate(body, remaining, rotors[k])
+            if k:
+                self.M_hat[k - 1] = self.M_hat[k - 1] + congruence(chain.A_k[k], remaining)
+            elif chain.parent >= 0:
+                self.transmitted = congruence(chain.A_k[0], remaining)
+
+    def inward(self, tau: Vectors, w: Vectors) -> tuple[Vectors, Array]:
+        """Return (D_i^-1 U_i^-1 phi^^i, wrench on the parent's last link); see `ArticulatedModule.inward`.
+
+        Link by link, phi^_k = tau_k - p_k^T w_k, phi~_k = m^_k^-1 phi^_k, and w_k + psi_k phi^_k goes to link k-1.
+        """
+        chain, w = self.chain, list(w)
+        phi_tilde: Vectors = [np.zeros(body.nv) for body in chain.bodies]
+        to_parent = np.zeros(6)
+        for k in chain.inward():
+            body, eta = chain.bodies[k], w[k]
+            if body.index not in self.prescribed:
+                phi_hat = tau[k] - chain.p_k[k].T @ w[k]
+                phi_tilde[k] = solve_factored(self.factors[k].I_hat, phi_hat)
+                if body.kind != "base":
+                    eta = w[k] + self.factors[k].Psi @ phi_hat  # wrench transmitted through the joint
+                    along = tau[k] - self.rotors[k] @ phi_tilde[k]  # its components along the joint
+                    eta = with_joint_rows(body, eta, along)
+            if k:
+                w[k - 1] = w[k - 1] + chain.A_k[k].T @ eta
+            elif chain.parent >= 0:
+                to_parent = chain.A_k[0].T @ eta
+        return phi_tilde, to_parent
+
+    def outward(self, phi: Vectors, mu: Array | None) -> tuple[Vectors, Array]:
+        """Return (qdd^i, mu of the last link); see `ArticulatedModule.outward`.
+
+        Link by link, mu~_k = A_(k,k-1) mu_(k-1), qdd_k = phi~_k - psi_k^T mu~_k, mu_k = mu~_k + p_k qdd_k.
+        """
+        chain, qdd = self.chain, []
+        for k in chain.outward():
+            if mu is None:
+                qdd.append(phi[k])
+                mu = chain.p_k[k] @ qdd[k] if chain.bodies[k].nv else np.zeros(6)
+            else:
+                mu_tilde = chain.A_k[k] @ mu
+                qdd.append(phi[k] - self.factors[k].Psi.T @ mu_tilde)
+                mu = mu_tilde + chain.p_k[k] @ qdd[k]
+        assert mu is not None
+        return qdd, mu
+
+
+class DenseArticulation:
+    """An articulated module with the matrices of the theory, (A.6) to (A.9); eta links, n joint rates.
+
+    Arguments as in `ArticulatedChain`, without prescribed joints.
+
+    Attributes:
+        M_hat: M^^i, (6 eta, 6 eta), [kg m^2, kg m, kg].
+        Psi_hat: Psi^^i = M^^i N^i + H^i, (6 eta, n).
+        I_hat: I^^i, (n, n), the articulated inertia of the module's joints.
+        Psi: Psi^i, (6 eta, n).
+        M_hat_hat: M^^(i,i), (6 eta, 6 eta).
+        transmitted: (A^(i,beta))^T M^^(i,i) A^(i,beta), (6, 6), about the origin of the parent's last link.
+    """
+
+    def __init__(
+        self, chain: SerialChain, M_hat: Vectors, rotors: Vectors, prescribed: frozenset[int] = frozenset()
+    ) -> None:
+        assert not prescribed.intersection(body.index for body in chain.bodies)
+        self.ends = np.cumsum([p.shape[1] for p in chain.p_k])[:-1]
+        self.N = N = dense(chain.N)
+        H = block_diagonal(chain.H_k)
+        I_r = block_diagonal([r - H_k.T @ p for r, H_k, p in zip(rotors, chain.H_k, chain.p_k, strict=True)])
+        self.M_hat = block_diagonal(M_hat)
+        self.Psi_hat = self.M_hat @ N + H  # (A.7)
+        self.I_hat = mirror(N.T @ self.Psi_hat + H.T @ N + I_r)  # (A.6)
+        self.inverse = self.inverted(self.I_hat)
+        self.Psi = self.Psi_hat @ self.inverse  # (A.7)
+        self.M_hat_hat = self.M_hat - self.Psi_hat @ self.Psi.T  # (A.9)
+        self.A = dense(chain.A) if chain.parent >= 0 else np.zeros((len(self.M_hat), 0))
+        self.transmitted = self.A.T @ self.M_hat_hat @ self.A  # (A.8)
+
+    @staticmethod
+    def inverted(I_hat: Array) -> Array:
+        """Return (I^^i)^-1, (n, n); NaN for a singular one."""
+        factors = factor_symmetric(I_hat)
+        return np.array([solve_factored(factors, unit) for unit in np.eye(len(I_hat))]).reshape(I_hat.shape)
+
+    def inward(self, tau: Vectors, w: Vectors) -> tuple[Array, Array]:
+        """Return (phi~^i, wrench on the parent's last link); see `ArticulatedModule.inward`."""
+        w_i = np.concatenate(w)
+        phi_hat = np.concatenate(tau) - self.N.T @ w_i
+        eta = w_i + self.Psi @ phi_hat
+        return self.inverse @ phi_hat, self.A.T @ eta
+
+    def outward(self, phi: Array, mu: Array | None) -> tuple[Vectors, Array]:
+        """Return (qdd^i, mu of the last link); see `ArticulatedModule.outward`."""
+        mu_tilde = self.A @ mu if mu is not None else np.zeros(len(self.N))
+        qdd = phi - self.Psi.T @ mu_tilde
+        mu_i = mu_tilde + self.N @ qdd
+        return np.split(qdd, self.ends), mu_i[-6:]
+
+
+def block_diagonal(blocks: Sequence[Array]) -> Array:
+    """Return the block diagonal matrix, (sum of m, sum of n), of the given blocks.
+
+    Args:
+        blocks: Matrices (m, n), [any unit], possibly with n = 0.
+    """
+    shape = sum(len(b) for b in blocks), sum(b.shape[1] for b in blocks)
+    out = np.zeros(shape, np.result_type(*blocks) if blocks else float)
+    row = column = 0
+    for b in blocks:
+        out[row : row + len(b), column : column + b.shape[1]] = b
+        row, column = row + len(b), column + b.shape[1]
+    return out
+
+
+def articulate(
+    chains: Sequence[SerialChain],
+    M: list[Vectors],
+    rotors: list[Vectors],
+    prescribed: frozenset[int] = frozenset(),
+    intra: Mapping[int, Intra] | None = None,
+) -> list[Any]:
+    """Return the articulated modules, M_0 first.
+
+        M^^i = M^i + sum over j in xi^i of (A^(j,i))^T M^^(j,j) A^(j,i)        (A.8)
+
+    Args:
+        chains: The modules.
+        M: M^i of each, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
+        rotors: H^T P + I_r of each joint, by module and link, (nv, nv), [kg m^2] or [kg].
+        prescribed: Indices of bodies whose joints are not eliminated, see `ArticulatedChain`.
+        intra: By the number of a module, the class for its intra-modular part; `ArticulatedChain` for others.
+    """
+    children: list[list[Array]] = [[] for _ in chains]
+    found: dict[int, Any] = {}
+    for chain in inward_modules(chains):
+        i = chain.index
+        intra_modular = (intra or {}).get(i, ArticulatedChain)
+        found[i] = intra_modular(chain, added(chain, M[i], children[i]), rotors[i], prescribed)
+        if chain.parent >= 0:
+            children[chain.parent].append(found[i].transmitted)
+    return [found[chain.index] for chain in chains]
+
+
+def joint_factors(articulated: Sequence[ArticulatedChain]) -> list[JointFactors]:
+    """Return the factors of each joint in the order of `robot.bodies`."""
+    return by_body([module.factors for module in articulated])

@@ -5,16 +5,29 @@ Source: Shah, Saha, Dutt 2012, section 4.1 and Figure A.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.inertia import composite_masses
-from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
+from legged.dynamics.inertia import added, composite_masses, mass_matrices
+from legged.dynamics.modules import (
+    STEP_1,
+    STEP_2,
+    STEP_3,
+    SerialChain,
+    Vectors,
+    by_body,
+    inward_modules,
+    module_wrenches,
+    outward_modules,
+    serial_chains,
+)
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
-from legged.spatial import Array, Transform, solve_symmetric
+from legged.spatial import Array, solve_symmetric
 
 
 @checked
@@ -53,11 +66,11 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
 
 
 def _generalized_forces(robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches) -> Array:
-    X = transforms(robot, q)
+    chains = serial_chains(robot, q)
     with stage(STEP_1):
-        w, f = outward_forces(robot, q, v, vdot, wrenches)
+        w, f = module_wrenches(robot, q, v, vdot, wrenches)
     with stage(STEP_2):
-        return _project(robot, q, X, w, f)
+        return scatter_add(robot, by_body(joint_forces(chains, w, f)))
 
 
 @checked
@@ -89,45 +102,65 @@ def floating_inverse_dynamics(
     q, v, joint_accelerations = read(robot, q=q, v=v, joint_accelerations=joint_accelerations)
     n0 = robot.base.nv
     vdot = np.concatenate([np.zeros(n0), joint_accelerations])
-    X = transforms(robot, q)
+    chains = serial_chains(robot, q)
     with stage(STEP_1):
-        w, f = outward_forces(robot, q, v, vdot, wrenches)
+        w, f = module_wrenches(robot, q, v, vdot, wrenches)
     with stage(STEP_2):
-        h_tilde, M_tilde = _project(robot, q, X, w, f), composite_masses(robot, X)
+        h_tilde = scatter_add(robot, by_body(joint_forces(chains, w, f)))
+        M_tilde = composite_masses(chains, mass_matrices(robot))
     with stage(STEP_3):
-        vdot_0, tau = _base_and_torques(robot, q, X, h_tilde, M_tilde)
+        vdot_0, tau = _base_and_torques(robot, chains, h_tilde, M_tilde)
     return finite(robot, "the base acceleration", vdot_0), finite(robot, "the inverse dynamics", tau)
 
 
-def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array]) -> Array:
-    """Return N_d^T N_l^T w + f, (nv,), from the wrench of each body and the passive force of each joint."""
-    tau: list[Array] = [np.zeros(0)] * len(robot.bodies)
-    w = list(w)
-    for body in inward(robot):
-        k = body.index
-        if body.kind == "base":
-            tau[k] = robot.base.motion_matrix(q).T @ w[k]
-        else:
-            tau[k] = body.P.T @ w[k] + f[k]
-            w[body.parent] = w[body.parent] + X[k].T @ w[k]
-    return scatter_add(robot, tau)
+def joint_forces(chains: Sequence[SerialChain], w: list[Vectors], f: list[Vectors]) -> list[Vectors]:
+    """Return h~^i = (N^i)^T w~^i + f^i of each module, one (nv of the joint,) per link, [N m] or [N]: step 2.
+
+        w~^i = w^i + sum over j in xi^i of (A^(j,i))^T w~^j
+
+    Together they are h~ = N_d^T N_l^T w + f.
+
+    Args:
+        chains: The modules.
+        w: Wrench w^i of each, one (6,) per link, [N m, N], link axes.
+        f: Passive forces of the joints of each, one (nv of the joint,) per link, [N m] or [N].
+
+    Source: Shah, Saha, Dutt 2012, section 4.1, step 2, and Figure A.1.
+    """
+    from_children: list[list[Array]] = [[] for _ in chains]
+    h_tilde: list[Vectors] = [[] for _ in chains]
+    for chain in inward_modules(chains):
+        i = chain.index
+        w_tilde = added(chain, w[i], from_children[i])
+        h_tilde[i] = [force + own for force, own in zip(chain.N.T @ w_tilde, f[i], strict=True)]
+        if chain.parent >= 0:
+            from_children[chain.parent].append(chain.A.T @ w_tilde)
+    return h_tilde
 
 
 def _base_and_torques(
-    robot: Robot, q: Array, X: list[Transform], h_tilde: Array, M_tilde: list[Array]
+    robot: Robot, chains: Sequence[SerialChain], h_tilde: Array, M_tilde: list[Vectors]
 ) -> tuple[Array, Array]:
-    """Return (vdot_0, tau): step 3. I_theta0 vdot_0 is (M~ p + H)^T a with a the body's acceleration due to vdot_0."""
+    """Return (vdot_0, tau): step 3, with I_theta0^i vdot_0 = (M~ N^i + H)^T a, a the acceleration due to vdot_0.
+
+    Args:
+        h_tilde: h~ of the robot, (nv,). M_tilde: Mass matrix of each link and all outward of it, by module, (6, 6).
+    """
     n0 = robot.base.nv
-    P_0 = robot.base.motion_matrix(q)
-    vdot_0 = -solve_symmetric(P_0.T @ M_tilde[0] @ P_0, h_tilde[:n0]) if n0 else np.zeros(0)
-    tau: list[Array] = [np.zeros(n0)] * len(robot.bodies)
-    a: dict[int, Array] = {}
-    for body in outward(robot):
-        k = body.index
-        if body.kind == "base":
-            a[k] = P_0 @ vdot_0 if n0 else np.zeros(6)
-        else:
-            a[k] = X[k] @ a[body.parent]
-            own = (M_tilde[k] @ body.P + body.rotor_momentum).T @ a[k]
-            tau[k] = own if body.follows else own + h_tilde[body.v]
-    return vdot_0, scatter_add(robot, tau)[n0:]
+    vdot_0, P_0 = np.zeros(0), chains[0].p_k[0]
+    if n0:
+        vdot_0 = -solve_symmetric(P_0.T @ M_tilde[0][0] @ P_0, h_tilde[:n0])  # (26)
+    a: list[Vectors] = []
+    tau: list[Vectors] = []
+    for chain in outward_modules(chains):
+        if chain.parent < 0:
+            a.append(chain.N @ [vdot_0])
+            tau.append([np.zeros(n0)])
+            continue
+        a.append(chain.A @ a[chain.parent])
+        tau.append([])
+        for k in chain.outward():
+            body, F = chain.bodies[k], M_tilde[chain.index][k] @ chain.p_k[k] + chain.H_k[k]
+            own = F.T @ a[-1][k]
+            tau[-1].append(own if body.follows else own + h_tilde[body.v])  # (27)
+    return vdot_0, scatter_add(robot, by_body(tau))[n0:]

@@ -8,7 +8,7 @@ import numpy as np
 
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, link_wrenches, read
-from legged.dynamics.sweeps import newton_euler, transforms, twists_and_rates
+from legged.dynamics.modules import newton_euler, transforms, twists_and_rates
 from legged.robot.body import moments_of
 from legged.robot.link import PlacedLink
 from legged.robot.placement import Placement

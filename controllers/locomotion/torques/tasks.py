@@ -20,7 +20,7 @@ from legged.dynamics.kinematics import (
     on_bodies,
     twist_rate_at,
 )
-from legged.dynamics.sweeps import twists_and_rates
+from legged.dynamics.modules import twists_and_rates
 from legged.robot.construction.parameters import without_dry_friction
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error

@@ -30,7 +30,7 @@ from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.passive import deflection
-from legged.dynamics.sweeps import inward, newton_euler
+from legged.dynamics.modules import inward, newton_euler
 from legged.moving_coordinates import cross_force
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED

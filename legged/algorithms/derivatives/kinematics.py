@@ -16,7 +16,7 @@ from legged.algorithms.links import Links, links_at, transform_motions
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, ResolvedFrame, resolve_frame
-from legged.dynamics.sweeps import outward
+from legged.dynamics.modules import outward
 from legged.moving_coordinates import cross_motion
 from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Transform, Translation, cross, join

@@ -20,7 +20,7 @@ from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.operators.operator import Operator, identity
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import motion, on_bodies
-from legged.dynamics.sweeps import inward, outward, transforms
+from legged.dynamics.modules import inward, outward, transforms
 from legged.errors import DefinitionError
 from legged.robot.body import Body
 from legged.robot.configuration import scatter, scatter_add

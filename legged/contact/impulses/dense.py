@@ -18,7 +18,7 @@ import numpy as np
 
 from legged.algorithms.linear_algebra import factor_semidefinite
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.sweeps import transforms
+from legged.dynamics.modules import transforms
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 

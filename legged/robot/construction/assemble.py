@@ -14,7 +14,7 @@ import numpy as np
 from legged.errors import DefinitionError, ModuleError
 from legged.robot.base import Base
 from legged.robot.body import Body, moments_of, regroup
-from legged.robot.construction.articulated import refuse_singular
+from legged.robot.construction.singular import refuse_singular
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Coupling, Fixed, Follower, Joint, PlacedJoint, Stage
 from legged.robot.link import ContactPoint, Link, PlacedLink

@@ -1,8 +1,7 @@
-"""Articulated inertia of joints, and the check that the inertia of every motion of a robot is positive."""
+"""The check that the inertia of every motion of a robot is positive."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from legged.errors import DefinitionError
 from legged.robot.body import Body
 from legged.robot.configuration import random_configuration
-from legged.spatial import Array, factor_symmetric, mirror, solve_factored
+from legged.spatial import Array
 
 if TYPE_CHECKING:
     from legged.robot.robot import Robot
@@ -23,62 +22,6 @@ Rounding gives values near 1e-16 where the exact inertia is zero. The smallest i
 """
 SUSPECT = 1e-9
 """Below this value more configurations are checked: rounding errors grow if the inertia at a joint is small."""
-
-
-@dataclass(eq=False)
-class JointFactors:
-    """Block factors of one joint.
-
-    Attributes:
-        Psi: M^ P I^^-1, (6, nv of the joint), body axes.
-        I_hat: The articulated inertia P^T M^ P of the joint as factored by `factor_symmetric`.
-    """
-
-    Psi: Array
-    I_hat: tuple
-
-
-def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFactors, Array]:
-    """Return the factors of a joint, and M^ - Psi^ Psi^T, (6, 6), [kg m^2, kg m, kg], for its parent.
-
-        Psi^ = M^ P + H,   I^ = P^T Psi^ + H^T P + I_r,   Psi = Psi^ I^^-1
-
-    The rows of M^ - Psi^ Psi^T along the joint are Psi (H^T P + I_r) - H, zero without rotors.
-
-    Args:
-        body: The body behind the joint.
-        M_hat: Its articulated mass matrix M^, (6, 6), [kg m^2, kg m, kg], body axes.
-        rotor_inertia: H^T P + I_r, (nv of the joint, nv of the joint), [kg m^2] or [kg], joint axes.
-
-    Source: Shah, Saha, Dutt 2012, eqs. (A.6), (A.7), (A.9), link by link inside a module.
-    """
-    P = body.P
-    Psi_hat = M_hat @ P + body.rotor_momentum
-    I_hat = factor_symmetric(P.T @ Psi_hat + rotor_inertia)
-    Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
-    remaining = mirror(M_hat - Psi_hat @ Psi.T)
-    return JointFactors(Psi, I_hat), with_joint_rows(body, remaining, (Psi @ rotor_inertia - body.rotor_momentum).T)
-
-
-def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
-    """Return x with its entries or rows and columns along the joint's motion replaced.
-
-    The rows P^T x often have a shorter expression in exact arithmetic than the general product, which then replaces
-    the entries of x. The motion of a screw is not along an axis of the body, so that x is returned unchanged.
-
-    Args:
-        body: The body behind the joint.
-        x: A wrench (6,) or a symmetric matrix (6, 6), [any unit], body axes.
-        rows: P^T x, (nv of the joint,) or (nv of the joint, 6), [any unit].
-    """
-    if body.kind == "screw":
-        return x
-    x = x.astype(np.result_type(x, rows))
-    for column, row in zip(body.P.T, rows, strict=True):
-        i = int(np.abs(column).argmax())
-        x[i] = row
-        x[..., i] = row
-    return x
 
 
 def refuse_singular(robot: Robot) -> None:
@@ -123,23 +66,31 @@ def _smallest_inertias(robot: Robot, seed: int) -> Array:
     with np.errstate(all="ignore"):
         for body in reversed(robot.bodies):
             k, parent, P = body.index, body.parent, _motion_matrix(robot, body, q)
+            Psi_hat = M_hat[k] @ P + body.rotor_momentum  # (A.7)
+            I_hat = P.T @ Psi_hat + body.rotor_inertia  # (A.6)
             if body.nv and np.isfinite(M_hat[k]).all():
-                smallest[k] = _smallest_inertia(body, P, M_hat[k], M_tilde[k])
+                smallest[k] = _smallest_inertia(P, I_hat, M_tilde[k])
             if parent >= 0:
                 X = body.transform(q)
-                _, remaining = eliminate(body, M_hat[k], body.rotor_inertia)
-                M_hat[parent] = M_hat[parent] + X.transform_inertia(remaining)
+                M_hat[parent] = M_hat[parent] + X.transform_inertia(_transmitted(M_hat[k], Psi_hat, I_hat))
                 M_tilde[parent] = M_tilde[parent] + X.transform_inertia(M_tilde[k])
     return smallest
 
 
-def _smallest_inertia(body: Body, P: Array, M_hat: Array, M_tilde: Array) -> float:
+def _transmitted(M_hat: Array, Psi_hat: Array, I_hat: Array) -> Array:
+    """Return M^ - Psi^ I^^-1 Psi^^T of equation (A.9), (6, 6); NaN if I^ is singular."""
+    try:
+        return M_hat - Psi_hat @ np.linalg.solve(I_hat, Psi_hat.T)
+    except np.linalg.LinAlgError:
+        return np.full((6, 6), np.nan)
+
+
+def _smallest_inertia(P: Array, I_hat: Array, M_tilde: Array) -> float:
     """Return the smallest x^T I^ x over motions x of P, relative to the rigid inertia.
 
     Rotations are scaled by the trace of the composite inertia about the body's origin and translations by the
     composite mass, so that radians and meters can be combined in one matrix.
     """
-    I_hat = P.T @ (M_hat @ P + body.rotor_momentum) + body.rotor_inertia
     _, R = np.linalg.qr(_scales(M_tilde)[:, None] * P)
     inverse = np.linalg.inv(R)
     return float(np.linalg.eigvalsh(inverse.T @ I_hat @ inverse)[0])
