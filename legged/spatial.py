@@ -329,7 +329,7 @@ def mirror(S: Array) -> Array:
         S: A matrix, (n, n), [any unit], symmetric up to rounding.
     """
     n = len(S)
-    return np.array([[S[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
+    return np.array([[S[min(i, j), max(i, j)] for j in range(n)] for i in range(n)]).reshape(n, n)
 
 
 def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:

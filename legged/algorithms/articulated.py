@@ -11,8 +11,8 @@ from legged.algorithms.links import Links, base_bias, links_at
 from legged.algorithms.newton_euler import velocities
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.modules import inward, outward
+from legged.dynamics.passive import friction_forces, spring_forces
 from legged.errors import DefinitionError
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter

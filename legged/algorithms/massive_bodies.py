@@ -17,8 +17,8 @@ from legged.algorithms.links import Links, base_bias, links_at, transform_motion
 from legged.algorithms.newton_euler import velocities
 from legged.dynamics.arguments import Wrenches
 from legged.dynamics.kinematics import Motion
-from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.modules import outward
+from legged.dynamics.passive import friction_forces, spring_forces
 from legged.errors import DefinitionError
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.body import Body

@@ -11,8 +11,8 @@ import numpy as np
 from legged.algorithms.links import Links, base_bias, links_at, transform_forces
 from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import Wrenches, read
-from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.modules import inward, outward, transforms, twists_and_rates
+from legged.dynamics.passive import friction_forces, spring_forces
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter_add
 from legged.robot.link import PlacedLink

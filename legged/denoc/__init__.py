@@ -1,20 +1,29 @@
 """Dense theory of decoupled natural orthogonal complement (DeNOC) matrices, in world axes, with every matrix formed.
 
-It follows the equations of Shah, Saha, Dutt 2012 and serves as the reference for the recursions in `legged.dynamics`.
+It follows the equations of Shah, Saha, Dutt 2012. Its blocks are the operators of the modules in
+`legged.dynamics.modules`, evaluated as matrices.
 """
 
 from legged.denoc.equations import (
     angular_velocity_matrix,
     bias_forces,
+    complement,
+    complement_rate,
     convective_inertia_matrix,
     coupling_matrix,
+    denoc_matrices,
     external_forces,
     floating_inverse_dynamics,
     forward_dynamics,
+    gamma,
     generalized_inertia_matrix,
     gravity_forces,
     inverse_dynamics,
     mass_matrix,
+    module_joint_rate_propagation,
+    module_twist_propagation,
+    module_twists,
+    xi,
 )
 from legged.denoc.factors import (
     ArticulatedModule,
@@ -25,16 +34,6 @@ from legged.denoc.factors import (
     udu,
 )
 from legged.denoc.kinematics import link_motion_propagation, link_twist_propagation, twist_propagation
-from legged.denoc.modules import (
-    complement,
-    complement_rate,
-    denoc_matrices,
-    gamma,
-    module_joint_rate_propagation,
-    module_twist_propagation,
-    module_twists,
-    xi,
-)
 
 __all__ = [
     "ArticulatedModule",

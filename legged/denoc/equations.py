@@ -1,21 +1,182 @@
-"""Dense equations of motion I vdot + C v = tau + tau^F with the matrices of equation (24) (section 3 of the paper)."""
+"""The DeNOC matrices N_l and N_d, and the equations of motion that they give (sections 2.2 and 3 of the paper).
+
+Every matrix is formed, in world axes. The blocks A^(i,beta) and N^i are those of `legged.dynamics.modules`, whose
+operators drive the recursions. A module's twist t^i stacks the twists of its bodies, (6 eta,), in the order of
+`robot.modules[i].bodies`. Source: Shah, Saha, Dutt 2012, sections 2.2 and 3.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
-from legged.arguments import array, known_name
+from legged.arguments import array, known_name, whole
 from legged.checked import checked
 from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
-from legged.denoc.kinematics import Kinematics, kinematics, rates, read_state
-from legged.denoc.modules import block_diagonal, complement_and_rate, complement_at
+from legged.denoc.kinematics import Kinematics, Rates, kinematics, rates, read_state, twist_propagation, world_chains
+from legged.dynamics.arguments import Wrenches, body_wrenches
+from legged.dynamics.inertia import block_diagonal
+from legged.dynamics.modules import SerialChain, dense
 from legged.errors import SingularError
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
 
-Wrenches = Mapping[str, Array] | Array | None
+
+def _module_index(robot: Robot, name: str, value: int) -> int:
+    return whole(name, value, least=0, most=len(robot.modules) - 1)
+
+
+@checked
+def gamma(robot: Robot, i: int) -> tuple[int, ...]:
+    """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
+    found = [_module_index(robot, "i", i)]
+    for module in robot.modules[i + 1 :]:  # a child's number is above its parent's
+        if module.parent in found:
+            found.append(module.index)
+    return tuple(found)
+
+
+@checked
+def xi(robot: Robot, i: int) -> tuple[int, ...]:
+    """Return xi^i, the numbers of the children of M_i. Source: Shah, Saha, Dutt 2012, eq. (A.3)."""
+    i = _module_index(robot, "i", i)
+    return tuple(module.index for module in robot.modules if module.parent == i)
+
+
+def rows(robot: Robot, i: int) -> slice:
+    """Return the rows of module M_i in a stacked twist or wrench, (6 n,)."""
+    bodies = robot.modules[i].bodies
+    return slice(6 * bodies[0], 6 * bodies[-1] + 6)
+
+
+@checked
+def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array:
+    """Return A^(i,beta), (6 eta^i, 6 eta^beta), world axes: twist of M_beta to that of M_i if M_i were fixed to it.
+
+    It depends only on the last link of M_beta, so only the last six columns are nonzero. It is the identity for
+    i = beta and zero unless M_i lies outward of M_beta.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). i, beta: Module numbers.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (9), (12).
+    """
+    i, beta = _module_index(robot, "i", i), _module_index(robot, "beta", beta)
+    return module_propagation(world_chains(robot, kinematics(robot, q)), i, beta)
+
+
+def module_propagation(chains: Sequence[SerialChain], i: int, j: int) -> Array:
+    """Return A^(i,j), (6 eta^i, 6 eta^j): the product of A^(i,beta) on the path from M_i to M_j, or zero."""
+    block = np.eye(6 * len(chains[i].bodies))
+    while i > j:
+        block = block @ dense(chains[i].A)
+        i = chains[i].parent
+    return block if i == j else np.zeros((len(block), 6 * len(chains[j].bodies)))
+
+
+@checked
+def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
+    """Return N^i, (6 eta, module's DoF), world axes: module-joint rates to the module's twist relative to its parent.
+
+    Its (k, l) block is A_(k,l) p_l for l at or before k. N^0 is P_0. The rates are `v[module.v]`.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). i: Module number.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (5), (6).
+    """
+    return dense(world_chains(robot, kinematics(robot, q))[_module_index(robot, "i", i)].N)
+
+
+@checked
+def module_twists(robot: Robot, q: Array, v: Array) -> list[Array]:
+    """Return t^i of every module, (6 eta,) each, world axes, by the recursion t^i = A^(i,beta) t^beta + N^i v^i.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+
+    Source: Shah, Saha, Dutt 2012, eqs. (3), (8), (10).
+    """
+    q, v = read_state(robot, q=q, v=v)
+    twists: list[list[Array]] = []
+    for chain in world_chains(robot, kinematics(robot, q)):
+        t_beta = twists[chain.parent] if chain.parent >= 0 else []
+        twists.append(chain.twists(t_beta, chain.joint_entries(v)))
+    return [np.concatenate(t) for t in twists]
+
+
+@checked
+def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
+    """Return (N_l, N_d), (6 n, 6 n) and (6 n, nv) for n bodies, world axes: t = N_l @ N_d @ v.
+
+    N_l is block lower triangular with A^(i,j) of equation (9); N_d has N^i of equation (5) in the rows of module i and
+    the columns of its joints: block diagonal if v has the joints module by module and no joint is coupled.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Source: Shah, Saha, Dutt 2012, eqs. (11), (12); (13) for a chain, (14) to (16) for the biped.
+    """
+    return _decoupled(robot, kinematics(robot, q))
+
+
+def _decoupled(robot: Robot, at: Kinematics) -> tuple[Array, Array]:
+    N_l, N_d = np.eye(6 * len(robot.bodies)), np.zeros((6 * len(robot.bodies), robot.nv))
+    chains = world_chains(robot, at)
+    for chain in chains:
+        own = rows(robot, chain.index)
+        if chain.parent >= 0:  # A^(i,j) = A^(i,beta) A^(beta,j)
+            beta = rows(robot, chain.parent)
+            N_l[own, : beta.stop] += dense(chain.A) @ N_l[beta, : beta.stop]
+        for column, entry in zip(robot.modules[chain.index].v, dense(chain.N).T, strict=True):
+            N_d[own, column] += entry
+    return N_l, N_d
+
+
+@checked
+def complement(robot: Robot, q: Array) -> Array:
+    """Return N = N_l @ N_d, (6 n, nv), world axes, eq. (24): the natural orthogonal complement, t = N @ v.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
+    return complement_at(robot, kinematics(robot, q))
+
+
+def complement_at(robot: Robot, at: Kinematics) -> Array:
+    """Return N, (6 n, nv), world axes, for known kinematics."""
+    return np.matmul(*_decoupled(robot, at))
+
+
+@checked
+def complement_rate(robot: Robot, q: Array, v: Array) -> Array:
+    """Return the time derivative of N, (6 n, nv), world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
+    q, v = read_state(robot, q=q, v=v)
+    at = kinematics(robot, q)
+    return complement_and_rate(robot, at, rates(robot, q, v, at))[1]
+
+
+def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Array, Array]:
+    """Return (N, its time derivative), both (6 n, nv).
+
+    The rows of body k are N_k = A_(k,k-1) N_(k-1) + p_k, so that Nd_k = A Nd_(k-1) + Ad N_(k-1) + pd_k.
+    """
+    N = complement_at(robot, at)
+    N_dot = np.zeros_like(N)
+    for body in robot.bodies:
+        own, above = (slice(6 * k, 6 * k + 6) for k in (body.index, body.parent))
+        if body.parent >= 0:
+            A_dot = np.zeros((6, 6))
+            A_dot[3:, :3] = -skew(moving.twist[body.index, 3:] - moving.twist[body.parent, 3:])
+            A = twist_propagation(at.origin[body.index] - at.origin[body.parent])
+            N_dot[own] = A @ N_dot[above] + A_dot @ N[above]
+        N_dot[own, body.v] += moving.p_dot[body.index]
+    return N, N_dot
 
 
 @checked
@@ -102,7 +263,7 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
     moving = rates(robot, q, v, at)
     N, N_dot = complement_and_rate(robot, at, moving)
     S_k = _skew_block if form == "skew" else _paper_block
-    S = block_diagonal([S_k(M, t[:3]) for M, t in zip(_mass_blocks(robot, at), moving.twist, strict=True)])
+    S = block_diagonal([S_k(M, t[:3]) for M, t in zip(mass_blocks(robot, at), moving.twist, strict=True)])
     H, H_dot = rotor_momentum(robot, at), rotor_momentum_rate(robot, at, moving)
     return N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N + H_dot) + H.T @ N_dot
 
@@ -148,9 +309,7 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
     moving = rates(robot, q, v, at)
     N, N_dot = complement_and_rate(robot, at, moving)
     w = mass_matrix_at(robot, at) @ (N_dot @ v)
-    w += np.concatenate(
-        [_paper_block(M, t[:3]) @ t for M, t in zip(_mass_blocks(robot, at), moving.twist, strict=True)]
-    )
+    w += np.concatenate([_paper_block(M, t[:3]) @ t for M, t in zip(mass_blocks(robot, at), moving.twist, strict=True)])
     w += rotor_momentum_rate(robot, at, moving) @ v
     own = rotor_momentum(robot, at).T @ (N_dot @ v) + joint_forces(robot, q, v)
     return N.T @ (w - _weights(robot, at) - _external(robot, at, wrenches)) + own
@@ -199,34 +358,19 @@ def _solved(robot: Robot, inertia: Array, b: Array) -> Array:
 
 def _weights(robot: Robot, at: Kinematics) -> Array:
     """Return w^E of gravity, (6 n,): m g acts at the center of mass, at d from O_k, so w_k = [m d x g; m g]."""
-    w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in _mass_blocks(robot, at)]
+    w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in mass_blocks(robot, at)]
     return np.array(w).ravel()
 
 
 def _external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
     """Return w^F, (6 n,): external wrenches on links, about their bodies' origins in world axes."""
-    total = np.zeros((len(robot.bodies), 6))
-    for name, w in _by_name(robot, wrenches).items():
-        link = robot.link(name)
-        R = at.rotation[link.body]
-        n, f = R @ link.rotation @ np.asarray(w)[:3], R @ link.rotation @ np.asarray(w)[3:]
-        total[link.body] += np.concatenate([n + np.cross(R @ link.position, f), f])
+    total = np.zeros((len(robot.bodies), 2, 3))
+    for k, w in body_wrenches(robot, wrenches).items():
+        total[k] = w.reshape(2, 3) @ at.rotation[k].T
     return total.ravel()
 
 
-def _by_name(robot: Robot, wrenches: Wrenches) -> dict[str, Array]:
-    if wrenches is None:
-        return {}
-    if not isinstance(wrenches, Mapping):
-        rows = array("wrenches", wrenches, (len(robot.links), 6), "one [n; f] per link of robot.links")
-        return {link.name: w for link, w in zip(robot.links, rows, strict=True)}
-    known = {link.name for link in robot.links}
-    for name in wrenches:
-        known_name("link", name, known)
-    return {name: array(f"the wrench on link {name!r}", w, (6,)) for name, w in wrenches.items()}
-
-
-def _mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
+def mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
     """Return each body's mass matrix about its origin, world axes, (6, 6)."""
     rotations = [block_diagonal([R, R]) for R in at.rotation]
     return [R @ body.M @ R.T for body, R in zip(robot.bodies, rotations, strict=True)]
@@ -234,7 +378,7 @@ def _mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
 
 def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
     """Return M, (6 n, 6 n), world axes, as `mass_matrix` does, for known kinematics."""
-    return block_diagonal(_mass_blocks(robot, at))
+    return block_diagonal(mass_blocks(robot, at))
 
 
 def _first_moment(M: Array) -> Array:

@@ -5,45 +5,33 @@ Source: Shah, Saha, Dutt 2012, Appendix A.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from legged.checked import checked, checked_arguments
-from legged.denoc.equations import mass_matrix_at
-from legged.denoc.joints import module_rotors
-from legged.denoc.kinematics import Kinematics, kinematics
-from legged.denoc.modules import (
-    Propagation,
-    gamma,
-    joint_rate_propagation,
-    module_propagation,
-    propagation,
-    rows,
-    xi,
-)
+from legged.denoc.equations import gamma, mass_blocks, module_propagation
+from legged.denoc.joints import reflected_inertia
+from legged.denoc.kinematics import Kinematics, kinematics, world_chains
+from legged.dynamics import inertia
+from legged.dynamics.inertia import DenseArticulation, block_diagonal
+from legged.dynamics.modules import by_module, dense
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
 
-@dataclass(frozen=True, eq=False)
-class ArticulatedModule:
-    """A module together with all modules outward of it, their joints free. World axes, eta bodies, nv joint rates.
+class ArticulatedModule(DenseArticulation):
+    """A module together with all modules outward of it, their joints free, in world axes; see `DenseArticulation`.
 
-    Attributes:
-        M_hat: M^ of equation (A.8), (6 eta, 6 eta).
-        Psi_hat: M^ N + H, (6 eta, nv), eq. (A.7).
-        Psi: Psi^ I^-1, (6 eta, nv), eq. (A.7).
-        I_hat: N^T Psi^ + H^T N + I_r, (nv, nv), eq. (A.6): the articulated inertia of the module's joints.
-        M_hat_hat: M^ - Psi^ Psi^T, (6 eta, 6 eta), eq. (A.9): its contribution to its parent's M^.
+    For an exactly singular I^ the pseudoinverse is used, so that motions without inertia have no effect.
     """
 
-    M_hat: Array
-    Psi_hat: Array
-    Psi: Array
-    I_hat: Array
-    M_hat_hat: Array
+    @staticmethod
+    def inverted(I_hat: Array) -> Array:
+        """Return the inverse of I^^i, (n, n), or its pseudoinverse."""
+        try:
+            return np.linalg.inv(I_hat)
+        except np.linalg.LinAlgError:
+            return np.linalg.pinv(I_hat, hermitian=True)
 
 
 @checked
@@ -61,21 +49,13 @@ def composite_modules(robot: Robot, q: Array) -> list[Array]:
 
 
 def _composite(robot: Robot, at: Kinematics) -> list[Array]:
-    M, A = mass_matrix_at(robot, at), _module_propagation(robot, at)
-    M_tilde = [M[rows(robot, m.index), rows(robot, m.index)] for m in robot.modules]
-    for m in reversed(robot.modules):
-        i = m.index
-        for j in xi(robot, i):
-            M_tilde[i] = M_tilde[i] + A(j, i).T @ M_tilde[j] @ A(j, i)
-    return M_tilde
+    M = by_module(robot, mass_blocks(robot, at))
+    return [block_diagonal(links) for links in inertia.composite_modules(world_chains(robot, at), M)[0]]
 
 
 @checked
 def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     """Return the GIM, (nv, nv), block by block: I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0.
-
-    M~^i is a composite of modules, in which the bodies of M_i itself are separate; `legged.inertia_matrix` uses the
-    composite bodies instead.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -83,19 +63,22 @@ def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     Source: Shah, Saha, Dutt 2012, eqs. (A.1), (A.2).
     """
     at = kinematics(robot, q)
-    M_tilde, A = _composite(robot, at), _module_propagation(robot, at)
-    N = [joint_rate_propagation(robot, m.index, at) for m in robot.modules]
-    inertia = np.zeros((robot.nv, robot.nv))
+    M_tilde, chains = _composite(robot, at), world_chains(robot, at)
+    N = [dense(chain.N) for chain in chains]
+    H = [block_diagonal(chain.H_k) for chain in chains]
+    found = reflected_inertia(robot)
     for j, above in enumerate(robot.modules):
+        twice = block_diagonal([p.T @ H_k for p, H_k in zip(chains[j].p_k, chains[j].H_k, strict=True)])
+        np.add.at(found, np.ix_(above.v, above.v), -twice - twice.T)  # H takes the twist of the body, not of its parent
         for i in gamma(robot, j):
-            H, inertia_r = module_rotors(robot, i, at)
-            block, place = (M_tilde[i] @ N[i] + H).T @ A(i, j) @ N[j], np.ix_(robot.modules[i].v, above.v)
+            block = (M_tilde[i] @ N[i] + H[i]).T @ module_propagation(chains, i, j) @ N[j]
+            place = np.ix_(robot.modules[i].v, above.v)
             if i == j:
-                block = block + N[i].T @ H + inertia_r
+                block = block + N[i].T @ H[i]
             else:
-                np.add.at(inertia.T, place, block)
-            np.add.at(inertia, place, block)
-    return inertia
+                np.add.at(found.T, place, block)
+            np.add.at(found, place, block)
+    return found
 
 
 @checked
@@ -104,8 +87,7 @@ def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
 
         M^^i = M^i + sum over j in xi^i of (A^(j,i))^T M^^(j,j) A^(j,i)                 (A.8), (A.9)
 
-    The rotors of a module's joints add H^i to Psi^ and (H^i)^T N + I_r^i to I^, see `joints.module_rotors`.
-    For an exactly singular I^ the pseudoinverse is used, so that motions without inertia have no effect.
+    The rotors of a module's joints add H^i to Psi^ and (H^i)^T N + I_r^i to I^.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -116,26 +98,9 @@ def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
 
 
 def _articulate(robot: Robot, at: Kinematics) -> list[ArticulatedModule]:
-    M, A = mass_matrix_at(robot, at), _module_propagation(robot, at)
-    found: dict[int, ArticulatedModule] = {}
-    for m in reversed(robot.modules):
-        i = m.index
-        M_hat = M[rows(robot, i), rows(robot, i)]
-        for j in xi(robot, i):
-            M_hat = M_hat + A(j, i).T @ found[j].M_hat_hat @ A(j, i)
-        found[i] = _articulated(M_hat, joint_rate_propagation(robot, i, at), *module_rotors(robot, i, at))
-    return [found[m.index] for m in robot.modules]
-
-
-def _articulated(M_hat: Array, N: Array, H: Array, I_r: Array) -> ArticulatedModule:
-    Psi_hat = M_hat @ N + H
-    I_hat = N.T @ Psi_hat + H.T @ N + I_r
-    I_hat = (I_hat + I_hat.T) / 2
-    try:
-        Psi = np.linalg.solve(I_hat, Psi_hat.T).T
-    except np.linalg.LinAlgError:
-        Psi = Psi_hat @ np.linalg.pinv(I_hat, hermitian=True)
-    return ArticulatedModule(M_hat, Psi_hat, Psi, I_hat, M_hat - Psi_hat @ Psi.T)
+    M, rotors = (by_module(robot, x) for x in (mass_blocks(robot, at), [body.rotor_inertia for body in robot.bodies]))
+    dense_everywhere = {m.index: ArticulatedModule for m in robot.modules}
+    return inertia.articulate(world_chains(robot, at), M, rotors, intra=dense_everywhere)
 
 
 @checked
@@ -162,20 +127,13 @@ def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
                 f"the inertia matrix of robot {robot.name!r} has no factors module by module: joint {joint!r} {words}"
             )
     at = kinematics(robot, q)
-    parts, A = _articulate(robot, at), _module_propagation(robot, at)
+    parts, chains = _articulate(robot, at), world_chains(robot, at)
     U, D = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))
     for i, module in enumerate(robot.modules):
         D[np.ix_(module.v, module.v)] = parts[i].I_hat
-        N = joint_rate_propagation(robot, i, at)
         for j in gamma(robot, i)[1:]:
-            U[np.ix_(module.v, robot.modules[j].v)] = (A(j, i) @ N).T @ parts[j].Psi
+            U[np.ix_(module.v, robot.modules[j].v)] = (module_propagation(chains, j, i) @ parts[i].N).T @ parts[j].Psi
     return U, D
-
-
-def _module_propagation(robot: Robot, at: Kinematics) -> Propagation:
-    """Return (i, j) -> A^(i,j)."""
-    A = propagation(at)
-    return lambda i, j: module_propagation(robot, i, j, A)
 
 
 @checked_arguments

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from legged.denoc.kinematics import Kinematics, Rates
+from legged.denoc.kinematics import Kinematics, Rates, rotor_spin
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
@@ -24,7 +24,7 @@ def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
     """
     H = np.zeros((6 * len(robot.bodies), robot.nv))
     for body in robot.bodies:
-        H[6 * body.parent : 6 * body.parent + 3, body.v] += _spin(body, at)
+        H[6 * body.parent : 6 * body.parent + 3, body.v] += rotor_spin(body, at)
     return H
 
 
@@ -32,7 +32,7 @@ def rotor_momentum_rate(robot: Robot, at: Kinematics, moving: Rates) -> Array:
     """Return the time derivative of H, (6 n, nv), world axes: the axes of rotors rotate with their parents."""
     H_dot = np.zeros((6 * len(robot.bodies), robot.nv))
     for body in robot.bodies:
-        rate = np.cross(moving.twist[body.parent, :3], _spin(body, at).T).T
+        rate = np.cross(moving.twist[body.parent, :3], rotor_spin(body, at).T).T
         H_dot[6 * body.parent : 6 * body.parent + 3, body.v] += rate
     return H_dot
 
@@ -43,24 +43,6 @@ def reflected_inertia(robot: Robot) -> Array:
     for body in robot.bodies:
         inertia[body.v, body.v] += _reflected(body)
     return inertia
-
-
-def module_rotors(robot: Robot, i: int, at: Kinematics) -> tuple[Array, Array]:
-    """Return (H^i, I_r^i) of a module, (6 eta, DoF) and (DoF, DoF), with the momentum on the bodies behind the joints.
-
-    A rotor's parent may be in another module, so the energy is written with the twist of the body behind the joint:
-    e . omega_parent = e . omega - qd for a revolute joint, and I_r^i accounts for the difference.
-    """
-    bodies = [robot.bodies[k] for k in robot.modules[i].bodies]
-    H, inertia = np.zeros((6 * len(bodies), len(robot.modules[i].v))), np.zeros((len(robot.modules[i].v),) * 2)
-    column = 0
-    for row, body in enumerate(bodies):
-        own = slice(column, column + body.nv)
-        H[6 * row : 6 * row + 3, own] = _spin(body, at)
-        twice = at.p[body.index][:3].T @ _spin(body, at)
-        inertia[own, own] = _reflected(body) - twice - twice.T
-        column += body.nv
-    return H, inertia
 
 
 def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
@@ -84,15 +66,6 @@ def _deflection(body: Body, q: Array) -> Array:
     if body.kind != "ball":
         return at - rest
     return quaternion_log(quaternion_product(quaternion_conjugate(quaternion_exp(rest)), at))
-
-
-def _spin(body: Body, at: Kinematics) -> Array:
-    """Return the momentum of a joint's rotor per rate of v, (3, nv of the joint), world axes."""
-    rotor = body.physics.rotor
-    if rotor is None or not rotor.gyroscopic:
-        return np.zeros((3, body.nv))
-    p = at.p[body.index]
-    return rotor.gear * rotor.inertia * (p[3:] if body.kind == "prismatic" else p[:3])
 
 
 def _reflected(body: Body) -> Array:

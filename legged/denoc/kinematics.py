@@ -14,7 +14,9 @@ import numpy as np
 
 from legged.arguments import Vector3, whole
 from legged.checked import checked
+from legged.dynamics.modules import SerialChain
 from legged.errors import NotFiniteError, ShapeError
+from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
 
@@ -31,6 +33,31 @@ class Kinematics(NamedTuple):
     rotation: Array
     origin: Array
     p: tuple[Array, ...]
+
+
+def world_chains(robot: Robot, at: Kinematics) -> list[SerialChain]:
+    """Return the modules of a robot with the operators A^(i,beta) and N^i in world axes, as in the paper.
+
+    Args:
+        robot: The robot. at: Its kinematics.
+    """
+    chains = []
+    for m in robot.modules:
+        bodies = tuple(robot.bodies[k] for k in m.bodies)
+        A_k = tuple(twist_propagation(at.origin[b.index] - at.origin[b.parent]) for b in bodies)
+        H_k = tuple(np.vstack([rotor_spin(b, at), np.zeros((3, b.nv))]) for b in bodies)
+        parent_links = len(robot.modules[m.parent].bodies) if m.parent >= 0 else 0
+        chains.append(SerialChain(m.index, m.parent, parent_links, bodies, A_k, tuple(at.p[k] for k in m.bodies), H_k))
+    return chains
+
+
+def rotor_spin(body: Body, at: Kinematics) -> Array:
+    """Return the momentum of a joint's rotor per rate of v, (3, nv of the joint), [kg m^2], world axes."""
+    rotor = body.physics.rotor
+    if rotor is None or not rotor.gyroscopic:
+        return np.zeros((3, body.nv))
+    p = at.p[body.index]
+    return rotor.gear * rotor.inertia * (p[3:] if body.kind == "prismatic" else p[:3])
 
 
 class Rates(NamedTuple):

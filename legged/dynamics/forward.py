@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import known_name
+from legged.arguments import known_name, whole
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
@@ -29,6 +29,7 @@ from legged.dynamics.modules import (
     outward_modules,
     serial_chains,
 )
+from legged.errors import DefinitionError
 from legged.robot.body import Body
 from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
@@ -36,7 +37,15 @@ from legged.spatial import Array, solve_symmetric
 
 
 @checked
-def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+def forward_dynamics(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Wrenches = None,
+    *,
+    intra_modular: Mapping[int, Intra] | None = None,
+) -> Array:
     """Return the acceleration vdot, (nv,), under given generalized forces: I vdot = tau - h.
 
     The system is solved in O(n) with the factors of I = U D U^T, without forming I:
@@ -49,6 +58,9 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
         robot: The robot.
         q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces, (nv,), base rows first.
         wrenches: External wrenches on links, by name or (n_links, 6), [n; f] about each link's origin, link axes.
+        intra_modular: Algorithms for the inside of modules, by the number of the module, in place of the recursion
+            `ArticulatedChain` of `legged.dynamics.inertia`: any class with its arguments and the methods of
+            `ArticulatedModule`. Not for robots with coupled joints.
 
     Returns:
         vdot, (nv,); gravity included. See `docs/reference/conventions.md` for what the base's entries mean.
@@ -56,10 +68,18 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     Raises:
         ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.
         SingularError: If the inertia of some motion is zero.
+        ArgumentError, DefinitionError: For a number in `intra_modular` that no module has, or coupled joints.
 
     Source: Shah, Saha, Dutt 2012, section 4.2, eqs. (28) to (30), Figure A.2.
     """
-    return accelerations(robot, q, v, tau, wrenches, np.zeros(robot.nv))
+    for i in intra_modular or {}:
+        whole("the number of a module in intra_modular", i, least=0, most=len(robot.modules) - 1)
+    if intra_modular and robot.coupled_joints:
+        raise DefinitionError(
+            f"robot {robot.name!r} has coupled joints, {', '.join(map(repr, robot.coupled_joints))}, and its modules "
+            f"are not eliminated one by one: leave out intra_modular"
+        )
+    return accelerations(robot, q, v, tau, wrenches, np.zeros(robot.nv), intra=intra_modular)
 
 
 def accelerations(

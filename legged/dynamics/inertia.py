@@ -17,9 +17,9 @@ from legged.checked import checked
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import read
 from legged.dynamics.modules import (
+    Operator,
     SerialChain,
     Vectors,
-    by_body,
     by_module,
     congruence,
     dense,
@@ -28,7 +28,7 @@ from legged.dynamics.modules import (
     pairwise_sum,
     serial_chains,
 )
-from legged.robot.body import Body
+from legged.robot.body import Body, with_joint_rows
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
@@ -46,30 +46,16 @@ def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> li
     return by_module(robot, [own + masses[k] if k in masses else own for k, own in enumerate(M)])
 
 
-def composite_modules(chains: Sequence[SerialChain], M: list[Vectors]) -> list[Vectors]:
-    """Return the mass matrix M~^i of each composite module, one (6, 6) per link, [kg m^2, kg m, kg].
+def composite_modules(chains: Sequence[SerialChain], M: list[Vectors]) -> tuple[list[Vectors], list[Vectors]]:
+    """Return (M~^i of each composite module, mass matrix of each link and all links outward of it), (6, 6) per link.
 
         M~^i = M^i + sum over j in xi^i of (A^(j,i))^T M~^j A^(j,i)        (A.3)
 
-    Args:
-        chains: The modules. M: M^i of each, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
-    """
-    return _composites(chains, M)[0]
-
-
-def composite_masses(chains: Sequence[SerialChain], M: list[Vectors]) -> list[Vectors]:
-    """Return the mass matrix of each link and all links outward of it, one (6, 6) per link, [kg m^2, kg m, kg].
-
-    It is (A.3) link by link, also inside modules.
+    The second result is (A.3) link by link, also inside modules; [kg m^2, kg m, kg], link axes.
 
     Args:
         chains: The modules. M: M^i of each, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
     """
-    return _composites(chains, M)[1]
-
-
-def _composites(chains: Sequence[SerialChain], M: list[Vectors]) -> tuple[list[Vectors], list[Vectors]]:
-    """Return M~^i, and its accumulation along the links of each module."""
     children: list[list[Array]] = [[] for _ in chains]
     M_tilde, accumulated = list(M), list(M)
     for chain in inward_modules(chains):
@@ -119,13 +105,13 @@ def augmented_inertia_matrix(robot: Robot, q: Array, masses: Mapping[int, Array]
     with stage("1 transforms"):
         chains = serial_chains(robot, q)
     with stage("2 composite masses"):
-        M_tilde = composite_masses(chains, mass_matrices(robot, masses))
+        _, M_tilde = composite_modules(chains, mass_matrices(robot, masses))
     with stage("3 entries"):
         return _entries(robot, q, chains, M_tilde)
 
 
 def _entries(robot: Robot, q: Array, chains: Sequence[SerialChain], M_tilde: list[Vectors]) -> Array:
-    """Return the GIM: column by column, (N^j)^T (A^(i,j))^T M~^i N^i along the path from link k of M_i to the base."""
+    """Return the GIM column by column: (N^j)^T (A^(i,j))^T M~^i N^i along the path from link k of M_i to the base."""
     inertia = np.zeros((robot.nv, robot.nv), dtype=object if robot.is_traced or q.dtype == object else float)
     for chain in outward_modules(chains):
         for k in chain.outward():
@@ -142,13 +128,11 @@ def _entries(robot: Robot, q: Array, chains: Sequence[SerialChain], M_tilde: lis
 def _add_column(chains: Sequence[SerialChain], i: int, k: int, F: Array, inertia: Array, column: int) -> None:
     """Add the entries that couple a joint rate with the joints between its link and the base; coupled joints add up.
 
-    Args:
-        i, k: Module and place of the link that carries the wrench. F: Wrench per acceleration of the joint rate, (6,).
-        column: Index of the rate.
+    Link k of module i carries F, the wrench per acceleration of the joint rate with the index `column`, (6,).
     """
     own = chains[i].bodies[k].index
     while i > 0 or k > 0:
-        with item((own, chains[i].bodies[k].index) if chains[i].bodies[k].index != own else own):
+        with item((own, chains[i].bodies[k].index)):
             F = chains[i].A_k[k].T @ F
         i, k = (i, k - 1) if k else (chains[i].parent, len(chains[chains[i].parent].bodies) - 1)
         other = chains[i].bodies[k]
@@ -156,9 +140,6 @@ def _add_column(chains: Sequence[SerialChain], i: int, k: int, F: Array, inertia
             block = chains[i].p_k[k].T @ F
             inertia[other.v, column] += block
             inertia[column, other.v] += block
-
-
-# ---- articulated modules ------------------------------------------------------------------------------------------
 
 
 class JointFactors(NamedTuple):
@@ -195,33 +176,12 @@ def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFact
     return JointFactors(Psi, I_hat), with_joint_rows(body, remaining, (Psi @ rotor_inertia - body.rotor_momentum).T)
 
 
-def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
-    """Return x with its entries or rows and columns along the joint's motion replaced.
-
-    The rows P^T x often have a shorter expression in exact arithmetic than the general product, which then replaces
-    the entries of x. The motion of a screw is not along an axis of the body, so that x is returned unchanged.
-
-    Args:
-        body: The body behind the joint.
-        x: A wrench (6,) or a symmetric matrix (6, 6), [any unit], body axes.
-        rows: P^T x, (nv of the joint,) or (nv of the joint, 6), [any unit].
-    """
-    if body.kind == "screw":
-        return x
-    x = x.astype(np.result_type(x, rows))
-    for column, row in zip(body.P.T, rows, strict=True):
-        i = int(np.abs(column).argmax())
-        x[i] = row
-        x[..., i] = row
-    return x
-
-
 class ArticulatedModule(Protocol):
     """One module and all modules outward of it with free joints: the intra-modular part of forward dynamics.
 
     Attributes:
-        transmitted: (A^(i,beta))^T M^^(i,i) A^(i,beta), (6, 6), [kg m^2, kg m, kg], what the module adds to the
-            mass matrix of the last link of its parent, equation (A.8); not read for the base.
+        transmitted: (A^(i,beta))^T M^^(i,i) A^(i,beta) of equation (A.8), (6, 6), [kg m^2, kg m, kg], which is added to
+            the mass matrix of the last link of the parent module; not read for the base.
     """
 
     transmitted: Array
@@ -249,8 +209,7 @@ class ArticulatedModule(Protocol):
 
 
 Intra = Callable[[SerialChain, Vectors, Vectors, frozenset[int]], ArticulatedModule]
-"""A class of articulated modules, made from a chain, its M^^i, the rotor inertia H^T P + I_r of each joint, and the
-indices of the bodies whose joints have prescribed motions; see `ArticulatedChain`."""
+"""A class of articulated modules; its arguments are those of `ArticulatedChain`."""
 
 
 class ArticulatedChain:
@@ -276,6 +235,7 @@ class ArticulatedChain:
         self, chain: SerialChain, M_hat: Vectors, rotors: Vectors, prescribed: frozenset[int] = frozenset()
     ) -> None:
         self.chain, self.rotors, self.prescribed = chain, rotors, prescribed
+        self.M = M_hat
         self.M_hat = list(M_hat)
         self.factors: list[JointFactors] = [JointFactors(np.zeros((6, 0)), ([], []))] * len(chain.bodies)
         for k in chain.inward():
@@ -291,6 +251,26 @@ class ArticulatedChain:
                 self.M_hat[k - 1] = self.M_hat[k - 1] + congruence(chain.A_k[k], remaining)
             elif chain.parent >= 0:
                 self.transmitted = congruence(chain.A_k[0], remaining)
+
+    @property
+    def Psi(self) -> Operator:
+        """Psi^i = (M^^i N^i + H^i) (I^^i)^-1 of equation (A.7), (6 eta^i, DoF of M_i), without prescribed joints."""
+        N, H, M = self.chain.N, self.chain.H_k, self.M
+
+        def product(phi: Vectors) -> Vectors:
+            qdd = self.solve(phi)
+            return [M_k @ t + H_k @ x for M_k, t, H_k, x in zip(M, N @ qdd, H, qdd, strict=True)]
+
+        def transposed(w: Vectors) -> Vectors:
+            along = N.T @ [M_k @ w_k for M_k, w_k in zip(M, w, strict=True)]
+            return self.solve([x + H_k.T @ w_k for x, H_k, w_k in zip(along, H, w, strict=True)])
+
+        return Operator(product, transposed, N.sizes)
+
+    def solve(self, phi: Vectors) -> Vectors:
+        """Return (I^^i)^-1 phi = U_i^-T D_i^-1 U_i^-1 phi, one (nv,) per link, for forces phi of the joints."""
+        none = [np.zeros(6) for _ in self.chain.bodies]
+        return self.outward(self.inward(phi, none)[0], None)[0]
 
     def inward(self, tau: Vectors, w: Vectors) -> tuple[Vectors, Array]:
         """Return (D_i^-1 U_i^-1 phi^^i, wrench on the parent's last link); see `ArticulatedModule.inward`.
@@ -329,8 +309,7 @@ class ArticulatedChain:
                 mu_tilde = chain.A_k[k] @ mu
                 qdd.append(phi[k] - self.factors[k].Psi.T @ mu_tilde)
                 mu = mu_tilde + chain.p_k[k] @ qdd[k]
-        assert mu is not None
-        return qdd, mu
+        return qdd, mu  # type: ignore[return-value]
 
 
 class DenseArticulation:
@@ -361,7 +340,7 @@ class DenseArticulation:
         self.inverse = self.inverted(self.I_hat)
         self.Psi = self.Psi_hat @ self.inverse  # (A.7)
         self.M_hat_hat = self.M_hat - self.Psi_hat @ self.Psi.T  # (A.9)
-        self.A = dense(chain.A) if chain.parent >= 0 else np.zeros((len(self.M_hat), 0))
+        self.A = dense(chain.A)[:, -6:]  # the columns of the last link of M_beta; none for the base
         self.transmitted = self.A.T @ self.M_hat_hat @ self.A  # (A.8)
 
     @staticmethod
@@ -386,18 +365,9 @@ class DenseArticulation:
 
 
 def block_diagonal(blocks: Sequence[Array]) -> Array:
-    """Return the block diagonal matrix, (sum of m, sum of n), of the given blocks.
-
-    Args:
-        blocks: Matrices (m, n), [any unit], possibly with n = 0.
-    """
-    shape = sum(len(b) for b in blocks), sum(b.shape[1] for b in blocks)
-    out = np.zeros(shape, np.result_type(*blocks) if blocks else float)
-    row = column = 0
-    for b in blocks:
-        out[row : row + len(b), column : column + b.shape[1]] = b
-        row, column = row + len(b), column + b.shape[1]
-    return out
+    """Return the block diagonal matrix, (sum of m, sum of n), of the given blocks (m, n), possibly with n = 0."""
+    n = range(len(blocks))
+    return np.block([[blocks[i] if i == j else np.zeros((len(blocks[i]), blocks[j].shape[1])) for j in n] for i in n])
 
 
 def articulate(
@@ -427,8 +397,3 @@ def articulate(
         if chain.parent >= 0:
             children[chain.parent].append(found[i].transmitted)
     return [found[chain.index] for chain in chains]
-
-
-def joint_factors(articulated: Sequence[ArticulatedChain]) -> list[JointFactors]:
-    """Return the factors of each joint in the order of `robot.bodies`."""
-    return by_body([module.factors for module in articulated])

@@ -12,7 +12,7 @@ import numpy as np
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.inertia import added, composite_masses, mass_matrices
+from legged.dynamics.inertia import added, composite_modules, mass_matrices
 from legged.dynamics.modules import (
     STEP_1,
     STEP_2,
@@ -107,7 +107,7 @@ def floating_inverse_dynamics(
         w, f = module_wrenches(robot, q, v, vdot, wrenches)
     with stage(STEP_2):
         h_tilde = scatter_add(robot, by_body(joint_forces(chains, w, f)))
-        M_tilde = composite_masses(chains, mass_matrices(robot))
+        _, M_tilde = composite_modules(chains, mass_matrices(robot))
     with stage(STEP_3):
         vdot_0, tau = _base_and_torques(robot, chains, h_tilde, M_tilde)
     return finite(robot, "the base acceleration", vdot_0), finite(robot, "the inverse dynamics", tau)

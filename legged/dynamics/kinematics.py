@@ -15,8 +15,8 @@ from legged.arguments import whole
 from legged.checked import checked
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
-from legged.dynamics.passive import rotor_forces, spring_energy
 from legged.dynamics.modules import newton_euler, outward, transforms, twists_and_rates
+from legged.dynamics.passive import rotor_forces, spring_energy
 from legged.errors import ShapeError
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot

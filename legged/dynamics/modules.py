@@ -6,10 +6,10 @@ section 2.1); the recursions run from link to link. The class `SerialChain` has 
 gives its matrix.
 
 A module twist t^i or a module wrench w^i is a list with the twist or wrench of each link, (6,), about the link's
-origin in its axes; a module-joint rate qd^i is a list with the rates of each joint. Links are the bodies of the robot.
+origin in its axes; a module-joint rate qd^i is a list with the rates of each joint. Links are the robot's bodies.
 
-Source: Shah, Saha, Dutt 2012, sections 2.1, 2.2 and 3. The paper writes all vectors in world axes. Here A_(k,k-1) also
-rotates from the axes of link k-1 to those of link k, so that p_k and M_k are constant.
+Source: Shah, Saha, Dutt 2012, sections 2 and 3, which write all vectors in world axes. Here A_(k,k-1) also rotates from
+the axes of link k-1 to those of link k, so that p_k and M_k are constant.
 """
 
 from __future__ import annotations
@@ -37,20 +37,19 @@ Vectors = list[Array]
 
 def outward(robot: Robot) -> Iterator[Body]:
     """Yield the bodies from the base outward, module by module, each module from its first link to its last."""
-    for m in robot.modules:
-        with module(m.index):
-            for k in m.bodies:
-                with item(k):
-                    yield robot.bodies[k]
+    return _labelled(robot, robot.bodies)
 
 
 def inward(robot: Robot) -> Iterator[Body]:
     """Yield the bodies in the order opposite to `outward`, the base last."""
-    for m in reversed(robot.modules):
-        with module(m.index):
-            for k in reversed(m.bodies):
-                with item(k):
-                    yield robot.bodies[k]
+    return _labelled(robot, robot.bodies[::-1])
+
+
+def _labelled(robot: Robot, bodies: Sequence[Body]) -> Iterator[Body]:
+    of = {k: m.index for m in robot.modules for k in m.bodies}
+    for body in bodies:
+        with module(of[body.index]), item(body.index):
+            yield body
 
 
 # ---- section 2.1, intra-modular level: one link -------------------------------------------------------------------
@@ -141,6 +140,7 @@ class SerialChain:
 
     Attributes:
         index: i, the number of the module. parent: beta, that of its parent; -1 for the base module.
+        parent_links: eta^beta, the number of links of the parent module; 0 for the base module.
         bodies: The links #1 to #eta of the module.
         A_k: A_(k,k-1) of each link, a `Transform` or (6, 6); that of #1 from the last link of the parent module.
         p_k: p_k of each joint, (6, nv of the joint); P_0 for the base.
@@ -149,6 +149,7 @@ class SerialChain:
 
     index: int
     parent: int
+    parent_links: int
     bodies: tuple[Body, ...]
     A_k: tuple[Any, ...]
     p_k: tuple[Array, ...]
@@ -156,8 +157,8 @@ class SerialChain:
 
     def outward(self) -> Iterator[int]:
         """Yield the places of the links in the chain, from the first to the last."""
-        for k, body in enumerate(self.bodies):
-            with item(body.index):
+        for k in range(len(self.bodies)):
+            with item(self.bodies[k].index):
                 yield k
 
     def inward(self) -> Iterator[int]:
@@ -167,14 +168,32 @@ class SerialChain:
                 yield k
 
     @property
-    def A(self) -> TwistPropagation:
-        """A^(i,beta), equation (9)."""
-        return TwistPropagation(self)
+    def A(self) -> Operator:
+        """A^(i,beta) of equation (9), (6 eta^i, 6 eta^beta): the module-twist propagation.
+
+        It gives the twists of M_i if it were fixed to M_beta, [0 ... 0 A_(k,eta)] for each link k: only the columns of
+        the last link of M_beta are nonzero. Its transpose gives the wrench on that link, (6,), of a module wrench w^i.
+        """
+        none = [np.zeros(body.nv) for body in self.bodies]
+        return Operator(
+            lambda t_beta: self.twists(t_beta, none),
+            lambda w: self.A_k[0].T @ self.accumulated_wrenches(w)[0],
+            (6,) * self.parent_links,
+        )
 
     @property
-    def N(self) -> JointRatePropagation:
-        """N^i, equation (5)."""
-        return JointRatePropagation(self)
+    def N(self) -> Operator:
+        """N^i of equation (5), (6 eta^i, DoF of M_i): the module-joint-rate propagation, the NOC of a serial chain.
+
+        It gives the module twist relative to the parent module, t^i = N^i qd^i, equation (4), with (6) and (7) for the
+        base. Its transpose gives the generalized forces of the joints, one (nv,) per link, of a module wrench w^i.
+        """
+
+        def forces(w: Vectors) -> Vectors:
+            transmitted = self.accumulated_wrenches(w)
+            return [self.p_k[k].T @ transmitted[k] for k in self.outward()]
+
+        return Operator(lambda qd: self.twists([], qd), forces, tuple(p.shape[1] for p in self.p_k))
 
     def joint_entries(self, x: Array) -> Vectors:
         """Return qd^i, equation (3): the entries of each joint of the module.
@@ -184,16 +203,16 @@ class SerialChain:
         """
         return [x[body.v] for body in self.bodies]
 
-    def twists(self, t_beta: Vectors | None, qd: Vectors) -> Vectors:
+    def twists(self, t_beta: Vectors, qd: Vectors) -> Vectors:
         """Return the module twist t^i = A^(i,beta) t^beta + N^i qd^i, equation (8), one (6,) per link.
 
         Link by link it is equation (1), t_k = A_(k,k-1) t_(k-1) + p_k qd_k.
 
         Args:
-            t_beta: Twist of the parent module, one (6,) per link, [rad/s, m/s]; None for the base.
+            t_beta: Twist of the parent module, one (6,) per link, [rad/s, m/s]; empty for none.
             qd: Joint rates of the module, one (nv of the joint,) per link, [rad/s] or [m/s].
         """
-        t = None if t_beta is None else t_beta[-1]
+        t = t_beta[-1] if t_beta else None
         found = []
         for k in self.outward():
             relative = self.p_k[k] @ qd[k] if self.p_k[k].shape[1] else np.zeros(6)
@@ -230,77 +249,33 @@ class SerialChain:
         return M
 
 
-@dataclass(frozen=True, eq=False)
-class TwistPropagation:
-    """The module-twist propagation A^(i,beta) of equation (9), (6 eta^i, 6 eta^beta).
+@dataclass(frozen=True)
+class Operator:
+    """A linear map of one module that a recursion along its links evaluates.
 
-    Only the columns of the last link of M_beta are nonzero: A^(i,beta) = [0 ... 0 A_(k,eta)] for each link k of M_i.
+    `product` takes and returns a list with one array per link, `transposed` takes a module wrench, and `sizes` are the
+    numbers of columns for each array of the argument.
     """
 
-    chain: SerialChain
+    product: Callable[[Vectors], Any]
+    transposed: Callable[[Vectors], Any]
+    sizes: tuple[int, ...] = ()
 
-    def __matmul__(self, t_beta: Vectors) -> Vectors:
-        """Return the twists of M_i, one (6,) per link, if it were fixed to M_beta with the module twist t^beta."""
-        return self.chain.twists(t_beta, [np.zeros(body.nv) for body in self.chain.bodies])
-
-    @property
-    def T(self) -> Transposed:
-        """(A^(i,beta))^T: from the module wrench w^i to the wrench on the last link of M_beta, (6,), [N m, N].
-
-        The wrench on the other links of M_beta is zero.
-        """
-        return Transposed(lambda w: self.chain.A_k[0].T @ self.chain.accumulated_wrenches(w)[0])
-
-
-@dataclass(frozen=True, eq=False)
-class JointRatePropagation:
-    """The module-joint-rate propagation N^i of equation (5), (6 eta^i, DoF of M_i): the serial chain's NOC matrix."""
-
-    chain: SerialChain
-
-    def __matmul__(self, qd: Vectors) -> Vectors:
-        """Return the module twist relative to the parent module, t^i = N^i qd^i, equation (4), one (6,) per link."""
-        return self.chain.twists(None, qd)
+    def __matmul__(self, x: Vectors) -> Any:
+        return self.product(x)
 
     @property
-    def T(self) -> Transposed:
-        """(N^i)^T: from the module wrench w^i to the generalized forces of its joints, one (nv,) per link."""
-
-        def forces(w: Vectors) -> Vectors:
-            transmitted = self.chain.accumulated_wrenches(w)
-            return [self.chain.p_k[k].T @ transmitted[k] for k in self.chain.outward()]
-
-        return Transposed(forces)
+    def T(self) -> Operator:
+        """The transpose."""
+        return Operator(self.transposed, self.product)
 
 
-@dataclass(frozen=True, eq=False)
-class Transposed:
-    """The transpose of an operator, which applies to module wrenches."""
-
-    apply: Callable[[Vectors], Any]
-
-    def __matmul__(self, w: Vectors) -> Any:
-        """Return the product with a module wrench, one (6,) per link, [N m, N]."""
-        return self.apply(w)
-
-
-def dense(operator: TwistPropagation | JointRatePropagation, parent: SerialChain | None = None) -> Array:
-    """Return the matrix of an operator, (6 eta^i, n), in the axes of the links.
-
-    n is the number of joint rates of the module for N^i, and 6 eta^beta for A^(i,beta). The columns are the products
-    with unit vectors.
-
-    Args:
-        operator: A^(i,beta) or N^i of a chain.
-        parent: The chain M_beta, for A^(i,beta) alone; None for one of a single link.
-    """
-    if isinstance(operator, JointRatePropagation):
-        sizes = [p.shape[1] for p in operator.chain.p_k]
-    else:
-        sizes = [6] * (len(parent.bodies) if parent is not None else 1)
-    ends = np.cumsum(sizes)[:-1]
-    columns = [np.concatenate(operator @ np.split(unit, ends)) for unit in np.eye(sum(sizes))]
-    return np.array(columns).T if columns else np.zeros((6 * len(operator.chain.bodies), 0))
+def dense(operator: Operator) -> Array:
+    """Return the matrix of A^(i,beta) or N^i in the axes of the links, from its products with unit vectors."""
+    ends = np.cumsum(operator.sizes)[:-1]
+    zero = np.concatenate(operator @ [np.zeros(size) for size in operator.sizes])
+    columns = [np.concatenate(operator @ np.split(unit, ends)) for unit in np.eye(sum(operator.sizes))]
+    return np.array(columns).T if columns else np.zeros((len(zero), 0))
 
 
 def congruence(A: Any, M: Array) -> Array:
@@ -324,7 +299,8 @@ def serial_chains(robot: Robot, q: Array) -> list[SerialChain]:
         bodies = tuple(robot.bodies[k] for k in m.bodies)
         p_k = tuple(P_0 if body.kind == "base" else body.P for body in bodies)
         H_k = tuple(body.rotor_momentum for body in bodies)
-        chains.append(SerialChain(m.index, m.parent, bodies, tuple(X[k] for k in m.bodies), p_k, H_k))
+        parent_links = len(robot.modules[m.parent].bodies) if m.parent >= 0 else 0
+        chains.append(SerialChain(m.index, m.parent, parent_links, bodies, tuple(X[k] for k in m.bodies), p_k, H_k))
     return chains
 
 
@@ -337,9 +313,7 @@ def outward_modules(chains: Sequence[SerialChain]) -> Iterator[SerialChain]:
 
 def inward_modules(chains: Sequence[SerialChain]) -> Iterator[SerialChain]:
     """Yield the modules in the order opposite to `outward_modules`, the base last."""
-    for chain in reversed(chains):
-        with module(chain.index):
-            yield chain
+    return outward_modules(chains[::-1])
 
 
 def by_module(robot: Robot, values: Sequence[Any]) -> list[list[Any]]:
@@ -364,9 +338,7 @@ def pairwise_sum(terms: Sequence[Any]) -> Any:
 # ---- section 3 and step 1 of section 4: the Newton-Euler equations of the modules ---------------------------------
 
 
-def module_rates(
-    robot: Robot, q: Array, v: Array, vdot: Array | None
-) -> tuple[list[Vectors], list[Vectors]]:
+def module_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tuple[list[Vectors], list[Vectors]]:
     """Return the twist t^i of each module and its rate td^i, with gravity as an upward acceleration.
 
         t^i  = A^(i,beta) t^beta + N^i qd^i                                                  (8)
@@ -396,7 +368,7 @@ def module_rates(
     return t, td
 
 
-def twists_and_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tuple[list[Array], list[Array]]:
+def twists_and_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tuple[Vectors, Vectors]:
     """Return the twist t and its rate td of each body, (6,), body axes; arguments as in `module_rates`."""
     t, td = module_rates(robot, q, v, vdot)
     return by_body(t), by_body(td)
@@ -421,9 +393,8 @@ def module_wrenches(
     w, f = [], []
     for body in outward(robot):
         k = body.index
-        own = newton_euler(body.regrouped, t[k], td[k])
         moment, force = rotor_forces(body, v, vdot, t[k], td[k])
-        own = own + join(moment, np.zeros(3))
+        own = newton_euler(body.regrouped, t[k], td[k]) + join(moment, np.zeros(3))
         w.append(own - w_F[k] if k in w_F else own)
         f.append(force + friction_forces(body, v) + spring_forces(body, q))
     return by_module(robot, w), by_module(robot, f)

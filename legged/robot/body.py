@@ -266,6 +266,27 @@ def _all_zero(x: PerFreedom) -> bool:
     return all(is_zero(entry) for entry in np.ravel(x).tolist())
 
 
+def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
+    """Return x with its entries or rows and columns along the joint's motion replaced.
+
+    The rows P^T x often have a shorter expression than the general product, which then replaces the entries of x. The
+    motion of a screw is not along an axis of the body, so that x is returned unchanged.
+
+    Args:
+        body: The body behind the joint.
+        x: A wrench (6,) or a symmetric matrix (6, 6), [any unit], body axes.
+        rows: P^T x, (nv of the joint,) or (nv of the joint, 6), [any unit].
+    """
+    if body.kind == "screw":
+        return x
+    x = x.astype(np.result_type(x, rows))
+    for column, row in zip(body.P.T, rows, strict=True):
+        i = int(np.abs(column).argmax())
+        x[i] = row
+        x[..., i] = row
+    return x
+
+
 def moments_of(inertia: Inertia, link_in_body: Placement) -> Moments:
     """Return the moments of mass of a link about its body's origin, in body axes."""
     moved = inertia.moved(link_in_body.rotation, link_in_body.position)

@@ -29,8 +29,8 @@ from legged.algorithms.links import Links, links_at, transform_forces
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, read
-from legged.dynamics.passive import deflection
 from legged.dynamics.modules import inward, newton_euler
+from legged.dynamics.passive import deflection
 from legged.moving_coordinates import cross_force
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED

@@ -10,8 +10,8 @@ from legged.algorithms.operators.operator import Operator
 from legged.algorithms.operators.spatial_operators import Points, SpatialOperators
 from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import on_bodies, point_twist_rates
-from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.modules import outward
+from legged.dynamics.passive import friction_forces, spring_forces
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import configuration_rate, scatter, scatter_add
 from legged.robot.robot import Robot

@@ -19,6 +19,8 @@ from legged.compiler.ir.tracer import Tracer
 
 _SUMS = frozenset({"add", "subtract"})
 _EXPANDABLE = frozenset({*_SUMS, "negate", "multiply"})
+_LONGEST_CHAIN = 12
+"""Number of terms above which a sum is split in halves; shorter chains allow more fused multiply-adds."""
 _Term = tuple[int, list[int]]
 """One summand: a sign and the factors of a product; factors >= 0 are values, negative ones denote constants."""
 
@@ -148,6 +150,10 @@ class _Factoring:
             terms = [term for term in terms if factor not in term[1]]
             product = multiply(self._factor(factor), self._sum(quotients))
             total = product if total is None else add(total, product)
+        if len(terms) > _LONGEST_CHAIN:  # sum halves, so that the depth grows with the logarithm of the number of terms
+            half = len(terms) // 2
+            rest = add(self._sum(terms[:half]), self._sum(terms[half:]))
+            return rest if total is None else add(total, rest)
         rebuilt, constants = self.rebuilt, self.constants
         for sign, factors in terms:
             is_subtracted = sign < 0 and total is not None and min(factors, default=-1) >= 0

@@ -22,9 +22,9 @@ from legged.compiler.ir.expression import Expression
 from legged.contact.detection.pairs import Side
 from legged.contact.impulses.dense import DenseInertia, LoopRows, twist_jacobian
 from legged.dynamics.forward import rotor_inertia, velocity_jump
-from legged.dynamics.inertia import articulate, joint_factors, mass_matrices
+from legged.dynamics.inertia import articulate, mass_matrices
 from legged.dynamics.kinematics import Motion, motion
-from legged.dynamics.modules import by_module, serial_chains
+from legged.dynamics.modules import by_body, by_module, serial_chains
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, skew, sum_of
 
@@ -325,7 +325,8 @@ def _port_mobility(robot: Robot, q: Array, extra: Array, ports: Sequence[tuple[i
     """
     links = links_at(robot, q)
     rotors = by_module(robot, [rotor_inertia(body, extra) for body in robot.bodies])
-    factors = joint_factors(articulate(serial_chains(robot, q), mass_matrices(robot), rotors))
+    modules = articulate(serial_chains(robot, q), mass_matrices(robot), rotors)
+    factors = by_body([module.factors for module in modules])
     Psi = [np.zeros((6, robot.base.nv)), *(f.Psi for f in factors[1:])]
     return inverse_inertia_blocks(links, [f.I_hat for f in factors], Psi, [(body, G.T) for body, G in ports])
 
