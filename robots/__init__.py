@@ -5,7 +5,7 @@ from robots.closed_loops import delta, five_bar_leg, four_bar
 from robots.humanoid import humanoid
 from robots.paper import hexapod, planar_biped, spatial_quadruped
 from robots.spatial_biped import spatial_biped
-from robots.trees import centipede, chain, tree
+from robots.trees import centipede, chain, star, tree
 
 __all__ = [
     "bend_swivel_robot",
@@ -20,6 +20,7 @@ __all__ = [
     "planar_hopper",
     "spatial_biped",
     "spatial_quadruped",
+    "star",
     "tree",
     "two_link_hopper",
 ]

@@ -36,6 +36,31 @@ def _random_inertia(rng: np.random.Generator) -> Inertia:
 
 
 @checked
+def star(legs: int, joints: int = 3, *, twist: float = 0.7, base: Base | None = None, seed: int = 0) -> Robot:
+    """Return a robot with equal legs around a trunk, each a serial chain of links with revolute joints.
+
+    No leg is rotated by a quarter turn, so that all have the same number of operations.
+
+    Args:
+        legs: Number of legs.
+        joints: Number of joints of a leg.
+        twist: Angle from one joint axis of a leg to the next, [rad].
+        base: Base type; floating with a quaternion by default.
+        seed: Seed of the random inertias, which have no zero entries; those of all legs are equal.
+    """
+    whole("legs", legs, least=1, most=MOST_LINKS)
+    whole("joints", joints, least=1, most=MOST_LINKS // legs)
+    rng = np.random.default_rng(whole("seed", seed, least=0))
+    robot, leg = RobotBuilder(f"{legs}-legged star", Link("base", _random_inertia(rng)), base=base), Limb()
+    for k in range(joints):
+        at, turn = ((0.3, 0.0, 0.1), rpy(twist, 0.0, 0.0)) if k else ((0.5, 0.0, 0.0), rpy(np.pi / 4, 0.0, 0.0))
+        leg.add(Revolute(f"joint{k + 1}", "z"), Link(f"link{k + 1}", _random_inertia(rng)), at=at, rotation=turn)
+    for n in range(legs):
+        robot.attach(leg, to="base", rotation=rpy(0.0, 0.0, 0.3 + 2 * np.pi * n / legs), prefix=f"leg{n + 1}_")
+    return robot.build()
+
+
+@checked
 def tree(
     n: int, *, branching: float = 1, taper: float = 1.0, twist: float = np.pi / 2, base: Base | None = None
 ) -> Robot:

@@ -167,7 +167,12 @@ def verify(
 
 @command(ROBOTS, "legged count planar_biped --output results/count")
 def count(
-    robot: Annotated[str, typer.Argument(help="A robot as in `info`, `families` for n-link chains, or `all`.")] = "all",
+    robot: Annotated[
+        str,
+        typer.Argument(
+            help="A robot as in `info`, `families` for n-link chains, `modules` for robots of equal legs, or `all`."
+        ),
+    ] = "all",
     base: BaseName = None,
     algorithms: Annotated[
         str | None,
@@ -186,10 +191,14 @@ def count(
         _compare(algorithms, robots, base, times, output)
         return
     from legged.app import robot_tables
-    from legged.app.operations import counts
+    from legged.app.operations import counts, module_counts
     from legged.app.selection import ready_made_robots, select_any_robot, select_robot
     from legged.robot.robot import Robot
 
+    if robot == "modules":
+        _show(*(table.text() for table in module_counts.module_tables()))
+        _save_figure(module_counts.module_figure, output, "operations-modules.png")
+        return
     if robot in ("all", "families"):
         measured = (
             [] if robot == "families" else [counts.measure(select_robot(name, base)) for name in ready_made_robots()]
@@ -198,7 +207,7 @@ def count(
         _show(*([counts.robot_table(measured).text()] if measured else []), counts.family_table(bases=bases).text())
         if robot == "all":
             _show(counts.literature_table(12).text())
-        _figure_7(measured, output)
+        _save_figure(lambda: counts.figure_7(measured), output, "figure-07-operations.png")
         return
     chosen = select_any_robot(robot, base)
     if not isinstance(chosen, Robot):
@@ -208,7 +217,7 @@ def count(
     _show(counts.robot_table(measured).text())
     for task in ("inverse", "forward"):
         _show(*(counts.part_table(measured[0], task, by).text() for by in ("stage", "module")))
-    _figure_7(measured, output)
+    _save_figure(lambda: counts.figure_7(measured), output, "figure-07-operations.png")
 
 
 def _compare(algorithms: str, robots: str, base: str | None, times: bool, output: Path | None) -> None:
@@ -381,12 +390,11 @@ command(BALANCE, "legged bend-swivel --output results/bend-swivel")(bend_swivel)
 command(BALANCE, "legged velocity-gains go2.urdf --output results/velocity-gains", name="velocity-gains")(gains)
 
 
-def _figure_7(measured: list, output: Path | None) -> None:
+def _save_figure(draw: Callable[[], Any], output: Path | None, name: str) -> None:
     from legged.app import figures
-    from legged.app.operations.counts import figure_7
 
     if output is not None:
-        print(f"figure: {figures.save(figure_7(measured), output / 'figure-07-operations.png')}")
+        print(f"figure: {figures.save(draw(), output / name)}")
 
 
 def _show(*parts: str) -> None:

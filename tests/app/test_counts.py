@@ -5,7 +5,7 @@ import pytest
 
 import legged
 import robots
-from legged.app.operations import counts
+from legged.app.operations import counts, module_counts
 from legged.app.operations.counts import figure_7
 from legged.table import Table
 
@@ -75,3 +75,24 @@ def test_no_published_count_is_lower(n):
             here[kind] = total
         elif not kind.startswith("solve"):
             assert here[kind] <= total, row[0]
+
+
+def test_counts_do_not_depend_on_the_number_of_modules_and_grow_linearly_with_the_legs():
+    """The sentence below Table 1 of the paper, for robots of equally many joints."""
+    counts = [module_counts.star_counts(modules, 24 // modules) for modules in (1, 4, 24)]
+    for task in ("inverse", "forward"):
+        totals = [sum(getattr(found, task)) for found in counts]
+        assert max(totals) - min(totals) < 0.05 * max(totals)  # the first joints of modules differ from the others
+    legs = [sum(module_counts.star_counts(number, 2).forward) for number in (3, 5, 7, 9)]
+    assert np.ptp(np.diff(legs)) < 0.04 * np.mean(np.diff(legs))  # common factors of the sums at the trunk differ
+
+
+def test_tables_of_modules_state_counts_and_depth():
+    tables = (
+        module_counts.module_table(4, (1, 2)),
+        module_counts.leg_table(1, (2, 3)),
+        module_counts.depth_table(1, (2, 4)),
+    )
+    assert [len(table.rows) for table in tables] == [3, 3, 2]
+    operations, depth = (int(tables[2].rows[1][k]) for k in (1, 2))
+    assert operations > depth > 0

@@ -19,7 +19,7 @@ from controllers import Gait
 from legged.app.balance.experiment import paper_experiment
 from legged.app.balance.report import BalanceReport
 from legged.app.figures import Page
-from legged.app.operations import counts
+from legged.app.operations import counts, module_counts
 from legged.app.operations.counts import figure_7
 from legged.app.paper import plots, stiff_ground, timing
 from legged.app.scenario import Scenario
@@ -295,6 +295,14 @@ def _counts(page: Page, say: Say) -> None:
     )
     page.figure(figure_7(measured), "figure-07-operations", "Figure 7, computed here")
     page.table(counts.literature_table(12))
+    for table in module_counts.module_tables():
+        page.table(table)
+    page.figure(
+        module_counts.module_figure(),
+        "operations-modules",
+        "Operations of forward dynamics over the number of modules with equally many joints (the paper: independent), "
+        "over the number of legs, and depth over the number of legs; dashed: formulas of Table 1",
+    )
 
 
 def _times(page: Page, biped: Demonstration, quadruped: Demonstration, say: Say) -> list[timing.AccelerationTimes]:
