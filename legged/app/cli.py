@@ -168,10 +168,7 @@ def verify(
 @command(ROBOTS, "legged count planar_biped --output results/count")
 def count(
     robot: Annotated[
-        str,
-        typer.Argument(
-            help="A robot as in `info`, `families` for n-link chains, `modules` for robots of equal legs, or `all`."
-        ),
+        str, typer.Argument(help="A robot as in `info`, `families` (chains), `modules`, or `all`.")
     ] = "all",
     base: BaseName = None,
     algorithms: Annotated[
