@@ -5,7 +5,9 @@ It follows the equations of Shah, Saha, Dutt 2012. Its blocks are the operators 
 """
 
 from legged.denoc.equations import (
+    ArticulatedModule,
     angular_velocity_matrix,
+    articulated_modules,
     bias_forces,
     complement,
     complement_rate,
@@ -15,7 +17,6 @@ from legged.denoc.equations import (
     external_forces,
     floating_inverse_dynamics,
     forward_dynamics,
-    gamma,
     generalized_inertia_matrix,
     gravity_forces,
     inverse_dynamics,
@@ -23,17 +24,10 @@ from legged.denoc.equations import (
     module_joint_rate_propagation,
     module_twist_propagation,
     module_twists,
-    xi,
-)
-from legged.denoc.factors import (
-    ArticulatedModule,
-    articulated_modules,
-    composite_modules,
-    conditioning,
-    generalized_inertia_closed_form,
     udu,
 )
-from legged.denoc.kinematics import link_motion_propagation, link_twist_propagation, twist_propagation
+from legged.denoc.factors import composite_modules, conditioning, generalized_inertia_closed_form
+from legged.denoc.kinematics import gamma, link_motion_propagation, link_twist_propagation, twist_propagation, xi
 
 __all__ = [
     "ArticulatedModule",

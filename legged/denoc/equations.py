@@ -11,43 +11,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from legged.arguments import array, known_name, whole
+from legged.arguments import array, known_name
 from legged.checked import checked
 from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
-from legged.denoc.kinematics import Kinematics, Rates, kinematics, rates, read_state, twist_propagation, world_chains
-from legged.dynamics.arguments import Wrenches, body_wrenches
-from legged.dynamics.inertia import block_diagonal
-from legged.dynamics.modules import SerialChain, dense
-from legged.errors import SingularError
+from legged.denoc.kinematics import (
+    Kinematics,
+    complement_and_rate,
+    external,
+    gamma,
+    kinematics,
+    mass_blocks,
+    module_index,
+    paper_block,
+    rates,
+    read_state,
+    rows,
+    skew_block,
+    weights,
+    world_chains,
+)
+from legged.dynamics.arguments import Wrenches
+from legged.dynamics.inertia import DenseArticulation, articulate, block_diagonal
+from legged.dynamics.modules import SerialChain, by_module, dense
+from legged.errors import DefinitionError, SingularError
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
-
-
-def _module_index(robot: Robot, name: str, value: int) -> int:
-    return whole(name, value, least=0, most=len(robot.modules) - 1)
-
-
-@checked
-def gamma(robot: Robot, i: int) -> tuple[int, ...]:
-    """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
-    found = [_module_index(robot, "i", i)]
-    for module in robot.modules[i + 1 :]:  # a child's number is above its parent's
-        if module.parent in found:
-            found.append(module.index)
-    return tuple(found)
-
-
-@checked
-def xi(robot: Robot, i: int) -> tuple[int, ...]:
-    """Return xi^i, the numbers of the children of M_i. Source: Shah, Saha, Dutt 2012, eq. (A.3)."""
-    i = _module_index(robot, "i", i)
-    return tuple(module.index for module in robot.modules if module.parent == i)
-
-
-def rows(robot: Robot, i: int) -> slice:
-    """Return the rows of module M_i in a stacked twist or wrench, (6 n,)."""
-    bodies = robot.modules[i].bodies
-    return slice(6 * bodies[0], 6 * bodies[-1] + 6)
 
 
 @checked
@@ -62,7 +50,7 @@ def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array
 
     Source: Shah, Saha, Dutt 2012, eqs. (9), (12).
     """
-    i, beta = _module_index(robot, "i", i), _module_index(robot, "beta", beta)
+    i, beta = module_index(robot, "i", i), module_index(robot, "beta", beta)
     return module_propagation(world_chains(robot, kinematics(robot, q)), i, beta)
 
 
@@ -86,7 +74,7 @@ def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
 
     Source: Shah, Saha, Dutt 2012, eqs. (5), (6).
     """
-    return dense(world_chains(robot, kinematics(robot, q))[_module_index(robot, "i", i)].N)
+    return dense(world_chains(robot, kinematics(robot, q))[module_index(robot, "i", i)].N)
 
 
 @checked
@@ -141,12 +129,7 @@ def complement(robot: Robot, q: Array) -> Array:
     Args:
         robot: The robot. q: Configuration, (nq,).
     """
-    return complement_at(robot, kinematics(robot, q))
-
-
-def complement_at(robot: Robot, at: Kinematics) -> Array:
-    """Return N, (6 n, nv), world axes, for known kinematics."""
-    return np.matmul(*_decoupled(robot, at))
+    return np.matmul(*_decoupled(robot, kinematics(robot, q)))
 
 
 @checked
@@ -159,24 +142,6 @@ def complement_rate(robot: Robot, q: Array, v: Array) -> Array:
     q, v = read_state(robot, q=q, v=v)
     at = kinematics(robot, q)
     return complement_and_rate(robot, at, rates(robot, q, v, at))[1]
-
-
-def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Array, Array]:
-    """Return (N, its time derivative), both (6 n, nv).
-
-    The rows of body k are N_k = A_(k,k-1) N_(k-1) + p_k, so that Nd_k = A Nd_(k-1) + Ad N_(k-1) + pd_k.
-    """
-    N = complement_at(robot, at)
-    N_dot = np.zeros_like(N)
-    for body in robot.bodies:
-        own, above = (slice(6 * k, 6 * k + 6) for k in (body.index, body.parent))
-        if body.parent >= 0:
-            A_dot = np.zeros((6, 6))
-            A_dot[3:, :3] = -skew(moving.twist[body.index, 3:] - moving.twist[body.parent, 3:])
-            A = twist_propagation(at.origin[body.index] - at.origin[body.parent])
-            N_dot[own] = A @ N_dot[above] + A_dot @ N[above]
-        N_dot[own, body.v] += moving.p_dot[body.index]
-    return N, N_dot
 
 
 @checked
@@ -204,8 +169,8 @@ def angular_velocity_matrix(robot: Robot, q: Array, v: Array) -> Array:
     Source: Shah, Saha, Dutt 2012, eqs. (18), (19), (21).
     """
     q, v = read_state(robot, q=q, v=v)
-    twist = rates(robot, q, v, kinematics(robot, q)).twist
-    return block_diagonal([skew(t[:3]) for t in twist for _ in range(2)])
+    twists = rates(robot, q, v, kinematics(robot, q)).twist
+    return block_diagonal([skew(t[:3]) for t in twists for _ in range(2)])
 
 
 @checked
@@ -227,7 +192,7 @@ def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
     Source: Shah, Saha, Dutt 2012, eq. (24), without rotors; for these see `legged.denoc.joints`.
     """
     at = kinematics(robot, q)
-    N, H = complement_at(robot, at), rotor_momentum(robot, at)
+    N, H = np.matmul(*_decoupled(robot, at)), rotor_momentum(robot, at)
     return N.T @ (mass_matrix_at(robot, at) @ N + H) + H.T @ N + reflected_inertia(robot)
 
 
@@ -262,7 +227,7 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
     at = kinematics(robot, q)
     moving = rates(robot, q, v, at)
     N, N_dot = complement_and_rate(robot, at, moving)
-    S_k = _skew_block if form == "skew" else _paper_block
+    S_k = skew_block if form == "skew" else paper_block
     S = block_diagonal([S_k(M, t[:3]) for M, t in zip(mass_blocks(robot, at), moving.twist, strict=True)])
     H, H_dot = rotor_momentum(robot, at), rotor_momentum_rate(robot, at, moving)
     return N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N + H_dot) + H.T @ N_dot
@@ -276,7 +241,7 @@ def gravity_forces(robot: Robot, q: Array) -> Array:
         robot: The robot. q: Configuration, (nq,).
     """
     at = kinematics(robot, q)
-    return complement_at(robot, at).T @ _weights(robot, at)
+    return np.matmul(*_decoupled(robot, at)).T @ weights(robot, at)
 
 
 @checked
@@ -288,7 +253,7 @@ def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
         wrenches: By link name or (n_links, 6): [n; f] about each link's origin, in link axes; or None.
     """
     at = kinematics(robot, q)
-    return complement_at(robot, at).T @ _external(robot, at, wrenches)
+    return np.matmul(*_decoupled(robot, at)).T @ external(robot, at, wrenches)
 
 
 @checked
@@ -309,10 +274,10 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
     moving = rates(robot, q, v, at)
     N, N_dot = complement_and_rate(robot, at, moving)
     w = mass_matrix_at(robot, at) @ (N_dot @ v)
-    w += np.concatenate([_paper_block(M, t[:3]) @ t for M, t in zip(mass_blocks(robot, at), moving.twist, strict=True)])
+    w += np.concatenate([paper_block(M, t[:3]) @ t for M, t in zip(mass_blocks(robot, at), moving.twist, strict=True)])
     w += rotor_momentum_rate(robot, at, moving) @ v
     own = rotor_momentum(robot, at).T @ (N_dot @ v) + joint_forces(robot, q, v)
-    return N.T @ (w - _weights(robot, at) - _external(robot, at, wrenches)) + own
+    return N.T @ (w - weights(robot, at) - external(robot, at, wrenches)) + own
 
 
 @checked
@@ -356,44 +321,76 @@ def _solved(robot: Robot, inertia: Array, b: Array) -> Array:
         ) from error
 
 
-def _weights(robot: Robot, at: Kinematics) -> Array:
-    """Return w^E of gravity, (6 n,): m g acts at the center of mass, at d from O_k, so w_k = [m d x g; m g]."""
-    w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in mass_blocks(robot, at)]
-    return np.array(w).ravel()
-
-
-def _external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
-    """Return w^F, (6 n,): external wrenches on links, about their bodies' origins in world axes."""
-    total = np.zeros((len(robot.bodies), 2, 3))
-    for k, w in body_wrenches(robot, wrenches).items():
-        total[k] = w.reshape(2, 3) @ at.rotation[k].T
-    return total.ravel()
-
-
-def mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
-    """Return each body's mass matrix about its origin, world axes, (6, 6)."""
-    rotations = [block_diagonal([R, R]) for R in at.rotation]
-    return [R @ body.M @ R.T for body, R in zip(robot.bodies, rotations, strict=True)]
-
-
 def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
     """Return M, (6 n, 6 n), world axes, as `mass_matrix` does, for known kinematics."""
     return block_diagonal(mass_blocks(robot, at))
 
 
-def _first_moment(M: Array) -> Array:
-    """Return m d, (3,), [kg m], from a mass matrix."""
-    return np.array([M[2, 4], M[0, 5], M[1, 3]])
+class ArticulatedModule(DenseArticulation):
+    """A module together with all modules outward of it, their joints free, in world axes; see `DenseArticulation`.
+
+    For an exactly singular I^ the pseudoinverse is used, so that motions without inertia have no effect.
+    """
+
+    @staticmethod
+    def inverted(I_hat: Array) -> Array:
+        """Return the inverse of I^^i, (n, n), or its pseudoinverse."""
+        try:
+            return np.linalg.inv(I_hat)
+        except np.linalg.LinAlgError:
+            return np.linalg.pinv(I_hat, hermitian=True)
 
 
-def _skew_block(M: Array, omega: Array) -> Array:
-    """Return S_k, (6, 6); see `convective_inertia_matrix`."""
-    inertia, W = M[:3, :3], skew(omega)
-    top = (W @ inertia - inertia @ W - skew(inertia @ omega)) / 2
-    return np.block([[top, np.zeros((3, 3))], [-skew(np.cross(omega, _first_moment(M))), np.zeros((3, 3))]])
+@checked
+def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
+    """Return the articulated modules, world axes, in the order of `robot.modules`.
+
+        M^^i = M^i + sum over j in xi^i of (A^(j,i))^T M^^(j,j) A^(j,i)                 (A.8), (A.9)
+
+    The rotors of a module's joints add H^i to Psi^ and (H^i)^T N + I_r^i to I^.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Source: Shah, Saha, Dutt 2012, eqs. (A.6) to (A.9).
+    """
+    return _articulate(robot, kinematics(robot, q))
 
 
-def _paper_block(M: Array, omega: Array) -> Array:
-    """Return Omega_k M_k E_k, (6, 6)."""
-    Omega = block_diagonal([skew(omega)] * 2)
-    return Omega @ M @ block_diagonal([np.eye(3), np.zeros((3, 3))])
+def _articulate(robot: Robot, at: Kinematics) -> list[ArticulatedModule]:
+    M, rotors = (by_module(robot, x) for x in (mass_blocks(robot, at), [body.rotor_inertia for body in robot.bodies]))
+    dense_everywhere = {m.index: ArticulatedModule for m in robot.modules}
+    return articulate(world_chains(robot, at), M, rotors, intra=dense_everywhere)
+
+
+@checked
+def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
+    """Return (U, D), both (nv, nv), with I = U D U^T: U block upper triangular with unit diagonal, D block diagonal.
+
+        U^(i,j) = (A^(j,i) N^i)^T Psi^j for M_j in gamma^i, else 0;      D^(i,i) = I^^i
+
+    The block of a module has the rows or columns `module.v`.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Raises:
+        DefinitionError: For a robot with coupled joints, which cannot be eliminated module by module.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (A.4) to (A.6); (A.6) as printed has the two factors of U^(i,j) swapped.
+    """
+    for body in robot.bodies:
+        if body.coupling is not None:
+            joint, master = body.coupling.follower, body.coupling.master
+            words = "is a constant-velocity joint" if joint == master else f"follows {master!r}"
+            raise DefinitionError(
+                f"the inertia matrix of robot {robot.name!r} has no factors module by module: joint {joint!r} {words}"
+            )
+    at = kinematics(robot, q)
+    parts, chains = _articulate(robot, at), world_chains(robot, at)
+    U, D = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))
+    for i, module in enumerate(robot.modules):
+        D[np.ix_(module.v, module.v)] = parts[i].I_hat
+        for j in gamma(robot, i)[1:]:
+            U[np.ix_(module.v, robot.modules[j].v)] = (module_propagation(chains, j, i) @ parts[i].N).T @ parts[j].Psi
+    return U, D

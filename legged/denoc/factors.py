@@ -1,4 +1,4 @@
-"""The GIM from composite modules, its block UDU^T factors from articulated modules, and their conditioning.
+"""The GIM from composite modules, and the conditioning of articulated modules.
 
 Source: Shah, Saha, Dutt 2012, Appendix A.1.
 """
@@ -8,30 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from legged.checked import checked, checked_arguments
-from legged.denoc.equations import gamma, mass_blocks, module_propagation
+from legged.denoc.equations import articulated_modules, module_propagation
 from legged.denoc.joints import reflected_inertia
-from legged.denoc.kinematics import Kinematics, kinematics, world_chains
+from legged.denoc.kinematics import Kinematics, gamma, kinematics, mass_blocks, world_chains
 from legged.dynamics import inertia
-from legged.dynamics.inertia import DenseArticulation, block_diagonal
+from legged.dynamics.inertia import block_diagonal
 from legged.dynamics.modules import by_module, dense
-from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
-
-
-class ArticulatedModule(DenseArticulation):
-    """A module together with all modules outward of it, their joints free, in world axes; see `DenseArticulation`.
-
-    For an exactly singular I^ the pseudoinverse is used, so that motions without inertia have no effect.
-    """
-
-    @staticmethod
-    def inverted(I_hat: Array) -> Array:
-        """Return the inverse of I^^i, (n, n), or its pseudoinverse."""
-        try:
-            return np.linalg.inv(I_hat)
-        except np.linalg.LinAlgError:
-            return np.linalg.pinv(I_hat, hermitian=True)
 
 
 @checked
@@ -79,61 +63,6 @@ def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
                 np.add.at(found.T, place, block)
             np.add.at(found, place, block)
     return found
-
-
-@checked
-def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
-    """Return the articulated modules, world axes, in the order of `robot.modules`.
-
-        M^^i = M^i + sum over j in xi^i of (A^(j,i))^T M^^(j,j) A^(j,i)                 (A.8), (A.9)
-
-    The rotors of a module's joints add H^i to Psi^ and (H^i)^T N + I_r^i to I^.
-
-    Args:
-        robot: The robot. q: Configuration, (nq,).
-
-    Source: Shah, Saha, Dutt 2012, eqs. (A.6) to (A.9).
-    """
-    return _articulate(robot, kinematics(robot, q))
-
-
-def _articulate(robot: Robot, at: Kinematics) -> list[ArticulatedModule]:
-    M, rotors = (by_module(robot, x) for x in (mass_blocks(robot, at), [body.rotor_inertia for body in robot.bodies]))
-    dense_everywhere = {m.index: ArticulatedModule for m in robot.modules}
-    return inertia.articulate(world_chains(robot, at), M, rotors, intra=dense_everywhere)
-
-
-@checked
-def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
-    """Return (U, D), both (nv, nv), with I = U D U^T: U block upper triangular with unit diagonal, D block diagonal.
-
-        U^(i,j) = (A^(j,i) N^i)^T Psi^j for M_j in gamma^i, else 0;      D^(i,i) = I^^i
-
-    The block of a module has the rows or columns `module.v`.
-
-    Args:
-        robot: The robot. q: Configuration, (nq,).
-
-    Raises:
-        DefinitionError: For a robot with coupled joints, which cannot be eliminated module by module.
-
-    Source: Shah, Saha, Dutt 2012, eqs. (A.4) to (A.6); (A.6) as printed has the two factors of U^(i,j) swapped.
-    """
-    for body in robot.bodies:
-        if body.coupling is not None:
-            joint, master = body.coupling.follower, body.coupling.master
-            words = "is a constant-velocity joint" if joint == master else f"follows {master!r}"
-            raise DefinitionError(
-                f"the inertia matrix of robot {robot.name!r} has no factors module by module: joint {joint!r} {words}"
-            )
-    at = kinematics(robot, q)
-    parts, chains = _articulate(robot, at), world_chains(robot, at)
-    U, D = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))
-    for i, module in enumerate(robot.modules):
-        D[np.ix_(module.v, module.v)] = parts[i].I_hat
-        for j in gamma(robot, i)[1:]:
-            U[np.ix_(module.v, robot.modules[j].v)] = (module_propagation(chains, j, i) @ parts[i].N).T @ parts[j].Psi
-    return U, D
 
 
 @checked_arguments

@@ -14,6 +14,8 @@ import numpy as np
 
 from legged.arguments import Vector3, whole
 from legged.checked import checked
+from legged.dynamics.arguments import Wrenches, body_wrenches
+from legged.dynamics.inertia import block_diagonal
 from legged.dynamics.modules import SerialChain
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.body import Body
@@ -188,3 +190,86 @@ def read_state(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
             raise NotFiniteError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
         out.append(array)
     return tuple(out)
+
+
+def mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
+    """Return each body's mass matrix about its origin, world axes, (6, 6)."""
+    rotations = [block_diagonal([R, R]) for R in at.rotation]
+    return [R @ body.M @ R.T for body, R in zip(robot.bodies, rotations, strict=True)]
+
+
+def weights(robot: Robot, at: Kinematics) -> Array:
+    """Return w^E of gravity, (6 n,): m g acts at the center of mass, at d from O_k, so w_k = [m d x g; m g]."""
+    w = [(np.cross(first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in mass_blocks(robot, at)]
+    return np.array(w).ravel()
+
+
+def external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
+    """Return w^F, (6 n,): external wrenches on links, about their bodies' origins in world axes."""
+    total = np.zeros((len(robot.bodies), 2, 3))
+    for k, w in body_wrenches(robot, wrenches).items():
+        total[k] = w.reshape(2, 3) @ at.rotation[k].T
+    return total.ravel()
+
+
+def first_moment(M: Array) -> Array:
+    """Return m d, (3,), [kg m], from a mass matrix."""
+    return np.array([M[2, 4], M[0, 5], M[1, 3]])
+
+
+def skew_block(M: Array, omega: Array) -> Array:
+    """Return S_k, (6, 6); see `convective_inertia_matrix`."""
+    inertia, W = M[:3, :3], skew(omega)
+    top = (W @ inertia - inertia @ W - skew(inertia @ omega)) / 2
+    return np.block([[top, np.zeros((3, 3))], [-skew(np.cross(omega, first_moment(M))), np.zeros((3, 3))]])
+
+
+def paper_block(M: Array, omega: Array) -> Array:
+    """Return Omega_k M_k E_k, (6, 6)."""
+    Omega = block_diagonal([skew(omega)] * 2)
+    return Omega @ M @ block_diagonal([np.eye(3), np.zeros((3, 3))])
+
+
+def module_index(robot: Robot, name: str, value: int) -> int:
+    return whole(name, value, least=0, most=len(robot.modules) - 1)
+
+
+@checked
+def gamma(robot: Robot, i: int) -> tuple[int, ...]:
+    """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
+    found = [module_index(robot, "i", i)]
+    for module in robot.modules[i + 1 :]:  # a child's number is above its parent's
+        if module.parent in found:
+            found.append(module.index)
+    return tuple(found)
+
+
+@checked
+def xi(robot: Robot, i: int) -> tuple[int, ...]:
+    """Return xi^i, the numbers of the children of M_i. Source: Shah, Saha, Dutt 2012, eq. (A.3)."""
+    i = module_index(robot, "i", i)
+    return tuple(module.index for module in robot.modules if module.parent == i)
+
+
+def rows(robot: Robot, i: int) -> slice:
+    """Return the rows of module M_i in a stacked twist or wrench, (6 n,)."""
+    bodies = robot.modules[i].bodies
+    return slice(6 * bodies[0], 6 * bodies[-1] + 6)
+
+
+def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Array, Array]:
+    """Return (N, its time derivative), both (6 n, nv), link by link.
+
+    The rows of body k are N_k = A_(k,k-1) N_(k-1) + p_k, so that Nd_k = A Nd_(k-1) + Ad N_(k-1) + pd_k.
+    """
+    N, N_dot = np.zeros((2, len(robot.bodies), 6, robot.nv))
+    for body in robot.bodies:
+        k, above = body.index, body.parent
+        if above >= 0:
+            A_dot = np.zeros((6, 6))
+            A_dot[3:, :3] = -skew(moving.twist[k, 3:] - moving.twist[above, 3:])
+            A = twist_propagation(at.origin[k] - at.origin[above])
+            N[k], N_dot[k] = A @ N[above], A @ N_dot[above] + A_dot @ N[above]
+        N[k][:, body.v] += at.p[k]
+        N_dot[k][:, body.v] += moving.p_dot[k]
+    return N.reshape(-1, robot.nv), N_dot.reshape(-1, robot.nv)
