@@ -11,6 +11,7 @@ from oracles.cases import CONDITION, random_case
 
 import legged
 import robots
+from benchmarks.studies.modules import ParallelModules
 from legged import Inertia, Limb, Link, Revolute, RobotBuilder, denoc, rod_inertia
 from legged.compiler import count_and_depth, record
 from legged.dynamics.inertia import ArticulatedChain, DenseArticulation, articulate, block_diagonal, mass_matrices
@@ -217,3 +218,14 @@ def test_pairwise_sum_adds_all_terms_with_logarithmic_depth():
         graph = record(lambda x: pairwise_sum(list(x)), {"x": (number,)})
         assert graph.evaluate(np.arange(number, dtype=float)) == number * (number - 1) / 2
         assert graph.depth() == int(np.ceil(np.log2(number)))
+
+
+def test_modules_solved_by_kernels_of_their_own_give_the_accelerations_of_the_whole():
+    robot = robots.star(4, 2)
+    rng = np.random.default_rng(0)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    parts = ParallelModules(robot)
+    found = np.zeros(robot.nv)
+    for members, part in zip([[0], *parts.groups], parts(map, q, v, tau), strict=True):
+        found[np.concatenate([robot.modules[i].v for i in members])] = part
+    assert found == pytest.approx(legged.forward_dynamics(robot, q, v, tau), abs=1e-10)
