@@ -14,6 +14,7 @@ import robots
 from benchmarks.studies.modules import ParallelModules
 from legged import Inertia, Limb, Link, Revolute, RobotBuilder, denoc, rod_inertia
 from legged.compiler import count_and_depth, record
+from legged.denoc.kinematics import kinematics
 from legged.dynamics.inertia import ArticulatedChain, DenseArticulation, articulate, block_diagonal, mass_matrices
 from legged.dynamics.modules import by_module, dense, pairwise_sum, serial_chains
 from legged.errors import ArgumentError, DefinitionError
@@ -25,7 +26,7 @@ ROUNDING = 1e-11
 
 def body_to_world(robot, q):
     """Return the rotation of a stacked twist of each body from its axes to world axes, (6 n, 6 n)."""
-    at = denoc.kinematics.kinematics(robot, q)
+    at = kinematics(robot, q)
     return block_diagonal([R for R in at.rotation for _ in range(2)])
 
 
