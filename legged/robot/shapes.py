@@ -363,6 +363,29 @@ def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[H
         chosen.append(int(np.argmax(outside)))
 
 
+def outermost_points(shape: Shape) -> tuple[Array, float]:
+    """Return points, (n, 3), [m], link axes, and a radius, [m], whose spheres enclose the shape closely.
+
+    The convex hull of the spheres is the shape for spheres, boxes, capsules and hulls. It is the inscribed prism with
+    sixteen sides for a cylinder, and the enclosing box for an ellipsoid.
+    """
+    if isinstance(shape, Sphere):
+        return np.array([shape.center]), shape.radius
+    if isinstance(shape, Capsule):
+        return np.array(shape.ends), shape.radius
+    if isinstance(shape, Hull):
+        return np.array(shape.vertices), 0.0
+    if isinstance(shape, Box):
+        return np.array(shape.corners), 0.0
+    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
+    if isinstance(shape, Ellipsoid):
+        return np.asarray(shape.center) + (signs * np.asarray(shape.radii)) @ np.asarray(shape.rotation).T, 0.0
+    angles = 2 * np.pi * np.arange(16) / 16
+    rim = [(shape.radius * np.cos(a), shape.radius * np.sin(a), z) for a in angles for z in (-1, 1)]
+    half = np.array([1.0, 1.0, shape.length / 2])
+    return np.asarray(shape.center) + (np.array(rim) * half) @ np.asarray(shape.rotation).T, 0.0
+
+
 def shape_with(shape: Shape, material: Material | None) -> Any:
     """Return a shape with the given material, unless it has a material of its own.
 

@@ -323,7 +323,7 @@ def test_a_fall_of_one_robot_ends_the_run_with_its_name():
     lower = q.copy()
     lower[10] = 0.4
     assert limits.termination_code(group, Rigid(), lower) == 3.0
-    assert limits.message(group, 3) == "link 'b/trunk' fell below 0.5 m"
+    assert limits.message(group, 3) == "link 'b/trunk' fell below 0.5 m, 0.5 of its initial height (Fall.height)"
     lower[2] = 0.01
     assert limits.message(group, int(limits.termination_code(group, Rigid(), lower))).startswith("link 'a/trunk'")
 
