@@ -126,7 +126,7 @@ class Locomotion:
         inertia = _inertia(robot, q)
         legs = _leg_inertias(robot, q, feet)
         limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
-        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, gravity, limits)
+        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
         schedules = self._schedules(robot, stances, planner.time_unit)
         return StartedLocomotion(
             robot,

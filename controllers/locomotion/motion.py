@@ -131,7 +131,7 @@ def body_reference(
         command: Velocity, yaw rate, height and pitch, (5,), units of `Command`.
         plane: The ground under the robot.
         position: Center of mass, (3,), [m], world axes.
-        height: Height of the center of mass of the standing robot, [m].
+        height: Of the center of mass over the ground, [m], at which the base has the height of the standing robot.
         sway: Periodic motion of the center of mass.
     """
     heading = np.stack([np.cos(path[2]), np.sin(path[2])])

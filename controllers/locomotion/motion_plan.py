@@ -61,6 +61,7 @@ class MotionPlanner:
         leg_inertias: Angular momentum of the standing robot about its center of mass per velocity of each foot relative
             to the base, (n, 3, 3), [kg m], base axes.
         height: Of the center of mass over the ground, [m].
+        base_height: Of the base origin over the ground in the posture, [m].
         gravity: Magnitude, [m/s^2].
         limits: Limits of the joints.
     """
@@ -71,6 +72,7 @@ class MotionPlanner:
     inertia: Array
     leg_inertias: Array
     height: float
+    base_height: float
     gravity: float
     limits: JointLimits
 

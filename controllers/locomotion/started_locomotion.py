@@ -226,7 +226,8 @@ class StartedLocomotion:
         swings, climbs, lifts = self._adapted(state, swings, climbs, list(memory.lifts))
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
-        reference = body_reference(path, limited, plane, mass, self.height, sway)
+        over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]  # of the center of mass along the plane
+        reference = body_reference(path, limited, plane, mass, self.planner.base_height + over_base, sway)
         normals = [self._normal(place, plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)

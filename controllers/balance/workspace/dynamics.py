@@ -13,10 +13,10 @@ import numpy as np
 
 from controllers.balance.workspace.feet import StanceFoot
 from legged.compiler.ir.annotations import stage
-from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
-from legged.dynamics.modules import base_rate, inward, joint_rate, newton_euler, outward, transforms
-from legged.robot.body import Body
 from legged.dynamics.inertia import JointFactors, eliminate
+from legged.dynamics.modules import base_rate, inward, joint_rate, newton_euler, outward, transforms
+from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
+from legged.robot.body import Body
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, cross, factor_symmetric, join, mirror, solve_factored
