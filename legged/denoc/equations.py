@@ -16,6 +16,7 @@ from legged.checked import checked
 from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
 from legged.denoc.kinematics import (
     Kinematics,
+    block_diagonal,
     complement_and_rate,
     external,
     gamma,
@@ -31,7 +32,7 @@ from legged.denoc.kinematics import (
     world_chains,
 )
 from legged.dynamics.arguments import Wrenches
-from legged.dynamics.inertia import DenseArticulation, articulate, block_diagonal
+from legged.dynamics.inertia import DenseArticulation, articulate
 from legged.dynamics.modules import SerialChain, by_module, dense
 from legged.errors import DefinitionError, SingularError
 from legged.robot.robot import Robot

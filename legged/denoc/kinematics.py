@@ -8,6 +8,7 @@ and the base has 0, 3 or 6 (p_0 is the paper's P_0).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ import numpy as np
 from legged.arguments import Vector3, whole
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, body_wrenches
-from legged.dynamics.inertia import block_diagonal
-from legged.dynamics.modules import SerialChain
+from legged.dynamics.inertia import blocks_operator
+from legged.dynamics.modules import SerialChain, dense
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.body import Body
 from legged.robot.robot import Robot
@@ -35,6 +36,11 @@ class Kinematics(NamedTuple):
     rotation: Array
     origin: Array
     p: tuple[Array, ...]
+
+
+def block_diagonal(blocks: Sequence[Array]) -> Array:
+    """Return the block diagonal matrix, (sum of m, sum of n), of some blocks, (m, n) each, possibly with n = 0."""
+    return dense(blocks_operator(blocks))
 
 
 def world_chains(robot: Robot, at: Kinematics) -> list[SerialChain]:

@@ -46,6 +46,15 @@ def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> li
     return by_module(robot, [own + masses[k] if k in masses else own for k, own in enumerate(M)])
 
 
+def blocks_operator(blocks: Sequence[Array]) -> Operator:
+    """Return the block-diagonal matrix of some blocks, (m, n) each, as an operator: M^i of (18) from M_k, (6, 6)."""
+    return Operator(
+        lambda x: [B @ x_k for B, x_k in zip(blocks, x, strict=True)],
+        lambda w: [B.T @ w_k for B, w_k in zip(blocks, w, strict=True)],
+        tuple(B.shape[1] for B in blocks),
+    )
+
+
 def composite_modules(chains: Sequence[SerialChain], M: list[Vectors]) -> tuple[list[Vectors], list[Vectors]]:
     """Return (M~^i of each composite module, mass matrix of each link and all links outward of it), (6, 6) per link.
 
@@ -89,8 +98,6 @@ def inertia_matrix(robot: Robot, q: Array) -> Array:
 
     Raises:
         ShapeError, NotFiniteError: For a configuration that does not fit the robot.
-
-    Source: Shah, Saha, Dutt 2012, eqs. (A.2), (A.3).
     """
     (q,) = read(robot, q=q)
     return augmented_inertia_matrix(robot, q, None)
@@ -143,7 +150,7 @@ def _add_column(chains: Sequence[SerialChain], i: int, k: int, F: Array, inertia
 
 
 class JointFactors(NamedTuple):
-    """Factors of one joint: its columns of Psi and its block of D, link by link.
+    """Factors of one joint: its columns of Psi and its block of D.
 
     Attributes:
         Psi: psi_k = M^_k p_k I^_k^-1, (6, nv of the joint), body axes; (6, 0) for the base.
@@ -255,15 +262,14 @@ class ArticulatedChain:
     @property
     def Psi(self) -> Operator:
         """Psi^i = (M^^i N^i + H^i) (I^^i)^-1 of equation (A.7), (6 eta^i, DoF of M_i), without prescribed joints."""
-        N, H, M = self.chain.N, self.chain.H_k, self.M
+        N, H, M = self.chain.N, blocks_operator(self.chain.H_k), blocks_operator(self.M)
 
         def product(phi: Vectors) -> Vectors:
             qdd = self.solve(phi)
-            return [M_k @ t + H_k @ x for M_k, t, H_k, x in zip(M, N @ qdd, H, qdd, strict=True)]
+            return [a + b for a, b in zip(M @ (N @ qdd), H @ qdd, strict=True)]
 
         def transposed(w: Vectors) -> Vectors:
-            along = N.T @ [M_k @ w_k for M_k, w_k in zip(M, w, strict=True)]
-            return self.solve([x + H_k.T @ w_k for x, H_k, w_k in zip(along, H, w, strict=True)])
+            return self.solve([a + b for a, b in zip(N.T @ (M @ w), H.T @ w, strict=True)])
 
         return Operator(product, transposed, N.sizes)
 
@@ -332,9 +338,9 @@ class DenseArticulation:
         assert not prescribed.intersection(body.index for body in chain.bodies)
         self.ends = np.cumsum([p.shape[1] for p in chain.p_k])[:-1]
         self.N = N = dense(chain.N)
-        H = block_diagonal(chain.H_k)
-        I_r = block_diagonal([r - H_k.T @ p for r, H_k, p in zip(rotors, chain.H_k, chain.p_k, strict=True)])
-        self.M_hat = block_diagonal(M_hat)
+        H = dense(blocks_operator(chain.H_k))
+        I_r = dense(blocks_operator([r - H_k.T @ p for r, H_k, p in zip(rotors, chain.H_k, chain.p_k, strict=True)]))
+        self.M_hat = dense(blocks_operator(M_hat))
         self.Psi_hat = self.M_hat @ N + H  # (A.7)
         self.I_hat = mirror(N.T @ self.Psi_hat + H.T @ N + I_r)  # (A.6)
         self.inverse = self.inverted(self.I_hat)
@@ -362,12 +368,6 @@ class DenseArticulation:
         qdd = phi - self.Psi.T @ mu_tilde
         mu_i = mu_tilde + self.N @ qdd
         return np.split(qdd, self.ends), mu_i[-6:]
-
-
-def block_diagonal(blocks: Sequence[Array]) -> Array:
-    """Return the block diagonal matrix, (sum of m, sum of n), of the given blocks (m, n), possibly with n = 0."""
-    n = range(len(blocks))
-    return np.block([[blocks[i] if i == j else np.zeros((len(blocks[i]), blocks[j].shape[1])) for j in n] for i in n])
 
 
 def articulate(

@@ -14,8 +14,8 @@ import robots
 from benchmarks.studies.modules import ParallelModules
 from legged import Inertia, Limb, Link, Revolute, RobotBuilder, denoc, rod_inertia
 from legged.compiler import count_and_depth, record
-from legged.denoc.kinematics import kinematics
-from legged.dynamics.inertia import ArticulatedChain, DenseArticulation, articulate, block_diagonal, mass_matrices
+from legged.denoc.kinematics import block_diagonal, kinematics
+from legged.dynamics.inertia import ArticulatedChain, DenseArticulation, articulate, mass_matrices
 from legged.dynamics.modules import by_module, dense, pairwise_sum, serial_chains
 from legged.errors import ArgumentError, DefinitionError
 from legged.spatial import factor_symmetric, solve_factored
