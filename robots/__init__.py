@@ -1,7 +1,7 @@
 """Ready-made robots."""
 
 from robots.balancers import bend_swivel_robot, planar_hopper, two_link_hopper
-from robots.closed_loops import delta, five_bar_leg, four_bar
+from robots.closed_loops import delta, five_bar_leg, five_bar_quadruped, four_bar
 from robots.humanoid import humanoid
 from robots.paper import hexapod, planar_biped, spatial_quadruped
 from robots.spatial_biped import spatial_biped
@@ -13,6 +13,7 @@ __all__ = [
     "chain",
     "delta",
     "five_bar_leg",
+    "five_bar_quadruped",
     "four_bar",
     "hexapod",
     "humanoid",

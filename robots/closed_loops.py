@@ -1,10 +1,11 @@
-"""Robots with closed loops: a four-bar linkage, a five-bar leg and a delta robot."""
+"""Robots with closed loops: a four-bar linkage, five-bar legs and a delta robot."""
 
 import numpy as np
 
 from legged import (
     Base,
     FixedBase,
+    FloatingBase,
     Limb,
     Link,
     PlanarBase,
@@ -53,22 +54,48 @@ def five_bar_leg(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) 
         base: Base type of the trunk; planar by default.
         gravity: Gravitational acceleration, (3,), [m/s^2], world axes.
     """
-    thigh, shank = (0.0, 0.0, -0.15), (0.0, 0.0, -0.3)
     leg = LoopBuilder(
         "five-bar leg", Link("trunk", box_inertia(3.0, (0.3, 0.15, 0.1))), base=base or PlanarBase(), gravity=gravity
     )
+    return _add_five_bar(leg).build()
+
+
+@checked
+def five_bar_quadruped(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) -> ClosedRobot:
+    """Return a trunk of 12 kg on four five-bar legs, each as `five_bar_leg`, at x = +-0.3 m and y = +-0.15 m.
+
+    `legged.loops.assemble` closes the legs.
+
+    Args:
+        base: Base type of the trunk; floating by default.
+        gravity: Gravitational acceleration, (3,), [m/s^2], world axes.
+    """
+    robot = LoopBuilder(
+        "five-bar quadruped",
+        Link("trunk", box_inertia(12.0, (0.8, 0.3, 0.1))),
+        base=base or FloatingBase(),
+        gravity=gravity,
+    )
+    for name, x, y in (("FL", 0.3, 0.15), ("FR", 0.3, -0.15), ("RL", -0.3, 0.15), ("RR", -0.3, -0.15)):
+        _add_five_bar(robot, f"{name}_", (x, y, 0.0))
+    return robot.build()
+
+
+def _add_five_bar(robot: LoopBuilder, prefix: str = "", at: Vector = (0.0, 0.0, 0.0)) -> LoopBuilder:
+    """Add a five-bar leg to a robot's trunk, with the middle between its hips at a point, (3,), [m], trunk axes."""
+    thigh, shank = (0.0, 0.0, -0.15), (0.0, 0.0, -0.3)
     for side, x in (("front", 0.05), ("rear", -0.05)):
-        foot = {"foot": shank} if side == "rear" else {}
-        leg.add(
-            Revolute(f"{side}_hip", "-y"),
-            Link(f"{side}_thigh", rod_inertia(0.2, (0, 0, 0), thigh)),
+        foot = {f"{prefix}foot": shank} if side == "rear" else {}
+        robot.add(
+            Revolute(f"{prefix}{side}_hip", "-y"),
+            Link(f"{prefix}{side}_thigh", rod_inertia(0.2, (0, 0, 0), thigh)),
             to="trunk",
-            at=(x, 0, 0),
+            at=(at[0] + x, at[1], at[2]),
         )
-        shin = Link(f"{side}_shank", rod_inertia(0.15, (0, 0, 0), shank), foot)
-        leg.add(Revolute(f"{side}_knee", "-y"), shin, to=f"{side}_thigh", at=thigh)
-    ends = {"at": shank, "child_at": shank}
-    return leg.close(Revolute("ankle", "-y"), parent="rear_shank", child="front_shank", **ends).build()
+        shin = Link(f"{prefix}{side}_shank", rod_inertia(0.15, (0, 0, 0), shank), foot)
+        robot.add(Revolute(f"{prefix}{side}_knee", "-y"), shin, to=f"{prefix}{side}_thigh", at=thigh)
+    ankle, ends = Revolute(f"{prefix}ankle", "-y"), {"at": shank, "child_at": shank}
+    return robot.close(ankle, parent=f"{prefix}rear_shank", child=f"{prefix}front_shank", **ends)
 
 
 @checked

@@ -34,6 +34,7 @@ METHODS: dict[str, Callable[..., np.ndarray]] = {
 }
 LOOP_METHODS: dict[str, Callable[..., np.ndarray]] = {
     "elimination": loops.forward_dynamics,
+    "subsystems": partial(loops.forward_dynamics, method="subsystems"),
     "divide and conquer, inverse": partial(loops.divide_and_conquer.forward_dynamics, version="inverse"),
     "divide and conquer, pivoted": loops.divide_and_conquer.forward_dynamics,
 }

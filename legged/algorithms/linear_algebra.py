@@ -69,6 +69,49 @@ def independent_rows(J: Array, c: Array) -> IndependentRows:
     return IndependentRows(U.T @ J, U.T @ c, U, float(np.abs(c - U @ (U.T @ c)).max()))
 
 
+def solve_least_norm(A: Array, y: Array) -> Array:
+    """Return the x of least norm that minimizes |A x - y|, (n,).
+
+    Of numbers, by singular values; of traced values, by elimination with row exchanges if A is square, which should
+    then be regular, and else by the normal equations, of which dependent rows are omitted.
+
+    Args:
+        A: Matrix, (m, n), any unit. y: Right-hand side, (m,), any unit.
+    """
+    m, n = A.shape
+    if not A.size:
+        return np.zeros(n, np.result_type(A, y))
+    if A.dtype != object and y.dtype != object:
+        return np.linalg.lstsq(A, y, rcond=RANK_TOLERANCE)[0]
+    if m == n:
+        return solve_with_exchanges(A, y)
+    if m < n:
+        return A.T @ solve_factored(factor_semidefinite(A @ A.T), y)
+    return solve_factored(factor_semidefinite(A.T @ A), A.T @ y)
+
+
+def solve_with_exchanges(A: Array, Y: Array) -> Array:
+    """Return A^-1 Y, (n,) or (n, m), by elimination with partial pivoting, without branches.
+
+    Args:
+        A: Regular matrix, (n, n), any unit. Y: Right-hand side, (n,) or (n, m), any unit.
+    """
+    n = len(A)
+    rows = np.concatenate([A, Y.reshape(n, -1)], axis=1)
+    for k in range(n):
+        for i in range(k + 1, n):
+            larger = abs(rows[i, k]) > abs(rows[k, k])
+            rows[k], rows[i] = where(larger, rows[i], rows[k]), where(larger, rows[k], rows[i])
+        rows[k, k + 1 :] = rows[k, k + 1 :] * (1.0 / rows[k, k])
+        for i in range(k + 1, n):
+            rows[i, k + 1 :] = rows[i, k + 1 :] - rows[i, k] * rows[k, k + 1 :]
+    X = rows[:, n:]
+    for i in reversed(range(n)):
+        for j in range(i + 1, n):
+            X[i] = X[i] - rows[i, j] * X[j]
+    return X.reshape(Y.shape)
+
+
 def numerical_rank(singular_values: Array) -> int:
     """Return the number of singular values that count as nonzero.
 

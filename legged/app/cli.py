@@ -208,7 +208,8 @@ def count(
         return
     chosen = select_any_robot(robot, base)
     if not isinstance(chosen, Robot):
-        _show(robot_tables.count_table(chosen).text())
+        by_method = robot_tables.closed_count_table({chosen.name: chosen})
+        _show(robot_tables.count_table(chosen).text(), by_method.text())
         chosen = chosen.robot  # the spanning tree
     measured = [counts.measure(chosen)]
     _show(counts.robot_table(measured).text())

@@ -6,8 +6,8 @@ vdot = legged.loops.forward_dynamics(closed, q, v, tau)
 run = legged.simulate(closed, controller, until=10.0, q=q)
 """
 
-from legged.loops import divide_and_conquer
-from legged.loops.assembly import assemble, consistent_velocity, project_state
+from legged.loops import divide_and_conquer, subsystems
+from legged.loops.assembly import assemble, consistent_acceleration, consistent_velocity, project_state
 from legged.loops.builder import LoopBuilder, load
 from legged.loops.closed_robot import ClosedRobot, Loop, close, pin_contacts
 from legged.loops.closing_joints import Rod, Rolling, Sliding
@@ -29,8 +29,10 @@ from legged.loops.contact_dynamics import (
     contact_inverse_dynamics,
 )
 from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, joint_wrenches, solve
+from legged.loops.inverse import ClosedInverseDynamics, Step, determinacy, inverse_dynamics
 
 __all__ = [
+    "ClosedInverseDynamics",
     "ClosedRobot",
     "ContactDynamics",
     "ContactInverseDynamics",
@@ -42,18 +44,22 @@ __all__ = [
     "Sliding",
     "Solution",
     "Stabilization",
+    "Step",
     "acceleration",
     "active_forces",
     "assemble",
     "bias",
     "close",
+    "consistent_acceleration",
     "consistent_velocity",
     "contact_dynamics",
     "contact_inverse_dynamics",
+    "determinacy",
     "divide_and_conquer",
     "forward_dynamics",
     "independent_first",
     "independent_only",
+    "inverse_dynamics",
     "jacobian",
     "joint_wrenches",
     "load",
@@ -63,4 +69,5 @@ __all__ = [
     "project_state",
     "residual",
     "solve",
+    "subsystems",
 ]

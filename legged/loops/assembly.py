@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import RANK_TOLERANCE, factor_semidefinite
+from legged.algorithms.linear_algebra import RANK_TOLERANCE
 from legged.arguments import number, whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.errors import LoopError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import aligned_axes
-from legged.loops.constraints import frame_poses, jacobian, residual
-from legged.loops.dynamics import mass_inverse
+from legged.loops.constraints import bias, frame_poses, jacobian, residual
+from legged.loops.subsystems import constrained_acceleration
 from legged.robot.configuration import integrate
-from legged.spatial import Array, mirror, solve_factored
+from legged.spatial import Array
 
 _SMALLEST_FRACTION = 1e-3  # of a Newton step, at which the line search gives up
 _LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
@@ -107,6 +108,45 @@ def consistent_velocity(
 
 
 @checked
+def consistent_acceleration(
+    closed: ClosedRobot,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    *,
+    hold: Sequence[str] = (),
+    hold_base: bool = False,
+    tolerance: float = 1e-9,
+) -> Array:
+    """Return the acceleration nearest to vdot that keeps the loops closed, phi' vdot + phi'_dot v = 0, (nv,).
+
+    Args:
+        closed, hold, hold_base: As in `assemble`. q: Configuration with closed loops, (nq,).
+        v: Velocity that satisfies the loops, (nv,). vdot: Acceleration, (nv,).
+        tolerance: Largest constraint acceleration accepted, relative to the largest entry of vdot, of the terms of v,
+            and to 1.
+
+    Raises:
+        LoopError: If the accelerations of the joints in `hold` are incompatible; `error.residual` is the constraint
+            acceleration.
+    """
+    number("tolerance", tolerance, least=0.0)
+    q, v, vdot = read(closed.robot, q=q, v=v, vdot=vdot)
+    free, J, c = _free_entries(closed, hold, hold_base), jacobian(closed, q), -bias(closed, q, v)
+    vdot = vdot.copy()
+    vdot[free] += _least_norm(J[:, free], c - J @ vdot)
+    error = float(np.abs(J @ vdot - c).max(initial=0.0))
+    if error > tolerance * max(1.0, np.abs(vdot).max(initial=0.0), np.abs(c).max(initial=0.0)):
+        held = f" with {', '.join(hold)} held" if hold else ""
+        raise LoopError(
+            f"no acceleration keeps the loops of {closed.name!r} closed{held}: constraint acceleration {error:.3g}; "
+            f"hold fewer joints",
+            error,
+        )
+    return vdot
+
+
+@checked
 def project_state(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) -> tuple[Array, Array]:
     """Return (q, v), (nq,) and (nv,), projected onto the loop constraints from nearby, over any element.
 
@@ -125,18 +165,16 @@ def project_state(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) 
     q, v = read(robot, q=q, v=v)
     count = closed.independent_count
     holonomic_count = None if count is None else sum(i < count for i in rows)
+    holonomic = replace(closed, rows=tuple(closed.rows[i] for i in rows), independent_count=holonomic_count)
     for _ in range(iterations if rows else 0):
-        step = _least_energy(closed, q, jacobian(closed, q)[rows], residual(closed, q)[rows], holonomic_count)
-        q = integrate(robot, q, -step)
+        q = integrate(robot, q, -_least_energy(holonomic, q, jacobian(holonomic, q), residual(holonomic, q)))
     J = jacobian(closed, q)
-    return q, v - _least_energy(closed, q, J, J @ v, count) if len(J) else v
+    return q, v - _least_energy(closed, q, J, J @ v) if len(J) else v
 
 
-def _least_energy(closed: ClosedRobot, q: Array, J: Array, y: Array, leading: int | None) -> Array:
-    """Return x with J x = y and the least x^T M x, (nv,)."""
-    inverse = mass_inverse(closed.robot, q)
-    responses = np.array([inverse(row) for row in J])
-    return responses.T @ solve_factored(factor_semidefinite(mirror(J @ responses.T), leading), y)
+def _least_energy(closed: ClosedRobot, q: Array, J: Array, y: Array) -> Array:
+    """Return x with J x = y and the least x^T M x, (nv,): the velocity after the impulses of the loops."""
+    return constrained_acceleration(closed, q, np.zeros(closed.robot.nv, J.dtype), J, y, by_pivots=True)[0]
 
 
 def _least_norm(J: Array, y: Array) -> Array:

@@ -42,13 +42,17 @@ def residual(closed: ClosedRobot, q: Array) -> Array:
 def jacobian(closed: ClosedRobot, q: Array) -> Array:
     """Return phi', (rows, nv), with phi_dot = phi' v, equation (17).
 
-    It is composed of the Jacobians of each joint's two frames, in world axes.
+    It is composed of the Jacobians of each joint's two frames, in world axes. Joints that move both frames alike do not
+    change phi: their columns are exactly zero.
 
     Args:
         closed: The robot with its loops. q: Configuration, (nq,).
     """
     (q,) = read(closed.robot, q=q)
     J = [frames_jacobian(closed, q, loop) for loop in closed.loops]
+    for around, loop in zip(J, closed.loops, strict=True):
+        entries = {e for k in closed.bodies_around(loop) for e in range(closed.robot.nv)[closed.robot.bodies[k].v]}
+        around[:, [e for e in range(closed.robot.nv) if e not in entries]] = 0.0
     poses = [frame_poses(closed, q, loop) for loop in closed.loops]
     rows = [constraint.jacobian(*poses[k]) @ J[k] for k, constraint in closed.constraints]
     return np.array(rows) if rows else np.zeros((0, closed.robot.nv))

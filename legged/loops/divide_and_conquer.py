@@ -132,7 +132,7 @@ def _body_row(frames: Sequence[_FrameMotion], constraint: ScalarConstraint) -> t
 
 def _loops_that_share_joints(closed: ClosedRobot) -> Iterator[list[int]]:
     """Yield the numbers of loops that share joints of the tree, directly or through others."""
-    remaining = {k: _bodies_around(closed, loop) for k, loop in enumerate(closed.loops)}
+    remaining = {k: set(closed.bodies_around(loop)) for k, loop in enumerate(closed.loops)}
     while remaining:
         first = next(iter(remaining))
         group, joints = [first], remaining.pop(first)
@@ -141,10 +141,3 @@ def _loops_that_share_joints(closed: ClosedRobot) -> Iterator[list[int]]:
                 group.append(k)
                 joints |= remaining.pop(k)
         yield group
-
-
-def _bodies_around(closed: ClosedRobot, loop: Loop) -> set[int]:
-    """Return the bodies whose joints belong to a loop."""
-    robot = closed.robot
-    paths = [set(robot.ancestors(resolve_frame(robot, frame).body)) if frame else set() for frame in loop.frames]
-    return {k for k in paths[0] ^ paths[1] if robot.bodies[k].nv}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import motor_rate
 from legged.loops.constraints import bias, frame_poses, frames_jacobian, jacobian, residual
+from legged.loops.subsystems import constrained_acceleration
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, solve_symmetric
 
@@ -136,7 +136,8 @@ def solve(
     Args:
         closed: The robot with its loops.
         q, v, tau, wrenches: As in `legged.forward_dynamics`, of the spanning tree; q and v should satisfy the loops.
-        method: "direct" solves (20); "elimination" (21), with M^-1 by O(n) recursions; "projection" (22).
+        method: "direct" solves (20); "elimination" (21), with M^-1 by O(n) recursions; "projection" (22); "subsystems"
+            eliminates the multipliers group by group in the recursion of the tree, see `legged.loops.subsystems`.
         stabilization: `Stabilization(...)`, or None.
         loop_forces: Forces of motors in closing joints, see `active_forces`.
 
@@ -146,18 +147,23 @@ def solve(
 
     Source: Featherstone, Orin 2000, section 3.4.
     """
-    if method not in METHODS:
-        raise UnknownNameError("method", method, METHODS)
+    if method not in METHODS and method != SUBSYSTEMS:
+        raise UnknownNameError("method", method, (*METHODS, SUBSYSTEMS))
     robot = closed.robot
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     with stage("1 bias forces"):
         b = tau - bias_forces(robot, q, v, wrenches) + active_forces(closed, q, loop_forces or {})
     with stage("2 constraints"):
-        rows = independent_rows(jacobian(closed, q), constraint_acceleration(closed, q, v, stabilization))
+        J, c = jacobian(closed, q), constraint_acceleration(closed, q, v, stabilization)
     with stage("3 solution"):
-        vdot, lagrange = METHODS[method](robot, q, rows, b)
-    vdot = finite(robot, "the closed-loop dynamics", vdot)
-    return Solution(vdot, rows.combinations @ lagrange, len(rows.L), rows.inconsistency)
+        if method == SUBSYSTEMS:
+            solution = Solution(*constrained_acceleration(closed, q, b, J, c))
+        else:
+            rows = independent_rows(J, c)
+            vdot, lagrange = METHODS[method](robot, q, rows, b)
+            solution = Solution(vdot, rows.combinations @ lagrange, len(rows.L), rows.inconsistency)
+    finite(robot, "the closed-loop dynamics", solution.vdot)
+    return solution
 
 
 @checked
@@ -212,7 +218,7 @@ def joint_wrenches(
 def simulation_acceleration(
     closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, stabilization: Stabilization
 ) -> Array:
-    """Return the acceleration within a time step of a simulation, (nv,): elimination with a rank test by pivots.
+    """Return the acceleration within a time step of a simulation, (nv,): by subsystems, with a rank test by pivots.
 
     Within a time step the state is slightly off the constraints, and redundant rows are redundant only approximately.
     For rows that were redundant at the start, see `independent_first`, the pivot test allows for this.
@@ -222,9 +228,7 @@ def simulation_acceleration(
     """
     J, c = jacobian(closed, q), constraint_acceleration(closed, q, v, stabilization)
     b = tau - bias_forces(closed.robot, q, v, wrenches)
-    rows = IndependentRows(J, c, np.eye(len(J)), 0.0)
-    factor = partial(factor_semidefinite, leading=closed.independent_count)
-    vdot, _ = elimination(closed.robot, q, rows, b, factor)
+    vdot, *_ = constrained_acceleration(closed, q, b, J, c, by_pivots=True)
     return finite(closed.robot, "the closed-loop dynamics", vdot)
 
 
@@ -250,15 +254,12 @@ def elimination(
     q: Array,
     rows: IndependentRows,
     b: Array,
-    factor: Callable[[Array], tuple[list[list[Any]], list[Any]]] | None = None,
 ) -> tuple[Array, Array]:
     """Return (vdot (nv,), lambda (rank,)) by L M^-1 L^T lambda = c - L M^-1 b, equation (21); O(n n_c^2 + n_c^3).
 
     Args:
         robot: The tree. q: Configuration, (nq,). rows: The constraints.
         b: Generalized forces tau - h, (nv,), [N m] or [N], joint axes.
-        factor: Function that factors L M^-1 L^T, (rank, rank), of any unit; by default `factor_symmetric`, and
-            `factor_semidefinite` for traced rows, whose rank was not tested.
     """
     L = rows.L
     inverse = mass_inverse(robot, q)
@@ -267,7 +268,7 @@ def elimination(
         return vdot_free, np.zeros(0)
     inverse_L = np.array([inverse(row) for row in L])
     mobility = mirror(L @ inverse_L.T)
-    factor = factor or (factor_semidefinite if mobility.dtype == object else factor_symmetric)
+    factor = factor_semidefinite if mobility.dtype == object else factor_symmetric  # the rank of traced rows is unknown
     force = solve_factored(factor(mobility), rows.c - L @ vdot_free)
     return vdot_free + inverse_L.T @ force, force
 
@@ -294,6 +295,8 @@ METHODS: dict[str, Callable[[Robot, Array, IndependentRows, Array], tuple[Array,
     "elimination": elimination,
     "projection": projection,
 }
+SUBSYSTEMS = "subsystems"
+"""Name of the method of `legged.loops.subsystems`, which needs the loops themselves, not only their rows."""
 
 
 def mass_inverse(robot: Robot, q: Array) -> Callable[[Array], Array]:
