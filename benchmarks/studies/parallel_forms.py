@@ -3,19 +3,22 @@
 Depth is the length of the critical path, the longest chain of dependent operations, for chains with a floating base and
 for stacked four-bar linkages. Accuracy is the largest error of the accelerations relative to the largest acceleration:
 torques of random accelerations at rest are computed by inverse dynamics, and the reference is the articulated-body
-algorithm in extended precision.
+algorithm in extended precision. The last table has the times of two threads.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 
 import legged
 import robots
+from benchmarks.harness.machine_code import machine_code_loops
 from benchmarks.studies.growth import doubling_sizes
 from legged import loops
 from legged.algorithms import articulated, divide_and_conquer, operational
@@ -86,6 +89,75 @@ def loop_depth_table(max_cells: int) -> Table:
         rows.append(tuple(row))
     header = ("four-bars", *(part for name in LOOP_METHODS for part in (f"{name}: depth", "M + A")))
     return Table("Depth of forward dynamics with closed loops", header, tuple(rows))
+
+
+HANDOVER = 2.0
+"""Time to start a thread that polls and to learn that it is done, [us]; see docs/explanation/compiler_speed.md."""
+_REPETITIONS = 1000
+_ROUNDS = 25
+
+
+def two_processors_table(max_bodies: int) -> Table:
+    """Return operations and times of the inverse operational-space inertia on one and on two processors.
+
+    Each part is timed alone in one thread, and both halves in two threads at the same time, repeated without pause. The
+    gains include `HANDOVER`. If other programs use the processors, two threads take longer than the slower half alone.
+    """
+    rows = []
+    for n in doubling_sizes(8, max_bodies):
+        robot = robots.chain(n - 1, twist=0.7)
+        q = legged.random_configuration(robot, np.random.default_rng(0))
+        end, cut = (robot.links[-1].name, np.zeros(3)), operational.halves.middle(robot)
+        inner = partial(_flat, operational.halves.inner_half, robot, cut=cut)
+        outer = partial(_flat, operational.halves.outer_half, robot, cut=cut, link=end[0], position=end[1])
+        serial, joint = partial(operational.by_propagators, robot, points=[end]), partial(_joined, robot)
+        state, results = {"q": q}, {"inner": inner(q), "outer": outer(q)}
+        operations, code = [], []
+        for function, arrays in ((serial, state), (inner, state), (outer, state), (joint, results)):
+            sizes = {name: array.size for name, array in arrays.items()}
+            counts = legged.count(function, None, **sizes)
+            operations.append(counts.M + counts.A)
+            code.append(machine_code_loops(legged.compile(function, **sizes), list(arrays.values())).dependent)
+        one, first, second, joining = (_time([part]) for part in code)
+        alone, together = max(first, second) + joining, _time(code[1:3]) + joining
+        rows.append(
+            (
+                str(n),
+                *(f"{x:,}".replace(",", " ") for x in operations),
+                f"{operations[0] / (max(operations[1:3]) + operations[3]):.2f}",
+                *(f"{x:.1f}" for x in (one, max(first, second), joining, together)),
+                *(f"{one / (two + HANDOVER):.2f}" for two in (alone, together)),
+            )
+        )
+    header = (
+        *("bodies", "serial: M + A", "inner half", "outer half", "joined", "gain in operations"),
+        *("serial [us]", "slower half alone", "joined", "in two threads", "gain, halves alone", "gain, two threads"),
+    )
+    return Table("Inverse operational-space inertia at the tip on two processors", header, tuple(rows))
+
+
+def _flat(half: Callable[..., tuple[np.ndarray, ...]], robot: legged.Robot, q: np.ndarray, **where) -> np.ndarray:
+    return np.concatenate([part.reshape(-1) for part in half(robot, q, **where)])
+
+
+def _joined(robot: legged.Robot, inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
+    """Return the result of both halves from their flat results, (45,) and (117,)."""
+    Phi, R = inner[:36].reshape(6, 6), inner[36:].reshape(3, 3)
+    inertia, chi, mobility = outer[:108].reshape(3, 6, 6)
+    halves = operational.halves
+    other = halves.OuterHalf(inertia, chi, mobility, outer[108:].reshape(3, 3))
+    return halves.joined(robot, halves.InnerHalf(Phi, R), other)
+
+
+def _time(loops: Sequence[Callable[[int], object]]) -> float:
+    """Return the shortest time of a repetition, [us], with each loop in a thread of its own at the same time."""
+    times = []
+    with ThreadPoolExecutor(len(loops)) as pool:
+        for _ in range(_ROUNDS):
+            start = time.perf_counter()
+            list(pool.map(lambda loop: loop(_REPETITIONS), loops))
+            times.append(time.perf_counter() - start)
+    return min(times) / _REPETITIONS * 1e6
 
 
 def inverse_depth_table(max_bodies: int, functions: Mapping[str, Callable[..., np.ndarray]], title: str) -> Table:
@@ -174,6 +246,7 @@ def main() -> None:
     )
     parser.add_argument("--matrix", type=int, default=64, help="number of bodies of the largest inverse inertia matrix")
     parser.add_argument("--loops", type=int, default=16, help="largest number of four-bar linkages")
+    parser.add_argument("--halves", type=int, default=64, help="number of bodies of the largest chain in two halves")
     options = parser.parse_args()
     print(accuracy_table(options.accuracy).markdown(), flush=True)
     print(depth_table(options.depth).markdown(), flush=True)
@@ -181,7 +254,8 @@ def main() -> None:
     print(inverse_depth_table(options.depth, INVERSE_OPERATIONAL_INERTIAS, title).markdown(), flush=True)
     title = "Depth of the inverse inertia matrix"
     print(inverse_depth_table(options.matrix, INVERSE_INERTIA_MATRICES, title).markdown(), flush=True)
-    print(loop_depth_table(options.loops).markdown())
+    print(loop_depth_table(options.loops).markdown(), flush=True)
+    print(two_processors_table(options.halves).markdown())
 
 
 if __name__ == "__main__":

@@ -98,13 +98,13 @@ class ClosedRobot:
         by_name = {loop.name: loop for loop in self.loops}
         return by_name[known_name("joint that closes a loop", name, by_name)]
 
-    def bodies_around(self, loop: Loop) -> tuple[int, ...]:
+    def bodies_around(self, name: str) -> tuple[int, ...]:
         """Return the indices of the bodies whose joints belong to a loop, in increasing order.
 
         A loop through the world contains the joints between the base and the world.
         """
-        robot = self.robot
-        paths = [set(robot.ancestors(resolve_frame(robot, frame).body)) if frame else set() for frame in loop.frames]
+        robot, frames = self.robot, self.loop(name).frames
+        paths = [set(robot.ancestors(resolve_frame(robot, frame).body)) if frame else set() for frame in frames]
         return tuple(sorted(k for k in paths[0] ^ paths[1] if robot.bodies[k].nv))
 
     def cycle(self, name: str) -> tuple[str, ...]:

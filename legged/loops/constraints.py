@@ -51,7 +51,7 @@ def jacobian(closed: ClosedRobot, q: Array) -> Array:
     (q,) = read(closed.robot, q=q)
     J = [frames_jacobian(closed, q, loop) for loop in closed.loops]
     for around, loop in zip(J, closed.loops, strict=True):
-        entries = {e for k in closed.bodies_around(loop) for e in range(closed.robot.nv)[closed.robot.bodies[k].v]}
+        entries = {e for k in closed.bodies_around(loop.name) for e in range(closed.robot.nv)[closed.robot.bodies[k].v]}
         around[:, [e for e in range(closed.robot.nv) if e not in entries]] = 0.0
     poses = [frame_poses(closed, q, loop) for loop in closed.loops]
     rows = [constraint.jacobian(*poses[k]) @ J[k] for k, constraint in closed.constraints]

@@ -132,7 +132,7 @@ def _body_row(frames: Sequence[_FrameMotion], constraint: ScalarConstraint) -> t
 
 def _loops_that_share_joints(closed: ClosedRobot) -> Iterator[list[int]]:
     """Yield the numbers of loops that share joints of the tree, directly or through others."""
-    remaining = {k: set(closed.bodies_around(loop)) for k, loop in enumerate(closed.loops)}
+    remaining = {k: set(closed.bodies_around(loop.name)) for k, loop in enumerate(closed.loops)}
     while remaining:
         first = next(iter(remaining))
         group, joints = [first], remaining.pop(first)

@@ -185,7 +185,7 @@ def _steps(closed: ClosedRobot, group: LoopGroup, driven: set[int], combinations
     unknowns = [(k, i) for k in group.loops for i in range(combinations[k][1].shape[1])]
     equations = [e for e in group.entries if e not in driven]
     touching = {
-        k: {e for b in closed.bodies_around(closed.loops[k]) for e in range(bodies[b].v.start, bodies[b].v.stop)}
+        k: {e for b in closed.bodies_around(closed.loops[k].name) for e in range(bodies[b].v.start, bodies[b].v.stop)}
         for k in group.loops
     }
     graph = nx.Graph([(e, u) for e in equations for u in unknowns if e in touching[u[0]]])

@@ -75,7 +75,7 @@ def loop_groups(closed: ClosedRobot) -> tuple[LoopGroup, ...]:
     """Return the groups of loops and of coupled joints, each body in at most one; a loop around no joint has none."""
     robot = closed.robot
     found: list[tuple[set[int], list[int]]] = []
-    around = [(set(closed.bodies_around(loop)), [k]) for k, loop in enumerate(closed.loops)]
+    around = [(set(closed.bodies_around(loop.name)), [k]) for k, loop in enumerate(closed.loops)]
     for bodies, numbers in around + [(bodies, []) for bodies in _coupled_bodies(robot)]:
         for other in [other for other in found if other[0] & bodies]:
             found.remove(other)
@@ -238,8 +238,9 @@ def constrained_acceleration(
     the pieces of modules between them. The cost is linear in the number of groups.
 
     Args:
-        closed: The robot. q: Configuration, (nq,). b: Generalized forces tau - h, (nv,), [N m] or [N].
-        J: phi', (rows, nv). c: Right side, (rows,).
+        closed: The robot. q: Configuration, (nq,).
+        b: Generalized forces tau - h, (nv,), [N m] or [N], joint axes.
+        J: phi', (rows, nv), any unit. c: Right side, (rows,), any unit.
         by_pivots: Whether pivots test the rank of numbers, too, with `closed.independent_count`, see
             `legged.loops.dynamics.simulation_acceleration`.
     """

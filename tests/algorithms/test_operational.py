@@ -73,6 +73,48 @@ def test_parallel_forms_take_logarithmic_depth(method):
     assert serial[2] - serial[1] == pytest.approx(2 * (serial[1] - serial[0]), rel=0.05)
 
 
+@pytest.mark.parametrize("base", [legged.FloatingBase(), legged.FixedBase(), legged.PlanarBase()], ids=lambda b: b.kind)
+@pytest.mark.parametrize("n", [1, 2, 7, 20])
+def test_halves_give_the_inverse_operational_inertia(n, base):
+    """At any cut, also where the inner half has fewer freedoms than six; 1e-12: rounding times conditioning."""
+    robot, rng = robots.chain(n, twist=0.7, base=base), np.random.default_rng(n)
+    q, link, point = legged.random_configuration(robot, rng), robot.links[-1].name, rng.normal(size=3)
+    expected = operational.by_propagators(robot, q, [(link, point)])
+    for cut in (None, *range(1, n + 1)):
+        found = operational.by_halves(robot, q, link, point, cut)
+        assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+    kernel = legged.compile(lambda robot, q: operational.by_halves(robot, q, link, point), robot)
+    assert np.abs(kernel(q) - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+def test_two_halves_cost_hardly_more_than_the_serial_algorithm():
+    """The halves are equal within a third of a body each, and joining them costs as much as three and a half bodies."""
+    robot = robots.chain(31, twist=0.7)
+    link, cut = robot.links[-1].name, operational.halves.middle(robot)
+
+    def operations(function):
+        counts = legged.count(function, None, q=robot.nq)
+        return counts.M + counts.A
+
+    serial = operations(lambda q: operational.by_propagators(robot, q, [(link, np.zeros(3))]))
+    whole = operations(lambda q: operational.by_halves(robot, q, link, np.zeros(3)))
+    inner = operations(lambda q: np.concatenate([x.ravel() for x in operational.halves.inner_half(robot, q, cut)]))
+    assert whole < 1.07 * serial
+    assert inner == pytest.approx(serial / 2, rel=0.02)
+
+
+def test_halves_refuse_branches_and_other_bodies():
+    robot = robots.chain(4, twist=0.7)
+    q = robot.neutral()
+    with pytest.raises(DefinitionError, match="must be on the last body of '4-link chain', 'link4'"):
+        operational.by_halves(robot, q, "link2", np.zeros(3))
+    with pytest.raises(ArgumentError, match="cut must be"):
+        operational.by_halves(robot, q, "link4", np.zeros(3), 5)
+    quadruped = robots.spatial_quadruped()
+    with pytest.raises(DefinitionError, match=r"needs a serial robot; .* has branches"):
+        operational.by_halves(quadruped, quadruped.neutral(), quadruped.links[-1].name, np.zeros(3))
+
+
 def test_parallel_forms_refuse_points_without_inertia_and_other_versions():
     builder = legged.RobotBuilder("hinged", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))))
     builder.add(legged.Revolute("first", "x"), legged.Link("massless"), to="base")

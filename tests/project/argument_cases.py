@@ -30,6 +30,7 @@ RESULTS = {
     "Reference", "FrictionLaw", "NormalLaw", "Terrain", "Base", "Leg", "NumericalGait", "JointState", "Odometry", "Loop",
     "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "IKSolutions", "Linearization", "VelocityGains", "FootSensor",
     "HybridDynamics", "Contacts", "SimulationState", "ContactDynamics", "ContactInverseDynamics", "JointWrenches",
+    "ClosedInverseDynamics", "Step",
 }  # fmt: skip
 """Classes whose objects the toolkit makes, or that users derive from."""
 

@@ -11,6 +11,7 @@ F = hands.inertia @ xdd + hands.bias(v)           # forces that accelerate the h
 force of a robot in contact.
 """
 
+from legged.algorithms.operational import halves
 from legged.algorithms.operational.contact import (
     BodyResponse,
     ContactResponse,
@@ -21,6 +22,7 @@ from legged.algorithms.operational.contact import (
     link_response,
 )
 from legged.algorithms.operational.contact_space import ContactSpace, LinkContact, vertex_on_face
+from legged.algorithms.operational.halves import by_halves
 from legged.algorithms.operational.propagators import by_constraint_forces, by_division, by_propagators
 from legged.algorithms.operational.space import (
     OperationalSpace,
@@ -41,12 +43,14 @@ __all__ = [
     "by_constraint_forces",
     "by_division",
     "by_factors",
+    "by_halves",
     "by_operators",
     "by_propagators",
     "contact_freedoms",
     "contact_normals",
     "contact_projectors",
     "contact_response",
+    "halves",
     "link_response",
     "vertex_on_face",
     "weighted_pseudoinverse",
