@@ -39,6 +39,7 @@ from controllers.gaits import (
 from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
+from controllers.lyapunov import LyapunovTracking
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
 from controllers.suited_law import servo_gains, suited_law
 from controllers.tracking import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop
@@ -82,6 +83,7 @@ __all__ = [
     "LinearQuadraticBalance",
     "LiveCommand",
     "Locomotion",
+    "LyapunovTracking",
     "NominalModel",
     "NumericalGait",
     "OpenLoop",

@@ -6,9 +6,10 @@
 
 A derivative by q is along the manifold, as in `legged.integrate`: column i belongs to a displacement dq[i]. A floating
 base rotates and translates in its own axes, a ball joint rotates in the axes of its child. `check` compares with exact
-differentiation.
+differentiation. `convective_forces` is C(q, v) w, with the derivatives of the inertia matrix in C.
 """
 
+from legged.algorithms.derivatives.convective import convective_forces, reference_inverse_dynamics
 from legged.algorithms.derivatives.forward import (
     DerivativeErrors,
     ForwardDerivatives,
@@ -26,10 +27,12 @@ __all__ = [
     "FrameDerivatives",
     "InverseDerivatives",
     "check",
+    "convective_forces",
     "exact_derivatives",
     "inverse_inertia",
     "jacobian_rate",
     "of_forward_dynamics",
     "of_frame_motion",
     "of_inverse_dynamics",
+    "reference_inverse_dynamics",
 ]
