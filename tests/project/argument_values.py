@@ -264,8 +264,6 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "InverseKinematics.solve_batch": {"values": {"trunk": np.zeros(3)}},
         "RobotBuilder.add": placed, "LoopBuilder.add": placed, "Limb.add": {k: placed[k] for k in ("joint", "link")},
         "ClosedRobot.loop": {"name": values["closed"].loops[0].name}, "ClosedRobot.cycle": {"name": values["closed"].loops[0].name},
-        "LyapunovTracking.lyapunov": {"phase": 0, "memory": np.zeros(3)},
-        "LyapunovTracking.lyapunov_rate": {"phase": 0, "memory": np.zeros(3)},
         "ClosedRobot.bodies_around": {"name": values["closed"].loops[0].name},
         "Link.prefixed": {"prefix": "left_"}, "RobotEditor.change_contact": {**contact, "at": (0.0, 0.0, 0.0)},
         "RobotEditor.change_joint": {"name": names["joint"]}, "RobotEditor.change_link": {"name": names["link"]},
