@@ -1,5 +1,6 @@
 """Closed loops subsystem by subsystem: the other methods, Pinocchio, closed forms, and growth of operations."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import robots
 from legged import loops
 from legged.app import robot_tables
 from legged.errors import LoopError, UnknownNameError
+from legged.loops.dynamics import simulation_acceleration
 
 OPTIONS = [{}, {"physics": True}, {"coupled": True}]
 DRIVEN = robot_tables.CLOSED_ROBOTS
@@ -134,6 +136,18 @@ def test_parallelogram_with_a_redundant_bar(extra):
     inverse = loops.inverse_dynamics(closed, q, v, found.vdot, actuated=["a"])
     assert inverse.tau == pytest.approx(tau, abs=1e-10 * np.abs(found.multipliers).max())
     assert inverse.multipliers == pytest.approx(found.multipliers, abs=1e-10 * np.abs(found.multipliers).max())
+
+
+def test_redundant_rows_stay_inactive_slightly_off_the_constraints():
+    """Off by 0.03 rad, the redundant row has a squared sine of 1e-10 to the others, more than the rank test's 1e-12."""
+    q, v, tau = np.array([1.1, -1.1, 1.1, 1.1]), 2.0 * np.array([1, -1, 1, 1]), np.array([4.0, 0, 0, 0])
+    closed = loops.independent_first(parallelogram(True), q)
+    off = q + 0.03 * np.array([0.3, -0.7, 1.0, -0.4])
+    arguments = off, v, tau, np.zeros((len(closed.robot.links), 6)), loops.Stabilization(0.1)
+    expected = simulation_acceleration(replace(closed, rows=closed.rows[:3], independent_count=3), *arguments)
+    assert simulation_acceleration(closed, *arguments) == pytest.approx(expected, rel=1e-12)
+    all_rows = simulation_acceleration(replace(closed, independent_count=None), *arguments)
+    assert np.abs(all_rows - expected).max() > np.abs(expected).max()
 
 
 def test_stretched_crank_and_coupler_are_regular():
