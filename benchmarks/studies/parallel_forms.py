@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ def two_processors_table(max_bodies: int) -> Table:
         state, results = {"q": q}, {"inner": inner(q), "outer": outer(q)}
         operations, code = [], []
         for function, arrays in ((serial, state), (inner, state), (outer, state), (joint, results)):
-            sizes = {name: array.size for name, array in arrays.items()}
+            sizes: dict[str, Any] = {name: array.size for name, array in arrays.items()}
             counts = legged.count(function, None, **sizes)
             operations.append(counts.M + counts.A)
             code.append(machine_code_loops(legged.compile(function, **sizes), list(arrays.values())).dependent)

@@ -22,7 +22,7 @@ def clamped_beam(mode: int) -> tuple[float, float]:
     Args:
         mode: Number of the mode, from 0.
     """
-    x = brentq(lambda x: np.cos(x) + 1.0 / np.cosh(x), mode * np.pi + 1e-3, (mode + 1) * np.pi)
+    x = float(brentq(lambda x: np.cos(x) + 1.0 / np.cosh(x), mode * np.pi + 1e-3, (mode + 1) * np.pi))  # type: ignore[arg-type]
     return x, (np.cosh(x) + np.cos(x)) / (np.sinh(x) + np.sin(x))
 
 

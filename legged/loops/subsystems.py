@@ -292,8 +292,10 @@ def _parts(robot: Robot, q: Array, groups: Sequence[LoopGroup]) -> list[SerialCh
             if body.index not in inside:
                 piece.append(i)
             if piece and (body.index in inside or i == len(chain.bodies) - 1):
-                own = [tuple(x[j] for j in piece) for x in (chain.bodies, chain.A_k, chain.p_k, chain.H_k)]
-                parts.append(SerialChain(chain.index, own[0][0].parent, 1, *own))
+                links = slice(piece[0], piece[-1] + 1)
+                matrices = chain.A_k[links], chain.p_k[links], chain.H_k[links]
+                outside = chain.bodies[piece[0]].parent
+                parts.append(SerialChain(chain.index, outside, 1, chain.bodies[links], *matrices))
                 piece = []
             if body.index in first:
                 parts.append(first[body.index])
