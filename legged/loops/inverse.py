@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 
 from legged.algorithms.linear_algebra import independent_rows, solve_least_norm
@@ -181,6 +180,8 @@ def _steps(closed: ClosedRobot, group: LoopGroup, driven: set[int], combinations
 
     Without a perfect matching there is one step for the whole group.
     """
+    import networkx as nx  # not with the package, of which `import legged` loads every part
+
     bodies = closed.robot.bodies
     unknowns = [(k, i) for k in group.loops for i in range(combinations[k][1].shape[1])]
     equations = [e for e in group.entries if e not in driven]

@@ -217,7 +217,12 @@ class ArticulatedGroup:
         return (x, y), carried[self.group.head] + self.F @ x
 
     def outward(self, phi: tuple[Array, Array], mu: Array | None) -> tuple[Array, Array, dict[int, Array]]:
-        """Return (qdd of its entries, multipliers of its rows, mu of its bodies (6,) each), from mu of the head."""
+        """Return (qdd of its entries (n,), multipliers of its rows (rows,), mu of each of its bodies (6,)).
+
+        Args:
+            phi: The first result of `inward`: (n,), [rad/s^2] or [m/s^2], joint axes; (rank,), [N] or [N m].
+            mu: mu of the head, (6,), [rad/s^2, m/s^2], its axes; None for none.
+        """
         x, y = phi
         if mu is not None:
             x, y = x - self.Y @ mu, y + self.G @ mu
