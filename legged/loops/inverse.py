@@ -180,7 +180,7 @@ def _steps(closed: ClosedRobot, group: LoopGroup, driven: set[int], combinations
 
     Without a perfect matching there is one step for the whole group.
     """
-    import networkx as nx  # not with the package, of which `import legged` loads every part
+    import networkx as nx  # imported on demand, since loading it takes as long as loading NumPy
 
     bodies = closed.robot.bodies
     unknowns = [(k, i) for k in group.loops for i in range(combinations[k][1].shape[1])]
