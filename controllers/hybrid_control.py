@@ -10,6 +10,7 @@ import numpy as np
 
 from controllers.operational_space import OperationalSpaceControl
 from legged.algorithms.operational import ContactSpace, vertex_on_face
+from legged.arguments import number
 from legged.checked import checked
 from legged.compiler import where
 from legged.contact.rigid import Rigid
@@ -41,6 +42,8 @@ class FaceContact:
         length = np.linalg.norm(np.asarray(self.normal, float))
         if not abs(length - 1.0) < 1e-6:
             raise DefinitionError(f"the normal of a face must be a unit vector, got one of length {length:g}")
+        if not callable(self.force):
+            number("force", self.force, "N", least=0.0)  # a face presses
 
     def desired(self, t: Any) -> Any:
         """Return the desired force, [N].

@@ -129,6 +129,32 @@ def check_gains(law: Any, *names: str) -> None:
             number(name, gain, least=0.0)
 
 
+_UNSTABLE = "the feedback would be unstable"
+
+
+def refuse_negative(law: Any, *names: str, reason: str = _UNSTABLE) -> None:
+    """Refuse numbers or arrays that are negative or not finite where a law is defined; its `start` checks their shapes.
+
+    Args:
+        law: A law or wrapper. names: Its attributes, any unit; None and traced scalars pass.
+        reason: Why they must not be negative, for the message.
+
+    Raises:
+        DefinitionError, NotFiniteError: A number is negative or not finite.
+    """
+    for name in names:
+        value = np.asarray(getattr(law, name))
+        if value.dtype.kind in "iuf":
+            _check_sign(name, value, reason)
+
+
+def _check_sign(name: str, value: Array, reason: str = _UNSTABLE) -> None:
+    if not np.isfinite(value).all():
+        raise NotFiniteError(f"{name} must be finite, got {value}")
+    if (value < 0).any():
+        raise DefinitionError(f"{name} must not be negative, got {float(value.min())}: {reason}")
+
+
 def per_joint(name: str, gain: Gain, n: int) -> Array:
     """Return a gain as one number per joint coordinate, (n,), in the unit of the gain.
 
@@ -145,10 +171,7 @@ def per_joint(name: str, gain: Gain, n: int) -> Array:
     array = np.asarray(gain, dtype=float)
     if array.shape not in ((), (n,)):
         raise ShapeError(f"{name} must be one number or ({n},), one per joint coordinate, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise NotFiniteError(f"{name} must be finite, got {array}")
-    if (array < 0).any():
-        raise DefinitionError(f"{name} must not be negative, got {array.min()}: the feedback would be unstable")
+    _check_sign(name, array)
     return np.broadcast_to(array, (n,)).copy()
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from controllers.law import Gain, GaitLaw, per_joint
+from controllers.law import Gain, GaitLaw, per_joint, refuse_negative
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.inverse import floating_inverse_dynamics
@@ -31,6 +31,9 @@ class JointPD(GaitLaw):
 
     kp: Gain = 200.0
     kd: Gain = 10.0
+
+    def __post_init__(self) -> None:
+        refuse_negative(self, "kp", "kd")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory) for a robot, the memory (m,); arguments as in `GaitLaw.start`."""
@@ -60,6 +63,9 @@ class JointPID(JointPD):
     """
 
     ki: Gain = 100.0
+
+    def __post_init__(self) -> None:
+        refuse_negative(self, "kp", "kd", "ki")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory) for a robot, the memory (m,); arguments as in `GaitLaw.start`."""
@@ -99,6 +105,9 @@ class ComputedTorque(GaitLaw):
 
     kp: Gain = 49.0
     kd: Gain | None = None
+
+    def __post_init__(self) -> None:
+        refuse_negative(self, "kp", "kd")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory) for a robot, the memory (m,); arguments as in `GaitLaw.start`."""
@@ -140,6 +149,9 @@ class FeedForward(GaitLaw):
     kp: Gain = 49.0
     kd: Gain = 14.0
     _ground: Ground | None = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        refuse_negative(self, "kp", "kd")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory); the reference base starts at the state of the robot's base.

@@ -63,6 +63,7 @@ from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of
 from legged.robot.state import State
 from legged.simulation import (
+    ExternalWrench,
     Fall,
     LinearlyImplicitEuler,
     Push,
@@ -92,6 +93,7 @@ __all__ = [
     "Cylindrical",
     "Ellipsoid",
     "EulerBase",
+    "ExternalWrench",
     "Fall",
     "Fixed",
     "FixedBase",

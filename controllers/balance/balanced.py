@@ -79,7 +79,7 @@ class Balanced(GaitLaw):
     _divergent: DivergentComponent | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_gains(self, "attitude", "height", "foot", "posture", "gain")
+        check_gains(self, "attitude", "height", "foot", "posture", "gain", "reach", "tracking")
 
     def _fitted(self, robot: Robot, q: Array, v: Array) -> Self:
         """Return the law for a robot; refuse other gaits, fixed bases and no gravity."""

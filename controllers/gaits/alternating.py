@@ -11,7 +11,7 @@ from controllers.gaits.foot_path import swing_foot
 from controllers.gaits.gait import Gait
 from controllers.gaits.leg import Leg, paper_biped, paper_hexapod, paper_quadruped
 from legged import taylor
-from legged.arguments import Number
+from legged.arguments import Number, number
 from legged.checked import checked
 from legged.compiler import Expression
 from legged.errors import DefinitionError, UnknownNameError
@@ -116,6 +116,11 @@ class Alternating(Gait):
     first: tuple[str, ...] | None = None
     pendulum_height: float | None = None
     sway: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pendulum_height is not None:
+            number("pendulum_height", self.pendulum_height, "m", above=0.0)
 
     @property
     def cycle(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from controllers.law import Gain, per_joint
+from controllers.law import Gain, per_joint, refuse_negative
 from controllers.wrappers.wrapper import SampledWrapper, Wrapper
 from controllers.zero_order_hold import is_sample_time
 from legged import arguments
@@ -59,6 +59,7 @@ class SensorNoise(SampledWrapper):
         arguments.number("seed", self.seed, least=0)
         if self.seed != round(self.seed):
             raise DefinitionError(f"seed must be a whole number, got {self.seed}")
+        refuse_negative(self, "position", "velocity", reason="it is a standard deviation")
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the law's generalized forces at the measured state, (nv,); arguments as in `GaitLaw.torque`."""
@@ -150,6 +151,9 @@ class ActuatorLimits(Wrapper):
     speed: Gain | None = None
     corner_speed: Gain = 0.0
 
+    def __post_init__(self) -> None:
+        refuse_negative(self, "torque_limit", "speed", "corner_speed", reason="it is a magnitude")
+
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the law's generalized forces within the limits, (nv,); arguments as in `GaitLaw.torque`."""
         n = self._plant.base.nv
@@ -189,6 +193,9 @@ class ActuatorLag(Wrapper):
     """
 
     time_constant: Gain
+
+    def __post_init__(self) -> None:
+        refuse_negative(self, "time_constant", reason="the lag would be unstable")
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the generalized forces of the actuators, (nv,); arguments as in `GaitLaw.torque`."""

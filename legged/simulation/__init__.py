@@ -1,7 +1,6 @@
 """Simulation: the closed loop, integrators, runs and rollouts. `legged.simulation.plots` draws and animates runs."""
 
 from legged.simulation.checks.fall import Fall
-from legged.simulation.forces import Push
 from legged.simulation.integrators import (
     LinearlyImplicitEuler,
     RungeKutta4,
@@ -9,6 +8,7 @@ from legged.simulation.integrators import (
     TimeStepping,
 )
 from legged.simulation.loop.closed_chains import loop_errors, loop_ranks
+from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.simulate import simulate
@@ -19,6 +19,7 @@ from legged.simulation.variable_step import BDF, Stiff
 __all__ = [
     "BDF",
     "Contacts",
+    "ExternalWrench",
     "Fall",
     "LinearlyImplicitEuler",
     "Push",

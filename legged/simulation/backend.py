@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from legged.compiler import compile as compile_function
-from legged.compiler.ir.expression import Expression
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.construction.group import RobotGroup
+from legged.simulation.compiled_plants import compiled_parts, compiled_plant
 from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.results import ContactStep, ExternalForces, Observation, Outputs, StepActuation
+from legged.simulation.loop.external_wrenches import LOAD, loads_at
+from legged.simulation.loop.results import Observation
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
 
@@ -27,112 +27,6 @@ NO_SOLUTION = (NotFiniteError, SingularError)
 """Errors of an evaluation at a state where the equations of motion have no solution."""
 _AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
 COMPILED = "compiled closed loop"
-
-
-@dataclass(frozen=True, eq=False)
-class _CompiledPlant(ClosedLoop):
-    """A closed loop with compiled robot, and compiled ground if it can be traced; the controller runs in Python."""
-
-    def _compiled(self, name: str, **shapes: Any) -> Callable[..., Any]:
-        kernels = self.__dict__.setdefault("_kernels", {})
-        if name not in kernels:
-            kernels[name] = compile_function(getattr(super(), name), None, **shapes)
-        return kernels[name]
-
-    @property
-    def _shapes(self) -> dict[str, Any]:
-        nq, nv = self.robot.nq, self.robot.nv
-        return {"q": nq, "v": nv, "tau": nv, "wrenches": (len(self.robot.links), 6)}
-
-    @cached_property
-    def _external_forces(self) -> Callable[..., ExternalForces]:
-        try:
-            return self._compiled("external_forces", t=(), q=self.robot.nq, s=self.size)
-        except Exception:  # a user's ground that cannot be traced may raise anything
-            return super().external_forces
-
-    def controller_update(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> Array:
-        return _numbers(super().controller_update(t, phase, q, s, contact))
-
-    def actuation(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
-        tau, memory_rate = super().actuation(t, phase, q, s, contact)
-        return _numbers(tau), _numbers(memory_rate)
-
-    def step_actuation(self, t: Any, h: Any, phase: Any, q: Array, s: Array, contact: Array) -> StepActuation:
-        return StepActuation(*map(_numbers, super().step_actuation(t, h, phase, q, s, contact)))
-
-    def configuration(self, q_ref: Array, xi: Array) -> Array:
-        return self._compiled("configuration", q_ref=self.robot.nq, xi=self.robot.nv)(q_ref, xi)
-
-    def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
-        return self._external_forces(float(t), q, s)
-
-    def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
-        return self._compiled("motion_rate", xi=self.robot.nv, **self._shapes)(xi, q, v, tau, wrenches)
-
-    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
-        step = self._compiled("time_step", h=(), damping=self.robot.nv, **self._shapes)
-        return step(float(h), q, v, tau, damping, wrenches)
-
-    @cached_property
-    def _contact_step(self) -> Callable[..., ContactStep]:
-        shapes = {"h": (), "ground_memory": self.ground_memory, "damping": self.robot.nv}
-        try:
-            return self._compiled("contact_step", **shapes, **self._shapes)
-        except Exception:  # a user's ground that cannot be traced may raise anything
-            return super().contact_step
-
-    def contact_step(
-        self, h: Any, q: Array, v: Array, ground_memory: Array, tau: Array, damping: Array, wrenches: Array
-    ) -> ContactStep:
-        return self._contact_step(float(h), q, v, ground_memory, tau, damping, wrenches)
-
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
-        return self._compiled("dissipation", **shapes)(float(h), q, v, v_next)
-
-    def outputs(self, q: Array, s: Array) -> Outputs:
-        return self._compiled("outputs", q=self.robot.nq, s=self.size)(q, s)
-
-
-def _numbers(result: Any) -> Any:
-    """Return the result of a controller that runs in Python, (n,), mixed units, if it has no expression of a trace."""
-    parts = result.ravel().tolist() if isinstance(result, np.ndarray) and result.dtype == object else ()
-    if any(isinstance(part, Expression) for part in parts):
-        raise TraceError(
-            "the controller keeps values of an attempt to compile it in a state of its own; pass compiled=False, which "
-            "runs it in Python only"
-        )
-    return result
-
-
-@dataclass(frozen=True, eq=False)
-class _CompiledScene(_CompiledPlant, RigidLoop):
-    """A closed loop on rigid ground with compiled robot, bodies and contacts; the controller runs in Python."""
-
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        return RigidLoop.dissipation(self, h, q, v, v_next)  # part of `impact_step`, which is compiled as a whole
-
-    @cached_property
-    def _impact_step(self) -> Callable[..., tuple[Array, Array]]:
-        shapes = {"t": (), "h": (), "q": self.robot.nq, "s": self.size, "tau": self.robot.nv}
-        try:
-            return self._compiled("impact_step", **shapes, damping=self.robot.nv, memory_rate=self.memory)
-        except Exception:  # a user's terrain that cannot be traced may raise anything
-            return super().impact_step
-
-    def impact_step(
-        self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
-    ) -> tuple[Array, Array]:
-        return self._impact_step(float(t), float(h), q, s, tau, damping, memory_rate)
-
-
-@dataclass(frozen=True, eq=False)
-class _CompiledParts(SceneInParts, _CompiledPlant, RigidLoop):
-    """A closed loop with many contact candidates: compiled parts of the scene; the controller runs in Python."""
-
-
-_PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: _CompiledPlant, RigidLoop: _CompiledScene}
 
 
 class Backend:
@@ -157,7 +51,8 @@ class Backend:
     @cached_property
     def _rate(self) -> Callable[..., Array]:
         loop = self.loop
-        return self._function(loop.rate, t=(), phase=(), y=loop.robot.nv + loop.size, q_ref=loop.robot.nq)
+        shapes = {"t": (), "phase": (), "y": loop.robot.nv + loop.size, "q_ref": loop.robot.nq}
+        return self._function(loop.rate, **shapes, **({"loads": (len(loop.pushes), LOAD)} if loop.pushes else {}))
 
     @cached_property
     def _observe(self) -> Callable[..., Observation]:
@@ -170,21 +65,58 @@ class Backend:
     def _function(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
         return compile_function(function, None, **shapes) if self.whole else function
 
-    def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
+    def rate(self, t: float, phase: int, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
         """Return the time derivatives of states, (..., n); NaN where the equations have no solution.
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.
             y: States [xi; s], (..., n). q_ref: Reference configuration of all of them, (nq,), mixed units.
+            loads: Loads of the external wrenches, (k, 9), mixed units and frames, by default those at t.
         """
+        given = (self.loads(t) if loads is None else loads,) if self.loop.pushes else ()
         try:
             if self.whole:
-                return self._rate(float(t), float(phase), y, q_ref)
-            rates = [self._rate(float(t), int(phase), row, q_ref) for row in np.atleast_2d(y)]
+                return self._rate(float(t), float(phase), y, q_ref, *given)
+            rates = [self._rate(float(t), int(phase), row, q_ref, *given) for row in np.atleast_2d(y)]
             return np.stack(rates) if y.ndim > 1 else rates[0]
         except NO_SOLUTION as error:
             self.failure = str(error)
             return np.full_like(y, np.nan)
+
+    @cached_property
+    def mean_loads(self) -> Callable[[float, float], Array]:
+        """The function `ClosedLoop.loads` of a step, (k, 9), mixed units and frames, compiled if the loop is."""
+        return self._function(self.loop.loads, t=(), h=())
+
+    def loads(self, t: float, h: float = 0.0) -> Array:
+        """Return the loads of the external wrenches at a time, or their means over a step, (k, 9).
+
+        Args:
+            t: Time, [s]. h: The step, [s].
+        """
+        return self.loop.loads(t, h) if h else loads_at(self.loop.pushes, t)
+
+    def after_impulse(self, q: Array, s: Array, loads: Array) -> Array:
+        """Return s after impulses in no time, (n,); arguments as in `ClosedLoop.after_impulse`."""
+        return ClosedLoop.after_impulse(self.loop, q, s, loads)
+
+    @property
+    def integrated_from(self) -> int:
+        """Number of the first entry of s on which no rate depends, nor on those after it."""
+        return self.loop.history_entries.start
+
+    @property
+    def recorded_entries(self) -> tuple[int, int]:
+        """Numbers of the first entry of s that `recorded` changes, and of the entry after them: half of the history."""
+        return self.loop.history_entries.stop - self.loop.history_size // 2, self.loop.history_entries.stop
+
+    def recorded(self, t: float, q: Array, s: Array) -> Array:
+        """Return s with the present contact forces in the history of contacts, (n,); see `ClosedLoop.recorded`."""
+        return self._recorded(float(t), q, s) if self.loop.history_size else s
+
+    @cached_property
+    def _recorded(self) -> Callable[..., Array]:
+        return self._function(self.loop.recorded, t=(), q=self.loop.robot.nq, s=self.loop.size)
 
     def step_function(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
         """Return the function (t, h, phase, q, s) -> (q, s) of one time step, compiled if the loop is.
@@ -276,8 +208,7 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     """
     traced = copy.copy(loop)  # with a copy of the controller, whose own state changes while it is traced and compared
     object.__setattr__(traced, "controller", independent_copy(loop.controller))
-    kind = _PLANTS.get(type(loop))  # other classes have their own equations, which have no compiled parts
-    plant = loop if kind is None else kind(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    plant = compiled_plant(loop)
     parts = None if compiled else _in_parts(loop, q, s)
     if parts is not None:
         reason = f"{len(parts.scene.candidates)} contact candidates"
@@ -321,14 +252,14 @@ def has_parts(loop: ClosedLoop) -> bool:
     return any(pair.second is not None for pair in loop.scene.pairs)  # more than a robot among terrain and obstacles
 
 
-def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
+def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
     if not has_parts(loop):
         return None
-    parts = _CompiledParts(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    parts = compiled_parts(loop)
     _ = parts.tables  # built outside of `try`, since its errors are not caused by the terrain
     try:
-        parts.external_forces(0.0, q, s)
+        parts.external_forces(q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything
         return None
     return parts
@@ -353,6 +284,8 @@ def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:
         except NO_SOLUTION:  # outside of the controller's domain
             continue
         pairs = list(zip(*([each.tau, each.forces, each.memory] for each in seen), strict=True))
+        if any(getattr(push, "has_function", False) for push in one.loop.pushes):
+            pairs.append((one.mean_loads(t, 1e-3), one.loop.loads(t, 1e-3)))
         if has_rates:
             pairs.append((one.rate(t, 0, y, q), other.rate(t, 0, y, q)))
         worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs if b.size))

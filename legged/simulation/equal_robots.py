@@ -27,7 +27,9 @@ from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation.loop.chart import drift, normalized
-from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
+from legged.simulation.loop.contact_memory import ContactMemory
+from legged.simulation.loop.external_wrenches import LOAD, StepWrench
+from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
 
 _CARRIER = "world/carrier"  # name of the joint between the world and the base link of a robot
@@ -70,7 +72,7 @@ class StepMemory:
 
     Attributes:
         clock: Start of the steps [s], time step h [s], number k of the step, its time t = start + k h and the time in
-            its middle [s], (5,). t, h, middle: Views of them, (), [s].
+            its middle [s], (5,). h, middle: Views of them, (), [s].
         state: State [q; s] of the scene, see `rigid_loop`, (nq + size,).
         q, v: Its parts of all robots of the scene, (nq,) and (nv,), mixed units.
         contacts: Its `ContactMemory`. totals: Its last two entries, (2,), [m] and [m/s]. works: Works, (4,), [J].
@@ -87,7 +89,7 @@ class StepMemory:
             memory: Length of the controller's memory. candidates: Number of contact candidates.
         """
         self.clock = np.zeros(5)
-        self.h, self.t, self.middle = (self.clock[k : k + 1].reshape(()) for k in (1, 3, 4))
+        self.h, self.middle = (self.clock[k : k + 1].reshape(()) for k in (1, 4))
         begin = nq + nv + memory  # of the memory of the contacts
         end = begin + ContactMemory.size(candidates)
         self.state = np.zeros(end + 4 + 13 * free)
@@ -125,18 +127,23 @@ class EqualRobots:
         bodies: Numbers in the scene's robot of their bodies with links, (m, b).
         touching: Which of these b bodies have Jacobians: those that move and touch something in the scene, (c,).
         nodes: Numbers of their nodes among those of the scene's loop, (m, k).
+        wrench_rows: Numbers of the external wrenches of the scene that act on them.
+        loads: Mean loads of the external wrenches on the robot in a step, (k, 9), mixed units and frames, which each
+            step writes; see `external_wrenches`.
     """
 
-    def __init__(self, loop: RigidLoop, parts: Sequence[Part], touching: Collection[int]):
+    def __init__(self, loop: RigidLoop, parts: Sequence[Part], touching: Collection[int], wrench_rows: list[int]):
         """Collect robots.
 
         Args:
             loop: The equations of motion of one of them alone. parts: The robots in the scene.
+            wrench_rows: Numbers of the external wrenches of the scene that act on them.
             touching: Numbers of the bodies of the scene's robot that move and have shapes or contact points.
         """
         self.loop, self._kernels = loop, dict[str, BatchKernel]()
         self.q, self.v, self.bodies, self.nodes, self._shift = (np.array(column) for column in zip(*parts, strict=True))
-        self._carriers = carriers(loop.robot)
+        self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
+        self.wrench_rows = wrench_rows
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
@@ -158,7 +165,8 @@ class EqualRobots:
         arrays = memory.v, memory.v_end, memory.tau, memory.damping, bodies.v, bodies.v_free, bodies.v_next
         v, v_end, tau, damping, middle, free, v_next = (Rows(windows(array, nv), first_v) for array in arrays)
         shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
-        kernel = self._kernel(self._start, t=(), h=(), **shapes)
+        loads = {"loads": self.loads.shape} if len(self.loads) else {}
+        kernel = self._kernel(self._start, h=(), **shapes, **loads)
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         q_middle, places[1], places[2], rotation, origin, inertia, jacobians, blocks = (
             places[0],
@@ -167,7 +175,8 @@ class EqualRobots:
             *places[3:],
         )
         places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
-        start = kernel.prepare(count, memory.t, memory.h, q, v, tau, damping, self._shift_of_bodies, results=places)
+        pushed = [self.loads[None]] if loads else []  # of one robot, see `equal_robots`
+        start = kernel.prepare(count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         if isinstance(robot.base, FloatingBase) and not robot.joints and gains is None:  # body axes, no damping
@@ -179,8 +188,8 @@ class EqualRobots:
         ]
 
         shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
-        kernel, works = self._kernel(self._end, t=(), h=(), q=(nq,), **shapes), np.empty((count, 4))
-        arguments = memory.t, memory.h, q_middle, middle, v_next, v, tau, damping
+        kernel, works = self._kernel(self._end, h=(), q=(nq,), **shapes, **loads), np.empty((count, 4))
+        arguments = memory.h, q_middle, middle, v_next, v, tau, damping, *pushed
         return [start, *poses], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def geometry(self, q: Array) -> Geometry:
@@ -216,7 +225,7 @@ class EqualRobots:
     # Equations of one robot.
 
     def _start(
-        self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array, shift: Array
+        self, h: Any, q: Array, v: Array, tau: Array, damping: Array, shift: Array, *loads: Array
     ) -> tuple[Start, Geometry]:
         loop = self.loop
         q, v = drift(loop.robot, q, v, 0.5 * h)
@@ -224,7 +233,7 @@ class EqualRobots:
         geometry = self._geometry(q)
         inertia = geometry.inertia + np.diag(extra)
         geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
-        return Start(q, v, loop.free_velocity(h, t, tau, extra, q, v)), geometry
+        return Start(q, v, loop.free_velocity(h, _all(loads), tau, extra, q, v)), geometry
 
     def _geometry(self, q: Array) -> Geometry:
         robot, at, own = self.loop.robot, motion(self.loop.robot, q), self._carriers
@@ -234,10 +243,10 @@ class EqualRobots:
         return Geometry(rotations, origins, inertia_matrix(robot, q), J, in_blocks(J))
 
     def _end(
-        self, t: Any, h: Any, q: Array, v: Array, v_next: Array, before: Array, tau: Array, damping: Array
+        self, h: Any, q: Array, v: Array, v_next: Array, before: Array, tau: Array, damping: Array, *loads: Array
     ) -> tuple[Array, Array, Array]:
         loop, impact = self.loop, Impact(np.zeros((0, 3)), [v_next], 0.0, 0.0)
-        works = loop.works(t, h, tau - damping * (v_next - before), q, v, impact)
+        works = loop.works(h, _all(loads), tau - damping * (v_next - before), q, v, impact)
         q, v = drift(loop.robot, q, v_next, 0.5 * h)
         return normalized(loop.robot, q), v, np.stack(works)
 
@@ -254,6 +263,11 @@ class EqualRobots:
         return self._kernels[function.__name__]
 
 
+def _all(loads: tuple[Array, ...]) -> Array:
+    """Return the loads of external wrenches, (k, 9), of which a kernel without them has no argument."""
+    return loads[0] if loads else np.zeros((0, LOAD))
+
+
 def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots]:
     """Return the robots of a scene by kind. Robots with pushes have a kind of their own.
 
@@ -264,13 +278,15 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
     if not isinstance(robot, RobotGroup):
         bodies = np.array(carriers(robot))
         numbers = np.arange(robot.nq), np.arange(robot.nv), bodies, np.arange(len(loop.nodes))
-        alone = RigidLoop(robot, loop.controller, loop.ground, 0, loop.pushes, loop.nodes)
-        return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching)]
-    kinds: list[tuple[Any, RigidLoop, list[Part]]] = []
+        pushes = [loop.pushes[k] for k in loop.wrench_rows[0]]
+        alone = RigidLoop(robot, loop.controller, loop.ground, 0, pushes, loop.nodes)
+        return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching, loop.wrench_rows[0])]
+    kinds: list[tuple[Any, RigidLoop, list[Part], list[int]]] = []
     index_of = {link.name: link.index for link in robot.links}
     for member in robot.members:
         prefix, (alone, place) = member.name + SEPARATOR, _alone(robot, member)
-        pushes = [replace(p, link=p.link.removeprefix(prefix)) for p in loop.pushes if p.link.startswith(prefix)]
+        rows = [k for k in loop.wrench_rows[0] if loop.pushes[k].link.startswith(prefix)]
+        pushes = [_on(loop.pushes[k], loop.pushes[k].link.removeprefix(prefix)) for k in rows]
         places = {index_of[prefix + link.name]: link.index for link in alone.links[1:]}
         numbers = np.array([k for k, (link, _) in enumerate(loop.nodes) if link in places], dtype=int)
         nodes = [(places[loop.nodes[k][0]], loop.nodes[k][1]) for k in numbers.tolist()]
@@ -283,12 +299,17 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
             place,
         )
         key = alone.describe(), [(link, np.asarray(point).tolist()) for link, point in nodes]
-        equal = [parts for known, other, parts in kinds if known == key and not (pushes or other.pushes)]
+        equal = [parts for known, other, parts, _ in kinds if known == key and not (pushes or other.pushes)]
         if equal:
             equal[0].append(part)
         else:
-            kinds.append((key, RigidLoop(alone, loop.controller, loop.ground, 0, pushes, nodes), [part]))
-    return [EqualRobots(own, parts, touching) for _, own, parts in kinds]
+            kinds.append((key, RigidLoop(alone, loop.controller, loop.ground, 0, pushes, nodes), [part], rows))
+    return [EqualRobots(own, parts, touching, rows) for _, own, parts, rows in kinds]
+
+
+def _on(wrench: Any, link: str) -> Any:
+    """Return an external wrench under another name of its link."""
+    return wrench.on(link) if isinstance(wrench, StepWrench) else replace(wrench, link=link)
 
 
 def carriers(robot: Robot) -> list[int]:

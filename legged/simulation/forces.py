@@ -1,4 +1,4 @@
-"""Forces that act only in simulations: stops at the ends of joint ranges, motor limits, and pushes.
+"""Forces of joints that act only in simulations: stops at the ends of joint ranges, and motor limits.
 
 A stop is a one-sided spring and damper of stiffness I / T^2 and damping 2 I / T, T = `STOP_TIME`. I is the inertia at
 the joint: its diagonal entry of the inertia matrix with every joint at zero or at the nearest stop. A body with this
@@ -13,17 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from legged.checked import checked
 from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.kinematics import link_poses, point_motion
-from legged.errors import DefinitionError, StateError
+from legged.errors import StateError
 from legged.robot.body import Body
 from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.physics import motor_force
-from legged.robot.placement import Vector
 from legged.robot.robot import Robot
-from legged.spatial import cross, is_finite
+from legged.spatial import is_finite
 
 Array = np.ndarray
 STOP_TIME = 0.005
@@ -186,75 +183,3 @@ def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
             forward, backward = motor_force(effort, speed, v[i]), motor_force(effort, speed, -v[i])
             limited[i] = np.minimum(np.maximum(limited[i], -backward), forward)
     return as_vector(limited)
-
-
-# Pushes.
-
-
-@checked
-@dataclass(frozen=True)
-class Push:
-    """A force on a link with the time profile of half a sine wave, which is continuous.
-
-    Attributes:
-        link: Name of the link.
-        impulse: Integral of the force over time, (3,), [N s], world axes.
-        at: Start time, [s].
-        duration: Duration, [s].
-        point: Point of application, (3,), [m], link axes.
-    """
-
-    link: str
-    impulse: Vector
-    at: float
-    duration: float = 0.1
-    point: Vector = (0.0, 0.0, 0.0)
-
-    def __post_init__(self) -> None:
-        if not self.duration > 0.0:
-            raise DefinitionError(f"a push must last longer than 0 s, got {self.duration}")
-
-    def force(self, t: Any) -> Array:
-        """Return the force, (3,), [N], world axes.
-
-        Args:
-            t: Time, [s].
-        """
-        fraction = (t - self.at) / self.duration
-        inside = where(fraction > 0.0, where(fraction < 1.0, fraction, 0.0), 0.0)
-        return np.sin(np.pi * inside) * (0.5 * np.pi / self.duration) * np.stack(list(self.impulse))
-
-    @property
-    def edges(self) -> tuple[float, float]:
-        """Start and end time, [s]."""
-        return self.at, self.at + self.duration
-
-
-def push_wrenches(robot: Robot, pushes: Sequence[Push], t: Any, q: Array, v: Array) -> tuple[Array, Any]:
-    """Return the wrenches of pushes on the links, (n_links, 6), and their power, [W].
-
-    Args:
-        robot: The robot. pushes: The pushes. t: Time, [s].
-        q: Configuration, (nq,). v: Velocity, (nv,).
-
-    Returns:
-        Wrenches [n; f], [N m] and [N], about the origin of each link in its axes, and the power.
-    """
-    wrenches, power = [np.zeros(6) for _ in robot.links], 0.0
-    rotations, _ = link_poses(robot, q)
-    for push in pushes:
-        k, r, force = robot.link(push.link).index, np.stack(list(push.point)), push.force(t)
-        f = rotations[k].T @ force
-        wrenches[k] = wrenches[k] + np.concatenate([cross(r, f), f])
-        _, velocity = point_motion(robot, q, v, [(k, r)])
-        power = power + force @ velocity[0]
-    return np.stack(wrenches), power
-
-
-def push_times(pushes: Sequence[Push]) -> tuple[float, ...]:
-    """Return the start and end times of pushes, [s].
-
-    Args:
-        pushes: The pushes.
-    """
-    return tuple(float(edge) for push in pushes for edge in push.edges)

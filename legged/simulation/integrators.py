@@ -115,6 +115,48 @@ class DynamicalSystem(Protocol):
         ...
 
 
+class ForcedSystem(DynamicalSystem, Protocol):
+    """A `DynamicalSystem` with external wrenches, whose state records what contacts have done.
+
+    Its `rate` takes loads as a last argument, see `external_wrenches`.
+    """
+
+    @property
+    def integrated_from(self) -> int:
+        """Number of the first entry of s on which no rate depends, nor on those after it."""
+        ...
+
+    @property
+    def recorded_entries(self) -> tuple[int, int]:
+        """Numbers of the first entry of s that `recorded` changes, which have no rate, and of the entry after them."""
+        ...
+
+    def loads(self, t: float, h: float = 0.0) -> Array:
+        """Return the loads of the external wrenches at a time, or their means over a step, (k, 9).
+
+        Args:
+            t: Time, [s]. h: The step, [s].
+        """
+        ...
+
+    def after_impulse(self, q: Array, s: Array, loads: Array) -> Array:
+        """Return s after impulses in no time, (n,); see `ClosedLoop.after_impulse`.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (n,).
+            loads: Impulses of the external wrenches, (k, 9), mixed units and frames.
+        """
+        ...
+
+    def recorded(self, t: float, q: Array, s: Array) -> Array:
+        """Return s after the present state was recorded in its `recorded_entries`, (n,).
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (n,).
+        """
+        ...
+
+
 class Integrator(Protocol):
     """Solver of initial value problems."""
 

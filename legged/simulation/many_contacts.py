@@ -28,7 +28,6 @@ from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
 from legged.simulation.controller import is_passive
 from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
-from legged.simulation.forces import push_wrenches
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces, Outputs
@@ -119,12 +118,26 @@ class SceneInParts(RigidLoop):
         inertias = [robot.links[0].inertia for robot in self.scene.robots[1:]]
         return np.array([[i.mass, *i.center, *np.ravel(i.tensor)] for i in inertias]).reshape(-1, 13)
 
-    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> tuple[Array, ...]:
+    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array, *wrench: Array) -> tuple[Array, ...]:
         """Return q and v in the middle of a step, v after it without impulses, rotation and origin in the middle."""
         robot = self._body.applied(inertia)
         q, v = drift(robot, q, v, 0.5 * h)
-        at = motion(robot, q)
-        return q, v, flight(robot, h, q, v), at.rotation[0], at.origin[0]
+        at, wrenches = motion(robot, q), wrench[0][None] if wrench else None
+        return q, v, flight(robot, h, q, v, None, wrenches), at.rotation[0], at.origin[0]
+
+    def _pushed_bodies_start(self, h: Any, q: Array, v: Array, inertia: Array, wrench: Array) -> tuple[Array, ...]:
+        """Return the same under a wrench [n; f] on the body in the step, body axes."""
+        return self._bodies_start(h, q, v, inertia, wrench)
+
+    @cached_property
+    def _pushed_bodies(self) -> list[int]:
+        """Numbers of the free bodies with external wrenches, 0 for the first body."""
+        return [k for k, rows in enumerate(self.wrench_rows[1:]) if rows]
+
+    @cached_property
+    def _body_wrenches(self) -> Array:
+        """Wrenches on the free bodies in a step, (n, 6), [N m] and [N], body axes."""
+        return np.zeros((len(self.bodies), 6))
 
     def _bodies_geometry(self, q: Array, inertia: Array) -> Geometry:
         """Return the pose and the inertia matrix of a free body."""
@@ -150,12 +163,22 @@ class SceneInParts(RigidLoop):
         return parts[..., :_Q], parts[..., _Q:]
 
     def impact_step(
-        self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
+        self, t: Any, h: Any, loads: Array, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
     ) -> tuple[Array, Array]:
         """Return (q, s) after a time step with impulses, (nq,) and (size,); arguments as in `RigidLoop.impact_step`."""
         step, memory, n = self._step, self._step.memory, self.robot.nv
         step.write(t, h, q, s, tau, damping)
+        for kind in self._kinds:
+            if kind.wrench_rows:
+                kind.loads[:] = loads[kind.wrench_rows]
+        starts = [(self.scene.robots[k + 1], memory.states[k]) for k in self._pushed_bodies]
+        middle = [drift(robot, state[:_Q], state[_Q:], 0.5 * h) for robot, state in starts]
+        for k, state in zip(self._pushed_bodies, middle, strict=True):
+            self._body_wrenches[k] = self.pushed(loads, *state, robot=k + 1)[0][0]
         step.take(float(h))
+        v_next = step.bodies.v_next[n:].reshape(-1, _V)
+        for k, (x, v) in zip(self._pushed_bodies, middle, strict=True):
+            memory.works[2] += h * self.pushed(loads, x, 0.5 * (v + v_next[k]), robot=k + 1)[1]
         found = memory.state[len(q) :].copy()
         if self.memory:
             found[n : n + self.memory] += h * memory_rate
@@ -166,7 +189,8 @@ class SceneInParts(RigidLoop):
 
         They end before a step in which other pairs are near or other contacts may close than in the last one, in which
         the semismooth method is not enough, or which has no finite result. The result is that of `time_stepping` in
-        all bits. There are no such steps for robots with joints, with a controller, or with restitution.
+        all bits. There are no such steps for robots with joints, with a controller, or with restitution, nor with
+        external wrenches.
 
         Args:
             t: Time of step 0, [s]. h: Time step, [s]. first: Number of the first step.
@@ -177,7 +201,7 @@ class SceneInParts(RigidLoop):
             The number of the next step, and (q, s) before it, (nq,) and (size,).
         """
         step = self._step
-        calls = step.whole() if is_passive(self.controller) else None
+        calls = step.whole() if is_passive(self.controller) and not self.pushes else None
         if calls is None:
             return first, q, s
         memory = step.memory
@@ -197,8 +221,13 @@ class SceneInParts(RigidLoop):
         middle, poses = np.empty((count, _Q)), [part[own : own + count] for part in bodies.poses]
         v, v_free, v_next = (part[n:].reshape(count, _V) for part in (bodies.v, bodies.v_free, bodies.v_next))
         states, ends = ((part[:, :_Q], part[:, _Q:]) for part in (memory.states, memory.states_end))
-        kernel = self._batch(self._bodies_start, h=(), q=(_Q,), v=(_V,), inertia=(13,))
-        start = kernel.prepare(count, memory.h, *states, self._inertias, results=[middle, v, v_free, *poses])
+        arguments, shapes = (memory.h, *states, self._inertias), {"h": (), "q": (_Q,), "v": (_V,), "inertia": (13,)}
+        if self._pushed_bodies:
+            kernel = self._batch(self._pushed_bodies_start, **shapes, wrench=(_V,))
+            arguments = *arguments, self._body_wrenches
+        else:
+            kernel = self._batch(self._bodies_start, **shapes)
+        start = kernel.prepare(count, *arguments, results=[middle, v, v_free, *poses])
         kernel = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
         end = kernel.prepare(count, memory.h, middle, v_next, results=ends)
         solver = ContactSolver(self.scene.ground, bodies, self._coefficients, memory.contacts.forces, self.solver)
@@ -236,31 +265,27 @@ class SceneInParts(RigidLoop):
         free = kernel(self._body_states(s)[0], self._inertias)
         return self._poses([kind.geometry(q) for kind in self._kinds], free)
 
-    def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
-        """Return the contact forces of the last step at the present contact points, and the pushes.
+    def external_forces(self, q: Array, s: Array) -> ExternalForces:
+        """Return the contact forces of the last step at the present contact points.
 
         Points of candidates whose bodies are apart are the origins of their first bodies.
 
         Args:
-            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        part, poses = self.split(s), self.poses(q, s)
+        poses = self.poses(q, s)
         forces, detected = self.forces(s), self.tables.detect(poses)
         points, world = poses.origin[self._first_bodies], np.zeros((len(forces), 3))
         points[detected.numbers] = detected.point
         world[detected.numbers] = (detected.frame * forces[detected.numbers][:, :, None]).sum(axis=1)
         contact = self._wrenches(poses, detected, world)
-        pushed, power = 0.0, 0.0
-        if self.pushes:
-            pushed, power = push_wrenches(self.robot, self.pushes, t, q, part.v)
-        rate = np.zeros(self.ground_memory)
-        return ExternalForces(contact, contact + pushed, points, world, rate, np.array([0.0, power]))
+        return ExternalForces(contact, points, world, np.zeros(self.ground_memory), 0.0)
 
-    def contact_wrenches(self, t: Any, q: Array, s: Array) -> Array:
+    def contact_wrenches(self, q: Array, s: Array) -> Array:
         """Return the wrenches of the contact forces of `external_forces`; zero if the controller does not read them.
 
         Args:
-            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            q: Configuration, (nq,). s: Rest of the state, (size,).
         """
         none = np.zeros((len(self.robot.links), 6))
         if not self.controller.takes_wrenches:
@@ -302,6 +327,10 @@ class SceneInParts(RigidLoop):
                     r = R.T @ (detected.point[k] - poses.origin[side.body] - R_body @ link.position)
                     found[side.link] += join(cross(r, R.T @ f), R.T @ f)
         return found
+
+    def pushed(self, loads: Array, q: Array, v: Array, robot: int = 0) -> tuple[Array, Any]:
+        """Return wrenches and power of loads, (n_links, 6) and [W]; see `RigidLoop.pushed`."""
+        return RigidLoop.pushed(self, loads, q, v, robot)  # part of the kernels of a step for robots
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         """Return the mean power of joint friction and stops, [W]; see `ClosedLoop.dissipation`.

@@ -17,7 +17,7 @@ from legged.contact.contact_tables import ContactTables
 from legged.contact.pair_tables import PairTables
 from legged.contact.touching import ContactSolver, TakenContacts
 from legged.simulation.equal_robots import StepMemory
-from legged.simulation.loop.rigid_loop import memory_after
+from legged.simulation.loop.contact_memory import memory_after
 from legged.spatial import Array
 
 MOST_STEPS = 256
@@ -136,16 +136,17 @@ class SceneStep:
     def _contact_memory(self, tables: ContactTables) -> tuple[PreparedCall, list[Call]]:
         """Return the call that computes the memory of contacts after a step, and those that write it to the state."""
         memory, contacts, numbers = self.memory, self.memory.contacts, tables.numbers
-        frames, parts = Rows(tables.detected.frame, tables.rows), (contacts.impulse, contacts.peak, contacts.touched)
+        frames, parts = Rows(tables.detected.frame, tables.rows), contacts.history
         arguments = memory.middle, memory.h, frames, tables.p, tables.before, tables.u, tables.residual
         rows = [Rows(part, numbers) for part in parts]
         call = _memory_kernel().prepare(len(numbers), *arguments, *rows, memory.totals)
-        forces, impulse, peak, touched, totals, work = call.results
+        forces, impulse, peak, touched, last, totals, work = call.results
         return call, [
             placed(forces, contacts.forces.reshape(-1), 3 * numbers),
             placed(impulse, contacts.impulse.reshape(-1), 3 * numbers),
             placed(peak[:, None], contacts.peak, numbers),
             placed(touched[:, None], contacts.touched, numbers),
+            placed(last[:, None], contacts.last, numbers),
             copied(totals[0], memory.totals),
             accumulated(work[:, None], memory.works, np.ones(len(numbers), dtype=int)),
         ]
@@ -154,4 +155,4 @@ class SceneStep:
 @cache
 def _memory_kernel() -> BatchKernel:
     shapes = {"t": (), "h": (), "frame": (3, 3), "p": (3,), "before": (3,), "u": (3,), "residual": ()}
-    return BatchKernel(memory_after, {**shapes, "impulse": (3,), "peak": (), "touched": (), "totals": (2,)})
+    return BatchKernel(memory_after, {**shapes, "impulse": (3,), "peak": (), "touched": (), "last": (), "totals": (2,)})

@@ -30,9 +30,9 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall, Termination, can_fall
+from legged.simulation.checks.overlap import overlap_warning
 from legged.simulation.checks.stable_step import largest_stable_step
 from legged.simulation.controller import ControllerLike, adapt
-from legged.simulation.forces import Push
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
@@ -41,6 +41,7 @@ from legged.simulation.integrators import (
 )
 from legged.simulation.loop.closed_chains import ClosedChainLoop
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
@@ -53,7 +54,7 @@ from legged.simulation.stepping.start import (
     initial_state,
     new_loop,
     select_integrator,
-    start_warning,
+    step_warning,
 )
 from legged.simulation.variable_step import BDF
 
@@ -78,7 +79,7 @@ def simulate(
     integrator: Integrator | None = None,
     sample: float = 0.01,
     fall: Fall | Termination | bool | None = None,
-    pushes: Sequence[Push] = (),
+    pushes: Sequence[Push | ExternalWrench] = (),
     bodies: Sequence[FreeBody] = (),
     compiled: bool | None = None,
     progress: bool | None = None,
@@ -111,7 +112,7 @@ def simulate(
         sample: Time between stored states, [s].
         fall: Condition that ends the run: a `Fall`, a callable (t, q, v) that returns a message, or False for none. By
             default `Fall()` for a robot with a free base on a ground.
-        pushes: Pushes on links.
+        pushes: `Push`es and `ExternalWrench`es on links and free bodies.
         bodies: Free bodies beside the robot, on a `Rigid` ground.
         compiled: True requires one compiled kernel for the whole loop, False runs the controller in Python (for one
             with side effects), None compiles what can be compiled; see `Run.backend`.
@@ -143,11 +144,11 @@ def simulate(
         if started.has_update and not isinstance(chosen, FixedStep):
             chosen = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(tree, ground, q, SemiImplicitEuler)))
         reason = f" (chosen for {_chosen_for(loop)})"
-    warned = start_warning(loop, q, s, chosen)
-    if warned:
-        warn_caller(warned, SimulationWarning)
+    warned = tuple(filter(None, (overlap_warning(loop, q, s), step_warning(loop, q, s, chosen))))
+    for text in warned:
+        warn_caller(text, SimulationWarning)
     backend = select_backend(loop, q, s, compiled)
-    return simulate_loop(backend, q, s, times, chosen, fall, progress, reason, (warned,) if warned else ())
+    return simulate_loop(backend, q, s, times, chosen, fall, progress, reason, warned)
 
 
 def _chosen_for(loop: ClosedLoop) -> str:
@@ -191,7 +192,7 @@ def simulate_loop(
     members = Members.at(np.concatenate([q, s])[None], len(times))
     engine = engine_of_backend(backend, members, integrator)
     motion = Motion(engine, members, DivergenceCheck.of(loop, integrator), backend.energies, condition)
-    plan = Plan.of_break_times(times, [loop.break_times(float(times[-1]))])
+    plan = Plan.of_break_times(times, [loop.break_times(float(times[-1]), not isinstance(integrator, FixedStep))])
     with ProgressBar(robot.name, float(times[-1]), progress) as bar:
         motion.run(plan, 1, bar.update)
     states, ended, kind = plan.states(members, robot.nq), *motion.ending(0)

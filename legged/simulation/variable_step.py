@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,8 @@ _MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart
 _ATTEMPTS = 3  # restarts without progress before the solution is declared divergent
 _PROGRESS = 1e-6  # [s]: a restart that advances by less has made no progress
 _WINDOW = 2000  # steps over which the budget is averaged
+_WRENCH = 6  # entries of torque and force in the loads of external wrenches
+_MARGIN = 1e-9  # of an interval: distance from its ends at which loads there are evaluated
 
 
 @checked
@@ -31,6 +33,10 @@ class BDF:
     Of the same family as ode15s, which the paper uses. The torques must be continuous functions of time and state
     between switches: noise, or a controller with a discrete update, makes the steps tiny; use a fixed step for those.
     `Stiff` is another name of this class.
+
+    The solver starts anew where an external wrench begins or ends. At the end of each such interval, its error in the
+    impulses of external wrenches is applied as an impulse, so that these are exact to rounding; the error in the
+    impulses of contacts is within the tolerances.
 
     Attributes:
         rtol: Relative tolerance of a step.
@@ -66,7 +72,7 @@ class BDF:
                 samples = samples[1:]
             while state.t < end:
                 before = state.t
-                for reached in self._solve(system, state, end, samples, work):
+                for reached in self._solve(system, state, (start, end), samples, work):
                     if len(samples) and samples[0] == reached.t:
                         yield reached
                         samples = samples[1:]
@@ -78,39 +84,80 @@ class BDF:
             q, s = state.q, state.s
 
     def _solve(
-        self, system: DynamicalSystem, state: StateSample, end: float, times: Array, work: _Work
+        self,
+        system: DynamicalSystem,
+        state: StateSample,
+        interval: tuple[float, float],
+        times: Array,
+        work: _Work,
     ) -> Iterator[StateSample]:
-        """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure."""
-        q_ref, n = state.q, system.nv
+        """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure.
+
+        The unknowns are [xi; s] without the `recorded_entries` of s, and the impulses of the external wrenches, whose
+        exact values are known.
+        """
+        q_ref, n, seen, end = state.q, system.nv, state.s, interval[1]
+        forced: Any = system if hasattr(system, "recorded_entries") else None  # a `ForcedSystem`
+        first, after = (n + i for i in (forced.recorded_entries if forced else (len(seen), len(seen))))
+        size, count = n + len(seen), n + (forced.integrated_from if forced else len(seen))
+        given = forced.loads(state.t) if forced else np.zeros((0, _WRENCH))  # (k, 9): rows [torque; force; point]
+        exact = np.zeros((len(given), _WRENCH))
+
+        def full(y: Array) -> Array:
+            recorded = np.broadcast_to(seen[first - n : after - n], (*y.shape[:-1], after - first))
+            return np.concatenate([y[..., :first], recorded, y[..., first : size - after + first]], axis=-1)
 
         def at(t: float, y: Array) -> StateSample:
-            return StateSample(float(t), state.phase, system.configuration(q_ref, y[:n]), y[n:])
+            s = full(y)[n:]
+            return StateSample(float(t), state.phase, system.configuration(q_ref, y[:n]), s)
 
         def rate(t: float, y: Array) -> Array:
-            return system.rate(t, state.phase, y, q_ref)
+            if first == after and not len(given):
+                return system.rate(t, state.phase, y, q_ref)
+            loads = forced.loads(_inside(t, interval)) if len(given) else given
+            rates = forced.rate(t, state.phase, full(y), q_ref, loads)
+            known = np.broadcast_to(loads[:, :_WRENCH].ravel(), (*y.shape[:-1], exact.size))
+            return np.concatenate([rates[..., :first], rates[..., after:], known], axis=-1)
 
-        solver = self._start(rate, state, end, n)
+        start = np.concatenate([np.zeros(n), state.s[: first - n], state.s[after - n :], np.zeros(exact.size)])
+        solver = self._start(rate, state, start, end, count)
         t, y = solver.t, solver.y
         while solver.status == "running" and system.largest_rotation(y[:n]) < _MAX_ROTATION and _advance(solver):
+            if len(given):
+                exact += (solver.t - t) * forced.loads(t, solver.t - t)[:, :_WRENCH]
             t, y = solver.t, solver.y
             work.count(float(t))
-            reached = times[times <= t]
+            reached = times[times < t] if solver.status == "finished" else times[times <= t]  # the last state is below
             if len(reached):
                 times, dense = times[len(reached) :], solver.dense_output()
                 yield from (at(sample, dense(sample)) for sample in reached)
-        yield at(t, y)
+            seen = forced.recorded(float(t), *at(t, y)[2:]) if first < after else seen
+        last = at(t, y)
+        missing = exact - y[len(y) - exact.size :].reshape(exact.shape)
+        if missing.any():
+            impulses = np.concatenate([missing, given[:, _WRENCH:]], axis=1)
+            last = last._replace(s=forced.after_impulse(last.q, last.s, impulses))
+        yield last
 
-    def _start(self, rate: Callable[[float, Array], Array], state: StateSample, end: float, n: int) -> ScipyBDF:
+    def _start(
+        self, rate: Callable[[float, Array], Array], state: StateSample, y: Array, end: float, count: int
+    ) -> ScipyBDF:
         from scipy.integrate import BDF as ScipyBDF
 
-        y = np.concatenate([np.zeros(n), state.s])
         tolerances = self.max_step, self.rtol, self.atol
         try:
-            return ScipyBDF(rate, state.t, y, end, *tolerances, lambda t, y: _difference_jacobian(rate, t, y))
+            return ScipyBDF(rate, state.t, y, end, *tolerances, lambda t, y: _difference_jacobian(rate, t, y, count))
         except (ValueError, ArithmeticError) as error:
             raise DivergenceError(
                 f"the equations of motion have no solution ({error})", t=state.t, state=state.s
             ) from error
+
+
+def _inside(t: float, interval: tuple[float, float]) -> float:
+    """Return a time in the open interval next to t, [s]: at its ends, external wrenches may jump."""
+    start, end = interval
+    margin = _MARGIN * (end - start)
+    return min(max(t, start + margin), end - margin)
 
 
 class _Work:
@@ -138,15 +185,15 @@ Stiff = BDF
 """Another name of `BDF`."""
 
 
-def _difference_jacobian(rate: Callable[[float, Array], Array], t: float, y: Array) -> Array:
-    """Return d rate / d y, (n, n), by forward differences, all columns in one call.
+def _difference_jacobian(rate: Callable[[float, Array], Array], t: float, y: Array, count: int) -> Array:
+    """Return d rate / d y, (n, n), by forward differences, all columns in one call; rates depend on y[:count] alone.
 
     The increment of an entry is sqrt(eps) max(|y_i|, 1), so that entries near zero, such as those of a newly centered
     chart, change by more than rounding error; SciPy's own increments do not.
     """
-    h = np.sqrt(np.finfo(float).eps) * np.maximum(np.abs(y), 1.0)
-    f = rate(t, np.vstack([y, y + np.diag(h)]))
-    return ((f[1:] - f[0]) / h[:, None]).T
+    h = np.sqrt(np.finfo(float).eps) * np.maximum(np.abs(y[:count]), 1.0)
+    f = rate(t, np.vstack([y, y + np.eye(count, len(y)) * h[:, None]]))
+    return np.concatenate([(f[1:] - f[0]) / h[:, None], np.zeros((len(y) - count, len(y)))]).T
 
 
 def _advance(solver: ScipyBDF) -> bool:

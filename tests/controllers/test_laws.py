@@ -247,3 +247,38 @@ def test_laws_refuse_what_they_cannot_follow():
 def test_negative_gains_are_refused(make):
     with pytest.raises(ArgumentError, match="must be at least 0"):
         make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: JointPD(Trot(), kp=-1.0),
+        lambda: JointPD(Trot(), kd=[10.0] * 7 + [-1.0]),
+        lambda: controllers.JointPID(Trot(), ki=-1.0),
+        lambda: ComputedTorque(Trot(), kp=-49.0),
+        lambda: ComputedTorque(Trot(), kd=-14.0),
+        lambda: controllers.FeedForward(Trot(), kp=-49.0),
+        lambda: controllers.OpenLoop(Trot(), kd=-1e-3),
+        lambda: controllers.Balanced(Trot(), reach=-0.8),
+        lambda: controllers.Balanced(Trot(), tracking=-0.5),
+        lambda: controllers.WorkspaceBalance(kp=-50.0),
+        lambda: controllers.WorkspaceBalance(kv=(7.0, 7.0, -14.0)),
+        lambda: controllers.WorkspaceBalance(kp_orientation=-50.0),
+        lambda: controllers.WorkspaceBalance(posture=(100.0, -20.0)),
+        lambda: controllers.WorkspaceBalance(touch=-0.02),
+        lambda: controllers.SensorNoise(None, velocity=-0.1),
+        lambda: controllers.SensorNoise(None, position=[0.1, -0.1]),
+        lambda: controllers.ActuatorLimits(None, -5.0),
+        lambda: controllers.ActuatorLimits(None, 5.0, speed=-2.0),
+        lambda: controllers.ActuatorLag(None, -0.1),
+        lambda: controllers.FaceContact("hand", (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), force=-5.0),
+        lambda: controllers.Walk(pendulum_height=-0.5),
+    ],
+)
+def test_negative_numbers_are_refused_where_a_law_is_defined(make):
+    with pytest.raises((ArgumentError, DefinitionError), match=r"negative|at least 0|positive"):
+        make()
+
+
+def test_biases_of_sensors_may_be_negative():
+    controllers.SensorNoise(JointPD(Trot()), position_bias=-0.1, velocity_bias=-0.1)

@@ -45,7 +45,7 @@ def usual_arguments() -> dict[str, Any]:
     gait = controllers.paper_walk()
     closed = robots.four_bar()
     return {
-        "run": Later(lambda: legged.simulate(robot, until=0.01, ground=legged.ground.paper_ground(robot))), "ground": legged.ground.paper_ground(robot),
+        "run": Later(lambda: legged.simulate(robot, until=0.01, q=gait.initial_state(robot)[0], ground=legged.ground.paper_ground(robot))), "ground": legged.ground.paper_ground(robot),
         "robot": robot, "q": q, "v": v, "vdot": v, "tau": v, "dq": v, "start": q, "end": q, "wrenches": None,
         "joint_accelerations": np.zeros(robot.nj), "frame": "trunk", "axes": None, "relative_to": None, "link": "trunk",
         "point": (0.0, 0.0, 0.0), "points": [(0, (0.0, 0.0, 0.0))], "wrench": np.ones(6), "origin": (0.0, 0.0, 0.0),

@@ -80,8 +80,8 @@ def test_parts_move_a_scene_as_the_equations_of_the_whole_do(restitution):
         sums = [np.add.reduceat(memory.forces, starts) for memory in (one, other)]
         np.testing.assert_allclose(*sums, atol=2e-2)  # [N], 1e-6 m/s in a step
         np.testing.assert_allclose(parts.split(s_next).works, whole.split(s_whole).works, atol=1e-6)
-        external, expected = parts.external_forces(t, q_next, s_next), whole.external_forces(t, q_next, s_next)
-        np.testing.assert_allclose(external.wrenches, expected.wrenches, atol=1e-9)
+        external, expected = parts.external_forces(q_next, s_next), whole.external_forces(q_next, s_next)
+        np.testing.assert_allclose(external.contact, expected.contact, atol=1e-9)
         np.testing.assert_allclose(external.forces, expected.forces, atol=1e-9)
         np.testing.assert_allclose(parts.energies(q, s), whole.outputs(q, s)[:2], atol=1e-12)
         q, s, impulse = q_next, s_next, impulse + h * np.abs(one.forces).sum()
@@ -189,8 +189,8 @@ def test_controllers_receive_the_wrenches_of_the_contact_forces():
     q, s = np.zeros(1), loop.initial(np.zeros(1), np.zeros(0))
     for k in range(3):
         q, s = loop.time_stepping(k * 1e-3, 1e-3, 0, q, s)
-        expected = loop.external_forces(0.0, q, s).contact
-        np.testing.assert_array_equal(loop.contact_wrenches(0.0, q, s), expected)
+        expected = loop.external_forces(q, s).contact
+        np.testing.assert_array_equal(loop.contact_wrenches(q, s), expected)
     assert np.abs(seen[1:]).max() > 1.0
 
 
@@ -238,7 +238,7 @@ def test_a_robot_whose_links_collide_with_each_other_runs_in_parts():
 
 def test_points_of_links_that_are_apart_are_the_origins_of_the_first_ones():
     loop, q, s = loops(SceneInParts, chain(5), Rigid(self_collision=True), [])
-    points = loop.external_forces(0.0, q, s).points
+    points = loop.external_forces(q, s).points
     first = [pair.first.body for pair in loop.scene.pairs for _ in pair.names]
     assert len(set(first)) > 1
     np.testing.assert_allclose(points, [[0.2 * body, 0.0, 0.0] for body in first], atol=1e-12)

@@ -20,7 +20,7 @@ from controllers.balance.workspace.set_point import (
     set_point_of,
     standing_configuration,
 )
-from controllers.law import check_foot_support
+from controllers.law import check_foot_support, check_gains
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.contact.rigid import Rigid
@@ -88,6 +88,11 @@ class WorkspaceBalance:
     exact: bool = False
     limits: Limits | None = None
     touch: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in _GAINS:
+            gain_matrix(name, getattr(self, name))
+        check_gains(self, "posture", "big_base", "touch")
 
     def start(
         self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array

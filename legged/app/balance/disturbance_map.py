@@ -21,7 +21,7 @@ from legged.contact.rigid import FreeBody
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError, SimulationInterrupt
 from legged.robot.robot import Robot
-from legged.simulation.forces import Push
+from legged.simulation.loop.external_wrenches import Push
 from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.stepping.start import initial_state
 from legged.spatial import Array

@@ -31,8 +31,8 @@ from legged.contact import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
-from legged.simulation.forces import Push
 from legged.simulation.integrators import TimeStepping
+from legged.simulation.loop.external_wrenches import Push
 
 COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8", "#dddddd")
 """Colors by outcome."""

@@ -35,7 +35,7 @@ from legged.robot.joint import Revolute
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation import Run, RungeKutta4, simulate
-from legged.simulation.forces import Push
+from legged.simulation.loop.external_wrenches import Push
 from legged.simulation.plots import animate
 from legged.spatial import Array
 from legged.table import Table

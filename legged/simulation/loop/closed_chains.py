@@ -87,10 +87,10 @@ class ClosedRigidLoop(RigidLoop):
         return inertia.constrained(b, constraint_acceleration(self.closed, q, v))
 
     def impact_step(
-        self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
+        self, t: Any, h: Any, loads: Array, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
     ) -> tuple[Array, Array]:
         """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `RigidLoop.impact_step`."""
-        return _projected(self.closed, *super().impact_step(t, h, q, s, tau, damping, memory_rate))
+        return _projected(self.closed, *super().impact_step(t, h, loads, q, s, tau, damping, memory_rate))
 
 
 def _projected(closed: ClosedRobot, q: Array, s: Array) -> tuple[Array, Array]:

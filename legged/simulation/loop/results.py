@@ -17,32 +17,32 @@ class StateParts(NamedTuple):
         v: Velocity, (nv,).
         memory: Memory of the controller, (m,).
         ground_memory: Memory of the ground, (g,).
+        history: `ContactHistory` on compliant ground, (c,); rigid ground keeps it in its memory.
         works: Work of actuators, contacts, pushes and joints since the start, (4,), [J].
     """
 
     v: Array
     memory: Array
     ground_memory: Array
+    history: Array
     works: Array
 
 
 class ExternalForces(NamedTuple):
-    """Forces of the ground and of pushes on the robot.
+    """Forces of the ground on the robot.
 
     Attributes:
         contact: Contact wrenches [n; f] on the links, (n_links, 6), about each link's origin in its axes.
-        wrenches: The same with the pushes, (n_links, 6).
         points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
         memory_rate: Time derivative of the ground's memory, (g,).
-        powers: Power of contacts and of pushes, (2,), [W].
+        power: Power of contacts, [W].
     """
 
     contact: Array
-    wrenches: Array
     points: Array
     forces: Array
     memory_rate: Array
-    powers: Array
+    power: Any
 
 
 class Outputs(NamedTuple):
@@ -94,15 +94,17 @@ class StepActuation(NamedTuple):
 
 
 class ContactStep(NamedTuple):
-    """Result of a time step that is implicit in the contact forces.
+    """Motion and contact forces of a time step on compliant ground.
 
     Attributes:
         q: Configuration after the step, (nq,). v: Velocity after it, (nv,).
         memory_rate: Mean time derivative of the ground's memory, (g,).
         power: Mean power of the contact forces, [W].
+        forces: Mean contact forces, (n, 3), [N], world axes.
     """
 
     q: Array
     v: Array
     memory_rate: Array
     power: Any
+    forces: Array

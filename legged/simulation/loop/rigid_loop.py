@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir import where
 from legged.contact.impulses.dense import LoopRows
 from legged.contact.impulses.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
@@ -33,111 +32,19 @@ from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
 from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground, refuse_round_feet
-from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller
-from legged.simulation.forces import Push, push_wrenches, stop_forces
+from legged.simulation.forces import stop_forces
 from legged.simulation.loop.chart import drift, normalized, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.contact_memory import ContactHistory as ContactHistory
+from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory
+from legged.simulation.loop.external_wrenches import External, check_wrenches, push_wrenches
 from legged.simulation.loop.results import ExternalForces, Outputs
 
 Array = np.ndarray
 Pair = tuple[Array, Array]
-
-
-class ContactMemory(NamedTuple):
-    """Memory of m rigid contacts in the state of the closed loop.
-
-    Attributes:
-        forces: Forces of the last step, (m, 3), [N], contact frames: the initial guess of the next step, and the input
-            of controllers.
-        impulse: Sum of the impulses since the start, (m, 3), [N s], world axes.
-        peak: Largest force since the start, the impulse of a step over its length, (m,), [N].
-        touched: Time of the first impulse, in the middle of its step, (m,), [s]; zero before it.
-        drift: Integral over time of the residual, see `solver.natural_map_residual`, [m].
-        worst: Largest residual of a step since the start, [m/s].
-    """
-
-    forces: Array
-    impulse: Array
-    peak: Array
-    touched: Array
-    drift: Any
-    worst: Any
-
-    @staticmethod
-    def size(m: int) -> int:
-        """Return the length of `flat` for m contacts."""
-        return 8 * m + 2
-
-    @classmethod
-    def of(cls, flat: Array) -> ContactMemory:
-        """Return the parts of a flat memory.
-
-        Args:
-            flat: (..., 8 m + 2), mixed units.
-        """
-        m = flat.shape[-1] // 8
-        shape = (*flat.shape[:-1], m, 3)
-        forces, impulse = flat[..., : 3 * m].reshape(shape), flat[..., 3 * m : 6 * m].reshape(shape)
-        return cls(forces, impulse, flat[..., 6 * m : 7 * m], flat[..., 7 * m : 8 * m], flat[..., -2], flat[..., -1])
-
-    def flat(self) -> Array:
-        """Return the memory of one state as a vector, (8 m + 2,), mixed units."""
-        parts = (self.forces.reshape(-1), self.impulse.reshape(-1), self.peak, self.touched)
-        return np.concatenate([*parts, np.stack([self.drift, self.worst])])
-
-    def after(self, t: Any, h: Any, frames: Array, impact: Impact) -> ContactMemory:
-        """Return the memory after a step.
-
-        Args:
-            t: Time in the middle of the step, [s]. h: The step, [s].
-            frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), dimensionless, world axes.
-            impact: The impulses of the step.
-        """
-        p = as_vector(list(impact.p.ravel())).reshape(-1, 3) if impact.p.dtype == object else impact.p
-        size, rate = np.sqrt((p * p).sum(axis=1)), 1.0 / h
-        return ContactMemory(
-            p * rate,
-            self.impulse + (frames * p[:, :, None]).sum(axis=1),
-            np.maximum(self.peak, size * rate),
-            where((self.touched == 0.0) & (size > 0.0), t, self.touched),
-            self.drift + h * impact.residual,
-            np.maximum(self.worst, impact.residual),
-        )
-
-
-def memory_after(
-    t: Any,
-    h: Any,
-    frame: Array,
-    p: Array,
-    before: Array,
-    u: Array,
-    residual: Any,
-    impulse: Array,
-    peak: Any,
-    touched: Any,
-    totals: Array,
-) -> tuple[Any, ...]:
-    """Return the `ContactMemory` of a contact after a step, and the work of its impulse in the step.
-
-    Args:
-        t: Time in the middle of the step, [s]. h: The step, [s].
-        frame: Rows n, t1, t2 of the contact frame, (3, 3), dimensionless, world axes.
-        p: Impulse, (3,), [N s], contact frame.
-        before, u: Velocities before and after the step, (3,), [m/s], contact frame. residual: That of the step, [m/s].
-        impulse, peak, touched: Parts of the memory before the step, (3,), [N s], world axes, () [N] and () [s].
-        totals: drift and worst before the step, (2,), mixed units.
-
-    Returns:
-        Forces, (3,), impulse, (3,), peak, touched, drift and worst, (2,), and work, [J].
-    """
-    memory = ContactMemory(np.zeros((1, 3)), impulse[None], np.stack([peak]), np.stack([touched]), *totals)
-    after = memory.after(t, h, frame[None], Impact(p[None], [], residual, 0.0))
-    totals = np.stack([after.drift, after.worst])
-    work = 0.5 * (p @ (before + u))
-    return after.forces[0], after.impulse[0], after.peak[0], after.touched[0], totals, work
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +67,17 @@ class RigidLoop(ClosedLoop):
     def ground_memory(self) -> int:
         """Length of the ground's memory, a `ContactMemory`."""
         return ContactMemory.size(len(self.scene.candidates))
+
+    @property
+    def history_size(self) -> int:
+        """Zero: the history of contacts is a part of the ground's memory."""
+        return 0
+
+    @property
+    def history_entries(self) -> slice:
+        """Entries of s that hold the `ContactHistory`."""
+        begin, m = self.robot.nv + self.memory, len(self.scene.candidates)
+        return slice(begin + 3 * m, begin + 9 * m)
 
     def forces(self, s: Array) -> Array:
         """Return the contact forces of the last step, (m, 3), [N], in contact frames.
@@ -218,36 +136,54 @@ class RigidLoop(ClosedLoop):
         """Return the acceleration without contacts, (nv,); arguments as in `accelerations`."""
         return accelerations(self.robot, q, v, tau, wrenches, extra)
 
-    def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
-        """Return the contact forces of the last step at the present contact points, and the pushes.
+    @cached_property
+    def wrench_rows(self) -> list[list[int]]:
+        """Numbers of the external wrenches on the robot and on each body."""
+        names = [{link.name for link in self.robot.links}, *({body.name} for body in self.bodies)]
+        return [[k for k, push in enumerate(self.pushes) if push.link in known] for known in names]
 
-        The power of contact forces is returned as zero: `impact_step` computes their work.
+    def pushed(self, loads: Array, q: Array, v: Array, robot: int = 0) -> tuple[Array, Any]:
+        """Return the wrenches of loads on the links of the robot or of a body, (n_links, 6), and their power, [W].
 
         Args:
-            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            loads: Of all external wrenches, (k, 9), mixed units and frames.
+            q: Configuration of the robot or body, (nq,).
+            v: Its velocity, (nv,). robot: 0 for the robot, 1, 2, ... for the bodies.
+        """
+        rows, which = self.wrench_rows[robot], self.scene.robots[robot] if robot else self.robot
+        return push_wrenches(which, [self.pushes[k] for k in rows], [loads[k] for k in rows], q, v)
+
+    def external_forces(self, q: Array, s: Array) -> ExternalForces:
+        """Return the contact forces of the last step at the present contact points.
+
+        Their power is returned as zero: `impact_step` computes their work.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
         """
         qs, part = [x for x, _ in self.states(q, s)], self.split(s)
         geometry, forces = self.scene.contact_geometry(qs), self.forces(s)
         contact = self.scene.wrenches(qs, geometry, forces)[0]
         world = np.array([frame.T @ f for frame, f in zip(geometry.frame, forces, strict=True)]).reshape(-1, 3)
-        pushed, power = push_wrenches(self.robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
-        return ExternalForces(
-            contact, contact + pushed, geometry.point, world, 0.0 * part.ground_memory, np.stack([0.0, power])
-        )
+        return ExternalForces(contact, geometry.point, world, 0.0 * part.ground_memory, 0.0)
 
-    def contact_wrenches(self, t: Any, q: Array, s: Array) -> Array:
+    def contact_wrenches(self, q: Array, s: Array) -> Array:
         """Return the contact wrenches [n; f] of `external_forces` for the controller, (n_links, 6), link axes.
 
         Args:
-            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        return self.external_forces(t, q, s).contact
+        return self.external_forces(q, s).contact
 
-    def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array) -> Pair:
+    def impact_step(
+        self, t: Any, h: Any, loads: Array, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
+    ) -> Pair:
         """Return (q, s) after a time step with impulses, (nq,) and (size,).
 
         Args:
-            t: Time, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            t: Time, [s]. h: Time step, [s].
+            loads: Mean loads of the external wrenches in the step, (k, 9), mixed units and frames.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
             tau, damping, memory_rate: See `StepActuation`, (nv,), (nv,) and (m,), mixed units.
         """
         part, scene = self.split(s), self.scene
@@ -256,11 +192,16 @@ class RigidLoop(ClosedLoop):
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
         extra = [h * (self.implicit_damping(h, *middle[0]) + damping)]
         extra += [np.zeros(robot.nv) for robot in scene.robots[1:]]
-        free = [self.free_velocity(h, t, tau, extra[0], *middle[0])]
-        free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
+        free = [self.free_velocity(h, loads, tau, extra[0], *middle[0])]
+        for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
+            wrenches = self.pushed(loads, *state, robot=k)[0] if self.wrench_rows[k] else None
+            free.append(flight(robot, h, *state, None, wrenches))
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
         impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]))
-        works = self.works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
+        works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
+        for k, (x, v) in enumerate(middle[1:], 1):
+            if self.wrench_rows[k]:
+                works[2] = works[2] + h * self.pushed(loads, x, 0.5 * (v + impact.v_next[k]), robot=k)[1]
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
@@ -282,14 +223,15 @@ class RigidLoop(ClosedLoop):
 
     # Combinations.
 
-    def rate(self, t: Any, phase: Any, y: Array, q_ref: Array) -> Array:
+    def rate(self, t: Any, phase: Any, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
         """Return the time derivative of y under the contact forces of the last step, (nv + size,); zero for bodies.
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.
             y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,), mixed units.
+            loads: Loads of the external wrenches, (k, 9), mixed units and frames, by default those at t.
         """
-        return np.concatenate([super().rate(t, phase, y, q_ref), np.zeros(self.size - super().size)])
+        return np.concatenate([super().rate(t, phase, y, q_ref, loads), np.zeros(self.size - super().size)])
 
     def time_stepping(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> Pair:
         """Return (q, s) after a time step with impulses, (nq,) and (size,).
@@ -298,36 +240,37 @@ class RigidLoop(ClosedLoop):
             t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        contact = self.contact_wrenches(t, q, s)
+        contact = self.contact_wrenches(q, s)
         s = self.controller_update(t, phase, q, s, contact)
-        return self.impact_step(t, h, q, s, *self.step_actuation(t, h, phase, q, s, contact))
+        actuation = self.step_actuation(t, h, phase, q, s, contact)
+        return self.impact_step(t, h, self.loads(t, h), q, s, *actuation)
 
-    def free_velocity(self, h: Any, t: Any, tau: Array, extra: Array, q: Array, v: Array) -> Array:
+    def free_velocity(self, h: Any, loads: Array, tau: Array, extra: Array, q: Array, v: Array) -> Array:
         """Return the velocity after a step without contacts, (nv,).
 
         Args:
-            h: Time step, [s]. t: Time at its start, [s].
+            h: Time step, [s]. loads: Mean loads of the external wrenches in the step, (k, 9), mixed units and frames.
             tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             extra: Inertia added at the joints, (nv,), [kg m^2] or [kg].
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
         """
         robot = self.robot
-        wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
+        wrenches = self.pushed(loads, q, v)[0] if self.wrench_rows[0] else None
         forces = tau + stop_forces(robot, self._stops, q, v), wrenches, extra
         return flight(robot, h, q, v, *forces, acceleration=self.smooth_acceleration)
 
-    def works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
-        """Return the works of actuators, contacts, pushes and joints in a step, [J].
+    def works(self, h: Any, loads: Array, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
+        """Return the works of actuators, contacts, external wrenches on the robot, and joints in a step, [J].
 
         Args:
-            t: Time at its start, [s]. h: Time step, [s].
+            h: Time step, [s]. loads: Mean loads of the external wrenches in the step, (k, 9), mixed units and frames.
             tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
             impact: The impulses of the step.
         """
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
-        pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
+        pushed = self.pushed(loads, q, mean)[1] if self.wrench_rows[0] else 0.0
         return [h * (tau @ mean), impact.work, h * pushed, h * self._dissipation(h, q, v, v_next)]
 
 
@@ -371,7 +314,7 @@ def closed_loop(
     controller: Controller,
     ground: Ground | Rigid | None,
     memory: int,
-    pushes: Sequence[Push],
+    pushes: Sequence[External],
     nodes: list[tuple[int, Array]],
     bodies: Sequence[FreeBody],
 ) -> ClosedLoop:
@@ -380,7 +323,11 @@ def closed_loop(
     Args:
         robot, controller, ground, pushes, nodes: Fields of the closed loop, see `ClosedLoop`.
         memory: Length of the controller's memory. bodies: Free bodies.
+
+    Raises:
+        UnknownNameError: An external wrench acts on no link or body.
     """
+    check_wrenches(pushes, robot, bodies)
     if isinstance(ground, Ground):
         refuse_round_feet(robot)
     parts = robot, controller, ground, memory, pushes, nodes

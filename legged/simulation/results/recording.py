@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from legged.contact.rigid import Rigid
 from legged.errors import LeggedError
+from legged.ground.ground import Ground
 from legged.simulation.backend import Backend
 from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.contact_memory import ContactHistory, ContactMemory
 from legged.simulation.loop.results import Observation
-from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
+from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,
@@ -40,7 +43,8 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     seen = [backend.observe(*state) for state in states]
     outputs = [o.outputs for o in seen]
     memory = np.array([o.memory for o in seen])
-    parts = loop.split(np.array([state.s for state in states]))
+    rests = np.array([state.s for state in states])
+    parts = loop.split(rests)
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
     obstacles = loop.scene.ground.obstacles if isinstance(loop, RigidLoop) else ()
     drawing, body_q = drawing_of(robot, bodies, obstacles), _body_states(loop, states, 0, 7)
@@ -70,7 +74,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
             v_range=v_range,
             reference=_reference(loop.controller, states),
         ),
-        contacts=_contact_record(loop, times, seen, parts.ground_memory),
+        contacts=_contact_record(loop, times, seen, rests, parts.ground_memory),
         energy=EnergyRecord(
             np.array([o.kinetic for o in outputs]), np.array([o.potential for o in outputs]), *parts.works.T
         ),
@@ -86,24 +90,27 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     )
 
 
-def _contact_record(loop: ClosedLoop, times: Array, seen: list[Observation], memory: Array) -> ContactRecord:
-    """Return the contacts of a run; on rigid ground from the memory of the contacts, (T, g), else from the samples."""
+def _contact_record(
+    loop: ClosedLoop, times: Array, seen: list[Observation], states: Array, memory: Array
+) -> ContactRecord:
+    """Return the contacts of a run with the rests of its states, (T, n), and the ground's memory, (T, g)."""
     forces, dt = np.array([o.forces for o in seen]), np.diff(times)
+    residual = worst = np.zeros(len(times))
+    history = loop.contact_history(states)
+    if not isinstance(loop.ground, (Ground, Rigid)):  # no forces
+        m = forces.shape[1]
+        history = ContactHistory(np.zeros((len(times), m, 3)), *(np.zeros((len(times), m)) for _ in range(3)))
+    impulse = np.concatenate([0.0 * forces[:1], np.diff(history.impulse, axis=0)])
     if isinstance(loop, RigidLoop):
         known = ContactMemory.of(memory)
-        impulse, residual = np.diff(known.impulse, axis=0), np.append(0.0, np.diff(known.drift) / dt)
-        forces = np.concatenate([forces[:1], impulse / dt[:, None, None]])
-        peak, worst, touched = known.peak, known.worst, known.touched[-1]
-        first_touch = np.where(touched > 0.0, touched, np.nan)
-    else:
-        impulse = 0.5 * (forces[1:] + forces[:-1]) * dt[:, None, None]
-        peak = np.maximum.accumulate(np.linalg.norm(forces, axis=-1))
-        residual = worst = np.zeros(len(times))
-        first_touch = np.where(peak[-1] > 0.0, times[(peak > 0.0).argmax(axis=0)], np.nan)
-    impulse = np.concatenate([0.0 * forces[:1], impulse])
+        residual, worst = np.append(0.0, np.diff(known.drift) / dt), known.worst
+        forces = np.concatenate([forces[:1], impulse[1:] / dt[:, None, None]])
+    first_touch, last_touch = (np.where(x[-1] > 0.0, x[-1], np.nan) for x in (history.touched, history.last))
     sides = contact_names(loop), *contact_sides(loop)
     points = np.array([o.points for o in seen])
-    return ContactRecord(*sides, points, forces, impulse, peak, first_touch, residual, worst, memory)
+    return ContactRecord(
+        *sides, points, forces, impulse, history.peak, first_touch, last_touch, residual, worst, memory
+    )
 
 
 def contact_names(loop: ClosedLoop) -> tuple[str, ...]:

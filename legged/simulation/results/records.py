@@ -74,10 +74,11 @@ class ContactRecord:
         points: Positions of the contact points, (T, n, 3), [m].
         forces: Forces on them, (T, n, 3), [N]; on a rigid ground `impulse` over the time since the sample before.
         impulse: Impulses on them since the sample before, (T, n, 3), [N s], zero at the first sample: the sum over the
-            time steps on a rigid ground, which changes the momentum, and trapezoids of the forces on a compliant one.
-        peak: Largest force on each since the start, (T, n), [N]: the largest impulse of a time step over its length on
-            a rigid ground, the largest sampled force on a compliant one.
-        first_touch: Time of the first force on each, (n,), [s]; NaN without one.
+            time steps, which changes the momentum.
+        peak: Largest force on each since the start, (T, n), [N]: the largest impulse of a time step over its length;
+            with `BDF` the largest force at the ends of the solver's steps.
+        first_touch, last_touch: Times of the first and of the last force on each, (n,), [s], in the middle of their
+            time steps; NaN without one.
         residual: Violation of the rigid contact law by velocities, (T,), [m/s]: the mean over the time steps since the
             sample before; zeros for a compliant ground. See `legged.contact.impulses.solver.natural_map_residual`.
         worst_residual: The largest violation in a time step since the start, (T,), [m/s].
@@ -92,6 +93,7 @@ class ContactRecord:
     impulse: Array
     peak: Array
     first_touch: Array
+    last_touch: Array
     residual: Array
     worst_residual: Array
     memory: Array
@@ -207,7 +209,7 @@ class ContactHistory(NamedTuple):
         force: Force on it, (T, 3), [N].
         impulse: Impulse on it since the sample before, (T, 3), [N s].
         peak: Largest force since the start, (T,), [N].
-        first_touch: Time of the first force, [s]; NaN without one.
+        first_touch, last_touch: Times of the first and of the last force, [s]; NaN without one.
     """
 
     position: Array
@@ -215,6 +217,7 @@ class ContactHistory(NamedTuple):
     impulse: Array
     peak: Array
     first_touch: float
+    last_touch: float
 
 
 class BodyHistory(NamedTuple):

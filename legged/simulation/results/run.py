@@ -179,9 +179,8 @@ class Run:
             UnknownNameError: No contact has this name.
         """
         k, at = _index("contact point", name, self.contacts.names), self.contacts
-        return ContactHistory(
-            at.points[:, k], at.forces[:, k], at.impulse[:, k], at.peak[:, k], float(at.first_touch[k])
-        )
+        touches = float(at.first_touch[k]), float(at.last_touch[k])
+        return ContactHistory(at.points[:, k], at.forces[:, k], at.impulse[:, k], at.peak[:, k], *touches)
 
     def body(self, name: str) -> BodyHistory:
         """Return the pose and velocity of one free body over time, world axes.

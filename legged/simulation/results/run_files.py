@@ -20,7 +20,7 @@ from legged.errors import FileError
 from legged.files.reading import check_regular
 
 Array = np.ndarray
-VERSION = 7
+VERSION = 8
 """Version of the layout of the files that `Run.save` writes."""
 MAX_BYTES = 2**31
 """Largest size of a saved run, compressed and of its arrays together, [byte]."""
@@ -89,9 +89,10 @@ FIELDS: dict[str, FieldRule] = {
     "model": _TEXT,
     "ground.surface": FieldRule("real", ("rows", "columns", 3)),
     "footsteps": FieldRule("real", ("T", "planned feet", 3), may_be_nan=True),
+    "contacts.last_touch": FieldRule("real", ("contacts",), may_be_nan=True),
 }
 """The fields of a run, in their order."""
-_CONTACTS = ("contacts.impulse", "contacts.peak", "contacts.first_touch", "contacts.worst_residual")
+_CONTACTS = tuple(f"contacts.{name}" for name in ("impulse", "peak", "first_touch", "worst_residual", "last_touch"))
 _SINCE = {
     "warnings": 3,
     "figure.is_shape": 4,
@@ -99,6 +100,7 @@ _SINCE = {
     "model": 6,
     "ground.surface": 6,
     "footsteps": 7,
+    "contacts.last_touch": 8,
 }
 """The version that added a field, for those that version 1 lacks."""
 

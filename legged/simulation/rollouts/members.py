@@ -89,8 +89,9 @@ class MemberBackend(Backend):
         """Return the outputs of one state; see `Backend.observe`."""
         return self._kernels.observe(float(t), float(phase), q, s, self._numbers, self._points)
 
-    def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
-        """Return the time derivative of a state, (n,); see `Backend.rate`."""
+    def rate(self, t: float, phase: int, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
+        """Return the time derivative of a state, (n,), under the loads at t; see `Backend.rate`."""
+        del loads  # the numbers of the member determine them
         try:
             return self._kernels.rate(float(t), float(phase), y, q_ref, self._numbers)
         except NO_SOLUTION as error:

@@ -24,18 +24,20 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
+from legged.simulation.checks.overlap import OverlapCheck, overlap_warning
 from legged.simulation.controller import ControllerLike
-from legged.simulation.forces import Push
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
+from legged.simulation.loop.contact_memory import ContactMemory
+from legged.simulation.loop.external_wrenches import ExternalWrench, Push
+from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
-from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
+from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate
 from legged.simulation.stepping.engines.compiled import CompiledEngine
 from legged.simulation.stepping.engines.interface import Plan, StepEngine
 from legged.simulation.stepping.engines.selection import new_engine
@@ -47,7 +49,7 @@ from legged.simulation.stepping.start import (
     default_fixed_step,
     select_fall,
     select_integrator,
-    start_warning,
+    step_warning,
 )
 
 Array = np.ndarray
@@ -117,7 +119,7 @@ def rollout(
     q: Numbers | None = None,
     v: Numbers | None = None,
     vary: Mapping[str, Any] | None = None,
-    pushes: Sequence[Push] = (),
+    pushes: Sequence[Push | ExternalWrench] = (),
     bodies: Sequence[FreeBody] = (),
     integrator: FixedStep | None = None,
     sample: float = 0.01,
@@ -208,7 +210,8 @@ class RolloutTask:
         starts, refused = self._starts(compiled)
         members = Members.at(starts.states, len(self.times), self.batch.element.dtype)
         if refused:
-            engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator, None, refused)
+            template = None
+            engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator, NO_INPUT, refused)
         else:
             template = MemberTemplate(self.batch, starts.numbers)
             engine = new_engine(template, starts, members, self.integrator, compiled)
@@ -217,7 +220,9 @@ class RolloutTask:
         motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
         motion.run(plan, threads, update)
-        warned = [start_warning(first.loop, first.q, first.s, self.integrator)]
+        word = "member" if len(starts.loops) > 1 else ""
+        warned = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
+        warned.append(step_warning(first.loop, first.q, first.s, self.integrator))
         if not motion.interrupted:
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
@@ -307,7 +312,8 @@ class RolloutTask:
         run = record_run(backend, self.integrator, states, ended)
         first = self.batch.first
         found = (
-            start_warning(first.loop, first.q, first.s, self.integrator),
+            overlap_warning(loop, states[0].q, states[0].s) if states else "",
+            step_warning(first.loop, first.q, first.s, self.integrator),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )

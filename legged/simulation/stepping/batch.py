@@ -19,7 +19,6 @@ from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, FallLimits
 from legged.simulation.controller import Controller, adapt, independent_copy
-from legged.simulation.forces import push_times
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import BreakTimes
 from legged.simulation.stepping.object_tree import equal_leaves, flatten
@@ -78,21 +77,16 @@ class InitialStates(NamedTuple):
         return InitialStates(states, numbers, self.loops * count)
 
     def break_times(self, until: float) -> tuple[BreakTimes, ...]:
-        """Return the break times of each member.
+        """Return the break times of each member for fixed steps.
 
         Args:
             until: End time, [s].
         """
         found: dict[int, BreakTimes] = {}
-        of_controllers: dict[int, BreakTimes] = {}
         for loop in self.loops:
-            if id(loop) not in found:
-                key = id(loop.controller)
-                if key not in of_controllers:
-                    of_controllers[key] = replace(loop, pushes=()).break_times(until)
-                switches, others = of_controllers[key]
-                found[id(loop)] = switches, others + push_times(loop.pushes)
-        return tuple(found[id(loop)] for loop in self.loops)
+            if id(loop.controller) not in found:
+                found[id(loop.controller)] = loop.break_times(until)
+        return tuple(found[id(loop.controller)] for loop in self.loops)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
 """Times and phases of the robots of a `Simulation`, and the time steps of one call.
 
 Each robot has its own time t = origin + ticks h. A step never crosses a time at which the controller's reference
-switches, an update is due or a push begins or ends: where such a break time lies inside a step, the call is divided
-there, as in `FixedStep.step_sequences`. Break times at the ends of steps need no division.
+switches or an update is due, nor, with variable steps, one at which an external wrench begins or ends: where such a
+break time lies inside a step, the call is divided there, as in `FixedStep.step_sequences`. Break times at the ends of
+steps need no division.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class _BreakTimes:
         all: These and the other break times, (m,), [s].
     """
 
-    def __init__(self) -> None:
-        self._horizon = 0.0
+    def __init__(self, edges: bool) -> None:
+        self._edges, self._horizon = edges, 0.0
         self.switches = self.all = np.zeros(0)
 
     def extend(self, loop: ClosedLoop, until: float) -> None:
@@ -40,7 +41,8 @@ class _BreakTimes:
         if until < self._horizon:
             return
         self._horizon = max(2.0 * until, _FIRST_HORIZON)
-        switches, others = loop.break_times(self._horizon)
+        edges = {"edges": True} if self._edges else {}
+        switches, others = loop.break_times(self._horizon, **edges)
         self.switches = np.unique([t for t in switches if t > 0.0])
         self.all = np.unique([t for t in (*switches, *others) if t > 0.0])
 
@@ -64,14 +66,15 @@ class Clock:
     """Time and phase of each robot.
 
     Args:
-        integrator: The integrator. loops: Closed loop of each robot.
+        integrator: The time steps. loops: Closed loop of each robot.
+        edges: Whether external wrenches have break times, see `ClosedLoop.break_times`.
 
     Attributes:
         phase: Number of switch times that have passed, (N,).
         free_steps: Number of steps that all robots can take before a break time of one of them.
     """
 
-    def __init__(self, integrator: FixedStep, loops: Sequence[ClosedLoop]):
+    def __init__(self, integrator: FixedStep, loops: Sequence[ClosedLoop], edges: bool = False):
         count = len(loops)
         self.integrator, self.free_steps = integrator, 0
         self._origin, self._ticks = np.zeros(count), np.zeros(count)
@@ -80,7 +83,7 @@ class Clock:
         self.phase, self._next = np.zeros(count), np.zeros(count)
         self._written: Array | None = None  # the intervals that hold the phases, and their number of steps
         self._written_steps = 0
-        self._loops, self._breaks = list(loops), WeakKeyDictionary[ClosedLoop, _BreakTimes]()
+        self._loops, self._breaks, self._edges = list(loops), WeakKeyDictionary[ClosedLoop, _BreakTimes](), edges
         self._find_breaks(np.arange(count))
 
     @property
@@ -194,7 +197,7 @@ class Clock:
     def _break_times(self, i: int, until: float) -> _BreakTimes:
         """Return the break times of a robot, known up to a time, [s], at least."""
         loop = self._loops[i]
-        breaks = self._breaks.setdefault(loop, _BreakTimes())
+        breaks = self._breaks.setdefault(loop, _BreakTimes(self._edges))
         breaks.extend(loop, until)
         return breaks
 

@@ -1,4 +1,4 @@
-"""The commands that `Simulation.step` is given: their checks, and the copies that time steps read."""
+"""What `Simulation.step` is given, commands and external wrenches: their checks, and the copies that steps read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array
+from legged.arguments import array, shown
 from legged.compiler.ir.graph import record
 from legged.compiler.runtime.kernel import Kernel
-from legged.errors import ArgumentError, ShapeError
+from legged.errors import ArgumentError, ShapeError, UnknownNameError
+from legged.simulation.loop.external_wrenches import LOAD, ExternalWrench, names_in
 from legged.simulation.stepping.batch import RolloutBatch
+from legged.simulation.stepping.compiled_batch import StepInput
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)
@@ -44,6 +46,7 @@ class Commands:
 
     Attributes:
         held: The commands, (N, nu), any unit, a copy; None before the first one. It changes with each call of `hold`.
+        wrenches: The external wrenches. has_wrenches: Whether any step has been given some.
     """
 
     def __init__(self, batch: RolloutBatch, num: int | None):
@@ -57,6 +60,15 @@ class Commands:
         self._copy: Callable[..., object] = self._convert
         self._next: tuple[Any, Any] = None, None  # where the next commands go, in the shape `_shape` and as `held`
         self._present = self._next
+        self.wrenches, self.has_wrenches = StepWrenches(batch, num), False
+
+    def given(self, held: Array | None) -> StepInput:
+        """Return what each step is given: the command, and the external wrenches that any step has been given.
+
+        Args:
+            held: The commands, (N, nu), any unit, or None.
+        """
+        return StepInput(None if held is None else held.shape[1], tuple(self.wrenches.keys))
 
     def hold(self, command: Any) -> Array:
         """Return the commands of all robots, `held`; a command that is refused leaves the one before.
@@ -71,6 +83,16 @@ class Commands:
         self._next, self._present = self._present, self._next
         self.held = held = self._present[1]
         return held
+
+    def hold_wrenches(self, command: Any, wrenches: Any) -> tuple[Array | None, Array]:
+        """Return the commands, (N, nu), as `hold` or `clear` do, and all inputs side by side, (N, nu + 9 k).
+
+        Args:
+            command: As in `hold`, or None. wrenches: An `ExternalWrench`, or several.
+        """
+        keys, numbers = self.wrenches.numbers(wrenches)
+        held, self.has_wrenches = self.clear() if command is None else self.hold(command), True
+        return held, self.wrenches.joined(keys, held, numbers)
 
     def clear(self) -> Array | None:
         """Set all commands to zero and return them, (N, nu), any unit; None before the first one.
@@ -125,3 +147,73 @@ class Commands:
         if shape not in [(*lead, size) for lead in leads] or (sizes and size not in sizes):
             wanted = " or ".join(str((*lead, n)) for lead in leads for n in dict.fromkeys(sizes or ("nu",)))
             raise ShapeError(f"the command must be {wanted.replace(chr(39), '')}, got shape {shape}")
+
+
+class StepWrenches:
+    """The external wrenches that `Simulation.step` is given.
+
+    Args:
+        batch: The robots. num: Number of robots, N; None for one robot without a leading axis.
+
+    Attributes:
+        keys: (link, frame) of each place for a wrench. A call takes the first places that fit, and adds missing ones.
+    """
+
+    def __init__(self, batch: RolloutBatch, num: int | None):
+        self.keys: list[tuple[str, str]] = []
+        self._names, self._num = names_in(batch.robot, batch.sweep.nominal.bodies), num
+        self._joined = np.zeros((num or 1, 0), batch.element.dtype)
+
+    def numbers(self, wrenches: Any) -> tuple[list[tuple[str, str]], Array]:
+        """Return the keys of all places, and their numbers, (N, k, 9); nothing changes.
+
+        Args:
+            wrenches: An `ExternalWrench`, or several.
+
+        Raises:
+            ArgumentError, ShapeError, UnknownNameError: As `Simulation.step`.
+        """
+        given = [wrenches] if isinstance(wrenches, ExternalWrench) else wrenches
+        if not (isinstance(given, list | tuple) and all(isinstance(wrench, ExternalWrench) for wrench in given)):
+            raise ArgumentError(f"wrenches must be an ExternalWrench or a list of them, got {shown(wrenches)}")
+        keys, count, rows = list(self.keys), self._num or 1, dict[int, Array]()
+        for wrench in given:
+            if not wrench.is_constant:
+                raise ArgumentError(
+                    f"the external wrench on {wrench.link!r} of a step acts as long as the call: give force and torque "
+                    f"as numbers, without start and duration; others are for `pushes` of the Simulation"
+                )
+            parts = [np.asarray(getattr(wrench, name)) for name in ("torque", "force", "point")]
+            for name, part in zip(("torque", "force"), parts, strict=False):
+                if part.shape not in ((3,), (self._num, 3)):
+                    wanted = "(3,)" if self._num is None else f"(3,) or ({self._num}, 3)"
+                    raise ShapeError(
+                        f"the {name} of the external wrench on {wrench.link!r} must be {wanted}, got {part.shape}"
+                    )
+            if wrench.link not in self._names:
+                raise UnknownNameError("link or free body", wrench.link, self._names)
+            key = wrench.link, wrench.frame
+            at = next((i for i, known in enumerate(keys) if known == key and i not in rows), len(keys))
+            if at == len(keys):
+                keys.append(key)
+            rows[at] = np.concatenate([np.broadcast_to(part, (count, 3)) for part in parts], axis=1)
+        numbers = np.zeros((count, len(keys), LOAD))
+        for at, row in rows.items():
+            numbers[:, at] = row
+        return keys, numbers
+
+    def joined(self, keys: list[tuple[str, str]], held: Array | None, numbers: Array) -> Array:
+        """Return commands and wrenches side by side, (N, nu + 9 k), in an array that calls of one kind share.
+
+        Args:
+            keys: Of `numbers`. held: The commands, (N, nu), any unit, or None. numbers: Of the wrenches, (N, k, 9),
+                mixed units and frames.
+        """
+        self.keys, nu = keys, 0 if held is None else held.shape[1]
+        size = nu + LOAD * len(keys)
+        if self._joined.shape[1] != size:
+            self._joined = np.zeros((len(numbers), size), self._joined.dtype)
+        if held is not None:
+            self._joined[:, :nu] = held
+        self._joined[:, nu:] = numbers.reshape(len(numbers), -1)
+        return self._joined

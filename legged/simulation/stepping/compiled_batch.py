@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from legged.simulation.controller import CommandedController, check_stateless, i
 from legged.simulation.integrators import StepSequence
 from legged.simulation.loop.chart import normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.object_tree import unflatten
 
@@ -64,12 +65,11 @@ class MemberTemplate:
         differs[self.varying] = False
         return not differs.any()
 
-    def member(self, parameters: Any, command: Any = None) -> tuple[ClosedLoop, FallLimits | None]:
+    def member(self, parameters: Any) -> tuple[ClosedLoop, FallLimits | None]:
         """Return the closed loop of a member and the limits beyond which it has fallen.
 
         Args:
             parameters: Its varying numbers, (p,), mixed units and frames.
-            command: The command of its controller, (nu,), any unit; None without one.
         """
         own, limits = self.batch.first.loop, self.batch.first.limits
         numbers = self._numbers(parameters)
@@ -79,8 +79,7 @@ class MemberTemplate:
             robot = vector.applied(as_vector(list(islice(numbers, vector.size))))
         controller, ground = unflatten((own.controller, own.ground), numbers, [(own.robot, robot)])
         pushes, limits = unflatten(own.pushes, numbers), unflatten(limits, numbers)
-        loop = replace(own, robot=robot, controller=controller, ground=ground, pushes=pushes)
-        return loop if command is None else commanded(loop, command), limits
+        return replace(own, robot=robot, controller=controller, ground=ground, pushes=pushes), limits
 
     def _numbers(self, parameters: Any) -> Iterator[Any]:
         """Yield the numbers of a member: constants, and parameters where members differ."""
@@ -99,6 +98,41 @@ def commanded(loop: ClosedLoop, command: Array) -> ClosedLoop:
     return replace(loop, controller=CommandedController(loop.controller, command))
 
 
+class StepInput(NamedTuple):
+    """What each time step is given from outside, a vector: the command, then the numbers of external wrenches.
+
+    Attributes:
+        command: Length of the command of the controller, nu; None if it takes none.
+        wrenches: (link, frame) of each external wrench, see `StepWrench`.
+    """
+
+    command: int | None = None
+    wrenches: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Length of the vector."""
+        return (self.command or 0) + LOAD * len(self.wrenches)
+
+    def applied(self, loop: ClosedLoop, values: Array) -> ClosedLoop:
+        """Return a closed loop that is given a vector.
+
+        Args:
+            loop: The closed loop. values: The vector, (size,), mixed units; its wrenches may change in place.
+        """
+        n = self.command or 0
+        if self.command is not None:
+            loop = commanded(loop, values[:n])
+        if not self.wrenches:
+            return loop
+        starts = range(n, self.size, LOAD)
+        own = [StepWrench(*key, values[i : i + LOAD]) for key, i in zip(self.wrenches, starts, strict=True)]
+        return replace(loop, pushes=(*loop.pushes, *own))
+
+
+NO_INPUT = StepInput()
+
+
 class CompiledBatch:
     """The time step of all members, traced once; numbers that differ between members are its parameters.
 
@@ -106,12 +140,12 @@ class CompiledBatch:
 
     Args:
         batch: The members. starts: Their closed loops and states. rule: Name of a method of `ClosedLoop`.
-        command: Length of the command that the controller takes at each call, nu; None if it takes none.
+        given: What the robots are given at each call.
         template: The members as functions of their numbers; by default of those in which they differ now.
 
     Attributes:
-        robot: The robot. code: The time loop; its parameters are those of the member, and then the command.
-        parameters: Parameters of the time loop without command, (B, p), or (1, 0), mixed units and frames.
+        robot: The robot. code: The time loop; its parameters are those of the member, and then what it is given.
+        parameters: Parameters of the time loop without the latter, (B, p), or (1, 0), mixed units and frames.
     """
 
     def __init__(
@@ -119,13 +153,13 @@ class CompiledBatch:
         batch: RolloutBatch,
         starts: InitialStates,
         rule: str,
-        command: int | None = None,
+        given: StepInput = NO_INPUT,
         template: MemberTemplate | None = None,
     ):
-        self.batch, self.robot, self.starts, self.rule, self.command = batch, batch.robot, starts, rule, command
+        self.batch, self.robot, self.starts, self.rule, self.given = batch, batch.robot, starts, rule, given
         self.template = template or MemberTemplate(batch, starts.numbers)
         own, size = starts.numbers[:, self.template.varying], starts.states.shape[1]
-        shapes = {"clock": (3,), "parameters": own.shape[1:], "command": (command or 0,), "state": (size,)}
+        shapes = {"clock": (3,), "parameters": own.shape[1:], "command": (given.size,), "state": (size,)}
         try:
             graph = simplify(record(self._step, shapes))
         finally:
@@ -163,8 +197,8 @@ class CompiledBatch:
         return Kernel(self._preheader, "parameters")
 
     def _step(self, clock: Any, parameters: Any, command: Any, state: Any) -> tuple[Array, Any]:
-        loop, limits = self.template.member(parameters, None if self.command is None else command)
-        after, robot = advance(loop, self.rule, clock, state), self.batch.robot
+        loop, limits = self.template.member(parameters)
+        after, robot = advance(self.given.applied(loop, command), self.rule, clock, state), self.batch.robot
         return after, 0.0 if limits is None else limits.termination_code(robot, loop.ground, after[: robot.nq])
 
     def largest_difference(self) -> float:
@@ -173,7 +207,7 @@ class CompiledBatch:
         The steps start near the initial states, not at them: feet that just touch the ground make the result sensitive
         to rounding where a ground law takes the square root of the depth.
         """
-        all_states, size = self.starts.states, self.command or 0
+        all_states, size = self.starts.states, self.given.size
         rng, count, worst, h = np.random.default_rng(0), len(all_states), 0.0, 1e-4
         chosen = sorted({0, count // 2, count - 1})
         loops = [self._plain_loop(i) for i in chosen]  # each for all times, which shows a state of its controller
@@ -205,9 +239,9 @@ class CompiledBatch:
         return np.concatenate([q, loop.perturbed(state[robot.nq :], noise[robot.nq :])])
 
     def _plain_loop(self, i: int) -> ClosedLoop:
-        """Return the closed loop of member i with a copy of its controller, and a command of zeros."""
+        """Return the closed loop of member i with a copy of its controller, given zeros."""
         loop = replace(self.starts.loops[i], controller=independent_copy(self.starts.loops[i].controller))
-        return loop if self.command is None else commanded(loop, np.zeros(self.command))
+        return self.given.applied(loop, np.zeros(self.given.size))
 
     def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:
         """Return the state of a closed loop after a step of the plain equations; NaN if they have no solution."""

@@ -11,7 +11,7 @@ from legged.errors import DivergenceError, SimulationError, SimulationInterrupt
 from legged.simulation.backend import Backend
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Termination
-from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
+from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.stepping.engines.interface import Plan, StepEngine
 from legged.simulation.stepping.engines.selection import engine_of_backend
 
@@ -139,7 +139,8 @@ def time_loop(backend: Backend, integrator: Integrator, q: Array, s: Array, time
     start = np.concatenate([q, s])
     members = Members.at(start[None], len(times))
     engine = engine_of_backend(backend, members, integrator)
-    plan = Plan.of_break_times(times, [backend.loop.break_times(float(times[-1]))])
+    edges = not isinstance(integrator, FixedStep)
+    plan = Plan.of_break_times(times, [backend.loop.break_times(float(times[-1]), edges)])
 
     def run() -> None:
         members.state[:], members.outcome[:] = start, 0.0

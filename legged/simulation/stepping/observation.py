@@ -15,6 +15,7 @@ from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import UnknownNameError
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.results import ExternalForces
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 
 Array = np.ndarray
@@ -26,17 +27,23 @@ _OF_COMMAND = frozenset({"tau", "command"})
 class Contacts(NamedTuple):
     """The contact points and the forces on them, in the order of `Simulation.contact_names`.
 
-    On rigid ground the forces are those of the last time step, zero before the first.
+    Impulses and peaks are those of all time steps of the last call of `Simulation.step` or `advance`.
 
     Attributes:
         positions: (..., n, 3), [m], world axes.
-        forces: Forces on the robot, (..., n, 3), [N], world axes.
-        touching: Whether the force differs from zero, (..., n): bool, or 1.0 and 0.0 in an observed function.
+        forces: Present forces on the robot, (..., n, 3), [N], world axes; on rigid ground those of the last time step,
+            zero before the first.
+        touching: Whether a force acts, or has acted in the last call, (..., n): bool, or 1.0 and 0.0 in an observed
+            function.
+        impulse: Impulses on the robot in the last call, (..., n, 3), [N s], world axes.
+        peak: Largest force in the last call, (..., n), [N]: the impulse of a time step over its length.
     """
 
     positions: Array
     forces: Array
     touching: Array
+    impulse: Array
+    peak: Array
 
 
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -87,9 +94,9 @@ def observed(
     part = loop.split(s)
     known: dict[str, Any] = {"t": t, "phase": phase, "q": q, "v": part.v, "memory": part.memory, "command": command}
     if not known.keys() >= set(names):
-        external = loop.external_forces(t, q, s)
+        external = loop.external_forces(q, s)
         known["wrenches"] = external.contact
-        known["contacts"] = Contacts(external.points, external.forces, _touching(external.forces))
+        known["contacts"] = _contacts(loop, s, external)
         if "tau" in names:
             updated = loop.controller_update(t, phase, q, s, external.contact)
             known["tau"] = loop.actuation(t, phase, q, updated, external.contact)[0]
@@ -132,11 +139,14 @@ def observed_one_by_one(
     return [np.array([np.asarray(x, dtype=float) for x in column]) for column in zip(*rows, strict=True)], rebuild
 
 
-def _touching(forces: Array) -> Array:
-    """Return 1.0 for each force, (n, 3), [N], that is not zero, (n,)."""
-    if not len(forces):
-        return np.zeros(0)
-    return np.stack([where(force @ force > 0.0, 1.0, 0.0) for force in forces])
+def _contacts(loop: ClosedLoop, s: Array, external: ExternalForces) -> Contacts:
+    """Return the contacts of one state."""
+    forces, history = external.forces, loop.contact_history(s)
+    impulse, peak = (
+        (history.impulse, history.peak) if loop.ground is not None else (0.0 * forces, np.zeros(len(forces)))
+    )
+    acts = [where(force @ force + most > 0.0, 1.0, 0.0) for force, most in zip(forces, peak, strict=True)]
+    return Contacts(external.points, forces, np.stack(acts) if acts else np.zeros(0), impulse, peak)
 
 
 class Observer:
@@ -179,7 +189,8 @@ class Observer:
         names = argument_names(function)
 
         def values(t: Any, phase: Any, parameters: Any, command_: Any, state: Any) -> Any:
-            loop, _ = template.member(parameters, None if command is None else command_)
+            loop, _ = template.member(parameters)
+            loop = loop if command is None else commanded(loop, command_)
             return observed(function, names, loop, t, phase, state[:nq], state[nq:], command_)
 
         shapes = {"t": (), "phase": (), "parameters": (len(template.varying),), "command": (command or 0,)}

@@ -21,7 +21,7 @@ from legged.ground.ground import Ground
 from legged.robot.construction.parameters import ParameterVector
 from legged.robot.robot import Robot
 from legged.simulation.controller import ControllerLike
-from legged.simulation.forces import Push
+from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.stepping.object_tree import OPAQUE
 
 Array = np.ndarray
@@ -35,7 +35,7 @@ class Setup(NamedTuple):
     robot: Robot
     controller: Any
     ground: Ground | Rigid | None
-    pushes: tuple[Push, ...]
+    pushes: tuple[Push | ExternalWrench, ...]
     bodies: tuple[FreeBody, ...] = ()
 
 
@@ -234,7 +234,7 @@ def rollout_parameters(
     controller: ControllerLike = None,
     *,
     ground: Ground | Rigid | None = None,
-    pushes: Sequence[Push] = (),
+    pushes: Sequence[Push | ExternalWrench] = (),
     bodies: Sequence[FreeBody] = (),
 ) -> dict[str, Any]:
     """Return the parameters of a `rollout` that `vary` accepts: name -> present value, a number or an array, (...).
@@ -244,7 +244,7 @@ def rollout_parameters(
 
     Args:
         robot: The robot. controller: The control law, or None. ground: The ground, or None.
-        pushes: Pushes on links. bodies: Free bodies.
+        pushes: `Push`es and `ExternalWrench`es on links and free bodies. bodies: Free bodies.
     """
     return numbers_of(Setup(robot, controller, ground, tuple(pushes), tuple(bodies)))
 

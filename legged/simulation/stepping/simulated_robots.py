@@ -17,7 +17,7 @@ from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
-from legged.simulation.stepping.compiled_batch import MemberTemplate
+from legged.simulation.stepping.compiled_batch import MemberTemplate, StepInput
 from legged.simulation.stepping.engines.compiled import CompiledEngine
 from legged.simulation.stepping.engines.interface import StepEngine
 from legged.simulation.stepping.engines.selection import new_engine
@@ -66,6 +66,8 @@ class SimulatedRobots:
         batch: Robots, controllers and numbers, as last changed. starts: These at the last start of each robot.
         members: Present states and outcomes. outcome: 0.0, or why a robot has ended, (N,), as in `SimulationState`.
         clock: Time and phase of each robot.
+        history: The entries of the states that hold the history of contacts, (N, c), a view; None without contacts.
+        template: The robots as functions of their numbers.
         engine: Advances the robots; None until it is needed, and after a change that it cannot follow.
     """
 
@@ -83,7 +85,9 @@ class SimulatedRobots:
         self.members = Members.at(starts.states, 1, batch.element.dtype)
         self.members.stored[:] = 0.0
         self.outcome = self.members.outcome[:, 0]
-        self.clock = Clock(grid, starts.loops)
+        self.clock = Clock(grid, starts.loops, edges=not isinstance(integrator, FixedStep))
+        at, nq = batch.first.loop.history_entries, batch.robot.nq
+        self.history = self.members.state[:, nq + at.start : nq + at.stop] if at.start < at.stop else None
         self.engine: StepEngine | None = None
         self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._originals: dict[str, Array] = {}  # values before `change` of the numbers that it has changed
@@ -126,14 +130,35 @@ class SimulatedRobots:
         if state._starts is not self.starts:
             self.restart(state._starts.repeated(count), np.arange(count))
 
-    def prepare(self, command: int | None) -> StepEngine:
+    def engine_for(self, commands: Commands, command: Any, wrenches: Any) -> StepEngine:
+        """Return the engine for a call of `Simulation.step` with its inputs, and clear the history of contacts.
+
+        Args:
+            commands: What calls are given. command, wrenches: As in `Simulation.step`.
+        """
+        engine = self.engine
+        if wrenches is not None or commands.has_wrenches:
+            held, given = commands.hold_wrenches(command, () if wrenches is None else wrenches)
+            changes = engine is None or engine.given != commands.given(held)
+        else:
+            given = held = commands.clear() if command is None else commands.hold(command)
+            changes = engine is None or (held is not None and engine.given.command is None)
+        if engine is None or changes:
+            engine = self.prepare(commands.given(held))
+        if given is not None:
+            engine.commands = given
+        if self.history is not None:
+            self.history.fill(0.0)
+        return engine
+
+    def prepare(self, given: StepInput) -> StepEngine:
         """Return a new engine.
 
         Args:
-            command: Length of the command; None without one.
+            given: What each step is given.
         """
         starts = self.starts._replace(states=self.members.state.copy())
-        self.engine = new_engine(self._template, starts, self.members, self._integrator, self._compiled, command)
+        self.engine = new_engine(self.template, starts, self.members, self._integrator, self._compiled, given)
         return self.engine
 
     def reset(self, robots: Array, q: Array, v: Array) -> None:
@@ -156,7 +181,7 @@ class SimulatedRobots:
         """
         same = starts.numbers.shape == self.starts.numbers.shape and (starts.numbers == self.starts.numbers).all()
         self.starts = starts
-        if not self._template.covers(starts.numbers):
+        if not self.template.covers(starts.numbers):
             self.engine = None
             self._set_template()
         elif self.engine is not None and not (same and isinstance(self.engine, CompiledEngine)):
@@ -179,7 +204,7 @@ class SimulatedRobots:
         if after.states.shape != before.states.shape:
             raise DefinitionError(f"{', '.join(values)} cannot change while the robots go on: make a new Simulation")
         self._originals = sweep.present(set(values) - set(self._originals)) | self._originals
-        known = set(values) <= set(sweep.values) and self._template.covers(after.numbers)
+        known = set(values) <= set(sweep.values) and self.template.covers(after.numbers)
         self.batch = batch
         changed = after.states != before.states
         self.members.state[changed] = after.states[changed]
@@ -244,5 +269,5 @@ class SimulatedRobots:
         if self._originals:
             _, original = self._restarted(self.batch.sweep.changed(self._originals))
             varying += np.flatnonzero((original.numbers != self.starts.numbers).any(axis=0)).tolist()
-        self._template = MemberTemplate(self.batch, self.starts.numbers, varying)
-        self._observer = Observer(self._template, self.members.state.shape[1])
+        self.template = MemberTemplate(self.batch, self.starts.numbers, varying)
+        self._observer = Observer(self.template, self.members.state.shape[1])

@@ -29,15 +29,15 @@ from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall
+from legged.simulation.checks.overlap import OverlapCheck
 from legged.simulation.controller import ControllerLike
-from legged.simulation.forces import Push
 from legged.simulation.integrators import Integrator
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.checks import MotionChecks, check_states, rows_of, selected_robots
 from legged.simulation.stepping.commands import Commands
-from legged.simulation.stepping.engines.interface import StepEngine
 from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import ParameterSweep, Setup, numbers_of
 from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
@@ -46,8 +46,8 @@ from legged.simulation.stepping.start import (
     default_fixed_step,
     select_fall,
     select_integrator,
-    start_warning,
     step_grid,
+    step_warning,
 )
 
 Array = np.ndarray
@@ -77,7 +77,7 @@ class Simulation:
             else `SemiImplicitEuler()`.
         period: Time that a step advances, [s], for `BDF` only; 0.01 s by default.
         vary: Parameters that differ between robots, as in `rollout`.
-        pushes: Pushes on links. bodies: Free bodies beside the robot, on a `Rigid` ground.
+        pushes: `Push`es and `ExternalWrench`es; times count from each reset. bodies: Free bodies, on a `Rigid` ground.
         fall: When a robot has fallen: a `Fall`, or False for never; default as in `simulate`.
         compiled: True requires machine code, False runs the controller in Python, None compiles if possible; see
             `backend`.
@@ -104,7 +104,7 @@ class Simulation:
         integrator: Integrator | None = None,
         period: float | None = None,
         vary: Mapping[str, Any] | None = None,
-        pushes: Sequence[Push] = (),
+        pushes: Sequence[Push | ExternalWrench] = (),
         bodies: Sequence[FreeBody] = (),
         fall: Fall | bool | None = None,
         compiled: bool | None = None,
@@ -126,6 +126,9 @@ class Simulation:
         batch = RolloutBatch(robot, sweep, *self._initial, condition, closed, element)
         self._warnings: list[str] = []
         self._begin(batch, batch.starts)
+        self._overlap, self._is_unchecked = OverlapCheck(), True
+        if q is not None:  # a default state is often replaced by `reset`
+            self._check_starts()
 
     def _begin(self, batch: RolloutBatch, starts: InitialStates) -> None:
         """Start all robots at t = 0 with the controllers of a batch."""
@@ -134,7 +137,7 @@ class Simulation:
         self._robots = SimulatedRobots(batch, starts, self.num, self.integrator, self._grid, self._compiled)
         self._checks = MotionChecks(self._robots, self.integrator)
         self._commands = Commands(batch, self.num)
-        self._warn(start_warning(first.loop, first.q, first.s, self.integrator))
+        self._warn(step_warning(first.loop, first.q, first.s, self.integrator))
 
     def __repr__(self) -> str:
         robots = "one robot" if self.num is None else f"{self.num} robots"
@@ -179,7 +182,7 @@ class Simulation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Texts of the `SimulationWarning`s: a step too long for the ground, a joint that chatters; each given once."""
+        """Texts of the `SimulationWarning`s, each given once: a start inside the ground, a long step, chatter."""
         return tuple(self._warnings)
 
     @property
@@ -230,12 +233,14 @@ class Simulation:
         if not len(robots):
             return
         nq, nv = self.robot.nq, self.robot.nv
-        v_default = self._initial[1] if q is None else np.zeros(nv)
+        is_initial, v_default = q is None, self._initial[1] if q is None else np.zeros(nv)
         count = len(self._robots.outcome)
         q = rows_of("q", self._initial[0] if q is None else q, count, nq)[robots]
         v = rows_of("v", v_default if v is None else v, count, nv)[robots]
         check_states(self.robot, self._robots.batch.closed, q, v)
         self._robots.reset(robots, q, v)
+        if not is_initial:
+            self._check_starts(robots.tolist())
         self._checks.ended[robots] = False
         self._checks.forget(robots)
 
@@ -276,24 +281,32 @@ class Simulation:
     # Motion.
 
     @reads_arguments
-    def step(self, command: Any = None, n: int = 1) -> None:
-        """Advance all robots that have not ended by n time steps, with the command held.
+    def step(self, command: Any = None, n: int = 1, *, wrenches: Any = None) -> None:
+        """Advance all robots that have not ended by n time steps, with the command and external wrenches held.
+
+            sim.step(torques, wrenches=legged.ExternalWrench("trunk", force=(0.0, 20.0, 0.0)))  # [N], world axes
 
         Args:
             command: Without a controller the torques of the actuators, (nj,), or generalized forces, (nv,), [N m] or
                 [N]; otherwise the command of the controller, (nu,), in its units. With leading axis (N,) one for each
                 robot. None for zero torques, and for a controller that takes no command.
             n: Number of time steps.
+            wrenches: An `ExternalWrench`, or a list of them, that act in this call only, beside `pushes`; force and
+                torque are (3,), or (N, 3) with one for each robot. The first wrench on a link in its frame compiles the
+                time steps again; later ones, also at other points, do not.
 
         Raises:
             ShapeError: The command has another shape than in the first call, or is missing.
             NotFiniteError: The command is not finite; the robots and the previous command do not change.
-            ArgumentError: The controller takes no command.
+            ArgumentError, UnknownNameError: The controller takes no command, a wrench changes with time or has no link.
             TraceError: If `compiled` is True and the closed loop cannot be traced.
         """
         if type(n) is not int or not 0 < n < _MOST_STEPS:
             n = whole("n", n, 1, _MOST_STEPS)
-        engine, clock, checks = self._prepared(command), self._robots.clock, self._checks
+        if self._is_unchecked:
+            self._check_starts()
+        robots, checks = self._robots, self._checks
+        engine, clock = robots.engine_for(self._commands, command, wrenches), robots.clock
         rows = clock.write(engine.intervals, n) if n <= clock.free_steps else clock.schedule(n)
         result = engine.run(rows, self._threads or default_threads())
         checks.left -= n
@@ -309,25 +322,32 @@ class Simulation:
             i, text = checks.chatter(self._threads or default_threads())
             self._warn(text if self.num is None or not text else f"robot {i}: {text}")
 
-    def advance(self, until: float, command: Any = None) -> None:
-        """Advance all robots that have not ended to a time, with the command held.
+    def advance(self, until: float, command: Any = None, *, wrenches: Any = None) -> None:
+        """Advance all robots that have not ended to a time, with the command and external wrenches held.
 
         Between break times of the controller, the steps divide the remaining time evenly; they are at most as long as
         those of the integrator.
 
         Args:
-            until: Time to reach, [s]; robots that have passed it stay.
-            command: As in `step`.
+            until: Time to reach, [s]; robots that have passed it stay. command, wrenches: As in `step`.
         """
-        engine, clock = self._prepared(command), self._robots.clock
+        if self._is_unchecked:
+            self._check_starts()
+        clock = self._robots.clock
         until = number("until", until, "s", most=_MOST_STEPS * clock.integrator.step)
-        before = clock.times
+        engine, before = self._robots.engine_for(self._commands, command, wrenches), clock.times
         if not (before < until).any():
             return
         engine.run(clock.until(until), self._threads or default_threads())
         passed = np.flatnonzero(~self._checks.ended & (self._robots.outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
         self._checks.examine(are_slow=False)
+
+    def _check_starts(self, robots: Sequence[int] | None = None) -> None:
+        """Warn once if some robots, by default all, have started inside of the ground."""
+        self._is_unchecked, chosen = self._is_unchecked and robots is not None, robots or range(self.num or 1)
+        word = "" if self.num is None else "robot"
+        self._warn(self._overlap.warning(self._robots.template, self._robots.starts, chosen, word))
 
     def _warn(self, text: str) -> None:
         if text:
@@ -343,7 +363,7 @@ class Simulation:
 
     @property
     def contacts(self) -> Contacts:
-        """Positions of the contacts and the forces on them, (N, n, 3), and whether they touch, (N, n), bool."""
+        """The contacts of all robots at present, and what they have done in the last call of `step`."""
         found = self.observe(contacts_of)
         return found._replace(touching=found.touching > 0.0)
 
@@ -378,13 +398,3 @@ class Simulation:
     def _shown(self, values: Array) -> Any:
         """Return values with a leading axis, or those of the only robot."""
         return self._robots.shown(values)
-
-    def _prepared(self, command: Any) -> StepEngine:
-        """Return the engine with the command of this call."""
-        engine = self._robots.engine
-        held = self._commands.clear() if command is None else self._commands.hold(command)
-        if engine is None or (engine.command is None and held is not None):
-            engine = self._robots.prepare(None if held is None else held.shape[1])
-        if held is not None:
-            engine.commands = held
-        return engine

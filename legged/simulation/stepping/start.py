@@ -31,7 +31,7 @@ from legged.simulation.integrators import (
 )
 from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.rigid_loop import RigidLoop, closed_loop
+from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import Setup
 
@@ -40,28 +40,13 @@ _PERIOD = 0.01  # [s], of a step of `Simulation` with variable integration steps
 _MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/explanation/simulation.md
 
 
-PENETRATION = 5e-3
-"""Depth up to which bodies may overlap at the start without a warning, [m]."""
-
-
-def start_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
-    """Return a warning of the start of a run, or "".
-
-    On rigid ground bodies overlap by more than `PENETRATION`; on compliant ground a fixed step is too long for its
-    stiffness and damping.
+def step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
+    """Return a warning if a fixed step is too long for the stiffness and damping of compliant ground, or "".
 
     Args:
         loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
         integrator: The integrator.
     """
-    if isinstance(loop, RigidLoop):
-        gap, name = loop.scene.deepest([x for x, _ in loop.states(q, s)])
-        if gap >= -PENETRATION:
-            return ""
-        return (
-            f"contact {name!r} begins {-1e3 * gap:.3g} mm inside of the other surface: it is pushed out at up to "
-            f"{loop.scene.ground.recovery:g} m/s, which adds energy; start from a configuration without overlap"
-        )
     if not isinstance(integrator, FixedStep) or integrator.rule in ("time_stepping", "linearly_implicit"):
         return ""
     largest = stable_step_of_loop(loop, q, s, integrator)

@@ -19,6 +19,7 @@ from legged.simulation.checks.divergence import SLOW
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.batch import InitialStates
+from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
 from legged.simulation.stepping.engines.interface import Plan, run_result
 
 Array = np.ndarray
@@ -33,7 +34,7 @@ class CompiledSteps(Protocol):
 
     Attributes:
         robot: The robot. code: The time loop.
-        parameters: Parameters of the loop without the command, (N, p) or (1, p), mixed units and frames.
+        parameters: Parameters of the loop without what it is given, (N, p) or (1, p), mixed units and frames.
     """
 
     robot: Robot
@@ -74,19 +75,19 @@ class CompiledEngine:
 
     Args:
         compiled: The time steps. members: States and outcomes, which `run` changes in place.
-        integrator: The integrator. command: Length of the command; None without one.
+        integrator: The integrator. given: What each step is given.
     """
 
-    def __init__(self, compiled: CompiledSteps, members: Members, integrator: FixedStep, command: int | None = None):
-        self.compiled, self.command, self._members, self._integrator = compiled, command, members, integrator
+    def __init__(self, compiled: CompiledSteps, members: Members, integrator: FixedStep, given: StepInput = NO_INPUT):
+        self.compiled, self.given, self._members, self._integrator = compiled, given, members, integrator
         count, parameters = len(members.state), compiled.code.parameters
         lanes, element = compiled.code.lanes(count), compiled.code.element
         kind = "" if element == FLOAT64 else f" of {element}"
         self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}"
         self.intervals = np.zeros((count, 1, 4), element.dtype)
-        self._parameters = np.zeros((count, parameters - (command or 0)), element.dtype)
+        self._parameters = np.zeros((count, parameters - given.size), element.dtype)
         self._parameters[:] = compiled.parameters
-        self.commands = np.zeros((count, command or 0), element.dtype)
+        self.commands = np.zeros((count, given.size), element.dtype)
         self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
         self._calls: dict[tuple[int, int], PreparedLoop] = {}
         self._last: tuple[int, Array | None, PreparedLoop | None] = 0, None, None  # rows, commands and call

@@ -12,9 +12,9 @@ from legged.compiler.codegen.batches.time_loop import ENDED, EXCEEDED
 from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.errors import SimulationError
 from legged.simulation.integrators import FixedStep, SmoothInterval, StateSample, smooth_intervals
-from legged.simulation.loop.closed_loop import BreakTimes
+from legged.simulation.loop.results import BreakTimes
 from legged.simulation.stepping.batch import InitialStates
-from legged.simulation.stepping.compiled_batch import aligned_schedule
+from legged.simulation.stepping.compiled_batch import StepInput, aligned_schedule
 
 Array = np.ndarray
 
@@ -64,13 +64,13 @@ class StepEngine(Protocol):
 
     Attributes:
         name: Description of the code that runs.
-        command: Length of the command, nu; None if there is none.
-        commands: Command of each robot, (N, nu), which `run` reads; another array may replace it.
+        given: What each step is given: command and external wrenches.
+        commands: This for each robot, (N, given.size), which `run` reads; another array may replace it.
         intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
     """
 
     name: str
-    command: int | None
+    given: StepInput
     commands: Array
     intervals: Array
 

@@ -9,7 +9,7 @@ from legged.errors import TraceError
 from legged.simulation.backend import Backend, has_parts
 from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.stepping.batch import InitialStates
-from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
+from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate, StepInput
 from legged.simulation.stepping.engines.compiled import CompiledEngine, LoopEngine
 from legged.simulation.stepping.engines.interface import StepEngine
 from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
@@ -39,7 +39,7 @@ def new_engine(
     members: Members,
     integrator: Integrator,
     compiled: bool | None,
-    command: int | None = None,
+    given: StepInput = NO_INPUT,
 ) -> StepEngine:
     """Return the fastest possible engine.
 
@@ -49,7 +49,7 @@ def new_engine(
     Args:
         template: The robots as functions of their numbers. starts: The robots at the start.
         members: States and outcomes, which the engine changes in place. integrator: The integrator.
-        compiled: As in `simulate`. command: Length of the command; None without one.
+        compiled: As in `simulate`. given: What each step is given.
 
     Raises:
         TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
@@ -63,10 +63,10 @@ def new_engine(
         reason = "parts of a scene with many contacts"
     elif compiled is not False:
         try:
-            compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, command, template)
+            compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, given, template)
             difference = compiled_batch.largest_difference()
             if difference < _AGREEMENT[element]:
-                return CompiledEngine(compiled_batch, members, integrator, command)
+                return CompiledEngine(compiled_batch, members, integrator, given)
             reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
         except Exception as error:  # tracing runs the user's code, which may raise anything
             reason = f"{type(error).__name__}: {error}"
@@ -74,4 +74,4 @@ def new_engine(
             raise TraceError(f"the time step cannot be compiled: {reason}")
     if element != FLOAT64:
         raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
-    return PythonEngine(template.batch, starts, members, integrator, command, reason)
+    return PythonEngine(template.batch, starts, members, integrator, given, reason)

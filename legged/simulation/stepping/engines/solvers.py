@@ -23,7 +23,9 @@ from legged.simulation.integrators import (
     after_steps,
 )
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
 from legged.simulation.stepping.engines.interface import Plan, run_result
 from legged.simulation.stepping.object_tree import flatten, unflatten
 
@@ -36,7 +38,7 @@ class SolverEngine:
     Args:
         systems: The equations of motion of each robot. limits: Limits beyond which each has fallen, or None.
         members: States and outcomes, which `run` changes in place. integrator: The integrator.
-        name: Description of the code that runs. command: Length of the command; None without one.
+        name: Description of the code that runs. given: What each step is given.
     """
 
     def __init__(
@@ -46,12 +48,12 @@ class SolverEngine:
         members: Members,
         integrator: Integrator,
         name: str,
-        command: int | None = None,
+        given: StepInput = NO_INPUT,
     ):
         self._systems, self._limits, self._members, self._integrator = list(systems), list(limits), members, integrator
-        self.name, self.command = name, command
+        self.name, self.given = name, given
         self.intervals = np.zeros((len(members.state), 1, 4))
-        self.commands = np.zeros((len(members.state), command or 0))
+        self.commands = np.zeros((len(members.state), given.size))
         self._failures: dict[int, SimulationError] = {}
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
@@ -175,7 +177,7 @@ class PythonEngine(SolverEngine):
     Args:
         batch: The robots. starts: The robots at the start.
         members: States and outcomes, which `run` changes in place.
-        integrator: The integrator. command: Length of the command; None without one.
+        integrator: The integrator. given: What each step is given.
         reason: Why the controllers are in Python.
     """
 
@@ -185,7 +187,7 @@ class PythonEngine(SolverEngine):
         starts: InitialStates,
         members: Members,
         integrator: Integrator,
-        command: int | None,
+        given: StepInput,
         reason: str,
     ):
         count = len(members.state)
@@ -195,7 +197,7 @@ class PythonEngine(SolverEngine):
             members,
             integrator,
             f"one by one, controller in Python ({reason})",
-            command,
+            given,
         )
         self._batch = batch
         self._backends: dict[ClosedLoop, Backend] = {}
@@ -206,7 +208,8 @@ class PythonEngine(SolverEngine):
         """Set the closed loops of some robots, each with its own copy of the controller; see `StepEngine.restart`."""
         first, used = self._batch.first.limits, set(starts.loops)
         begin = starts.numbers.shape[1] - len(flatten(first)[0])
-        self._backends = {loop: self._backends[loop] if loop in self._backends else _in_python(loop) for loop in used}
+        known = self._backends
+        self._backends = {loop: known[loop] if loop in known else _in_python(loop, self.given) for loop in used}
         for i in robots:
             self._limits[i] = unflatten(first, iter(starts.numbers[i, begin:].tolist()))
             self._systems[i] = self._backends[starts.loops[i]]
@@ -216,12 +219,18 @@ class PythonEngine(SolverEngine):
         system = self._systems[i]
         current: Any = system.loop.controller
         current.controller = self._controllers[i]
-        current.command = None if self.command is None else self.commands[i].copy()
+        n = self.given.command
+        current.command = None if n is None else self.commands[i, :n].copy()
+        rows = self.commands[i, n or 0 :].reshape(-1, LOAD)
+        for push, numbers in zip(system.loop.pushes[len(system.loop.pushes) - len(rows) :], rows, strict=True):
+            assert isinstance(push, StepWrench)
+            push.numbers[:] = numbers
         return system
 
 
-def _in_python(loop: ClosedLoop) -> Backend:
-    """Return a closed loop with compiled parts, whose controller and command are those of one robot at a time."""
-    plain = replace(loop, controller=CommandedController(loop.controller, None))
+def _in_python(loop: ClosedLoop, given: StepInput) -> Backend:
+    """Return a closed loop with compiled parts, whose controller and inputs are those of one robot at a time."""
+    plain = StepInput(None, given.wrenches).applied(loop, np.zeros(LOAD * len(given.wrenches)))
+    plain = replace(plain, controller=CommandedController(loop.controller, None))
     v, memory = np.zeros(loop.robot.nv), np.zeros(loop.memory)
     return select_backend(plain, loop.robot.neutral(), loop.initial(v, memory), False)

@@ -1,0 +1,154 @@
+"""Starts inside the ground: contacts that begin deep inside of another surface, which throws or pushes them out.
+
+One check serves `simulate`, all members of `rollout`, and the start and every reset of a `Simulation`, on compliant and
+rigid ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from legged.compiler.ir.graph import record
+from legged.compiler.passes.simplify import simplify
+from legged.compiler.runtime.kernel import Kernel
+from legged.dynamics.kinematics import point_positions
+from legged.errors import NotFiniteError, SingularError
+from legged.ground.ground import Ground
+from legged.simulation.backend import has_parts
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.rigid_loop import RigidLoop
+from legged.simulation.results.recording import contact_names
+
+if TYPE_CHECKING:  # these modules import this package
+    from legged.simulation.stepping.batch import InitialStates
+    from legged.simulation.stepping.compiled_batch import MemberTemplate
+
+Array = np.ndarray
+PENETRATION = 5e-3
+"""Depth up to which surfaces may overlap at the start without a warning, [m]."""
+LOAD = 2.0
+"""Forces of compliant ground on the robot at rest, relative to its weight, up to which there is no warning either."""
+_FEW = 4  # states that are examined without a kernel
+
+
+def overlap_warning(loop: ClosedLoop, q: Array, s: Array, name: str = "") -> str:
+    """Return a warning if a contact begins inside of another surface, or "".
+
+    Args:
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        name: Words before the message, such as "member 3: ".
+    """
+    if isinstance(loop, RigidLoop):
+        gap, contact = loop.scene.deepest([x for x, _ in loop.states(q, s)])
+        return "" if gap >= -PENETRATION else name + _rigid_message(loop, contact, -gap)
+    return _warning(loop, *_depths(loop, q, s), name)
+
+
+class OverlapCheck:
+    """The check of many starts; it warns once."""
+
+    def __init__(self) -> None:
+        self._kernel: tuple[MemberTemplate, Kernel] | None = None
+        self._seen, self._warned = 0, False
+
+    def warning(
+        self, template: MemberTemplate | None, starts: InitialStates, robots: Sequence[int], word: str = ""
+    ) -> str:
+        """Return a warning about the first of some robots that begins inside of a surface, or "".
+
+        Args:
+            template: The robots as functions of their numbers; None for robots that differ in more.
+            starts: Robots at the start. robots: The numbers of those to examine.
+            word: What a robot is called, such as "member"; "" if there is only one.
+        """
+        first = starts.loops[0]
+        if self._warned or (first.ground is None) or not contact_names(first):
+            return ""
+        rows = np.concatenate([starts.numbers, starts.states], axis=1)[list(robots)]
+        _, index = np.unique(rows, axis=0, return_index=True)
+        chosen = [robots[k] for k in sorted(index.tolist())]
+        self._seen += len(chosen)
+        if template is None or self._seen <= _FEW or has_parts(first):
+            text = self._one_by_one(starts, chosen, word)
+        else:
+            text = self._at_once(template, starts, chosen, word)
+        self._warned = bool(text)
+        return text
+
+    def _one_by_one(self, starts: InitialStates, robots: Sequence[int], word: str) -> str:
+        for i in robots:
+            loop, state = starts.loops[i], starts.states[i]
+            text = overlap_warning(loop, state[: loop.robot.nq], state[loop.robot.nq :], _name(word, i))
+            if text:
+                return text
+        return ""
+
+    def _at_once(self, template: MemberTemplate, starts: InitialStates, robots: Sequence[int], word: str) -> str:
+        try:
+            if self._kernel is None or self._kernel[0] is not template:
+                self._kernel = template, _traced(template, starts.states.shape[1])
+            depths, loads = self._kernel[1](starts.numbers[robots][:, template.varying], starts.states[robots])
+        except (NotFiniteError, SingularError):
+            return ""
+        except Exception:  # a user's ground that cannot be traced may raise anything
+            return self._one_by_one(starts, robots, word)
+        for i, depth, load in zip(robots, depths, loads, strict=True):
+            text = _warning(starts.loops[i], depth, load, _name(word, i))
+            if text:
+                return text
+        return ""
+
+
+def _traced(template: MemberTemplate, size: int) -> Kernel:
+    nq = template.batch.robot.nq
+
+    def depths(parameters: Array, state: Array) -> tuple[Array, Array]:
+        return _depths(template.member(parameters)[0], state[:nq], state[nq:])
+
+    shapes = {"parameters": (len(template.varying),), "state": (size,)}
+    return Kernel(simplify(record(depths, shapes)), "overlap")
+
+
+def _depths(loop: ClosedLoop, q: Array, s: Array) -> tuple[Array, Array]:
+    """Return the depths of the contacts inside of other surfaces, (n,), [m], and the ground's forces at rest, [N]."""
+    if isinstance(loop, RigidLoop):
+        gap = loop.scene.contact_geometry([x for x, _ in loop.states(q, s)]).gap
+        return -gap, 0.0 * gap
+    ground, robot = loop.ground, loop.robot
+    if not isinstance(ground, Ground) or not robot.contacts:
+        return np.zeros(0), np.zeros(0)
+    points = point_positions(robot, q, [(contact.link, contact.position) for contact in robot.contacts])
+    depths = ground.penetration(points)
+    return depths, ground.normal.force(depths, 0.0 * depths)
+
+
+def _warning(loop: ClosedLoop, depths: Array, loads: Array, name: str) -> str:
+    """Return the warning about given depths, (n,), [m], and forces at rest, (n,), [N], or ""."""
+    k = int(np.argmax(depths)) if len(depths) else 0
+    if not len(depths) or depths[k] <= PENETRATION:
+        return ""
+    contact, depth = contact_names(loop)[k], float(depths[k])
+    if isinstance(loop, RigidLoop):
+        return name + _rigid_message(loop, contact, depth)
+    weight, load = loop.robot.mass * float(np.linalg.norm(loop.robot.gravity)), float(np.sum(loads))
+    if load <= LOAD * weight:
+        return ""
+    size = f"{load / weight:.3g} times the weight" if weight else f"{load:.3g} N"
+    return (
+        f"{name}contact {contact!r} begins {1e3 * depth:.3g} mm inside of the ground, whose forces of {size} throw the "
+        f"robot out; start from a configuration without overlap"
+    )
+
+
+def _rigid_message(loop: RigidLoop, contact: str, depth: float) -> str:
+    return (
+        f"contact {contact!r} begins {1e3 * depth:.3g} mm inside of the other surface: it is pushed out at up to "
+        f"{loop.scene.ground.recovery:g} m/s, which adds energy; start from a configuration without overlap"
+    )
+
+
+def _name(word: str, i: int) -> str:
+    return f"{word} {i}: " if word else ""

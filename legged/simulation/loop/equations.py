@@ -1,0 +1,332 @@
+"""The equations of a closed loop: robot, ground and controller together, as functions that can be traced.
+
+The state is a configuration q and a vector s of everything else,
+
+    s = [v | controller's memory | ground's memory | history of contacts | work of actuators, contacts, pushes, joints],
+
+or, in a chart around a reference configuration q_ref, y = [xi; s] with q = integrate(q_ref, xi); see `chart`. Joints do
+work by friction and stops; actuators give the commanded forces within their limits; see `forces`.
+
+The equations are separate methods (`configuration`, `external_forces`, `actuation`, `motion_rate`, `dissipation`,
+`outputs`), so that most of them can be compiled when one of them cannot; `ClosedLoop` combines them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.contact.rigid import FreeBody, Rigid
+from legged.dynamics.forward import accelerations
+from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
+from legged.dynamics.passive import friction_forces, friction_slopes
+from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
+from legged.robot.configuration import integrate, scatter_add
+from legged.robot.robot import Robot
+from legged.simulation.controller import Controller, full_torque
+from legged.simulation.forces import Stop, motor_forces, stop_damping, stop_forces, stops_of
+from legged.simulation.loop.chart import chart_rate, normalized, semi_implicit_euler
+from legged.simulation.loop.contact_memory import ContactHistory
+from legged.simulation.loop.external_wrenches import External, mean_loads, push_wrenches
+from legged.simulation.loop.results import (
+    BreakTimes,
+    ContactStep,
+    ExternalForces,
+    Outputs,
+    StateParts,
+    StepActuation,
+)
+
+Array = np.ndarray
+WORKS = 4
+"""Entries of s: work of actuators, contacts, external wrenches, joints."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoopEquations:
+    """A robot under a controller on a ground, and the equations of its motion.
+
+    Attributes:
+        robot: The robot.
+        controller: A started controller with all methods, see `adapt`.
+        ground: The ground; None for free flight.
+        memory: Length of the controller's memory, m.
+        pushes: External wrenches on links.
+        nodes: Points (link index, position (3,) [m] in link axes) whose positions `outputs` returns.
+    """
+
+    robot: Robot
+    controller: Controller
+    ground: Ground | Rigid | None = None
+    memory: int = 0
+    pushes: Sequence[External] = ()
+    nodes: list[tuple[int, Array]] = field(default_factory=list)
+
+    @property
+    def ground_memory(self) -> int:
+        """Length of the ground's memory, g."""
+        return len(self.ground.memory(len(self.robot.contacts))) if isinstance(self.ground, Ground) else 0
+
+    @property
+    def history_size(self) -> int:
+        """Length of the history of contacts that is a part of s of its own."""
+        return ContactHistory.size(len(self.robot.contacts)) if isinstance(self.ground, Ground) else 0
+
+    @property
+    def history_entries(self) -> slice:
+        """Entries of s that hold the `ContactHistory`."""
+        begin = self.robot.nv + self.memory + self.ground_memory
+        return slice(begin, begin + self.history_size)
+
+    @property
+    def size(self) -> int:
+        """Length of s."""
+        return self.robot.nv + self.memory + self.ground_memory + self.history_size + WORKS
+
+    def initial(self, v: Array, memory: Array, bodies: Sequence[FreeBody] | None = None) -> Array:
+        """Return s at the start, (size,).
+
+        Args:
+            v: Velocity, (nv,). memory: Memory of the controller, (m,).
+            bodies: Free bodies whose states replace those of the loop's bodies.
+        """
+        return np.concatenate([v, memory, np.zeros(self.ground_memory + self.history_size + WORKS)])
+
+    def perturbed(self, s: Array, noise: Array) -> Array:
+        """Return s plus noise, (size,), in the entries to which it can be added.
+
+        Args:
+            s: Rest of the state, (size,). noise: Perturbation, (size,), mixed units.
+        """
+        return s + noise
+
+    def split(self, s: Array) -> StateParts:
+        """Return the parts of s.
+
+        Args:
+            s: Rest of the state, (..., size).
+        """
+        bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, self.history_size, WORKS])
+        return StateParts(*[s[..., i:j] for i, j in pairwise(bounds)])
+
+    def contact_history(self, s: Array) -> ContactHistory:
+        """Return impulses, peaks, first and last touch of the contacts.
+
+        Args:
+            s: Rest of the state, (..., size).
+        """
+        return ContactHistory.of(s[..., self.history_entries])
+
+    def break_times(self, until: float, edges: bool = False) -> BreakTimes:
+        """Return the switch times of the controller, and other times at which a time step must begin, [s].
+
+        Args:
+            until: End time, [s].
+            edges: Whether the times at which external wrenches are not smooth are among them; fixed steps need them
+                not.
+        """
+        others = tuple(float(t) for t in self.controller.update_times(until))
+        if edges:
+            others += tuple(float(t) for push in self.pushes for t in push.edges)
+        return tuple(float(t) for t in self.controller.switches(until)), others
+
+    # Equations.
+
+    def configuration(self, q_ref: Array, xi: Array) -> Array:
+        """Return the configuration q, (nq,), with unit quaternions.
+
+        Args:
+            q_ref: Reference configuration, (nq,), mixed units. xi: Chart coordinates, (nv,).
+        """
+        return normalized(self.robot, integrate(self.robot, q_ref, xi))
+
+    def external_forces(self, q: Array, s: Array) -> ExternalForces:
+        """Return the forces of the ground on the robot.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        robot, ground, part, none = self.robot, self.ground, self.split(s), np.zeros((0, 3))
+        contact, points, forces, rate, power = np.zeros((len(robot.links), 6)), none, none, part.ground_memory, 0.0
+        if robot.contacts:
+            points, velocities = contact_motion(robot, q, part.v)
+            forces = 0.0 * points
+            if isinstance(ground, Ground):
+                forces, rate = ground.forces(points, velocities, part.ground_memory)
+                contact, power = contact_wrenches(robot, q, forces), (forces * velocities).sum()
+        return ExternalForces(contact, points, forces, rate, power)
+
+    def loads(self, t: Any, h: Any) -> Array:
+        """Return the mean loads of the external wrenches over a time step, (k, 9); see `external_wrenches`.
+
+        Args:
+            t: Start of the step, [s]. h: The step, [s].
+        """
+        return mean_loads(self.pushes, t, h)
+
+    def pushed(self, loads: Array, q: Array, v: Array) -> tuple[Array, Any]:
+        """Return the wrenches of loads on the links, (n_links, 6), and their power, [W].
+
+        Args:
+            loads: See `loads`, (k, 9), mixed units and frames. q: Configuration, (nq,). v: Velocity, (nv,).
+        """
+        return push_wrenches(self.robot, self.pushes, loads, q, v)
+
+    def controller_update(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> Array:
+        """Return s after the discrete update of the controller at the start of a time step, (size,).
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed. q: Configuration, (nq,). s: Rest of the state, (size,).
+            contact: Contact wrenches [n; f], (n_links, 6), [N m] and [N], link axes.
+        """
+        if not self.controller.has_update:
+            return s
+        part, n = self.split(s), self.robot.nv
+        memory = self.controller.update(t, phase, q, part.v, contact, part.memory)
+        return np.concatenate([part.v, memory, s[n + self.memory :]])
+
+    def actuation(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
+        """Return the generalized forces within the motor limits, (nv,), and the rate of the controller's memory, (m,).
+
+        Args:
+            t, phase, q, s, contact: As in `controller_update`.
+        """
+        part = self.split(s)
+        arguments = t, phase, q, part.v, contact, part.memory
+        commanded = full_torque(self.robot, self.controller.torque(*arguments))
+        return motor_forces(self.robot, part.v, commanded), self.controller.rate(*arguments)
+
+    def step_actuation(self, t: Any, h: Any, phase: Any, q: Array, s: Array, contact: Array) -> StepActuation:
+        """Return the actuation of a time step, implicit in the gains that the controller states.
+
+        A controller with `implicit_gains` K_p and K_d acts with its torques at the end of the step,
+
+            tau(t + h, q + h v_next, v_next) = tau(t + h, q, v) - h K_p v - (K_d + h K_p) (v_next - v),
+
+        so that stiff servos do not limit the step. A motor at a limit gives that limit, without the last term.
+
+        Args:
+            t, phase, q, s, contact: As in `controller_update`. h: Time step, [s].
+        """
+        gains = self.controller.implicit_gains
+        if gains is None:
+            tau, memory_rate = self.actuation(t, phase, q, s, contact)
+            return StepActuation(tau, np.zeros(self.robot.nv), memory_rate)
+        part, (kp, kd) = self.split(s), (full_torque(self.robot, gain) for gain in gains)
+        arguments = phase, q, part.v, contact, part.memory
+        commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments)) - h * kp * part.v
+        tau = motor_forces(self.robot, part.v, commanded)
+        slopes = zip(tau, commanded, kd + h * kp, strict=True)
+        damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])
+        return StepActuation(tau, damping, self.controller.rate(t, *arguments))
+
+    def acceleration(
+        self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array, masses: Mapping[int, Array] | None = None
+    ) -> Array:
+        """Return the generalized acceleration with joint stops, (nv,).
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces of the actuators, (nv,).
+            wrenches: Wrenches on the links, (n_links, 6).
+            extra, masses: Inertia added to joints and bodies for implicit integration; see `accelerations`.
+        """
+        tau = tau + stop_forces(self.robot, self._stops, q, v)
+        return accelerations(self.robot, q, v, tau, wrenches, extra, masses)
+
+    def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        """Return the time derivatives of [xi; v], (2 nv,).
+
+        Args:
+            xi: Chart coordinates, (nv,). q: Configuration, (nq,). v: Velocity, (nv,).
+            tau: Generalized forces of the actuators, (nv,). wrenches: Wrenches on the links, (n_links, 6).
+        """
+        vdot = self.acceleration(q, v, tau, wrenches, np.zeros(self.robot.nv))
+        return np.concatenate([chart_rate(self.robot, xi, v), vdot])
+
+    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
+        """Return (q, v) after a semi-implicit Euler step, (nq,) and (nv,).
+
+        Joint friction and stops are integrated implicitly, so that they do not limit the step.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+            tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches on the links, (n_links, 6).
+        """
+        extra = h * (self.implicit_damping(h, q, v) + damping)
+        vdot = self.acceleration(q, v, tau, wrenches, extra)
+        return semi_implicit_euler(self.robot, q, v, vdot, h)
+
+    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        """Return the mean power of joint friction and stops over a time step, [W]; negative where energy is lost.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,).
+            v: Velocity before the step, (nv,). v_next: Velocity after it, (nv,), mixed units.
+        """
+        friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
+        force = stop_forces(self.robot, self._stops, q, v) - friction - self.implicit_damping(h, q, v) * (v_next - v)
+        return 0.5 * (v + v_next) @ force
+
+    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
+        """Return the decrease of friction and stop forces per unit of velocity over a time step, (nv,).
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+
+        Returns:
+            Damping at the joints, [N m s/rad] or [N s/m].
+        """
+        friction = scatter_add(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
+        return stop_damping(self.robot, self._stops, h, q, v) + friction
+
+    def outputs(self, q: Array, s: Array) -> Outputs:
+        """Return energies, the pose of the base and the positions of the nodes.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        robot, v = self.robot, self.split(s).v
+        energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
+        return Outputs(*energies, *robot.base.pose(q[: robot.base.nq]), point_positions(robot, q, list(self.nodes)))
+
+    def contact_step(
+        self, h: Any, q: Array, v: Array, ground_memory: Array, tau: Array, damping: Array, wrenches: Array
+    ) -> ContactStep:
+        """Return the motion of a step with the contact forces at its end; see `ClosedLoop.linearly_implicit`.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+            ground_memory: Memory of the ground, (g,), [m].
+            tau, damping: See `StepActuation`, (nv,) each. wrenches: External wrenches on the links, (n_links, 6).
+        """
+        robot, ground = self.robot, self.ground
+        assert isinstance(ground, Ground)
+        points, before = contact_motion(robot, q, v)
+        linear = implicit_forces(ground, points, before, ground_memory, h)
+        wrenches = wrenches + contact_wrenches(robot, q, linear.forces)
+        masses = contact_masses(robot, q, h * linear.damping)
+        extra = h * (self.implicit_damping(h, q, v) + damping)
+        vdot = self.acceleration(q, v, tau, wrenches, extra, masses)
+        q_next, v_next = semi_implicit_euler(robot, q, v, vdot, h)
+        moved, after = contact_motion(robot, q_next, v_next)
+        change = (linear.damping * (after - before)[:, None, :]).sum(axis=-1)
+        forces = linear.forces - change
+        power = 0.5 * (forces * (before + after)).sum()
+        return ContactStep(q_next, v_next, ground.forces(moved, after, ground_memory)[1], power, forces)
+
+    @cached_property
+    def _stops(self) -> tuple[Stop, ...]:
+        return stops_of(self.robot)
+
+    @cached_property
+    def _is_dissipative(self) -> bool:
+        return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
+
+    def _dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        return self.dissipation(h, q, v, v_next) if self._is_dissipative else 0.0
