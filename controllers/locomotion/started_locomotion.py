@@ -207,9 +207,8 @@ class StartedLocomotion:
         body = BodyState(mass, total[3:] / robot.mass, R, spin, R @ self.planner.lean(q))
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
         most = ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION
-        limited = limited_command(
-            self._command(t, memory, command), memory.command, self.height, self.gravity, dt, most
-        )
+        wanted = self._command(t, memory, command)
+        limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most)
         before, offsets = GaitState.of(memory.gait), (feet - mass)[:, :2] @ body.heading.T
         most_behind = _BEHIND * self.height
         limited = command_within_reach(limited, memory.command, self.steps.stances, offsets, before, most_behind, dt)
@@ -226,7 +225,7 @@ class StartedLocomotion:
         swings, climbs, lifts = self._adapted(state, swings, climbs, list(memory.lifts))
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
-        over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]  # of the center of mass along the plane
+        over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
         reference = body_reference(path, limited, plane, mass, self.planner.base_height + over_base, sway)
         normals = [self._normal(place, plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals)

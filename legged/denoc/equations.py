@@ -335,7 +335,7 @@ class ArticulatedModule(DenseArticulation):
 
     @staticmethod
     def inverted(I_hat: Array) -> Array:
-        """Return the inverse of I^^i, (n, n), or its pseudoinverse."""
+        """Return the inverse of I^^i, (n, n), or its pseudoinverse; I_hat: (n, n), [kg m^2] or [kg]."""
         try:
             return np.linalg.inv(I_hat)
         except np.linalg.LinAlgError:

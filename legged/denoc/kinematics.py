@@ -39,7 +39,11 @@ class Kinematics(NamedTuple):
 
 
 def block_diagonal(blocks: Sequence[Array]) -> Array:
-    """Return the block diagonal matrix, (sum of m, sum of n), of some blocks, (m, n) each, possibly with n = 0."""
+    """Return the block diagonal matrix, (sum of m, sum of n), of some blocks.
+
+    Args:
+        blocks: (m, n) each, [any unit], possibly with n = 0.
+    """
     return dense(blocks_operator(blocks))
 
 
@@ -219,7 +223,7 @@ def external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
 
 
 def first_moment(M: Array) -> Array:
-    """Return m d, (3,), [kg m], from a mass matrix."""
+    """Return m d, (3,), [kg m], from a mass matrix; M: (6, 6), [kg m^2, kg m, kg]."""
     return np.array([M[2, 4], M[0, 5], M[1, 3]])
 
 
@@ -231,7 +235,11 @@ def skew_block(M: Array, omega: Array) -> Array:
 
 
 def paper_block(M: Array, omega: Array) -> Array:
-    """Return Omega_k M_k E_k, (6, 6)."""
+    """Return Omega_k M_k E_k, (6, 6).
+
+    Args:
+        M: Mass matrix of a body, (6, 6), [kg m^2, kg m, kg]. omega: Its angular velocity, (3,), [rad/s], world axes.
+    """
     Omega = block_diagonal([skew(omega)] * 2)
     return Omega @ M @ block_diagonal([np.eye(3), np.zeros((3, 3))])
 

@@ -34,9 +34,7 @@ from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
 
 def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> list[Vectors]:
-    """Return M^i of each module, eqs. (18) and (19), from regrouped moments of mass, with added inertia.
-
-    The regrouped moments give the same joint forces and the same GIM, see `legged.robot.body.regroup`.
+    """Return M^i of each module, eqs. (18), (19), from moments of mass as regrouped by `regroup`, with added inertia.
 
     Args:
         robot: The robot.
@@ -47,7 +45,7 @@ def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> li
 
 
 def blocks_operator(blocks: Sequence[Array]) -> Operator:
-    """Return the block-diagonal matrix of some blocks, (m, n) each, as an operator: M^i of (18) from M_k, (6, 6)."""
+    """Return a block-diagonal matrix as an operator, such as M^i of (18). blocks: (m, n) each, [any unit]."""
     return Operator(
         lambda x: [B @ x_k for B, x_k in zip(blocks, x, strict=True)],
         lambda w: [B.T @ w_k for B, w_k in zip(blocks, w, strict=True)],
@@ -60,7 +58,7 @@ def composite_modules(chains: Sequence[SerialChain], M: list[Vectors]) -> tuple[
 
         M~^i = M^i + sum over j in xi^i of (A^(j,i))^T M~^j A^(j,i)        (A.3)
 
-    The second result is (A.3) link by link, also inside modules; [kg m^2, kg m, kg], link axes.
+    The second result is (A.3) link by link, also inside modules.
 
     Args:
         chains: The modules. M: M^i of each, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
@@ -77,8 +75,8 @@ def composite_modules(chains: Sequence[SerialChain], M: list[Vectors]) -> tuple[
     return M_tilde, accumulated
 
 
-def added(chain: SerialChain, own: Vectors, children: Sequence[Array]) -> Vectors:
-    """Return module vectors or block-diagonal matrices with the terms of the children added to the last link."""
+def added(chain: SerialChain, own: Vectors, children: Vectors) -> Vectors:
+    """Return vectors or matrices of links with terms of the children, (6,) or (6, 6), [any unit], added to the last."""
     if not children:
         return list(own)
     with item(chain.bodies[-1].index):
@@ -187,8 +185,7 @@ class ArticulatedModule(Protocol):
     """One module and all modules outward of it with free joints: the intra-modular part of forward dynamics.
 
     Attributes:
-        transmitted: (A^(i,beta))^T M^^(i,i) A^(i,beta) of equation (A.8), (6, 6), [kg m^2, kg m, kg], which is added to
-            the mass matrix of the last link of the parent module; not read for the base.
+        transmitted: (A^(i,beta))^T M^^(i,i) A^(i,beta) of equation (A.8), (6, 6), [kg m^2, kg m, kg]; not for the base.
     """
 
     transmitted: Array
@@ -210,7 +207,8 @@ class ArticulatedModule(Protocol):
             mu~^i = A^(i,beta) mu^beta,   qdd^i = phi~^i - (Psi^i)^T mu~^i,   mu^i = mu~^i + N^i qdd^i
 
         Args:
-            phi: The first result of `inward`. mu: mu of the last link of the parent module, (6,); None for the base.
+            phi: The first result of `inward`.
+            mu: mu of the last link of the parent module, (6,), [rad/s^2, m/s^2], link axes; None for the base.
         """
         ...
 
@@ -279,7 +277,7 @@ class ArticulatedChain:
         return self.outward(self.inward(phi, none)[0], None)[0]
 
     def inward(self, tau: Vectors, w: Vectors) -> tuple[Vectors, Array]:
-        """Return (D_i^-1 U_i^-1 phi^^i, wrench on the parent's last link); see `ArticulatedModule.inward`.
+        """Return (D_i^-1 U_i^-1 phi^^i, wrench on the parent's last link (6,)); see `ArticulatedModule.inward`.
 
         Link by link, phi^_k = tau_k - p_k^T w_k, phi~_k = m^_k^-1 phi^_k, and w_k + psi_k phi^_k goes to link k-1.
         """
@@ -351,19 +349,19 @@ class DenseArticulation:
 
     @staticmethod
     def inverted(I_hat: Array) -> Array:
-        """Return (I^^i)^-1, (n, n); NaN for a singular one."""
+        """Return (I^^i)^-1, (n, n), NaN for a singular one; I_hat: (n, n), [kg m^2] or [kg]."""
         factors = factor_symmetric(I_hat)
         return np.array([solve_factored(factors, unit) for unit in np.eye(len(I_hat))]).reshape(I_hat.shape)
 
     def inward(self, tau: Vectors, w: Vectors) -> tuple[Array, Array]:
-        """Return (phi~^i, wrench on the parent's last link); see `ArticulatedModule.inward`."""
+        """Return (phi~^i (n,), wrench on the parent's last link (6,)); see `ArticulatedModule.inward`."""
         w_i = np.concatenate(w)
         phi_hat = np.concatenate(tau) - self.N.T @ w_i
         eta = w_i + self.Psi @ phi_hat
         return self.inverse @ phi_hat, self.A.T @ eta
 
     def outward(self, phi: Array, mu: Array | None) -> tuple[Vectors, Array]:
-        """Return (qdd^i, mu of the last link); see `ArticulatedModule.outward`."""
+        """Return (qdd^i, one (nv,) per link; mu of the last link, (6,)); see `ArticulatedModule.outward`."""
         mu_tilde = self.A @ mu if mu is not None else np.zeros(len(self.N))
         qdd = phi - self.Psi.T @ mu_tilde
         mu_i = mu_tilde + self.N @ qdd

@@ -207,6 +207,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "controllers.LinearQuadraticBalance": {"model": model},
         "controllers.AngularMomentumControl": {"model": model},
         "controllers.SmoothCommand": {"steps": controllers.StepCommand([0.1], [0.2])},
+        "robots.star": {"legs": 3},
         "robots.tree": {"n": 5, "branching": 2.0},
         "robots.spatial_biped": {"mass": 65.0},
         "robots.four_bar": {"ground": 1.0, "crank": 0.4, "coupler": 0.9, "rocker": 0.7},
