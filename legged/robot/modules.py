@@ -120,11 +120,11 @@ def resolve_couplings(couplings: Sequence[Coupling], joints: Mapping[str, Joint]
     """Return for each follower its coupling to the joint at the end of its chain of couplings.
 
     Args:
-        couplings: As defined. joints: All joints by name.
+        couplings: As defined, one for each follower. joints: All joints by name.
 
     Raises:
         UnknownNameError: For an unknown joint.
-        DefinitionError: For a joint without exactly one degree of freedom, with two masters, or in a cycle.
+        DefinitionError: For a joint without exactly one degree of freedom, or in a cycle.
     """
     given: dict[str, Coupling] = {}
     for c in couplings:
@@ -135,8 +135,6 @@ def resolve_couplings(couplings: Sequence[Coupling], joints: Mapping[str, Joint]
                 raise DefinitionError(
                     f"joint {name!r} has {joints[name].nv} degrees of freedom; only joints of one can be coupled"
                 )
-        if c.follower in given:
-            raise DefinitionError(f"joint {c.follower!r} follows both {given[c.follower].master!r} and {c.master!r}")
         given[c.follower] = c
     return {name: _to_the_end(c, given) for name, c in given.items()}
 

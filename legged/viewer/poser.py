@@ -161,7 +161,8 @@ def _feet(robot: Robot) -> list[str]:
         first = {contact.link: contact.name for contact in reversed(robot.contacts)}
         return list(reversed(first.values()))
     ends = {module.links[-1] for module in robot.modules[1:]}
-    return [link.name for link in robot.links if link.name in ends and not list(robot.graph.successors(link.name))]
+    parents = {c.parent for c in robot.connections}
+    return [link.name for link in robot.links if link.name in ends - parents]
 
 
 def _within_limits(robot: Robot) -> Array:

@@ -1,0 +1,312 @@
+"""Robots as graphs: a `networkx.DiGraph` whose nodes are links and whose edges, from parent to child, are joints.
+
+Every robot is assembled from such a graph: `read_graph` checks its attributes and that it is a tree. The attributes:
+
+- of the graph: `name`; `base`, a `Base` (floating by default); `gravity`, (3,), [m/s^2], world axes; `order`, the names
+  of the moving joints in the order of q and v (module by module by default); `audit`, as in `Robot`;
+- of a node, which has the name of its link: `link`, a `Link`; `module`, the number of its kinematic module (by default
+  the modules are the longest serial runs);
+- of an edge: `joint`, a `Joint`; `at`, parent link's origin to the joint, (3,), [m], parent link axes; `rotation`, a
+  rotation matrix, (3, 3), joint axes to parent link axes; `master`, `ratio`, `offset` of a joint that follows another,
+  as in `Coupling`. The graph of a robot has the joint as `definition`, its name as `joint` and its type as `kind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from legged.arguments import instance, number, shown, text, whole
+from legged.errors import ArgumentError, DefinitionError, ModuleError
+from legged.robot.base import Base, FloatingBase
+from legged.robot.joint import Connection, Coupling, Joint
+from legged.robot.link import Link
+from legged.robot.placement import placement, vector3
+from legged.robot.shapes import Sphere
+from legged.spatial import Array
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from legged.robot.robot import Robot
+
+GRAVITY = (0.0, 0.0, -9.81)
+ORIGIN = (0.0, 0.0, 0.0)
+_OF_GRAPH = ("name", "base", "gravity", "order", "audit")
+_OF_NODE = ("link", "module")
+_OF_COUPLING = ("master", "ratio", "offset")
+_OF_EDGE = ("joint", "definition", "kind", "at", "rotation", *_OF_COUPLING)
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """The content of a graph after its checks, independent of later changes of the graph.
+
+    Attributes:
+        name, base: Of the robot.
+        gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
+        links: Links by name; the base is the first.
+        connections: All joints, parent before child.
+        couplings: Couplings of joints.
+        modules: The partition into modules as lists of links, parent before child; None for the default.
+        order: Names of the moving joints in the order of q and v; None for the default.
+        audit: Report on the file of the robot, which is not read here.
+    """
+
+    name: str
+    base: Base
+    gravity: Array
+    links: dict[str, Link]
+    connections: tuple[Connection, ...]
+    couplings: tuple[Coupling, ...]
+    modules: list[list[str]] | None
+    order: list[str] | None
+    audit: Any
+
+
+def graph_of(robot: Robot) -> nx.DiGraph:
+    """Return the graph from which `Robot.from_graph` builds the robot again; see `Robot.graph`.
+
+    Args:
+        robot: The robot.
+    """
+    graph = new_graph(robot.name, robot.base, robot.gravity)
+    number_of = {name: module.index for module in robot.modules for name in module.links}
+    for link in links_of(robot):
+        graph.add_node(link.name, link=link, module=number_of[link.name])
+    couplings = {f.name: Coupling(f.name, f.master, f.ratio, f.offset) for f in robot.followers}
+    for c in robot.connections:
+        add_joint(graph, c, couplings.get(c.joint.name))
+    joint_of = {joint.child: joint.name for joint in robot.joints}
+    order = [joint.name for joint in robot.joints]
+    if order != [joint_of[link.name] for link in robot.links if link.name in joint_of]:
+        graph.graph["order"] = order
+    if robot.audit is not None:
+        graph.graph["audit"] = robot.audit
+    return graph
+
+
+def links_of(robot: Robot) -> list[Link]:
+    """Return the definitions of the links with their contact points, base first."""
+    contacts: list[dict[str, Array | Sphere]] = [{} for _ in robot.links]
+    for point in robot.contacts:
+        contacts[point.link][point.name] = point.definition
+    return [
+        Link(link.name, link.inertia, points, link.shapes, link.material)
+        for link, points in zip(robot.links, contacts, strict=True)
+    ]
+
+
+def new_graph(name: str, base: Base, gravity: Array) -> nx.DiGraph:
+    """Return the graph of a robot without links.
+
+    Args:
+        name, base: Of the robot. gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
+    """
+    import networkx as nx  # imported on demand, since loading it takes as long as loading NumPy
+
+    return nx.DiGraph(name=name, base=base, gravity=np.array(gravity))
+
+
+def add_joint(graph: nx.DiGraph, c: Connection, coupling: Coupling | None) -> None:
+    """Add a joint to the graph of a robot.
+
+    Args:
+        graph: The graph, which is changed. c: The joint and its place. coupling: To the joint that it follows, if any.
+    """
+    attributes = {"joint": c.joint.name, "kind": c.joint.kind, "definition": c.joint}
+    attributes |= {"at": np.array(c.start.position), "rotation": np.array(c.start.rotation)}
+    if coupling is not None:
+        attributes |= {name: getattr(coupling, name) for name in _OF_COUPLING}
+    graph.add_edge(c.parent, c.child, **attributes)
+
+
+def read_graph(graph: nx.DiGraph) -> Definition:
+    """Return the content of the graph of a robot.
+
+    Args:
+        graph: The graph; see the top of this file.
+
+    Raises:
+        ArgumentError: The graph is no directed graph with one edge between two nodes.
+        DefinitionError: An attribute is missing, unknown or wrong; two parts have one name; the graph is no tree.
+        ModuleError: Some links have a number of a module and others not, or the numbers have gaps.
+    """
+    _check_type(graph)
+    _check_known(f"the graph {shown(graph.name)}", graph.graph, _OF_GRAPH)
+    links = {name: _link(name, attributes, graph) for name, attributes in graph.nodes.items()}
+    edges = {ends: _connection(*ends, attributes) for ends, attributes in graph.edges.items()}
+    refuse_duplicates("joint", [c.joint.name for c in edges.values()])
+    refuse_duplicates("contact point", [point for link in links.values() for point in link.contacts])
+    root, connections = _ordered(graph, edges)
+    names = [root, *(c.child for c in connections)]
+    given, order = graph.graph, graph.graph.get("order")
+    return Definition(
+        text("the name of the graph", given.get("name", "robot")),
+        instance("the base of the graph", given.get("base", FloatingBase()), Base, "a Base such as FloatingBase()"),
+        vector3("gravity", given.get("gravity", GRAVITY)),
+        {name: links[name] for name in names},
+        connections,
+        tuple(
+            _coupling(c.joint, attributes)
+            for c in connections
+            if any(key in (attributes := graph.edges[c.parent, c.child]) for key in _OF_COUPLING)
+        ),
+        _modules(graph, names, {c.child for c in connections if not c.joint.stages}),
+        None if order is None else _names("the order of the graph", order),
+        given.get("audit"),
+    )
+
+
+def _check_type(graph: Any) -> None:
+    import networkx as nx
+
+    wrong = ""
+    if not isinstance(graph, nx.Graph):
+        wrong = f"got {shown(graph)}"
+    elif not graph.is_directed():
+        wrong = f"got an undirected {type(graph).__name__}, in which no link is the parent of another"
+    elif graph.is_multigraph():
+        wrong = f"got a {type(graph).__name__}, whose nodes may have several edges between them; robots are trees"
+    if wrong:
+        raise ArgumentError(f"graph must be a networkx.DiGraph with edges from parent to child, {wrong}")
+    if not graph:
+        raise DefinitionError("the graph has no links: add the base as a node with a Link as its attribute 'link'")
+
+
+def _check_known(what: str, attributes: Mapping[Any, Any], known: Iterable[str]) -> None:
+    for name in attributes:
+        if name not in known:
+            close = get_close_matches(str(name), list(known), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the attributes are {', '.join(known)}; remove it"
+            raise DefinitionError(f"{what} has an unknown attribute {name!r}; {hint}")
+
+
+def _link(name: Any, attributes: Mapping[str, Any], graph: nx.DiGraph) -> Link:
+    """Return the link of a node, or raise ArgumentError or DefinitionError."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"the nodes of the graph must be names of links, got {shown(name)}")
+    _check_known(f"node {name!r}", attributes, _OF_NODE)
+    if "link" not in attributes:
+        named = [node for node, own in graph.nodes.items() if "link" in own]
+        close = get_close_matches(name, named, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close and not attributes else ""
+        raise DefinitionError(
+            f"node {name!r} lacks the attribute 'link': add_node({name!r}, link=legged.Link({name!r}, ...)){hint}"
+        )
+    link = instance(f"the attribute 'link' of node {name!r}", attributes["link"], Link, "a legged.Link")
+    if link.name != name:
+        raise DefinitionError(f"node {name!r} has a link named {link.name!r}; give both the same name")
+    return deepcopy(link)  # independent, and so that equal robots have equal keys in the cache of graphs
+
+
+def _connection(parent: str, child: str, attributes: Mapping[str, Any]) -> Connection:
+    """Return the joint of an edge with its place, or raise ArgumentError or DefinitionError."""
+    edge = f"the edge from {parent!r} to {child!r}"
+    _check_known(edge, attributes, _OF_EDGE)
+    joint, name = attributes.get("definition", attributes.get("joint")), attributes.get("joint")
+    if joint is None:
+        raise DefinitionError(
+            f"{edge} lacks the attribute 'joint': add_edge({parent!r}, {child!r}, joint=legged.Revolute(...))"
+        )
+    joint = instance(f"the joint of {edge}", joint, Joint, "a legged.Joint such as legged.Revolute('knee', 'y')")
+    if name is not None and name is not joint and name != joint.name:
+        raise DefinitionError(f"{edge} has the joint {shown(name)}, and the definition of joint {joint.name!r}")
+    if attributes.get("kind", joint.kind) != joint.kind:
+        raise DefinitionError(f"{edge} has the kind {attributes['kind']!r}, but its joint is {joint.kind!r}")
+    what = f"joint {joint.name!r}"
+    start = placement(what, attributes.get("at", ORIGIN), attributes.get("rotation"))
+    return deepcopy(Connection(joint, parent, child, start))
+
+
+def _coupling(joint: Joint, attributes: Mapping[str, Any]) -> Coupling:
+    what = f"joint {joint.name!r}"
+    if "master" not in attributes:
+        raise DefinitionError(f"{what} has a ratio or an offset, but lacks the 'master' that it follows")
+    ratio, offset = attributes.get("ratio", 1.0), attributes.get("offset", 0.0)
+    master = text(f"the master of {what}", attributes["master"])
+    return Coupling(joint.name, master, number(f"the ratio of {what}", ratio), number(f"the offset of {what}", offset))
+
+
+def _ordered(
+    graph: nx.DiGraph, edges: Mapping[tuple[str, str], Connection]
+) -> tuple[str, tuple[Connection, ...]]:
+    """Return (the root, all joints parent before child, those of one link in their order), or raise DefinitionError."""
+    for child in graph:
+        above = [edges[parent, child].joint.name for parent in graph.predecessors(child)]
+        if len(above) > 1:
+            refuse_two_parents(child, *above[:2])
+    root, *others = [name for name, degree in graph.in_degree() if degree == 0] or [None]
+    if root is None:
+        raise DefinitionError(f"the joints form a cycle of {_cycle(graph)}: no link is the base, remove a joint")
+    if others:
+        raise DefinitionError(
+            f"link {others[0]!r} is a second root: no joint connects it to the base {root!r}; add a joint"
+        )
+    ordered: list[Connection] = []
+    waiting = [root]
+    for name in waiting:
+        ordered += [edges[name, child] for child in graph.successors(name)]
+        waiting += graph.successors(name)
+    if len(waiting) < len(graph):
+        rest = graph.subgraph(set(graph) - set(waiting))
+        raise DefinitionError(f"the joints form a cycle of {_cycle(rest)}, apart from the base {root!r}; remove one")
+    return root, tuple(ordered)
+
+
+def _cycle(graph: nx.DiGraph) -> str:
+    """Return the links of a cycle in words, of a graph in which each node has one predecessor."""
+    path = [next(iter(graph))]
+    while (above := next(iter(graph.predecessors(path[-1])))) not in path:
+        path.append(above)
+    return ", ".join(sorted(path[path.index(above) :]))
+
+
+def _modules(graph: nx.DiGraph, names: Sequence[str], fixed: set[str]) -> list[list[str]] | None:
+    """Return the partition that the nodes state, the links of each module parent before child; None without one."""
+    stated = graph.nodes(data="module")
+    numbers = {name: whole(f"the module of link {name!r}", n, 0) for name in names if (n := stated[name]) is not None}
+    if not numbers:
+        return None
+    for name in names:
+        if name not in numbers and name not in fixed:
+            raise ModuleError(
+                f"link {name!r} has no number of a module, {next(iter(numbers))!r} has one: give each link an attribute "
+                f"'module', or none (networkx.remove_node_attributes(graph, 'module')) for the longest serial runs"
+            )
+    if numbers[names[0]] != 0:
+        raise ModuleError(f"the base {names[0]!r} is in module {numbers[names[0]]}; module 0 is the base alone")
+    missing = set(range(max(numbers.values()))) - set(numbers.values())
+    if missing:
+        raise ModuleError(f"module {min(missing)} has no links; the numbers of modules are 0, 1, 2 without gaps")
+    modules: list[list[str]] = [[] for _ in range(max(numbers.values()) + 1)]
+    for name in names:
+        if name in numbers:
+            modules[numbers[name]].append(name)
+    return modules
+
+
+def _names(what: str, value: Any) -> list[str]:
+    return [text(f"an entry of {what}", name) for name in instance(what, value, (list, tuple), "a list of names")]
+
+
+def refuse_duplicates(what: str, names: Sequence[str]) -> None:
+    """Raise DefinitionError if two parts have one name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DefinitionError(f"two {what}s are named {name!r}; names must differ (a limb's prefix helps)")
+        seen.add(name)
+
+
+def refuse_two_parents(child: str, first: str, second: str) -> NoReturn:
+    """Raise DefinitionError for a link that is the child of two joints."""
+    raise DefinitionError(
+        f"link {child!r} is the child of two joints, {first!r} and {second!r}: that closes a cycle; robots are trees, "
+        f"so remove one"
+    )
