@@ -22,6 +22,7 @@ from legged.table import Table
 
 if TYPE_CHECKING:
     import networkx as nx
+    from matplotlib.figure import Figure
 
     from legged.robot.construction.edit import RobotEditor
     from legged.robot.construction.parameters import ParameterVector
@@ -122,6 +123,21 @@ class Robot:
         from legged.robot.construction.assemble import assemble
 
         return assemble(graph)
+
+    def draw_modules(self) -> Figure:
+        """Return a picture of the robot's architecture: modules in colors with numbers, links, joints and feet.
+
+        The base M_0 is at the top; each module is a dotted column below its parent. The label #k^i of a link is its
+        number among the bodies of module i, in which a joint of several degrees of freedom counts as several. Letters
+        in circles, or in a square for a translation, are the types of joints, explained below the picture. The size of
+        the figure follows from the robot; `robot.draw_modules().savefig("modules.svg")` writes it.
+
+        Source:
+            Shah, Saha, Dutt 2012, figures 1, 5 and 15.
+        """
+        from legged.robot.diagram.drawing import draw
+
+        return draw(self)
 
     @cached_property
     def mass(self) -> float:
