@@ -15,6 +15,9 @@ from legged.robot.base import Base
 from legged.robot.joint import Coupling, Joint
 from legged.spatial import Array
 
+COLORS = ("#2f6db5", "#3f9a86", "#7a62b8", "#b08a1e", "#5b7f3a", "#a3567e")
+"""Colors of the modules M_1, M_2, ... in pictures, which repeat."""
+
 
 @dataclass(frozen=True, eq=False)
 class Module:

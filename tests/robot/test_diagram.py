@@ -12,8 +12,8 @@ import legged
 import robots
 from legged import Link, Revolute, RobotBuilder
 from legged.robot.construction.random_tree import ALL_JOINTS
-from legged.robot.diagram.drawing import COLORS
 from legged.robot.diagram.layout import shortened
+from legged.robot.modules import COLORS
 
 KNOWN = ("go2.urdf", "g1_29dof_rev_1_0.urdf", "talos_full_v2.urdf")
 BODY = legged.box_inertia(1.0, (0.1, 0.2, 0.3))

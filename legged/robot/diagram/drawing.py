@@ -31,13 +31,10 @@ from legged.robot.diagram.layout import (
     shortened,
     width,
 )
+from legged.robot.modules import COLORS
 from legged.robot.robot import Robot
 
-COLORS = (
-    "#0072b2", "#d55e00", "#009e73", "#7b4ea3", "#c1272d", "#8c6d1f", "#007f86", "#b0417f", "#4d6a1f", "#3f51b5",
-)  # fmt: skip
-"""Colors of modules, which repeat; the base is grey."""
-_BASE, _INK, _QUIET = "#555555", "#222222", "#555555"
+_BASE, _INK, _QUIET = "#1f3d66", "#222222", "#555555"
 _MARGIN, _TOP, _LINE = 0.15, 0.62, 0.26
 _LOOP = "#c1272d"
 
