@@ -183,6 +183,7 @@ __all__ = [
     "momentum",
     "momentum_rate",
     "motion_derivative",
+    "partition",
     "point_accelerations",
     "point_jacobian",
     "point_mass",

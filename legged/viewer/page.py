@@ -1,4 +1,4 @@
-"""Runs as one HTML file: scene, motion, curves, figures and modules, with the program that shows them in the browser."""
+"""Runs as one HTML file: scene, motion, curves, figures and modules, with the program that shows them in a browser."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ from legged.viewer.meshes import Color, Mesh, Placed, capsule_between, mesh_of
 
 Array = np.ndarray
 BASE, FREE_BODY, OBSTACLE, METAL = (0.16, 0.25, 0.40), (0.60, 0.47, 0.32), (0.70, 0.68, 0.64), (0.72, 0.73, 0.75)
-MODULES = tuple(tuple(round(int(color[k : k + 2], 16) / 255, 2) for k in (1, 3, 5)) for color in COLORS)
+MODULES: tuple[Color, ...] = tuple(
+    (int(color[1:3], 16) / 255, int(color[3:5], 16) / 255, int(color[5:], 16) / 255) for color in COLORS
+)
 """Colors of kinematic modules without visual meshes."""
 MOST_FACES = 60_000
 """Number of triangles of a scene above which meshes are simplified."""

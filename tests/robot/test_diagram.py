@@ -40,7 +40,8 @@ def assert_legible(robot):
     boxes = [patch.get_window_extent() for patch in figure.axes[0].patches if isinstance(patch, FancyBboxPatch)]
     for first, second in combinations(boxes, 2):
         inside = any(
-            a.x0 <= b.x0 and b.x1 <= a.x1 and a.y0 <= b.y0 and b.y1 <= a.y1 for a, b in ((first, second), (second, first))
+            a.x0 <= b.x0 and b.x1 <= a.x1 and a.y0 <= b.y0 and b.y1 <= a.y1
+            for a, b in ((first, second), (second, first))
         )
         assert inside or not first.overlaps(second)
     for text, box in zip(texts, extents, strict=True):  # texts of a module are inside its boundary
@@ -85,7 +86,7 @@ def test_a_picture_has_every_module_link_joint_and_foot(robot):
 
 
 def test_labels_count_the_bodies_of_a_module_as_the_paper():
-    """The universal joint at the hip of the quadruped is two bodies, of which the first has no mass: #2^1 is the thigh."""
+    """The universal joint at the hip of the quadruped is two bodies, the first without mass: #2^1 is the thigh."""
     _, texts, extents = drawn(robots.spatial_quadruped())
     heights = {text.get_text(): (box.y0 + box.y1) / 2 for text, box in zip(texts, extents, strict=True)}
     assert heights["#2\u00b9"] == pytest.approx(heights["leg1_thigh"], abs=3.0)  # [pixel], of fonts of unequal size

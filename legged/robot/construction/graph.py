@@ -140,7 +140,7 @@ def read_graph(graph: nx.DiGraph) -> Definition:
     _check_type(graph)
     _check_known(f"the graph {shown(graph.name)}", graph.graph, _OF_GRAPH)
     links = {name: _link(name, attributes, graph) for name, attributes in graph.nodes.items()}
-    edges = {ends: _connection(*ends, attributes) for ends, attributes in graph.edges.items()}
+    edges = {(a, b): _connection(a, b, attributes) for (a, b), attributes in graph.edges.items()}
     refuse_duplicates("joint", [c.joint.name for c in edges.values()])
     refuse_duplicates("contact point", [point for link in links.values() for point in link.contacts])
     root, connections = _ordered(graph, edges)
@@ -233,9 +233,7 @@ def _coupling(joint: Joint, attributes: Mapping[str, Any]) -> Coupling:
     return Coupling(joint.name, master, number(f"the ratio of {what}", ratio), number(f"the offset of {what}", offset))
 
 
-def _ordered(
-    graph: nx.DiGraph, edges: Mapping[tuple[str, str], Connection]
-) -> tuple[str, tuple[Connection, ...]]:
+def _ordered(graph: nx.DiGraph, edges: Mapping[tuple[str, str], Connection]) -> tuple[str, tuple[Connection, ...]]:
     """Return (the root, all joints parent before child, those of one link in their order), or raise DefinitionError."""
     for child in graph:
         above = [edges[parent, child].joint.name for parent in graph.predecessors(child)]
@@ -276,8 +274,9 @@ def _modules(graph: nx.DiGraph, names: Sequence[str], fixed: set[str]) -> list[l
     for name in names:
         if name not in numbers and name not in fixed:
             raise ModuleError(
-                f"link {name!r} has no number of a module, {next(iter(numbers))!r} has one: give each link an attribute "
-                f"'module', or none (networkx.remove_node_attributes(graph, 'module')) for the longest serial runs"
+                f"link {name!r} has no number of a module, {next(iter(numbers))!r} has one: give each link an "
+                f"attribute 'module', or none for the longest serial runs (networkx.remove_node_attributes(graph, "
+                f"'module'))"
             )
     if numbers[names[0]] != 0:
         raise ModuleError(f"the base {names[0]!r} is in module {numbers[names[0]]}; module 0 is the base alone")

@@ -45,8 +45,7 @@ def draw(robot: Robot, closures: Sequence[Closure] = ()) -> Figure:
     Args:
         robot: The robot. closures: Joints that close loops.
     """
-    base = arranged(robot, closures)
-    blocks = base.blocks
+    blocks = arranged(robot, closures)
     title, words = shortened(robot.name), _summary(robot)
     right = max(block.x + block.width for block in blocks)
     inner = max(right, width(title, TITLE, True), width(words, NAME), 3.2)

@@ -30,7 +30,12 @@ LETTERS = {
     "fixed": "W",
 }
 """Letters of the types of joints, those of the theory of mechanisms where it has one."""
-WORDS = {"screw": "screw (helical)", "constantvelocity": "constant velocity", "planar": "planar (E)", "fixed": "fixed (weld)"}
+WORDS = {
+    "screw": "screw (helical)",
+    "constantvelocity": "constant velocity",
+    "planar": "planar (E)",
+    "fixed": "fixed (weld)",
+}
 PAD, SPINE, RADIUS = 0.10, 0.20, 0.105
 _HEADER, _JOINT, _BOX, _ROW, _FOOT = 0.21, 0.30, 0.25, 0.145, 0.04
 _BESIDE, _BELOW = 0.16, 0.36  # gaps between modules
@@ -66,6 +71,10 @@ def raised(number: int) -> str:
 def lowered(number: int) -> str:
     """Return a number in subscript digits."""
     return "".join(chr(0x2080 + int(d)) for d in str(number))
+
+
+Rectangle = tuple[float, float, float, float]
+"""Left, upper, right and lower edge."""
 
 
 class Mark(NamedTuple):
@@ -112,7 +121,14 @@ class LinkBox:
 
 @dataclass
 class Block:
-    """A module in the picture, with the modules that emerge from it."""
+    """A module in the picture.
+
+    Attributes:
+        module: The module. links: Its links, parent before child. children: The modules that emerge from it.
+        x, y, width, height: Its place and size.
+        shift: Place of its outline along x, in that of its parent until all modules are placed.
+        outline: The rectangles that it and all modules outward of it cover.
+    """
 
     module: Module
     links: list[LinkBox]
@@ -121,16 +137,13 @@ class Block:
     y: float = 0.0
     width: float = 0.0
     height: float = 0.0
+    shift: float = 0.0
+    outline: list[Rectangle] = field(default_factory=list)
 
     @property
     def spine(self) -> float:
         """Where the joints of the module are."""
         return self.x + PAD + SPINE
-
-    @property
-    def blocks(self) -> list[Block]:
-        """This module and those outward of it."""
-        return [self, *(block for child in self.children for block in child.blocks)]
 
 
 class Closure(NamedTuple):
@@ -147,21 +160,27 @@ def letter_of(kind: str) -> str:
     return LETTERS.get(kind, kind[:2].title())
 
 
-def arranged(robot: Robot, closures: Sequence[Closure] = ()) -> Block:
-    """Return the base module with all modules in their places, at x >= 0 and y >= 0.
+def arranged(robot: Robot, closures: Sequence[Closure] = ()) -> list[Block]:
+    """Return all modules, parent before child, in their places at x >= 0 and y >= 0.
 
     Args:
         robot: The robot. closures: Joints that close loops.
     """
     blocks = [Block(module, _boxes(robot, module, closures)) for module in robot.modules]
-    for block in blocks[1:]:
-        blocks[block.module.parent].children.append(block)
     for block in blocks:
         _measure(block)
-    outline = _arrange(blocks[0], 0.0)
-    left = min(x for x, *_ in outline)
-    _shift(blocks[0], -left)
-    return blocks[0]
+        if block.module.parent >= 0:
+            parent = blocks[block.module.parent]
+            parent.children.append(block)
+            block.y = parent.y + parent.height + _BELOW
+    for block in reversed(blocks):
+        _gather(block)
+    blocks[0].shift = -min(left for left, *_ in blocks[0].outline)
+    for block in blocks:
+        block.x += block.shift
+        for child in block.children:
+            child.shift += block.shift
+    return blocks
 
 
 def _boxes(robot: Robot, module: Module, closures: Sequence[Closure]) -> list[LinkBox]:
@@ -224,29 +243,26 @@ def _measure(block: Block) -> None:
     block.height = y + PAD
 
 
-Rectangle = tuple[float, float, float, float]  # left, upper edge, right, lower edge
+def _gather(block: Block) -> None:
+    """Place the modules that emerge from a module, whose own are placed, beside each other, and the module above them.
 
-
-def _arrange(block: Block, y: float) -> list[Rectangle]:
-    """Place a module at a height and those outward of it below, and return the rectangles that they cover."""
-    block.y = y
-    outline: list[Rectangle] = []
+    Places along x are relative to the outline of the module, which they form.
+    """
     for child in _drawn_order(block):
-        own = _arrange(child, y + block.height + _BELOW)
-        shift = max((b[2] - a[0] + _BESIDE for a in own for b in outline if a[1] < b[3] and b[1] < a[3]), default=0.0)
-        _shift(child, shift)
-        outline += [(left + shift, top, right + shift, bottom) for left, top, right, bottom in own]
+        own = child.outline
+        child.shift = max(
+            (b[2] - a[0] + _BESIDE for a in own for b in block.outline if a[1] < b[3] and b[1] < a[3]), default=0.0
+        )
+        block.outline += [(left + child.shift, top, right + child.shift, bottom) for left, top, right, bottom in own]
+    lower = block.y + block.height
     if block.children:
-        left = min(child.x for child in block.children)
-        right = max(child.x + child.width for child in block.children)
+        left = min(child.shift + child.x for child in block.children)
+        right = max(child.shift + child.x + child.width for child in block.children)
         if block.module.index == 0:
             block.width = max(block.width, right - left)
-        block.x = (left + right - block.width) / 2
-        if len(block.children) == 1:
-            block.x = left
-        outline.append((left, y + block.height, right, y + block.height + _BELOW))
-    outline.append((block.x, y, block.x + block.width, y + block.height))
-    return outline
+        block.x = left if len(block.children) == 1 else (left + right - block.width) / 2
+        block.outline.append((left, lower, right, lower + _BELOW))
+    block.outline.append((block.x, block.y, block.x + block.width, lower))
 
 
 def _drawn_order(block: Block) -> list[Block]:
@@ -254,8 +270,3 @@ def _drawn_order(block: Block) -> list[Block]:
     ends = [child for child in block.children if not child.children]
     half = (len(ends) + 1) // 2
     return [*ends[:half], *(child for child in block.children if child.children), *ends[half:]]
-
-
-def _shift(block: Block, x: float) -> None:
-    for each in block.blocks:
-        each.x += x
