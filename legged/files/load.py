@@ -25,7 +25,7 @@ from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
 from legged.files.urdf.reader import parse_urdf
 from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.construction.assemble import assemble
-from legged.robot.construction.graph import GRAVITY, add_joint, new_graph
+from legged.robot.construction.graph import GRAVITY, LinkGraph
 from legged.robot.joint import Connection, Coupling, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
 from legged.robot.placement import Placement, Vector, vector3
@@ -281,15 +281,23 @@ def build(
     if gravity is None:
         gravity = GRAVITY if description.gravity is None else description.gravity
     try:
-        graph = new_graph(description.name, BASES[base](), vector3("gravity", gravity))
-        for name in tree.order:
-            own = contacts.get(name, {}), shapes.get(name, ()), materials.get(name)
-            graph.add_node(name, link=Link(name, entry_inertia(tree.link[name]), *own))
-        for name in tree.order[1:]:
-            joint, mimic = tree.joint[name], tree.joint[name].mimic
-            follows = mimic and Coupling(joint.name, mimic.joint, mimic.multiplier, mimic.offset)
-            place = Placement(joint.rotation, joint.position)
-            add_joint(graph, Connection(_joint(joint), joint.parent, name, place), follows)
+        links = [
+            Link(
+                name,
+                entry_inertia(tree.link[name]),
+                contacts.get(name, {}),
+                shapes.get(name, ()),
+                materials.get(name),
+            )
+            for name in tree.order
+        ]
+        joints = [(name, tree.joint[name]) for name in tree.order[1:]]
+        connections = [Connection(_joint(j), j.parent, name, Placement(j.rotation, j.position)) for name, j in joints]
+        couplings = {
+            j.name: Coupling(j.name, j.mimic.joint, j.mimic.multiplier, j.mimic.offset) for _, j in joints if j.mimic
+        }
+        named = description.name, BASES[base](), vector3("gravity", gravity)
+        graph = LinkGraph.of(*named, links, connections, couplings)
         if order == "file":
             order = [joint.name for joint in description.joints if joint.kind != "fixed" and not joint.mimic]
         return assemble(graph, order=order)

@@ -14,7 +14,9 @@ import numpy as np
 
 from legged.robot.base import Base
 from legged.robot.body import Body, moments_of, regroup
-from legged.robot.construction.graph import read_graph
+from legged.robot.construction.graph import LinkGraph, read_graph
+from legged.robot.construction.partition import RigidGroup, partitioned, refuse_massless_ends
+from legged.robot.construction.singular import refuse_singular
 from legged.robot.construction.partition import RigidGroup, partitioned, refuse_massless_ends
 from legged.robot.construction.singular import refuse_singular
 from legged.robot.inertia import Inertia
@@ -46,7 +48,7 @@ class _Part:
 
 
 def assemble(
-    graph: nx.DiGraph, modules: Sequence[Sequence[str]] | None = None, order: Sequence[str] | None = None
+    graph: nx.DiGraph | LinkGraph, modules: Sequence[Sequence[str]] | None = None, order: Sequence[str] | None = None
 ) -> Robot:
     """Return the robot of a graph; every robot is assembled here.
 

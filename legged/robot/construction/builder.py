@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.base import Base, FloatingBase
@@ -15,8 +15,7 @@ from legged.robot.construction.assemble import assemble
 from legged.robot.construction.graph import (
     GRAVITY,
     ORIGIN,
-    add_joint,
-    new_graph,
+    LinkGraph,
     refuse_duplicates,
     refuse_two_parents,
 )
@@ -26,9 +25,6 @@ from legged.robot.placement import Placement, Vector, placement, vector3
 from legged.robot.robot import Robot
 from legged.rotations import euler_matrix
 from legged.spatial import Array
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 @checked
@@ -179,33 +175,32 @@ class RobotBuilder:
         """
         return assemble(self._graph(), modules, order)
 
-    def _graph(self) -> nx.DiGraph:
+    def _graph(self) -> LinkGraph:
         """Return the graph of the robot, or raise an error for what a graph cannot contain."""
         names = [link.name for link in self._links]
         refuse_duplicates("link", names)
-        couplings: dict[str, Coupling] = {}
-        for coupling in self._couplings:
-            if coupling.follower in couplings:
-                masters = f"both {couplings[coupling.follower].master!r} and {coupling.master!r}"
-                raise DefinitionError(f"joint {coupling.follower!r} follows {masters}")
-            couplings[coupling.follower] = coupling
-        graph = new_graph(self.name, self.base, self.gravity)
-        graph.add_nodes_from((link.name, {"link": link}) for link in self._links)
+        known, joined = set(names), dict[tuple[str, str], str]()
         for c in self._connections:
             for end in (c.parent, c.child):
-                if end not in graph:
+                if end not in known:
                     raise UnknownNameError("link", end, names)
             if c.child == self._root:
                 raise DefinitionError(
                     f"joint {c.joint.name!r} makes the base {self._root!r} a child of {c.parent!r}: that closes a "
                     f"cycle; the base is the root"
                 )
-            if graph.has_edge(c.parent, c.child):
-                refuse_two_parents(c.child, graph.edges[c.parent, c.child]["joint"], c.joint.name)
-            add_joint(graph, c, couplings.pop(c.joint.name, None))
-        if couplings:
-            raise UnknownNameError("joint", next(iter(couplings)), [c.joint.name for c in self._connections])
-        return graph
+            if (c.parent, c.child) in joined:
+                refuse_two_parents(c.child, joined[c.parent, c.child], c.joint.name)
+            joined[c.parent, c.child] = c.joint.name
+        couplings: dict[str, Coupling] = {}
+        joints = [c.joint.name for c in self._connections]
+        for coupling in self._couplings:
+            known_name("joint", coupling.follower, joints)
+            if coupling.follower in couplings:
+                masters = f"both {couplings[coupling.follower].master!r} and {coupling.master!r}"
+                raise DefinitionError(f"joint {coupling.follower!r} follows {masters}")
+            couplings[coupling.follower] = coupling
+        return LinkGraph.of(self.name, self.base, self.gravity, self._links, self._connections, couplings)
 
 
 @checked

@@ -1,6 +1,8 @@
 """Robots as graphs: a `networkx.DiGraph` whose nodes are links and whose edges, from parent to child, are joints.
 
-Every robot is assembled from such a graph: `read_graph` checks its attributes and that it is a tree. The attributes:
+Every robot is assembled from such a graph: `read_graph` checks its attributes and that it is a tree. `LinkGraph` has
+the same nodes, edges and attributes in plain mappings; builders and readers of files make it, so that networkx, which
+takes 0.1 s to load, is loaded only where a user handles its graphs. The attributes:
 
 - of the graph: `name`; `base`, a `Base` (floating by default); `gravity`, (3,), [m/s^2], world axes; `order`, the names
   of the moving joints in the order of q and v (module by module by default); `audit`, as in `Robot`;
@@ -69,25 +71,74 @@ class Definition:
     audit: Any
 
 
+@dataclass(frozen=True, eq=False)
+class LinkGraph:
+    """A directed graph with the attributes of a `networkx.DiGraph`.
+
+    Attributes:
+        graph: Attributes of the graph.
+        nodes: Node -> its attributes.
+        edges: (parent, child) -> attributes of the edge.
+    """
+
+    graph: dict[str, Any]
+    nodes: dict[str, dict[str, Any]]
+    edges: dict[tuple[str, str], dict[str, Any]]
+
+    @staticmethod
+    def of(
+        name: str,
+        base: Base,
+        gravity: Array,
+        links: Iterable[Link],
+        connections: Iterable[Connection],
+        couplings: Mapping[str, Coupling],
+    ) -> LinkGraph:
+        """Return the graph of links and joints.
+
+        Args:
+            name, base: Of the robot. gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
+            links: Links of different names. connections: Joints, at most one from one link to another.
+            couplings: Couplings of joints by the name of the follower.
+        """
+        return LinkGraph(
+            {"name": name, "base": base, "gravity": np.array(gravity)},
+            {link.name: {"link": link} for link in links},
+            {(c.parent, c.child): _edge(c, couplings.get(c.joint.name)) for c in connections},
+        )
+
+
+def _edge(c: Connection, coupling: Coupling | None) -> dict[str, Any]:
+    """Return the attributes of the edge of a joint, which may follow another joint."""
+    attributes: dict[str, Any] = {"joint": c.joint.name, "kind": c.joint.kind, "definition": c.joint}
+    attributes |= {"at": np.array(c.start.position), "rotation": np.array(c.start.rotation)}
+    if coupling is not None:
+        attributes |= {name: getattr(coupling, name) for name in _OF_COUPLING}
+    return attributes
+
+
 def graph_of(robot: Robot) -> nx.DiGraph:
     """Return the graph from which `Robot.from_graph` builds the robot again; see `Robot.graph`.
 
     Args:
         robot: The robot.
     """
-    graph = new_graph(robot.name, robot.base, robot.gravity)
-    number_of = {name: module.index for module in robot.modules for name in module.links}
-    for link in links_of(robot):
-        graph.add_node(link.name, link=link, module=number_of[link.name])
+    import networkx as nx
+
     couplings = {f.name: Coupling(f.name, f.master, f.ratio, f.offset) for f in robot.followers}
-    for c in robot.connections:
-        add_joint(graph, c, couplings.get(c.joint.name))
+    own = LinkGraph.of(robot.name, robot.base, robot.gravity, links_of(robot), robot.connections, couplings)
+    for module in robot.modules:
+        for name in module.links:
+            own.nodes[name]["module"] = module.index
     joint_of = {joint.child: joint.name for joint in robot.joints}
     order = [joint.name for joint in robot.joints]
     if order != [joint_of[link.name] for link in robot.links if link.name in joint_of]:
-        graph.graph["order"] = order
+        own.graph["order"] = order
     if robot.audit is not None:
-        graph.graph["audit"] = robot.audit
+        own.graph["audit"] = robot.audit
+    graph = nx.DiGraph(**own.graph)
+    graph.add_nodes_from(own.nodes.items())
+    graph.add_edges_from((*ends, attributes) for ends, attributes in own.edges.items())
     return graph
 
 
@@ -102,62 +153,40 @@ def links_of(robot: Robot) -> list[Link]:
     ]
 
 
-def new_graph(name: str, base: Base, gravity: Array) -> nx.DiGraph:
-    """Return the graph of a robot without links.
-
-    Args:
-        name, base: Of the robot. gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
-    """
-    import networkx as nx  # imported on demand, since loading it takes as long as loading NumPy
-
-    return nx.DiGraph(name=name, base=base, gravity=np.array(gravity))
-
-
-def add_joint(graph: nx.DiGraph, c: Connection, coupling: Coupling | None) -> None:
-    """Add a joint to the graph of a robot.
-
-    Args:
-        graph: The graph, which is changed. c: The joint and its place. coupling: To the joint that it follows, if any.
-    """
-    attributes = {"joint": c.joint.name, "kind": c.joint.kind, "definition": c.joint}
-    attributes |= {"at": np.array(c.start.position), "rotation": np.array(c.start.rotation)}
-    if coupling is not None:
-        attributes |= {name: getattr(coupling, name) for name in _OF_COUPLING}
-    graph.add_edge(c.parent, c.child, **attributes)
-
-
-def read_graph(graph: nx.DiGraph) -> Definition:
+def read_graph(graph: nx.DiGraph | LinkGraph) -> Definition:
     """Return the content of the graph of a robot.
 
     Args:
         graph: The graph; see the top of this file.
 
     Raises:
-        ArgumentError: The graph is no directed graph with one edge between two nodes.
+        ArgumentError: The graph is no directed graph with one edge between two nodes, or an attribute has a wrong type.
         DefinitionError: An attribute is missing, unknown or wrong; two parts have one name; the graph is no tree.
         ModuleError: Some links have a number of a module and others not, or the numbers have gaps.
     """
-    _check_type(graph)
-    _check_known(f"the graph {shown(graph.name)}", graph.graph, _OF_GRAPH)
-    links = {name: _link(name, attributes, graph) for name, attributes in graph.nodes.items()}
+    if not isinstance(graph, LinkGraph):
+        _check_type(graph)
+    given, nodes = graph.graph, dict(graph.nodes.items())
+    if not nodes:
+        raise DefinitionError("the graph has no links: add the base as a node with a Link as its attribute 'link'")
+    _check_known("the graph", given, _OF_GRAPH)
+    links = {name: _link(name, nodes) for name in nodes}
     edges = {(a, b): _connection(a, b, attributes) for (a, b), attributes in graph.edges.items()}
     refuse_duplicates("joint", [c.joint.name for c in edges.values()])
     refuse_duplicates("contact point", [point for link in links.values() for point in link.contacts])
-    root, connections = _ordered(graph, edges)
+    root, connections = _ordered(list(nodes), edges)
     names = [root, *(c.child for c in connections)]
-    given, order = graph.graph, graph.graph.get("order")
+    couplings = [_coupling(c.joint, graph.edges[c.parent, c.child]) for c in connections]
+    numbers = {name: nodes[name].get("module") for name in names}
+    order = given.get("order")
     return Definition(
         text("the name of the graph", given.get("name", "robot")),
         instance("the base of the graph", given.get("base", FloatingBase()), Base, "a Base such as FloatingBase()"),
         vector3("gravity", given.get("gravity", GRAVITY)),
         {name: links[name] for name in names},
         connections,
-        tuple(
-            _coupling(c.joint, attributes)
-            for c in connections
-            if any(key in (attributes := graph.edges[c.parent, c.child]) for key in _OF_COUPLING)
-        ),
-        _modules(graph, names, {c.child for c in connections if not c.joint.stages}),
+        tuple(coupling for coupling in couplings if coupling is not None),
+        _modules(numbers, {c.child for c in connections if not c.joint.stages}),
         None if order is None else _names("the order of the graph", order),
         given.get("audit"),
     )
@@ -175,8 +204,6 @@ def _check_type(graph: Any) -> None:
         wrong = f"got a {type(graph).__name__}, whose nodes may have several edges between them; robots are trees"
     if wrong:
         raise ArgumentError(f"graph must be a networkx.DiGraph with edges from parent to child, {wrong}")
-    if not graph:
-        raise DefinitionError("the graph has no links: add the base as a node with a Link as its attribute 'link'")
 
 
 def _check_known(what: str, attributes: Mapping[Any, Any], known: Iterable[str]) -> None:
@@ -187,14 +214,14 @@ def _check_known(what: str, attributes: Mapping[Any, Any], known: Iterable[str])
             raise DefinitionError(f"{what} has an unknown attribute {name!r}; {hint}")
 
 
-def _link(name: Any, attributes: Mapping[str, Any], graph: nx.DiGraph) -> Link:
+def _link(name: Any, nodes: Mapping[Any, Mapping[str, Any]]) -> Link:
     """Return the link of a node, or raise ArgumentError or DefinitionError."""
     if not isinstance(name, str):
         raise ArgumentError(f"the nodes of the graph must be names of links, got {shown(name)}")
+    attributes = nodes[name]
     _check_known(f"node {name!r}", attributes, _OF_NODE)
     if "link" not in attributes:
-        named = [node for node, own in graph.nodes.items() if "link" in own]
-        close = get_close_matches(name, named, n=1)
+        close = get_close_matches(name, [str(node) for node, own in nodes.items() if "link" in own], n=1)
         hint = f"; did you mean {close[0]!r}?" if close and not attributes else ""
         raise DefinitionError(
             f"node {name!r} lacks the attribute 'link': add_node({name!r}, link=legged.Link({name!r}, ...)){hint}"
@@ -224,7 +251,10 @@ def _connection(parent: str, child: str, attributes: Mapping[str, Any]) -> Conne
     return deepcopy(Connection(joint, parent, child, start))
 
 
-def _coupling(joint: Joint, attributes: Mapping[str, Any]) -> Coupling:
+def _coupling(joint: Joint, attributes: Mapping[str, Any]) -> Coupling | None:
+    """Return the coupling of a joint to another; None for a joint that follows no other."""
+    if not any(name in attributes for name in _OF_COUPLING):
+        return None
     what = f"joint {joint.name!r}"
     if "master" not in attributes:
         raise DefinitionError(f"{what} has a ratio or an offset, but lacks the 'master' that it follows")
@@ -233,60 +263,66 @@ def _coupling(joint: Joint, attributes: Mapping[str, Any]) -> Coupling:
     return Coupling(joint.name, master, number(f"the ratio of {what}", ratio), number(f"the offset of {what}", offset))
 
 
-def _ordered(graph: nx.DiGraph, edges: Mapping[tuple[str, str], Connection]) -> tuple[str, tuple[Connection, ...]]:
+def _ordered(names: Sequence[str], edges: Mapping[tuple[str, str], Connection]) -> tuple[str, tuple[Connection, ...]]:
     """Return (the root, all joints parent before child, those of one link in their order), or raise DefinitionError."""
-    for child in graph:
-        above = [edges[parent, child].joint.name for parent in graph.predecessors(child)]
-        if len(above) > 1:
-            refuse_two_parents(child, *above[:2])
-    root, *others = [name for name, degree in graph.in_degree() if degree == 0] or [None]
-    if root is None:
-        raise DefinitionError(f"the joints form a cycle of {_cycle(graph)}: no link is the base, remove a joint")
-    if others:
+    above: dict[str, Connection] = {}
+    outward: dict[str, list[Connection]] = {name: [] for name in names}
+    for c in edges.values():
+        if c.child in above:
+            refuse_two_parents(c.child, above[c.child].joint.name, c.joint.name)
+        above[c.child] = c
+        outward[c.parent].append(c)
+    roots = [name for name in names if name not in above]
+    if not roots:
+        raise DefinitionError(f"the joints form a cycle of {_cycle(names, above)}: no link is the base, remove a joint")
+    if len(roots) > 1:
         raise DefinitionError(
-            f"link {others[0]!r} is a second root: no joint connects it to the base {root!r}; add a joint"
+            f"link {roots[1]!r} is a second root: no joint connects it to the base {roots[0]!r}; add a joint"
         )
     ordered: list[Connection] = []
-    waiting = [root]
-    for name in waiting:
-        ordered += [edges[name, child] for child in graph.successors(name)]
-        waiting += graph.successors(name)
-    if len(waiting) < len(graph):
-        rest = graph.subgraph(set(graph) - set(waiting))
-        raise DefinitionError(f"the joints form a cycle of {_cycle(rest)}, apart from the base {root!r}; remove one")
-    return root, tuple(ordered)
+    reached = [roots[0]]
+    for name in reached:
+        ordered += outward[name]
+        reached += [c.child for c in outward[name]]
+    if len(reached) < len(names):
+        cycle = _cycle([name for name in names if name not in set(reached)], above)
+        raise DefinitionError(f"the joints form a cycle of {cycle}, apart from the base {roots[0]!r}; remove one")
+    return roots[0], tuple(ordered)
 
 
-def _cycle(graph: nx.DiGraph) -> str:
-    """Return the links of a cycle in words, of a graph in which each node has one predecessor."""
-    path = [next(iter(graph))]
-    while (above := next(iter(graph.predecessors(path[-1])))) not in path:
-        path.append(above)
-    return ", ".join(sorted(path[path.index(above) :]))
+def _cycle(names: Sequence[str], above: Mapping[str, Connection]) -> str:
+    """Return the links of a cycle in words, for links that all have a parent among them."""
+    path = [names[0]]
+    while (parent := above[path[-1]].parent) not in path:
+        path.append(parent)
+    return ", ".join(sorted(path[path.index(parent) :]))
 
 
-def _modules(graph: nx.DiGraph, names: Sequence[str], fixed: set[str]) -> list[list[str]] | None:
-    """Return the partition that the nodes state, the links of each module parent before child; None without one."""
-    stated = graph.nodes(data="module")
-    numbers = {name: whole(f"the module of link {name!r}", n, 0) for name in names if (n := stated[name]) is not None}
+def _modules(stated: Mapping[str, Any], fixed: set[str]) -> list[list[str]] | None:
+    """Return the partition that the nodes state, the links of each module parent before child; None without one.
+
+    Args:
+        stated: Link -> number of its module, or None; parent before child. fixed: Links on fixed joints.
+    """
+    numbers = {name: whole(f"the module of link {name!r}", n, 0) for name, n in stated.items() if n is not None}
     if not numbers:
         return None
-    for name in names:
+    for name in stated:
         if name not in numbers and name not in fixed:
             raise ModuleError(
                 f"link {name!r} has no number of a module, {next(iter(numbers))!r} has one: give each link an "
                 f"attribute 'module', or none for the longest serial runs (networkx.remove_node_attributes(graph, "
                 f"'module'))"
             )
-    if numbers[names[0]] != 0:
-        raise ModuleError(f"the base {names[0]!r} is in module {numbers[names[0]]}; module 0 is the base alone")
+    root = next(iter(stated))
+    if numbers[root] != 0:
+        raise ModuleError(f"the base {root!r} is in module {numbers[root]}; module 0 is the base alone")
     missing = set(range(max(numbers.values()))) - set(numbers.values())
     if missing:
         raise ModuleError(f"module {min(missing)} has no links; the numbers of modules are 0, 1, 2 without gaps")
     modules: list[list[str]] = [[] for _ in range(max(numbers.values()) + 1)]
-    for name in names:
-        if name in numbers:
-            modules[numbers[name]].append(name)
+    for name, n in numbers.items():
+        modules[n].append(name)
     return modules
 
 
