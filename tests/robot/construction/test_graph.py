@@ -284,7 +284,7 @@ MALFORMED = {
         DefinitionError,
         "two contact points are named 'foot'",
     ),
-    "two parents": (joins("trunk", "b", joint=HINGE), DefinitionError, "link 'b' is the child of two joints, 'hinge' and"),
+    "two parents": (joins("trunk", "b", joint=HINGE), DefinitionError, "'b' is the child of two joints, 'hinge' and"),
     "a cycle of all": (joins("d", "trunk", joint=HINGE), DefinitionError, "form a cycle of a, b, c, d, trunk"),
     "a link as its own parent": (joins("trunk", "trunk", joint=HINGE), DefinitionError, "form a cycle of trunk"),
     "two roots": (adds("h", link=Link("h", BODY)), DefinitionError, "no joint connects it to the base"),
