@@ -3,6 +3,8 @@
 Run `python examples/modeling/robots_from_graphs.py results/graphs`; the folder gets a picture of the modules of each.
 """
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 
@@ -18,7 +20,7 @@ TOP = (0.0, 0.0, 0.0)
 
 def biped() -> Robot:
     """Return a biped whose right leg is 80 mm longer than the left one."""
-    graph = nx.DiGraph(name="biped with unequal legs")
+    graph: nx.DiGraph[str] = nx.DiGraph(name="biped with unequal legs")
     graph.add_node("pelvis", link=Link("pelvis", box_inertia(12.0, (0.2, 0.3, 0.4), (0, 0, 0.2))))
     for side, y, length in (("left", 0.1, 0.36), ("right", -0.1, 0.40)):
         thigh, shank, foot, end = f"{side}_thigh", f"{side}_shank", f"{side}_foot", (0, 0, -length)
@@ -32,7 +34,7 @@ def biped() -> Robot:
     return Robot.from_graph(graph)
 
 
-def add_limb(graph: nx.DiGraph, parent: str, name: str, at: tuple[float, ...], length: float, foot: bool) -> None:
+def add_limb(graph: nx.DiGraph[str], parent: str, name: str, at: tuple[float, ...], length: float, foot: bool) -> None:
     """Add two links of a length [m] on a universal and a revolute joint, with a point foot if the limb is a leg."""
     upper, lower, end = f"{name}_upper", f"{name}_lower", (0, 0, -length)
     graph.add_node(upper, link=Link(upper, rod_inertia(0.6, TOP, end)))
@@ -43,7 +45,7 @@ def add_limb(graph: nx.DiGraph, parent: str, name: str, at: tuple[float, ...], l
 
 def many_legs(name: str, pairs: int) -> Robot:
     """Return a robot with pairs of legs along its trunk."""
-    graph = nx.DiGraph(name=name)
+    graph: nx.DiGraph[str] = nx.DiGraph(name=name)
     graph.add_node("trunk", link=Link("trunk", box_inertia(6.0, (0.3 * pairs, 0.4, 0.1))))
     for pair, x in enumerate(0.3 * (np.arange(pairs) - (pairs - 1) / 2), start=1):
         for side, y in (("left", 0.2), ("right", -0.2)):
@@ -53,7 +55,7 @@ def many_legs(name: str, pairs: int) -> Robot:
 
 def centaur() -> Robot:
     """Return a robot with four legs, and two arms on a torso that turns about its waist."""
-    graph = nx.DiGraph(name="centaur")
+    graph: nx.DiGraph[str] = nx.DiGraph(name="centaur")
     graph.add_node("trunk", link=Link("trunk", box_inertia(10.0, (0.8, 0.35, 0.25))))
     graph.add_node("torso", link=Link("torso", box_inertia(4.0, (0.2, 0.3, 0.4), (0, 0, 0.2))))
     graph.add_edge("trunk", "torso", joint=Revolute("waist", "z"), at=(0.4, 0, 0.1))

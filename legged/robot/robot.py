@@ -72,20 +72,20 @@ class Robot:
         words = f"{self.name}: {len(self.links)} links, {self.nv} degrees of freedom, {self.base.kind} base"
         return Table(words, ("joint", "kind", "parent", "child", "range [rad] or [m]"), rows, left=5).html()
 
-    @property
-    def graph(self) -> nx.DiGraph:
-        """The robot as a new directed graph with links as nodes and joints as edges, from parent to child.
+    @cached_property
+    def graph(self) -> nx.DiGraph[str]:
+        """The robot as a directed graph with links as nodes and joints as edges, from parent to child.
 
         `Robot.from_graph` builds the same robot from it, and lists the attributes of graph, nodes and edges. Here each
         node has a `link` and the number of its `module`; each edge has a `joint` (its name), `kind` (its type),
-        `definition` (the Joint), `at` and `rotation`.
+        `definition` (the Joint), `at` and `rotation`. Change a copy, `robot.graph.copy()`: the robot keeps its graph.
         """
         from legged.robot.construction.graph import graph_of
 
         return graph_of(self)
 
     @staticmethod
-    def from_graph(graph: nx.DiGraph) -> Robot:
+    def from_graph(graph: nx.DiGraph[str]) -> Robot:
         """Return the robot of a graph whose nodes are links and whose edges, from parent to child, are joints.
 
             graph = nx.DiGraph(name="monopod", base=FloatingBase())

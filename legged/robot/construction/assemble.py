@@ -48,7 +48,9 @@ class _Part:
 
 
 def assemble(
-    graph: nx.DiGraph | LinkGraph, modules: Sequence[Sequence[str]] | None = None, order: Sequence[str] | None = None
+    graph: nx.DiGraph[str] | LinkGraph,
+    modules: Sequence[Sequence[str]] | None = None,
+    order: Sequence[str] | None = None,
 ) -> Robot:
     """Return the robot of a graph; every robot is assembled here.
 

@@ -117,7 +117,7 @@ def _edge(c: Connection, coupling: Coupling | None) -> dict[str, Any]:
     return attributes
 
 
-def graph_of(robot: Robot) -> nx.DiGraph:
+def graph_of(robot: Robot) -> nx.DiGraph[str]:
     """Return the graph from which `Robot.from_graph` builds the robot again; see `Robot.graph`.
 
     Args:
@@ -136,7 +136,7 @@ def graph_of(robot: Robot) -> nx.DiGraph:
         own.graph["order"] = order
     if robot.audit is not None:
         own.graph["audit"] = robot.audit
-    graph = nx.DiGraph(**own.graph)
+    graph: nx.DiGraph[str] = nx.DiGraph(**own.graph)
     graph.add_nodes_from(own.nodes.items())
     graph.add_edges_from((*ends, attributes) for ends, attributes in own.edges.items())
     return graph
@@ -153,7 +153,7 @@ def links_of(robot: Robot) -> list[Link]:
     ]
 
 
-def read_graph(graph: nx.DiGraph | LinkGraph) -> Definition:
+def read_graph(graph: nx.DiGraph[str] | LinkGraph) -> Definition:
     """Return the content of the graph of a robot.
 
     Args:

@@ -69,7 +69,7 @@ class Partition:
     modules: tuple[Module, ...]
 
 
-def partition(graph: nx.DiGraph) -> tuple[Module, ...]:
+def partition(graph: nx.DiGraph[str]) -> tuple[Module, ...]:
     """Return the kinematic modules of a robot from its graph.
 
     The rules: module M_0 is the base; each other module is a run of serial links, which starts from the last link of
