@@ -78,7 +78,7 @@ class Robot:
 
         `Robot.from_graph` builds the same robot from it, and lists the attributes of graph, nodes and edges. Here each
         node has a `link` and the number of its `module`; each edge has a `joint` (its name), `kind` (its type),
-        `definition` (the Joint), `at` and `rotation`. Change a copy, `robot.graph.copy()`: the robot keeps its graph.
+        `definition` (the Joint), `at` and `rotation`. Change a copy of it, since the robot keeps the graph.
         """
         from legged.robot.construction.graph import graph_of
 
