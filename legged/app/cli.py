@@ -98,9 +98,7 @@ command(START, "legged demo --html demo.html", name="demo")(demo_command)
 def info(
     robot: RobotName,
     base: BaseName = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Conditioning at a random configuration, not at zero.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Conditioning at a random configuration.")] = None,
     output: Output = None,
 ) -> None:
     """Show a robot's modules, links, masses, conditioning and closed loops; draw the modules with --output."""

@@ -17,8 +17,6 @@ from legged.robot.body import Body, moments_of, regroup
 from legged.robot.construction.graph import LinkGraph, read_graph
 from legged.robot.construction.partition import RigidGroup, partitioned, refuse_massless_ends
 from legged.robot.construction.singular import refuse_singular
-from legged.robot.construction.partition import RigidGroup, partitioned, refuse_massless_ends
-from legged.robot.construction.singular import refuse_singular
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Coupling, Follower, PlacedJoint, Stage
 from legged.robot.link import ContactPoint, PlacedLink
