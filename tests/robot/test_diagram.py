@@ -51,7 +51,7 @@ def assert_legible(robot):
 
 @pytest.mark.parametrize("name", robots.__all__)
 def test_pictures_of_ready_made_robots_are_legible(name):
-    assert_legible(getattr(robots, name)(*([8] if name in ("chain", "tree") else [])))
+    assert_legible(getattr(robots, name)(*([8] if name in ("chain", "star", "tree") else [])))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -11,7 +11,7 @@ from legged.app.robot_tables import module_table
 from legged.loops import ClosedRobot
 from legged.robot.robot import Robot
 
-_ARGUMENTS = {"chain": {"n": 6}, "tree": {"n": 12, "branching": 2}, "centipede": {"pairs": 4}}
+_ARGUMENTS = {"chain": {"n": 6}, "tree": {"n": 12, "branching": 2}, "star": {"legs": 6}, "centipede": {"pairs": 4}}
 """Arguments of the robots of any size."""
 
 

@@ -50,7 +50,7 @@ def graphs_are_equal(one, other):
 
 @pytest.mark.parametrize("name", robots.__all__)
 def test_round_trips_of_ready_made_robots_change_nothing(name):
-    made = getattr(robots, name)(*([8] if name in ("chain", "tree") else []))
+    made = getattr(robots, name)(*([8] if name in ("chain", "star", "tree") else []))
     robot = made if isinstance(made, Robot) else made.robot
     assert_unchanged(robot)
     if isinstance(
