@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from legged.robot.robot import Robot
 
+T = TypeVar("T")
 GRAVITY = (0.0, 0.0, -9.81)
 ORIGIN = (0.0, 0.0, 0.0)
 _OF_GRAPH = ("name", "base", "gravity", "order", "audit")
@@ -229,7 +230,7 @@ def _link(name: Any, nodes: Mapping[Any, Mapping[str, Any]]) -> Link:
     link = instance(f"the attribute 'link' of node {name!r}", attributes["link"], Link, "a legged.Link")
     if link.name != name:
         raise DefinitionError(f"node {name!r} has a link named {link.name!r}; give both the same name")
-    return deepcopy(link)  # independent, and so that equal robots have equal keys in the cache of graphs
+    return _copy(f"link {name!r}", link)
 
 
 def _connection(parent: str, child: str, attributes: Mapping[str, Any]) -> Connection:
@@ -248,7 +249,18 @@ def _connection(parent: str, child: str, attributes: Mapping[str, Any]) -> Conne
         raise DefinitionError(f"{edge} has the kind {attributes['kind']!r}, but its joint is {joint.kind!r}")
     what = f"joint {joint.name!r}"
     start = placement(what, attributes.get("at", ORIGIN), attributes.get("rotation"))
-    return deepcopy(Connection(joint, parent, child, start))
+    return _copy(what, Connection(joint, parent, child, start))
+
+
+def _copy(what: str, part: T) -> T:
+    """Return an independent copy, which also gives equal robots equal keys in the cache of graphs."""
+    try:
+        return deepcopy(part)
+    except TypeError:
+        raise DefinitionError(
+            f"{what} cannot be copied, since it holds traced numbers or other objects; build the robot from plain "
+            f"numbers, and vary them with `robot.with_parameters`"
+        ) from None
 
 
 def _coupling(joint: Joint, attributes: Mapping[str, Any]) -> Coupling | None:

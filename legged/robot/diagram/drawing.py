@@ -68,14 +68,18 @@ def draw(robot: Robot, closures: Sequence[Closure] = ()) -> Figure:
 
 
 def svg_element(robot: Robot, closures: Sequence[Closure] = ()) -> str:
-    """Return an HTML element with the picture, which scales with the width of what contains it."""
+    """Return an HTML element with the picture, which scales with the width of what contains it as far as it is legible.
+
+    Args:
+        robot: The robot. closures: Joints that close loops.
+    """
     figure, found = draw(robot, closures), io.BytesIO()
     figure.savefig(found, format="svg", metadata={"Date": None})
     source = base64.b64encode(found.getvalue()).decode("ascii")
-    largest = f"{100.0 * figure.get_figwidth():.0f}px"
+    least, most = (f"{scale * figure.get_figwidth():.0f}px" for scale in (75.0, 100.0))  # [pixel/inch]
     return (
-        f'<img alt="kinematic modules" style="width: 100%; max-width: {largest}" '
-        f'src="data:image/svg+xml;base64,{source}">'
+        f'<div style="overflow-x: auto"><img alt="kinematic modules" style="width: 100%; min-width: {least}; '
+        f'max-width: {most}" src="data:image/svg+xml;base64,{source}"></div>'
     )
 
 

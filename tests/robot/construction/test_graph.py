@@ -334,6 +334,20 @@ def test_robots_and_graphs_are_independent_of_each_other():
     assert parts_of(robot) == key
 
 
+def test_traced_numbers_are_refused():
+    """A robot whose numbers are inputs of a traced function has a graph, from which no robot can be built."""
+
+    def built(robot, q, v, vdot, mass):
+        loaded = robot.with_parameters({"trunk.mass": mass})
+        with pytest.raises(DefinitionError, match="link 'trunk' cannot be copied, since it holds traced numbers"):
+            Robot.from_graph(loaded.graph)
+        return legged.inverse_dynamics(loaded, q, v, vdot)
+
+    robot = robots.planar_biped()
+    states = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv)
+    assert legged.jacobian(built, "mass")(robot, *states, 3.0).shape == (robot.nv,)
+
+
 def test_an_edited_graph_gives_the_edited_robot():
     """Removing a limb from the graph, without the numbers of modules, equals `Robot.without`."""
     robot = robots.humanoid()
