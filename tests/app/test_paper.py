@@ -46,7 +46,7 @@ def test_report_shows_only_figures_that_it_wrote(short):
     shown = re.findall(r"!\[[^]]*\]\((figures/[^)]+)\)", page)
     modules = [path for path in shown if path.startswith("figures/modules-")]
     assert len(modules) == len(robots.__all__)
-    assert len(shown) == len(set(shown)) == 15 + len(modules)  # nine of the paper on modules, six of that on balance
+    assert len(shown) == len(set(shown)) == 16 + len(modules)  # ten of the paper on modules, six of that on balance
     linked = re.findall(r"\]\(((?:animations|runs)/[^)]+)\)", page)
     assert len(linked) == 12  # two robots, three laws, an animation and the data of each
     assert all((folder / path).exists() for path in [*shown, *linked])
