@@ -42,6 +42,7 @@ from legged.robot.configuration import configuration_rate, difference, integrate
 from legged.robot.construction.builder import Limb, RobotBuilder, rpy
 from legged.robot.construction.edit import RobotEditor
 from legged.robot.construction.group import RobotGroup, combine
+from legged.robot.construction.partition import partition
 from legged.robot.construction.random_tree import random_tree
 from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_mass, rod_inertia, sphere_inertia
 from legged.robot.joint import (
@@ -182,6 +183,7 @@ __all__ = [
     "momentum",
     "momentum_rate",
     "motion_derivative",
+    "partition",
     "point_accelerations",
     "point_jacobian",
     "point_mass",

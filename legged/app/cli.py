@@ -98,14 +98,14 @@ command(START, "legged demo --html demo.html", name="demo")(demo_command)
 def info(
     robot: RobotName,
     base: BaseName = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Conditioning at a random configuration, not at zero.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Conditioning at a random configuration.")] = None,
+    output: Output = None,
 ) -> None:
-    """Show a robot's modules, links, masses, conditioning and closed loops."""
+    """Show a robot's modules, links, masses, conditioning and closed loops; draw the modules with --output."""
     import numpy as np
 
     from legged.app import robot_tables
+    from legged.app.figures import save
     from legged.app.selection import select_any_robot
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
@@ -121,6 +121,7 @@ def info(
     if not isinstance(chosen, Robot):
         tables.append(robot_tables.loop_table(chosen, q))
     _show(robot_tables.headline(tree), *(table.text() for table in tables))
+    print_written(output, lambda folder: [save(chosen.draw_modules(), folder / "modules.svg")])
 
 
 @command(ROBOTS, "legged audit go2.urdf --repair inertia")

@@ -40,7 +40,7 @@ def legend(made: Figure, columns: int = 4) -> Figure:
 
 
 def save(made: Figure, path: Path) -> Path:
-    """Write a figure as PNG and return its path."""
+    """Write a figure in the format of the suffix of a path, such as PNG, and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     made.savefig(path, dpi=130)
     return path

@@ -85,9 +85,9 @@ def conditioning_table(robot: Robot, q: np.ndarray, where: str) -> Table:
 
 def link_table(robot: Robot) -> Table:
     """Return the links with parents, joints, masses and centers of mass."""
-    rows = []
+    rows, graph = [], robot.graph
     for link in robot.links:
-        above = next(iter(robot.graph.in_edges(link.name, data=True)), None)
+        above = next(iter(graph.in_edges(link.name, data=True)), None)
         joint = f"{above[2]['joint']} ({above[2]['kind']})" if above else "-"
         mass, d = link.inertia.mass, link.inertia.center
         place = ", ".join(f"{x:g}" for x in d) if mass else "-"

@@ -14,7 +14,8 @@ from legged.compiler.ir import where
 from legged.errors import DefinitionError
 from legged.ground.terrain import Flat, Terrain
 from legged.robot.base import FloatingBase
-from legged.robot.construction.builder import GRAVITY, RobotBuilder
+from legged.robot.construction.builder import RobotBuilder
+from legged.robot.construction.graph import GRAVITY
 from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.placement import Vector, vector3

@@ -24,10 +24,11 @@ from legged.files.mjcf.reader import read as read_mjcf
 from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
 from legged.files.urdf.reader import parse_urdf
 from legged.robot.base import Base, FixedBase, FloatingBase
-from legged.robot.construction.builder import GRAVITY, RobotBuilder
-from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from legged.robot.construction.assemble import assemble
+from legged.robot.construction.graph import GRAVITY, LinkGraph
+from legged.robot.joint import Connection, Coupling, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
-from legged.robot.placement import Vector, vector3
+from legged.robot.placement import Placement, Vector, vector3
 from legged.robot.robot import Robot
 from legged.robot.shapes import Shape, Sphere
 from legged.spatial import Array
@@ -280,8 +281,8 @@ def build(
     if gravity is None:
         gravity = GRAVITY if description.gravity is None else description.gravity
     try:
-        links = {
-            name: Link(
+        links = [
+            Link(
                 name,
                 entry_inertia(tree.link[name]),
                 contacts.get(name, {}),
@@ -289,17 +290,17 @@ def build(
                 materials.get(name),
             )
             for name in tree.order
+        ]
+        joints = [(name, tree.joint[name]) for name in tree.order[1:]]
+        connections = [Connection(_joint(j), j.parent, name, Placement(j.rotation, j.position)) for name, j in joints]
+        couplings = {
+            j.name: Coupling(j.name, j.mimic.joint, j.mimic.multiplier, j.mimic.offset) for _, j in joints if j.mimic
         }
-        builder = RobotBuilder(description.name, links[description.root], base=BASES[base](), gravity=gravity)
-        for name in tree.order[1:]:
-            joint = tree.joint[name]
-            builder.add(_joint(joint), links[name], to=joint.parent, at=joint.position, rotation=joint.rotation)
-        followers = [joint for joint in description.joints if joint.mimic]
-        for joint in followers:
-            builder.couple(joint.name, joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
+        named = description.name, BASES[base](), vector3("gravity", gravity)
+        graph = LinkGraph.of(*named, links, connections, couplings)
         if order == "file":
             order = [joint.name for joint in description.joints if joint.kind != "fixed" and not joint.mimic]
-        return builder.build(order=order)
+        return assemble(graph, order=order)
     except LeggedError as error:
         raise FileError(description.source, str(error)) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,14 @@ from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
 from legged.errors import DefinitionError
 from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
 from legged.robot.construction.parameters import ParameterVector
+from legged.robot.diagram.layout import Closure
 from legged.robot.joint import Spherical
 from legged.robot.placement import Vector, rotation3, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _ORIGIN = (0.0, 0.0, 0.0)
 
@@ -116,6 +120,24 @@ class ClosedRobot:
         while len(from_parent) > 1 and len(from_child) > 1 and from_parent[-2] == from_child[-2]:
             from_parent, from_child = from_parent[:-1], from_child[:-1]
         return (*from_parent[:-1], *reversed(from_child))
+
+    def draw_modules(self) -> Figure:
+        """Return a picture of the modules of the spanning tree, with the joints that close loops as dashed lines.
+
+        See `legged.Robot.draw_modules`.
+        """
+        from legged.robot.diagram.drawing import draw
+
+        return draw(self.robot, self.closures)
+
+    @property
+    def closures(self) -> tuple[Closure, ...]:
+        """The joints that close loops with the names of their links, for pictures."""
+        found, links = [], self.robot.links
+        for loop in self.loops:
+            parent, child = (f and links[resolve_frame(self.robot, f).link].name for f in loop.frames)
+            found.append(Closure(loop.name, type(loop.joint).__name__.lower(), parent, child or loop.child))
+        return tuple(found)
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers of the spanning tree that can vary by name; see `legged.Robot.parameters`."""

@@ -15,6 +15,9 @@ from legged.robot.base import Base
 from legged.robot.joint import Coupling, Joint
 from legged.spatial import Array
 
+COLORS = ("#2f6db5", "#3f9a86", "#7a62b8", "#b08a1e", "#5b7f3a", "#a3567e")
+"""Colors of the modules M_1, M_2, ... in pictures, which repeat."""
+
 
 @dataclass(frozen=True, eq=False)
 class Module:
@@ -120,11 +123,11 @@ def resolve_couplings(couplings: Sequence[Coupling], joints: Mapping[str, Joint]
     """Return for each follower its coupling to the joint at the end of its chain of couplings.
 
     Args:
-        couplings: As defined. joints: All joints by name.
+        couplings: As defined, one for each follower. joints: All joints by name.
 
     Raises:
         UnknownNameError: For an unknown joint.
-        DefinitionError: For a joint without exactly one degree of freedom, with two masters, or in a cycle.
+        DefinitionError: For a joint without exactly one degree of freedom, or in a cycle.
     """
     given: dict[str, Coupling] = {}
     for c in couplings:
@@ -135,8 +138,6 @@ def resolve_couplings(couplings: Sequence[Coupling], joints: Mapping[str, Joint]
                 raise DefinitionError(
                     f"joint {name!r} has {joints[name].nv} degrees of freedom; only joints of one can be coupled"
                 )
-        if c.follower in given:
-            raise DefinitionError(f"joint {c.follower!r} follows both {given[c.follower].master!r} and {c.master!r}")
         given[c.follower] = c
     return {name: _to_the_end(c, given) for name, c in given.items()}
 

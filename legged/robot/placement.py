@@ -46,7 +46,7 @@ def rotation3(what: str, value: Array | None) -> Array:
     """
     if value is None:
         return np.eye(3)
-    R = np.asarray(value, float)
+    R = real_array(what, value).astype(float)
     if R.shape != (3, 3) or not np.isfinite(R).all():
         raise DefinitionError(f"{what} must be a finite (3, 3) matrix, got {value}")
     return rotations(what, R)

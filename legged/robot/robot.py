@@ -22,6 +22,7 @@ from legged.table import Table
 
 if TYPE_CHECKING:
     import networkx as nx
+    from matplotlib.figure import Figure
 
     from legged.robot.construction.edit import RobotEditor
     from legged.robot.construction.parameters import ParameterVector
@@ -72,20 +73,71 @@ class Robot:
         return Table(words, ("joint", "kind", "parent", "child", "range [rad] or [m]"), rows, left=5).html()
 
     @cached_property
-    def graph(self) -> nx.DiGraph:
-        """The tree of links as a directed graph with links as nodes and joints as edges.
+    def graph(self) -> nx.DiGraph[str]:
+        """The robot as a directed graph with links as nodes and joints as edges, from parent to child.
 
-        The edges have attributes `joint` (its name), `kind`, `definition` (the Joint), and its pose in the frame of the
-        parent link: `at`, (3,), [m], and `rotation`, (3, 3), joint axes to parent axes.
+        `Robot.from_graph` builds the same robot from it, and lists the attributes of graph, nodes and edges. Here each
+        node has a `link` and the number of its `module`; each edge has a `joint` (its name), `kind` (its type),
+        `definition` (the Joint), `at` and `rotation`. Change a copy of it, since the robot keeps the graph.
         """
-        import networkx as nx  # imported on demand, since loading it takes as long as loading NumPy
+        from legged.robot.construction.graph import graph_of
 
-        graph = nx.DiGraph(name=self.name)
-        graph.add_nodes_from(link.name for link in self.links)
-        for c in self.connections:
-            place = {"at": c.start.position, "rotation": c.start.rotation}
-            graph.add_edge(c.parent, c.child, joint=c.joint.name, kind=c.joint.kind, definition=c.joint, **place)
-        return graph
+        return graph_of(self)
+
+    @staticmethod
+    def from_graph(graph: nx.DiGraph[str]) -> Robot:
+        """Return the robot of a graph whose nodes are links and whose edges, from parent to child, are joints.
+
+            graph = nx.DiGraph(name="monopod", base=FloatingBase())
+            graph.add_node("trunk", link=Link("trunk", box_inertia(4.0, (0.3, 0.3, 0.2))))
+            graph.add_node("leg", link=Link("leg", rod_inertia(1.0, (0.0, 0.0, -0.4)), {"foot": (0.0, 0.0, -0.4)}))
+            graph.add_edge("trunk", "leg", joint=Universal("hip", "x", "-y"), at=(0.0, 0.0, -0.1))
+            robot = Robot.from_graph(graph)
+
+        Attributes of the graph are `name`; `base`, a `Base`, by default a `FloatingBase`; `gravity`, (3,), [m/s^2],
+        world axes, by default (0, 0, -9.81); `order`, the names of the moving joints in the order of q and v, by
+        default module by module, parent before child; and `audit`, the report on the file of a loaded robot, which
+        names the file of its visual meshes.
+
+        A node has the name of its link. Its attributes are `link`, a `Link`, and by choice `module`, the number of the
+        kinematic module of the link; without these numbers the modules are the longest serial runs (`partition`).
+
+        An edge has the attributes `joint`, a `Joint`; `at`, parent link's origin to the joint, (3,), [m], parent link
+        axes, by default zero; `rotation`, a rotation matrix, (3, 3), joint axes to parent link axes, by default the
+        identity; and for a joint that follows another, q_joint = ratio q_master + offset, the name of its `master`,
+        the `ratio`, by default 1, and the `offset`, [rad] or [m], by default 0. Instead of a joint as `joint`, its name
+        may be given there and the joint as `definition`, as in the `graph` of a robot.
+
+        Args:
+            graph: The graph; it is copied. Links that are children of one link have the order of their edges.
+
+        Raises:
+            ArgumentError: The graph is no directed graph with one edge between two nodes, or an attribute has a wrong
+                type.
+            DefinitionError: An attribute is missing, unknown or wrong; two joints or contact points have one name; the
+                graph is no tree, because of a cycle, several roots or a link with two parents; and as
+                `RobotBuilder.build`.
+            ModuleError: The numbers of modules violate a rule of modules.
+            UnknownNameError: A joint follows an unknown joint, or the order of joints contains one.
+        """
+        from legged.robot.construction.assemble import assemble
+
+        return assemble(graph)
+
+    def draw_modules(self) -> Figure:
+        """Return a picture of the robot's architecture: modules in colors with numbers, links, joints and feet.
+
+        The base M_0 is at the top; each module is a dotted column below its parent. The label #k^i of a link is its
+        number among the bodies of module i, in which a joint of several degrees of freedom counts as several. Letters
+        in circles, or in a square for a translation, are the types of joints, explained below the picture. The size of
+        the figure follows from the robot; `robot.draw_modules().savefig("modules.svg")` writes it.
+
+        Source:
+            Shah, Saha, Dutt 2012, figures 1, 5 and 15.
+        """
+        from legged.robot.diagram.drawing import draw
+
+        return draw(self)
 
     @cached_property
     def mass(self) -> float:

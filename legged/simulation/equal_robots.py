@@ -21,7 +21,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
 from legged.robot.base import FixedBase, FloatingBase
 from legged.robot.construction.builder import RobotBuilder
-from legged.robot.construction.edit import links_of
+from legged.robot.construction.graph import links_of
 from legged.robot.construction.group import SEPARATOR, WORLD_LINK, Member, RobotGroup
 from legged.robot.inertia import Inertia
 from legged.robot.link import Link

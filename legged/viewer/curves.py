@@ -1,4 +1,4 @@
-"""The curves beside a scene and the table of figures of a run, for pages and for the viewer."""
+"""What stands beside a scene on pages and in the viewer: curves, tables of figures, pictures of kinematic modules."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from legged.errors import ArgumentError
+from legged.robot.diagram.drawing import svg_element
 from legged.simulation.results.records import BaseRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.summary import limits_without_peaks, run_table
@@ -116,6 +117,17 @@ def tables_of_run(run: Run) -> list[Table]:
         run: The run.
     """
     return [run_table(run)]
+
+
+def module_pictures(runs: Sequence[Run]) -> list[str]:
+    """Return HTML elements with the pictures of the modules of the robots of runs; none for runs without a model.
+
+    Args:
+        runs: The runs; robots with the same modules have one picture.
+    """
+    models = [run.model.robot for run in runs if run.model is not None]
+    robots = {tuple((module.links, module.kind) for module in robot.modules): robot for robot in models}
+    return [svg_element(robot) for robot in robots.values()]
 
 
 def _joint_plots(run: Run) -> list[Plot]:

@@ -12,6 +12,7 @@ import numpy as np
 from legged.arguments import known_name
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
+from legged.robot.diagram.drawing import svg_element
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import contact_sides, planned_footsteps
 from legged.simulation.results.records import GROUND, ModelRecord
@@ -76,6 +77,7 @@ class Live:
                 choice = viewer.server.gui.add_dropdown("controller", tuple(controllers))
             choice.on_update(lambda event: self.change_controller(controllers[event.target.value]))
         viewer.overlay_boxes(self._actors)
+        viewer.modules([svg_element(robot)])
         for note in scene.notes:
             viewer.server.gui.add_markdown(f"*{note}*")
         self._show()

@@ -1,4 +1,4 @@
-"""Runs as one HTML file: scene, motion, curves and figures, with the program that shows them in the browser."""
+"""Runs as one HTML file: scene, motion, curves, figures and modules, with the program that shows them in a browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from legged.arguments import output_file
 from legged.errors import ArgumentError, MissingError
 from legged.simulation.results.run import Run
-from legged.viewer.curves import Plot, names_of_runs, plots_of_runs, tables_of_run
+from legged.viewer.curves import Plot, module_pictures, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.meshes import Mesh
 from legged.viewer.motion import Motion, motion_of_run, quaternions
 from legged.viewer.packing import Packer
@@ -81,6 +81,7 @@ def page_of(
         "notes": notes,
         "arrays": packer.entries,
     }
+    pictures = "".join(module_pictures(runs))
     web = files("legged.viewer") / "web"
     if not (web / "replay.js").is_file():
         raise MissingError(
@@ -92,6 +93,7 @@ def page_of(
         style=(web / "replay.css").read_text(encoding="utf-8"),
         page=json.dumps(data).replace("<", "\\u003c"),
         arrays=packer.text(),
+        modules=f"<details><summary>Kinematic modules</summary>{pictures}</details>" if pictures else "",
         script=(web / "replay.js").read_text(encoding="utf-8"),
     )
 
@@ -232,7 +234,7 @@ _TEMPLATE = """<!DOCTYPE html>
 <label>speed <select id="speed"></select></label>
 <label><input id="loop" type="checkbox" checked> loop</label>
 </div>
-<div id="side"><div id="tables"></div><div id="plots"></div></div>
+<div id="side"><div id="tables"></div><div id="plots"></div>{modules}</div>
 <script type="application/json" id="page">{page}</script>
 <script type="text/plain" id="arrays">{arrays}</script>
 <script>{script}</script>

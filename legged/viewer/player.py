@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts.rollout import Rollouts
-from legged.viewer.curves import Plot, decimated, names_of_runs, plots_of_runs, tables_of_run
+from legged.viewer.curves import Plot, decimated, module_pictures, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.motion import Motion, motion_of_run, motion_of_states
 from legged.viewer.scene import scene_of_run
 from legged.viewer.server import PATH, Actor, Viewer, color_bytes
@@ -147,6 +147,7 @@ def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, 
             with viewer.server.gui.add_folder(name, order=3.0, expand_by_default=len(runs) == 1):
                 rows = "".join(f"<tr><td>{a}</td><td>{b}</td></tr>" for a, b in table.rows)
                 viewer.server.gui.add_html(f'<table style="font-size: 12px; margin: 6px 10px">{rows}</table>')
+    viewer.modules(module_pictures(runs))
     curves = Curves(viewer, plots_of_runs(runs, names))
     viewer.overlay_boxes(actors)
 

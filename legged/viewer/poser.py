@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.algorithms.inverse_kinematics import InverseKinematics
+from legged.robot.diagram.drawing import svg_element
 from legged.robot.joint import PlacedJoint
 from legged.robot.robot import Robot
 from legged.simulation.results.records import ModelRecord
@@ -48,6 +49,7 @@ class Poser:
             gui.add_button("reset").on_click(lambda _: self.move(start))
             for joint in robot.joints:
                 self._add_sliders(joint)
+        viewer.modules([svg_element(robot)])
         start = self.q.copy()
         self.handles = {name: self._add_handle(name) for name in _feet(robot)}
         show_handles.on_update(lambda event: self._show_handles(event.target.value))
@@ -161,7 +163,8 @@ def _feet(robot: Robot) -> list[str]:
         first = {contact.link: contact.name for contact in reversed(robot.contacts)}
         return list(reversed(first.values()))
     ends = {module.links[-1] for module in robot.modules[1:]}
-    return [link.name for link in robot.links if link.name in ends and not list(robot.graph.successors(link.name))]
+    parents = {c.parent for c in robot.connections}
+    return [link.name for link in robot.links if link.name in ends - parents]
 
 
 def _within_limits(robot: Robot) -> Array:

@@ -17,6 +17,7 @@ from legged.dynamics.kinematics import link_poses
 from legged.errors import FileError, LeggedError
 from legged.files.visuals import Visual, opened_mesh, visuals_of
 from legged.robot.link import PlacedLink
+from legged.robot.modules import COLORS
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from legged.simulation.results.records import ModelRecord
@@ -26,13 +27,8 @@ from legged.viewer.meshes import Color, Mesh, Placed, capsule_between, mesh_of
 
 Array = np.ndarray
 BASE, FREE_BODY, OBSTACLE, METAL = (0.16, 0.25, 0.40), (0.60, 0.47, 0.32), (0.70, 0.68, 0.64), (0.72, 0.73, 0.75)
-MODULES: tuple[Color, ...] = (
-    (0.18, 0.43, 0.71),
-    (0.25, 0.60, 0.53),
-    (0.48, 0.38, 0.72),
-    (0.69, 0.54, 0.12),
-    (0.36, 0.50, 0.23),
-    (0.64, 0.34, 0.49),
+MODULES: tuple[Color, ...] = tuple(
+    (int(color[1:3], 16) / 255, int(color[3:5], 16) / 255, int(color[5:], 16) / 255) for color in COLORS
 )
 """Colors of kinematic modules without visual meshes."""
 MOST_FACES = 60_000

@@ -114,6 +114,16 @@ class Viewer:
         self.server.initial_camera.position = tuple(target + 1.7 * size * np.array([0.7, -1.0, 0.45]))
         self.server.initial_camera.look_at = tuple(target)
 
+    def modules(self, pictures: Sequence[str]) -> None:
+        """Add a folder with pictures of kinematic modules, closed at the start.
+
+        Args:
+            pictures: HTML elements, as from `legged.robot.diagram.drawing.svg_element`.
+        """
+        if pictures:
+            with self.server.gui.add_folder("Kinematic modules", order=4.0, expand_by_default=False):
+                self.server.gui.add_html("".join(pictures))
+
     def follow(self, target: Array) -> None:
         """Move the world so that a point stays before the camera, if the box "follow the robot" is checked.
 

@@ -27,6 +27,13 @@ def test_robots_with_closed_loops_are_shown_and_counted_and_elsewhere_refused(cl
     assert status == 1 and "which this command does not support; use `legged info`, `legged count` or" in err
 
 
+@pytest.mark.parametrize("robot", ["humanoid", "four_bar"])
+def test_info_draws_the_modules(cli, tmp_path, robot):
+    status, out, _ = cli(f"info {robot} --output {tmp_path}")
+    assert status == 0 and str(tmp_path / "modules.svg") in out
+    assert "<svg" in (tmp_path / "modules.svg").read_text()
+
+
 def test_info_takes_arguments_a_base_and_a_random_configuration(cli):
     status, out, _ = cli("info 'chain(3, twist=0.5)' --base fixed --seed 3")
     assert status == 0

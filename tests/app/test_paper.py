@@ -44,7 +44,9 @@ def test_report_has_every_figure_and_table_of_the_paper(short):
 def test_report_shows_only_figures_that_it_wrote(short):
     folder, page, _ = short
     shown = re.findall(r"!\[[^]]*\]\((figures/[^)]+)\)", page)
-    assert len(shown) == len(set(shown)) == 15  # nine of the paper on modules and six of the one on balance
+    modules = [path for path in shown if path.startswith("figures/modules-")]
+    assert len(modules) == len(robots.__all__)
+    assert len(shown) == len(set(shown)) == 16 + len(modules)  # ten of the paper on modules, six of that on balance
     linked = re.findall(r"\]\(((?:animations|runs)/[^)]+)\)", page)
     assert len(linked) == 12  # two robots, three laws, an animation and the data of each
     assert all((folder / path).exists() for path in [*shown, *linked])
@@ -54,6 +56,7 @@ def test_report_prints_its_results_and_where_it_is(short):
     folder, _, printed = short
     assert "planar biped, computed-torque: upright for 0.6 s" in printed
     assert f"report: {folder / 'report.md'}" in printed
+    assert "spatial quadruped: kinematic modules" in printed and "four-bar linkage: kinematic modules" in printed
     assert "164n + 60" in printed and "0.5, theirs" in printed
 
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,19 @@ def test_runs_beside_each_other_share_meshes_and_axes(trot, walk):
     assert [ground["offset"] for ground in data["grounds"]] == [[0, 0, 0], [0, -1, 0]]
     assert data["plots"][0]["labels"] == ["one: x", "one: y", "one: z", "two: x", "two: y", "two: z"]
     assert data_of(page_of([trot, walk]))[0]["runs"][1]["opacity"] < 1.0
+
+
+def pictures_of(page):
+    """Return the pictures of modules on a page as texts of SVG files."""
+    return [base64.b64decode(text).decode() for text in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)]
+
+
+def test_page_has_the_picture_of_the_modules_of_each_robot(trot, walk):
+    (picture,) = pictures_of(page_of([trot, trot]))
+    assert picture.startswith("<?xml") and "leg1_thigh" in picture  # names are comments beside their outlines
+    assert len(pictures_of(page_of([trot, walk]))) == 2
+    without = replace(trot, model=None)
+    assert "Kinematic modules" not in page_of([without])
 
 
 def test_page_names_no_address_and_saves_under_its_suffix(trot, tmp_path):

@@ -120,7 +120,8 @@ class AlgorithmCost:
 
 def ends(robot: Robot) -> list[tuple[int, np.ndarray]]:
     """Return the origins of the last links of all limbs as (link, position (3,), [m], link axes)."""
-    return [(link.index, np.zeros(3)) for link in robot.links if not robot.graph.out_degree(link.name)]
+    parents = {c.parent for c in robot.connections}
+    return [(link.index, np.zeros(3)) for link in robot.links if link.name not in parents]
 
 
 def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = False) -> list[AlgorithmCost]:

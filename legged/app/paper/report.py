@@ -22,6 +22,7 @@ from legged.app.figures import Page
 from legged.app.operations import counts, module_counts
 from legged.app.operations.counts import figure_7
 from legged.app.paper import plots, stiff_ground, timing
+from legged.app.paper.architecture import architecture
 from legged.app.scenario import Scenario
 from legged.ground import paper_ground
 from legged.robot.robot import Robot
@@ -95,6 +96,7 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
         "`docs/reference/paper.md`. What the paper's figures show is taken from their captions and the text, since its "
         "pictures were not at hand."
     )
+    architecture(page, say)
     say("Simulating")
     biped = run_demonstration(robots.planar_biped(), controllers.paper_walk(), duration, say)
     quadruped = run_demonstration(robots.spatial_quadruped(), controllers.paper_trot(), duration, say)

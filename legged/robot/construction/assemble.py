@@ -1,52 +1,33 @@
-"""Assembly of a robot from checked links and connections.
+"""Assembly of a robot from its graph.
 
-The steps: join links on fixed joints, partition into modules, expand joints of several degrees of freedom into stages,
-number the coordinates, choose the body frames, and check for motions without inertia.
+The steps: read the graph, partition it into modules, expand joints of several degrees of freedom into stages, choose
+the body frames, and check for motions without inertia.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from legged.errors import DefinitionError, ModuleError
 from legged.robot.base import Base
 from legged.robot.body import Body, moments_of, regroup
+from legged.robot.construction.graph import LinkGraph, read_graph
+from legged.robot.construction.partition import RigidGroup, partitioned, refuse_massless_ends
 from legged.robot.construction.singular import refuse_singular
 from legged.robot.inertia import Inertia
-from legged.robot.joint import Connection, Coupling, Fixed, Follower, Joint, PlacedJoint, Stage
-from legged.robot.link import ContactPoint, Link, PlacedLink
-from legged.robot.modules import Module, check_modules, find_modules, first_entries, resolve_couplings
+from legged.robot.joint import Coupling, Follower, PlacedJoint, Stage
+from legged.robot.link import ContactPoint, PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import IDENTITY, Placement, Vector, body_axes, joint_transforms, origin_along
 from legged.robot.robot import Robot
 from legged.robot.shapes import Sphere
 from legged.spatial import Array
 
-
-@dataclass(eq=False)
-class _RigidGroup:
-    """Links joined by fixed joints: the head, whose joint moves, and all members with their poses in its frame."""
-
-    head: Link
-    joint: Joint | None
-    parent: str | None  # head of the parent group
-    start: Placement  # the joint's frame in the parent head's frame
-    members: list[tuple[Link, Placement]] = field(default_factory=list)
-
-    @property
-    def definition(self) -> Joint:
-        assert self.joint is not None
-        return self.joint
-
-    @property
-    def inertia(self) -> Inertia:
-        total = Inertia()
-        for link, pose in self.members:
-            total = total + link.inertia.moved(pose.rotation, pose.position)
-        return total
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(eq=False)
@@ -65,48 +46,33 @@ class _Part:
 
 
 def assemble(
-    name: str,
-    base: Base,
-    gravity: Array,
-    links: Sequence[Link],
-    connections: Sequence[Connection],
-    couplings: Sequence[Coupling],
-    partition: Sequence[Sequence[str]] | None,
-    order: Sequence[str] | None,
+    graph: nx.DiGraph[str] | LinkGraph,
+    modules: Sequence[Sequence[str]] | None = None,
+    order: Sequence[str] | None = None,
 ) -> Robot:
-    """Return the robot.
+    """Return the robot of a graph; every robot is assembled here.
 
     Args:
-        name, base: As in `RobotBuilder`.
-        gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
-        links: All links, base first.
-        connections: All joints, parent before child.
-        couplings: Couplings of joints.
-        partition, order: As `modules` and `order` in `RobotBuilder.build`, which also lists the errors.
+        graph: The graph; see `legged.robot.construction.graph`.
+        modules, order: As in `RobotBuilder.build`, which also lists the errors; by default as stated in the graph.
     """
-    by_name = {link.name: link for link in links}
-    groups, head_of = _rigid_groups(by_name, links[0], connections)
-    _refuse_massless_ends(groups, {name for c in couplings for name in (c.follower, c.master)})
-    children = {head: [group.head.name for group in groups.values() if group.parent == head] for head in groups}
-    root = links[0].name
-    if partition is None:
-        module_heads = find_modules(root, children)
-    else:
-        module_heads = check_modules(_heads_only(partition, head_of), root, children)
-    parts = _expand(groups, module_heads)
-    moving = [groups[head].definition for module in module_heads[1:] for head in module]
-    follows = resolve_couplings(couplings, {c.joint.name: c.joint for c in connections})
-    bodies, frames = _bodies(parts, base, first_entries(base, moving, order, follows), follows)
+    division = partitioned(read_graph(graph), modules, order)
+    refuse_massless_ends(division)
+    definition, groups, heads = division.definition, division.groups, division.heads
+    base, parts = definition.base, _expand(groups, heads)
+    bodies, frames = _bodies(parts, base, division.entries, division.couplings)
     last = {part.head: index for index, part in enumerate(parts)}
-    joints, followers = _placed_joints(groups, module_heads, parts, bodies)
-    placed = _placed_links(groups, module_heads, last, frames)
-    modules = _modules(module_heads, groups, parts, bodies, placed)
+    joints, followers = _placed_joints(groups, heads, parts, bodies)
+    placed = _placed_links(groups, heads, last, frames)
     contacts = tuple(
-        _contact_point(point, link.index, at) for link in placed for point, at in by_name[link.name].contacts.items()
+        _contact_point(point, link.index, at)
+        for link in placed
+        for point, at in definition.links[link.name].contacts.items()
     )
     nq = base.nq + sum(joint.nq for joint in joints)
     nv = base.nv + sum(joint.nv for joint in joints)
-    robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, tuple(connections), nq, nv, followers)
+    found = placed, joints, bodies, division.modules, contacts, definition.connections, nq, nv, followers
+    robot = Robot(definition.name, base, definition.gravity, *found, definition.audit)
     refuse_singular(robot)
     return robot
 
@@ -117,57 +83,7 @@ def _contact_point(name: str, link: int, at: Vector | Sphere) -> ContactPoint:
     return ContactPoint(name, link, np.asarray(at))
 
 
-def _heads_only(partition: Sequence[Sequence[str]], head_of: dict[str, str]) -> list[list[str]]:
-    """Return the partition without links on fixed joints, which it may omit but not put in a different module."""
-    for module in partition:
-        for link in module:
-            head = head_of.get(link, link)
-            if head not in module:
-                raise ModuleError(f"link {link!r} is fixed to {head!r} and moves with it: put it in the same module")
-    return [[link for link in module if head_of.get(link, link) == link] for module in partition]
-
-
-def _rigid_groups(
-    by_name: dict[str, Link], root: Link, connections: Sequence[Connection]
-) -> tuple[dict[str, _RigidGroup], dict[str, str]]:
-    """Return the rigid groups by the name of their head, and the name of each link's head."""
-    groups = {root.name: _RigidGroup(root, None, None, IDENTITY, [(root, IDENTITY)])}
-    pose_of = {root.name: (root.name, IDENTITY)}  # link -> (its head, its pose in the head's frame)
-    for c in connections:
-        head, pose = pose_of[c.parent]
-        child = by_name[c.child]
-        if isinstance(c.joint, Fixed):
-            pose_of[child.name] = head, pose @ c.start
-            groups[head].members.append((child, pose @ c.start))
-        else:
-            pose_of[child.name] = child.name, IDENTITY
-            groups[child.name] = _RigidGroup(child, c.joint, head, pose @ c.start, [(child, IDENTITY)])
-    return groups, {name: head for name, (head, _) in pose_of.items()}
-
-
-def _refuse_massless_ends(groups: dict[str, _RigidGroup], coupled: set[str]) -> None:
-    """Raise DefinitionError for a massless last link, unless its joint has armature or is coupled to another."""
-    parents = {group.parent for group in groups.values()}
-    for head, group in groups.items():
-        if group.parent is None and head not in parents and group.inertia.is_massless:
-            raise DefinitionError(f"the base {head!r} has no mass and carries nothing: the robot would have no mass")
-        if head in parents or not group.inertia.is_massless or group.definition.name in coupled:
-            continue
-        if not _has_armature(group.definition):
-            raise DefinitionError(
-                f"link {head!r} is the last of its limb and has no mass: its joint would have no inertia; give it a "
-                f"mass, or fix it to its parent"
-            )
-
-
-def _has_armature(joint: Joint) -> bool:
-    """Return whether every degree of freedom has the inertia of a rotor."""
-    rotor, armature = joint.physics.rotor, np.asarray(joint.physics.armature)
-    spins = rotor is not None and rotor.gear * rotor.inertia != 0.0
-    return spins or bool((armature > 0.0).all())
-
-
-def _expand(groups: dict[str, _RigidGroup], module_heads: list[list[str]]) -> list[_Part]:
+def _expand(groups: dict[str, RigidGroup], module_heads: list[list[str]]) -> list[_Part]:
     """Return the parts module by module; a joint of several DoF gives one-DoF joints with massless bodies between."""
     root = module_heads[0][0]
     parts = [_Part(root, root, "", -1, None, IDENTITY, groups[root].inertia)]
@@ -283,17 +199,3 @@ def _placed_links(groups, module_heads, last: dict[str, int], frames: list[Place
             parts = tuple(link.shapes), link.material
             placed.append(PlacedLink(link.name, link.inertia, len(placed), *in_body, *parts))
     return tuple(placed)
-
-
-def _modules(module_heads, groups, parts: list[_Part], bodies, placed) -> tuple[Module, ...]:
-    owner = {head: number for number, module in enumerate(module_heads) for head in module}
-    modules = []
-    for number, module in enumerate(module_heads):
-        own = [body for part, body in zip(parts, bodies, strict=True) if owner[part.head] == number]
-        indices = tuple(body.index for body in own)
-        links = tuple(link.name for link in placed if link.body in indices)
-        above = groups[module[0]].parent
-        kind = tuple(body.kind for body in own)
-        v = np.concatenate([np.arange(body.v.start, body.v.stop) for body in own])
-        modules.append(Module(number, -1 if above is None else owner[above], indices, links, v, kind))
-    return tuple(modules)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.base import Base, FloatingBase
 from legged.robot.construction.assemble import assemble
+from legged.robot.construction.graph import (
+    GRAVITY,
+    ORIGIN,
+    LinkGraph,
+    refuse_duplicates,
+    refuse_two_parents,
+)
 from legged.robot.joint import Connection, Coupling, Joint
 from legged.robot.link import Link
 from legged.robot.placement import Placement, Vector, placement, vector3
 from legged.robot.robot import Robot
 from legged.rotations import euler_matrix
 from legged.spatial import Array
-
-_ORIGIN = (0.0, 0.0, 0.0)
-GRAVITY = (0.0, 0.0, -9.81)
 
 
 @checked
@@ -35,7 +39,7 @@ class Limb:
         self._couplings: list[Coupling] = []
 
     def add(
-        self, joint: Joint, link: Link, *, at: Vector = _ORIGIN, rotation: Array | None = None, to: str | None = None
+        self, joint: Joint, link: Link, *, at: Vector = ORIGIN, rotation: Array | None = None, to: str | None = None
     ) -> Limb:
         """Add a link by a joint, and return the limb.
 
@@ -102,7 +106,7 @@ class RobotBuilder:
         return self
 
     def joint(
-        self, joint: Joint, *, parent: str, child: str, at: Vector = _ORIGIN, rotation: Array | None = None
+        self, joint: Joint, *, parent: str, child: str, at: Vector = ORIGIN, rotation: Array | None = None
     ) -> RobotBuilder:
         """Connect two links by name; arguments as in `RobotBuilder.add`."""
         start = placement(f"joint {joint.name!r}", at, rotation)
@@ -110,7 +114,7 @@ class RobotBuilder:
         return self
 
     def add(
-        self, joint: Joint, link: Link, *, to: str, at: Vector = _ORIGIN, rotation: Array | None = None
+        self, joint: Joint, link: Link, *, to: str, at: Vector = ORIGIN, rotation: Array | None = None
     ) -> RobotBuilder:
         """Add a link by a joint.
 
@@ -123,7 +127,7 @@ class RobotBuilder:
         return self.link(link).joint(joint, parent=to, child=link.name, at=at, rotation=rotation)
 
     def attach(
-        self, limb: Limb, *, to: str, at: Vector = _ORIGIN, rotation: Array | None = None, prefix: str = ""
+        self, limb: Limb, *, to: str, at: Vector = ORIGIN, rotation: Array | None = None, prefix: str = ""
     ) -> RobotBuilder:
         """Attach a copy of a limb with a prefix before its names (links, joints, contacts).
 
@@ -169,68 +173,34 @@ class RobotBuilder:
             UnknownNameError: For a joint to an unknown link, or an unknown joint in `order`.
             ModuleError: For a partition that violates the rules of modules.
         """
-        self._check_tree()
-        connections = []
-        for c in self._ordered():  # a product of rotation matrices may lack full precision
-            start = placement(f"joint {c.joint.name!r}", c.start.position, c.start.rotation)
-            connections.append(deepcopy(replace(c, start=start)))
-        links = [deepcopy(link) for link in self._links]  # so that equal robots have equal keys in the cache of graphs
-        return assemble(self.name, self.base, self.gravity, links, connections, self._couplings, modules, order)
+        return assemble(self._graph(), modules, order)
 
-    def _check_tree(self) -> None:
+    def _graph(self) -> LinkGraph:
+        """Return the graph of the robot, or raise an error for what a graph cannot contain."""
         names = [link.name for link in self._links]
         refuse_duplicates("link", names)
-        refuse_duplicates("joint", [c.joint.name for c in self._connections])
-        refuse_duplicates("contact point", [name for link in self._links for name in link.contacts])
-        parent_of: dict[str, Connection] = {}
+        known, joined = set(names), dict[tuple[str, str], str]()
         for c in self._connections:
             for end in (c.parent, c.child):
-                if end not in names:
+                if end not in known:
                     raise UnknownNameError("link", end, names)
             if c.child == self._root:
                 raise DefinitionError(
                     f"joint {c.joint.name!r} makes the base {self._root!r} a child of {c.parent!r}: that closes a "
                     f"cycle; the base is the root"
                 )
-            if c.child in parent_of:
-                raise DefinitionError(
-                    f"link {c.child!r} is the child of two joints, {parent_of[c.child].joint.name!r} and "
-                    f"{c.joint.name!r}: that closes a cycle; robots are trees, so remove one"
-                )
-            parent_of[c.child] = c
-        for name in names:
-            seen, at = {name}, name
-            while at in parent_of:
-                at = parent_of[at].parent
-                if at in seen:
-                    raise DefinitionError(f"the joints from {name!r} outward form a cycle of {', '.join(sorted(seen))}")
-                seen.add(at)
-            if at != self._root:
-                raise DefinitionError(
-                    f"link {at!r} is a second root: no joint connects it to the base {self._root!r}; add a joint"
-                    + (f" (disconnected with it: {name!r})" if name != at else "")
-                )
-
-    def _ordered(self) -> list[Connection]:
-        """Return the connections parent before child, children in the order of their definition."""
-        children: dict[str, list[Connection]] = {link.name: [] for link in self._links}
-        for c in self._connections:
-            children[c.parent].append(c)
-        ordered: list[Connection] = []
-        waiting = [self._root]
-        while waiting:
-            for c in children[waiting.pop(0)]:
-                ordered.append(c)
-                waiting.append(c.child)
-        return ordered
-
-
-def refuse_duplicates(what: str, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise DefinitionError(f"two {what}s are named {name!r}; names must differ (a limb's prefix helps)")
-        seen.add(name)
+            if (c.parent, c.child) in joined:
+                refuse_two_parents(c.child, joined[c.parent, c.child], c.joint.name)
+            joined[c.parent, c.child] = c.joint.name
+        couplings: dict[str, Coupling] = {}
+        joints = [c.joint.name for c in self._connections]
+        for coupling in self._couplings:
+            known_name("joint", coupling.follower, joints)
+            if coupling.follower in couplings:
+                masters = f"both {couplings[coupling.follower].master!r} and {coupling.master!r}"
+                raise DefinitionError(f"joint {coupling.follower!r} follows {masters}")
+            couplings[coupling.follower] = coupling
+        return LinkGraph.of(self.name, self.base, self.gravity, self._links, self._connections, couplings)
 
 
 @checked

@@ -16,8 +16,9 @@ import numpy as np
 from legged.arguments import array, instance, known_name, number, text, whole
 from legged.errors import DefinitionError
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
-from legged.robot.construction.builder import GRAVITY, RobotBuilder
-from legged.robot.construction.edit import errors_of, links_of
+from legged.robot.construction.builder import RobotBuilder
+from legged.robot.construction.edit import errors_of
+from legged.robot.construction.graph import GRAVITY, links_of
 from legged.robot.inertia import Inertia
 from legged.robot.joint import (
     Connection,

@@ -13,7 +13,8 @@ from legged.arguments import array, array_of_numbers, instance, known_name, numb
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import Base
-from legged.robot.construction.builder import RobotBuilder, refuse_duplicates
+from legged.robot.construction.builder import RobotBuilder
+from legged.robot.construction.graph import links_of, refuse_duplicates
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Coupling, Fixed
 from legged.robot.link import Link
@@ -293,17 +294,6 @@ class RobotEditor(RobotBuilder):
     def _link_index(self, name: str) -> int:
         names = [link.name for link in self._links]
         return names.index(known_name("link", name, names))
-
-
-def links_of(robot: Robot) -> list[Link]:
-    """Return the definitions of the links with their contact points, base first."""
-    contacts: list[dict[str, Array | Sphere]] = [{} for _ in robot.links]
-    for point in robot.contacts:
-        contacts[point.link][point.name] = point.definition
-    return [
-        Link(link.name, link.inertia, points, link.shapes, link.material)
-        for link, points in zip(robot.links, contacts, strict=True)
-    ]
 
 
 def _inertia(what: str, old: Inertia, mass: float | None, center: Vector | None, tensor: Any) -> Inertia:

@@ -19,7 +19,7 @@ from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import FixedBase
 from legged.robot.construction.builder import RobotBuilder
-from legged.robot.construction.edit import links_of
+from legged.robot.construction.graph import links_of
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Coupling, Fixed, Free, Joint, Planar
 from legged.robot.link import Link

@@ -11,7 +11,8 @@ from legged.arguments import MOST_LINKS, known_name, number, whole
 from legged.checked import checked
 from legged.errors import ArgumentError
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
-from legged.robot.construction.builder import GRAVITY, RobotBuilder
+from legged.robot.construction.builder import RobotBuilder
+from legged.robot.construction.graph import GRAVITY
 from legged.robot.inertia import Inertia
 from legged.robot.joint import (
     ConstantVelocity,

@@ -14,7 +14,8 @@ import numpy as np
 
 from legged.arguments import instance
 from legged.errors import DefinitionError
-from legged.robot.construction.edit import RobotEditor, links_of
+from legged.robot.construction.edit import RobotEditor
+from legged.robot.construction.graph import links_of
 from legged.robot.joint import Connection, Fixed, Joint, Stage
 from legged.robot.link import Link, moved_contact
 from legged.robot.placement import IDENTITY, Placement

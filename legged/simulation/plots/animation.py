@@ -17,11 +17,11 @@ from PIL import Image
 
 from legged.arguments import instance, number, output_file
 from legged.errors import ArgumentError, LeggedError, MissingError
+from legged.robot.modules import COLORS
 from legged.simulation.results.records import FREE
 from legged.simulation.results.run import Run
 
 Array = np.ndarray
-_MODULES = ("#2f6db5", "#3f9a86", "#7a62b8", "#b08a1e", "#5b7f3a", "#a3567e")
 _BODY, _FORCE, _GROUND, _EARTH, _PATH = "#1f3d66", "#c8502d", "#b9b9b9", "#e9e6df", "#8fb3d9"
 _FREE = "#8a6f4d"
 _OTHERS = (_BODY, _FREE, _FORCE, _GROUND, _EARTH, _PATH, "black")
@@ -72,7 +72,7 @@ def _edge_colors(run: Run) -> list[str]:
     """Return a color for each line: dark for the base, one for each module, one for all free bodies."""
     known = {0: _BODY, FREE: _FREE}
     modules = run.figure.modules.tolist()
-    return [known[k] if k in known else _MODULES[(k - 1) % len(_MODULES)] for k in modules]
+    return [known[k] if k in known else COLORS[(k - 1) % len(COLORS)] for k in modules]
 
 
 def _edge_widths(run: Run) -> Array:
@@ -162,7 +162,7 @@ def _packaged_ffmpeg(path: Path) -> str:
 def _palette() -> Image.Image:
     """Return the palette of all frames: each color in shades to white."""
     shades = np.linspace(0.0, 1.0, 12)[:, None]
-    rgb = [255 * ((1 - shades) * np.array(to_rgb(color)) + shades) for color in (*_MODULES, *_OTHERS)]
+    rgb = [255 * ((1 - shades) * np.array(to_rgb(color)) + shades) for color in (*COLORS, *_OTHERS)]
     palette = Image.new("P", (1, 1))
     palette.putpalette(np.concatenate(rgb).round().astype(np.uint8).ravel().tolist())
     return palette

@@ -37,6 +37,13 @@ WORDS = {  # the example -> what it must print
     "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
     "own_ground": ("Waves", "over the waves"),
     "real_robots": ("12.0 kg, hips at 0.45 m when it stands", "Stand    4 s", "Crawl   12 s", "Trot    20 s"),
+    "robots_from_graphs": (
+        "biped with unequal legs: 3 modules",
+        "hexapod: 7 modules, alike are ((1, 2, 3, 4, 5, 6),)",
+        "M3: arm_right_upper, arm_right_lower; M4: fore_left_upper",
+        "octopod: 9 modules",
+        "4 of 4 walk at the commanded speed within 10 %",
+    ),
     "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
     "step_by_step": ("64 robots, 2 s", "fell", "compiled time steps"),
     "shape_memory_wires": (
@@ -55,7 +62,7 @@ def test_every_example_is_tested():
     assert set(FILES) == set(WORDS)
 
 
-LONG = ("commanded_walk", "feet_as_loops", "other_throws", "real_robots")
+LONG = ("commanded_walk", "feet_as_loops", "other_throws", "real_robots", "robots_from_graphs")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in sorted(WORDS)])

@@ -11,7 +11,7 @@ import legged
 import robots
 from legged.compiler.cache.keys import data_key
 from legged.errors import ArgumentError, DefinitionError, InertiaError, LeggedError, ShapeError, UnknownNameError
-from legged.robot.construction.edit import links_of
+from legged.robot.construction.graph import links_of
 from legged.robot.construction.random_tree import ALL_JOINTS
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 20))]

@@ -7,7 +7,7 @@ from oracles.cases import case_of
 import legged
 import robots
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
-from legged.robot.construction.edit import links_of
+from legged.robot.construction.graph import links_of
 from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.robot.physics import JointPhysics
 

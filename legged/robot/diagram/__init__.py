@@ -1,0 +1,1 @@
+"""Pictures of the architecture of a robot: its modules with their links, joints and feet."""
