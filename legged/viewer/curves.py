@@ -180,4 +180,4 @@ def _angles(run: Run) -> tuple[Array, Array]:
     """Return at most `_MOST_ANGLES` times, (n,), [s], and the angles of the base at them, (n, 3), [degree]."""
     rows = np.unique(np.linspace(0, len(run) - 1, min(len(run), _MOST_ANGLES)).round().astype(int))
     base = BaseRecord(run.base.position[rows], run.base.rotation[rows])
-    return run.times[rows], np.degrees(np.unwrap(base.angles(), axis=0))
+    return run.times[rows], np.degrees(base.angles())

@@ -124,13 +124,13 @@ def save_html(
 
     Args:
         runs: A run, or several; those after the first are drawn as ghosts, or beside it.
-        path: The file; its suffix becomes .html. A missing folder is created.
+        path: The file; the suffix .html is appended where it is missing. A missing folder is created.
         names: A name for each run, for its curves and figures; by default the name of its robot and a number.
         beside: Distance along -y from each run to the next, [m]; 0 draws them in one place.
         samples: Largest number of samples of a run; a longer run is sampled at even spacing.
 
     Raises:
-        FileError: The path is no name of a file.
+        FileError: The path is no name of a page, or the file cannot be written.
         ArgumentError: There is no run, one without samples, or a wrong number of names.
     """
     from legged.viewer.page import save_page

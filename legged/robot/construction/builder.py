@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 
+from legged.arguments import shown
 from legged.checked import checked
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.base import Base, FloatingBase
@@ -179,9 +181,10 @@ class RobotBuilder:
 
     def _check_tree(self) -> None:
         names = [link.name for link in self._links]
-        refuse_duplicates("link", names)
-        refuse_duplicates("joint", [c.joint.name for c in self._connections])
-        refuse_duplicates("contact point", [name for link in self._links for name in link.contacts])
+        check_names("robot", [self.name])
+        check_names("link", names)
+        check_names("joint", [c.joint.name for c in self._connections])
+        check_names("contact point", [name for link in self._links for name in link.contacts])
         parent_of: dict[str, Connection] = {}
         for c in self._connections:
             for end in (c.parent, c.child):
@@ -225,12 +228,23 @@ class RobotBuilder:
         return ordered
 
 
-def refuse_duplicates(what: str, names: Sequence[str]) -> None:
+def check_names(what: str, names: Sequence[str]) -> None:
+    """Raise a `DefinitionError` if two names are equal, or if a name has characters that robot files cannot contain.
+
+    Args:
+        what: What the names belong to, such as "link". names: The names.
+    """
     seen: set[str] = set()
     for name in names:
+        if _NOT_IN_XML.search(name):
+            words = "has control characters or lone surrogates, which robot files cannot contain; choose another name"
+            raise DefinitionError(f"the name {shown(name)} of a {what} {words}")
         if name in seen:
             raise DefinitionError(f"two {what}s are named {name!r}; names must differ (a limb's prefix helps)")
         seen.add(name)
+
+
+_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @checked

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import html
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -12,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.arguments import known_name, number, output_file
+from legged.arguments import known_name, number
 from legged.errors import MissingError
 from legged.ground.ground import center_of_pressure
+from legged.output import as_html, visible, write_table
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import run_files
 from legged.simulation.results.records import (
@@ -31,6 +29,7 @@ from legged.simulation.results.records import (
     ModelRecord,
     StickFigure,
 )
+from legged.simulation.results.tables import table_columns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,11 +97,11 @@ class Run:
         return len(self.times)
 
     def __repr__(self) -> str:
-        end = f", ended: {self.ended}" if self.ended else ""
+        end = f", ended: {visible(self.ended)}" if self.ended else ""
         return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.backend}{end}>"
 
     def _repr_html_(self) -> str:
-        return _viewer().frame(self) if len(self) else f"<pre>{html.escape(repr(self))}</pre>"
+        return _viewer().frame(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"
 
     @property
     def duration(self) -> float:
@@ -201,11 +200,12 @@ class Run:
         """Write all arrays to a compressed npz file and return its path.
 
         Args:
-            path: The file; its suffix becomes .npz. A missing folder is created.
+            path: The file; the suffix .npz is appended where it is missing. A missing folder is created.
+
+        Raises:
+            FileError: The path has the suffix of another format, or the file cannot be written.
         """
-        path = output_file(path, ".npz")
-        run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
-        return path
+        return run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
 
     @staticmethod
     def load(path: str | Path) -> Run:
@@ -229,26 +229,27 @@ class Run:
     def to_csv(self, path: str | Path) -> Path:
         """Write one row per sample and return the path.
 
-        The columns are those of `to_pandas`.
+        The columns are those of `to_pandas`; the text is UTF-8.
 
         Args:
-            path: The file. A missing folder is created.
+            path: The file; the suffix .csv is appended where it is missing. A missing folder is created.
+
+        Raises:
+            FileError: The path has the suffix of another format, or the file cannot be written.
         """
-        path = output_file(path)
-        columns = dict(self._columns())
-        with path.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(map(repr, column.tolist()) for column in columns.values()), strict=True))
-        return path
+        columns = table_columns(self)
+        return write_table(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with one row per sample.
 
         The columns are t and phase; q, v, vdot, tau and reference with the names of the joints, such as "knee_q", or
         "hip_q[0]" for a joint with several coordinates, and "base_q[0]" for the base; position "base_x" [m] and
-        intrinsic angles "base_angle_x" [rad] of the base; contact points "foot_x" and forces "foot_fx"; states of free
-        bodies; energies and work [J].
+        intrinsic angles "base_angle_x" [rad] of the base, continuous over time as `BaseRecord.angles`; contact points
+        "foot_x" and forces "foot_fx"; states of free bodies; energies and work [J]. The columns of a joint, contact
+        point or free body of which one would have the name of an earlier column begin with "joint_", "contact_" or
+        "body_", as in "contact_base_x". A name that begins with = + - @ gets an apostrophe before it, so that
+        spreadsheets do not evaluate it.
 
         Raises:
             MissingError: pandas is not installed.
@@ -257,7 +258,7 @@ class Run:
             import pandas  # type: ignore[import-not-found]
         except ImportError as error:
             raise MissingError("run.to_pandas() needs pandas: pip install pandas; or use run.to_csv(path)") from error
-        return pandas.DataFrame(dict(self._columns()))
+        return pandas.DataFrame(table_columns(self))
 
     def plot(self) -> dict[str, Figure]:
         """Return Matplotlib figures of the trunk, the joints, the energy and the contact forces, by name.
@@ -272,7 +273,7 @@ class Run:
         """Write a page that plays the run in any browser, without a network, and return its path.
 
         Args:
-            path: The file; its suffix becomes .html. options: As in `legged.save_html`.
+            path: The file; the suffix .html is appended where it is missing. options: As in `legged.save_html`.
         """
         return _viewer().save_html(self, path, **options)
 
@@ -286,37 +287,6 @@ class Run:
     def _first_joint(self) -> int:
         """Index of the first joint coordinate in q."""
         return int(self.joints.q_range.min()) if len(self.joints.names) else self.q.shape[1]
-
-    def _coordinate_names(self, letter: str, size: int) -> list[str]:
-        """Return names of the entries of q, v, vdot, tau or the reference, such as "base_q[0]" and "knee_q"."""
-        names = [f"base_{letter}[{i}]" for i in range(size)]
-        first = self._first_joint if letter == "reference" else 0
-        ranges = self.joints.q_range if letter in ("q", "reference") else self.joints.v_range
-        for joint, (start, stop) in zip(self.joints.names, (ranges - first).tolist(), strict=True):
-            for k in range(start, min(stop, size)):
-                names[k] = f"{joint}_{letter}" + (f"[{k - start}]" if stop - start > 1 else "")
-        return names
-
-    def _columns(self) -> Iterator[tuple[str, Array]]:
-        yield "t", self.times
-        yield "phase", self.phases
-        vectors = {"q": self.q, "v": self.v, "vdot": self.vdot, "tau": self.tau, "reference": self.joints.reference}
-        for letter, array in vectors.items():
-            yield from zip(self._coordinate_names(letter, array.shape[1]), array.T, strict=True)
-        for i, axis in enumerate("xyz"):
-            yield f"base_{axis}", self.base.position[:, i]
-        angles = self.base.angles()
-        for i, axis in enumerate("xyz"):
-            yield f"base_angle_{axis}", angles[:, i]
-        for k, name in enumerate(self.contacts.names):
-            for i, axis in enumerate("xyz"):
-                yield f"{name}_{axis}", self.contacts.points[:, k, i]
-                yield f"{name}_f{axis}", self.contacts.forces[:, k, i]
-        for k, name in enumerate(self.bodies.names):
-            yield from ((f"{name}_q[{i}]", self.bodies.q[:, k, i]) for i in range(7))
-            yield from ((f"{name}_v[{i}]", self.bodies.v[:, k, i]) for i in range(6))
-        for f in fields(self.energy):
-            yield f.name, getattr(self.energy, f.name)
 
 
 _GROUPS: dict[str, Any] = {

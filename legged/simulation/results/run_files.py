@@ -18,6 +18,7 @@ import numpy as np
 
 from legged.errors import FileError
 from legged.files.reading import check_regular
+from legged.output import output_file, replaced
 
 Array = np.ndarray
 VERSION = 7
@@ -103,9 +104,12 @@ _SINCE = {
 """The version that added a field, for those that version 1 lacks."""
 
 
-def save(arrays: dict[str, Any], path: Path) -> None:
-    """Write the fields of a run, by the names of `FIELDS`, to an npz file."""
-    np.savez_compressed(path, version=np.array(VERSION), **arrays)
+def save(arrays: dict[str, Any], path: str | Path) -> Path:
+    """Write the fields of a run, by the names of `FIELDS`, to an npz file and return its path."""
+    path = output_file(path, ".npz")
+    with replaced(path) as draft, draft.open("wb") as file:
+        np.savez_compressed(file, version=np.array(VERSION), **arrays)
+    return path
 
 
 def load(path: str | Path) -> dict[str, Any]:
