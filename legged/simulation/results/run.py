@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.arguments import known_name, number
+from legged.arguments import known_name, number, whole
 from legged.errors import MissingError
 from legged.ground.ground import center_of_pressure
 from legged.output import as_html, visible, write_table
@@ -208,17 +208,19 @@ class Run:
         return run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
 
     @staticmethod
-    def load(path: str | Path) -> Run:
+    def load(path: str | Path, most: int | None = None) -> Run:
         """Return a run from a file that `save` wrote, also with an older version of the toolkit.
 
         Args:
             path: The file.
+            most: Largest size of the arrays of the run together, [byte]; by default 256 MiB, or 100 times the size of
+                the file if that is more, and at most 2 GiB. A small file can expand to a thousand times its size.
 
         Raises:
             ArgumentError: The path is neither text nor a `Path`.
             FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
         """
-        stored = run_files.load(path)
+        stored = run_files.load(path, None if most is None else whole("most", most, 1))
         stored["model"] = ModelRecord.from_json(stored["model"], path)
         groups = {
             group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})

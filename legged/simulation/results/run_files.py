@@ -9,6 +9,7 @@ The header of each array is checked before memory is allocated for it.
 
 from __future__ import annotations
 
+import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from legged.errors import FileError
+from legged.files.meshes import check_members
 from legged.files.reading import check_regular
 from legged.output import output_file, replaced
 
@@ -25,6 +27,10 @@ VERSION = 7
 """Version of the layout of the files that `Run.save` writes."""
 MAX_BYTES = 2**31
 """Largest size of a saved run, compressed and of its arrays together, [byte]."""
+SMALL = 2**28
+"""Size of the arrays of a run up to which the size of its file does not matter, [byte]."""
+MAX_RATIO = 100
+"""Largest size of larger arrays relative to their file; that of usual runs is 2 to 20."""
 _HEADER = 10_000
 """Largest header of an array, [byte]."""
 _VERSION_1 = (
@@ -112,20 +118,28 @@ def save(arrays: dict[str, Any], path: str | Path) -> Path:
     return path
 
 
-def load(path: str | Path) -> dict[str, Any]:
+def load(path: str | Path, most: int | None = None) -> dict[str, Any]:
     """Return the fields of a saved run: texts, tuples of names, and arrays.
+
+    Args:
+        path: The file.
+        most: Largest size of the arrays together, [byte]; by default `SMALL`, or `MAX_RATIO` times the size of the file
+            if that is more, and at most `MAX_BYTES`.
 
     Raises:
         ArgumentError: The path is neither text nor a `Path`.
         FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
     """
-    source = check_regular(path, MAX_BYTES, "saved runs")
+    source = check_regular(path, max(MAX_BYTES, most or 0), "saved runs")
+    if most is None:
+        most = min(max(SMALL, MAX_RATIO * os.stat(source).st_size), MAX_BYTES)
     if Path(source).suffix.lower() == ".csv":
         words = "is a table for other programs, which Run.load cannot read; load the .npz file that run.save wrote"
         raise FileError(source, words)
     try:
         with zipfile.ZipFile(source) as archive:
-            return _read(archive, source)
+            check_members(archive, source)
+            return _read(archive, source, most)
     except zipfile.BadZipFile as error:
         raise FileError(source, f"is no saved run, or a damaged one: {error}; load what run.save wrote") from error
     except FileError:
@@ -135,11 +149,11 @@ def load(path: str | Path) -> dict[str, Any]:
         raise FileError(source, words) from error
 
 
-def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
+def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     members = {name.removesuffix(".npy") for name in archive.namelist()}
     version = 1
     if "version" in members:
-        found = _array(archive, "version", source, 64)
+        found = _array(archive, "version", source, 64, most)
         if found.shape or found.dtype.kind not in "iu":
             raise FileError(source, "is no saved run: its version is not a whole number")
         version = int(found)
@@ -153,9 +167,9 @@ def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
     missing = [key for key in keys if key not in members]
     if missing:
         raise FileError(source, f"is no saved run: it has no {', '.join(missing)}")
-    left, lengths, fields = MAX_BYTES, dict[str, int](), dict[str, Any]()
+    left, lengths, fields = most, dict[str, int](), dict[str, Any]()
     for name, key in zip(names, keys, strict=True):
-        array = _array(archive, key, source, left)
+        array = _array(archive, key, source, left, most)
         left -= array.nbytes
         fields[name] = _checked(array, FIELDS[name], lengths, key, source)
     fields.setdefault("figure.is_shape", np.zeros(lengths["edges"], bool))
@@ -171,11 +185,12 @@ def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
     return fields
 
 
-def _array(archive: zipfile.ZipFile, name: str, source: str, most: int) -> Array:
+def _array(archive: zipfile.ZipFile, name: str, source: str, left: int, most: int) -> Array:
     """Return an array of an archive, after its header was compared with the number of bytes that follow."""
     member = archive.getinfo(f"{name}.npy")
-    if member.file_size > most + _HEADER:
-        raise FileError(source, f"the arrays are larger than {MAX_BYTES // 2**20} MiB, the limit for saved runs")
+    if member.file_size > left + _HEADER:
+        words = f"its arrays are larger than {most / 2**20:.3g} MiB; load it with most=, in bytes, if you trust it"
+        raise FileError(source, words)
     with archive.open(member) as file:
         shape, is_fortran, dtype = _header(file)
         count = int(np.prod([float(n) for n in shape])) if shape else 1
