@@ -69,7 +69,8 @@ def plots_of_run(run: Run) -> list[Plot]:
         )
     energy = run.energy
     parts = np.column_stack([energy.kinetic, energy.potential - energy.potential[:1], energy.actuator_work])
-    found.append(_plot(run.times, "energy [J]", ("kinetic", "potential", "actuators' work"), parts))
+    known = 2 if np.isnan(energy.actuator_work).all() else 3
+    found.append(_plot(run.times, "energy [J]", ("kinetic", "potential", "actuators' work")[:known], parts[:, :known]))
     return found + _joint_plots(run)
 
 
@@ -139,7 +140,7 @@ def _joint_plots(run: Run) -> list[Plot]:
         positions.append(_joint_plot(run, f"{group} [{unit}]", columns))
         title = f"{group}, {_FORCES.get(unit, 'generalized force [N m or N]')}"
         torques.append(_joint_plot(run, title, [("", h.torque, n) for n, h in zip(names, histories, strict=True)]))
-    return positions + torques
+    return positions if np.isnan(run.tau).all() and run.tau.size else positions + torques
 
 
 def _joint_plot(run: Run, title: str, columns: Sequence[tuple[str, Array, str]]) -> Plot:

@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.output import as_html, visible
 from legged.simulation.results.run import Run
-from legged.simulation.rollouts.rollout import Rollouts
+from legged.simulation.rollouts.result import Rollouts
 from legged.viewer.curves import Plot, decimated, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.motion import Motion, motion_of_run, motion_of_states
 from legged.viewer.scene import scene_of_run

@@ -16,7 +16,7 @@ from legged.checked import checked
 from legged.errors import ArgumentError
 from legged.robot.robot import Robot
 from legged.simulation.results.run import Run
-from legged.simulation.rollouts.rollout import Rollouts
+from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.stepping.simulation import Simulation
 
 if TYPE_CHECKING:

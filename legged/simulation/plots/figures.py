@@ -117,7 +117,8 @@ def energy_figure(run: Run) -> Figure:
         curves["work of pushes"] = run.energy.push_work
     if np.any(run.energy.joint_work):
         curves["work of joints"] = run.energy.joint_work
-    for color, (name, values) in zip(COLORS, curves.items(), strict=False):
+    known = {name: values for name, values in curves.items() if not np.isnan(values).all()}
+    for color, (name, values) in zip(COLORS, known.items(), strict=False):
         energies.plot(run.times, values, color=color, label=name)
     error.plot(run.times, run.energy.balance - run.energy.balance[0], color="black")
     energies.set_ylabel("[J]")

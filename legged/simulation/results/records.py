@@ -118,6 +118,8 @@ class EnergyRecord:
         contact_work: Work of all contact forces.
         push_work: Work of the pushes.
         joint_work: Work of friction, dampers and stops of the joints.
+
+    All work, `balance` and `drift` are NaN for a recorded motion (`Run.from_motion`), whose forces are unknown.
     """
 
     kinetic: Array

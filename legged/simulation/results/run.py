@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.arguments import known_name, number, whole
+from legged.arguments import Numbers, known_name, number, whole
+from legged.contact.rigid import Rigid
 from legged.errors import MissingError
-from legged.ground.ground import center_of_pressure
+from legged.ground.ground import Ground, center_of_pressure
 from legged.output import as_html, visible, write_table
+from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import run_files
 from legged.simulation.results.records import (
@@ -42,6 +45,11 @@ def _viewer() -> Any:
     return import_module("legged.viewer.show")
 
 
+def _recorded_motion() -> Any:
+    """Return the module that makes runs of recorded motions, which imports this module."""
+    return import_module("legged.simulation.results.recorded_motion")
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """A simulated motion, sampled at T times.
@@ -55,7 +63,7 @@ class Run:
         phases: Number of the controller's switch times passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
         vdot: Accelerations under all forces, (T, nv); NaN where the equations have no solution.
-        tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N].
+        tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N]; NaN if they are unknown.
         memory: State of the controller, (T, m).
         base: Pose of the base.
         joints: Names of the joints, their entries of q and v, and the reference of the controller.
@@ -227,6 +235,59 @@ class Run:
             for group, kind in _GROUPS.items()
         }
         return Run(**stored, **groups)
+
+    @staticmethod
+    def from_motion(
+        robot: Robot,
+        t: Numbers,
+        q: Numbers,
+        v: Numbers | None = None,
+        tau: Numbers | None = None,
+        ground: Ground | Rigid | None = None,
+    ) -> Run:
+        """Return a recorded motion as a run, which can be viewed, plotted, saved and written as a page or table.
+
+        It has no contacts. Its accelerations are differences of the velocities, of second order. The work of all
+        forces is unknown, NaN, and so are the actuators' forces if `tau` is not given.
+
+        Args:
+            robot: The robot.
+            t: Times in increasing order, (T,), [s].
+            q: Configurations, (T, nq), mixed units, as in all of the toolkit: for a floating base the quaternion, w
+                first, and the position come first. `legged.conversions` converts those of other programs.
+            v: Velocities, (T, nv), mixed units; differences of q, of second order, by default.
+            tau: Generalized forces of the actuators, (T, nv), [N m] or [N], zeros for the base.
+            ground: The ground that is drawn.
+
+        Raises:
+            ShapeError: The arrays do not have one row per time, or rows of another length.
+            NotFiniteError: A number is not finite.
+            ArgumentError: The times do not increase, or a quaternion does not have norm 1.
+        """
+        return _recorded_motion().recorded_run(robot, t, q, v, tau, ground)
+
+    @staticmethod
+    def from_csv(
+        robot: Robot,
+        path: str | Path,
+        columns: Mapping[str, str] | None = None,
+        ground: Ground | Rigid | None = None,
+    ) -> Run:
+        """Return the motion in a table of comma-separated values as a run; see `from_motion`.
+
+        Args:
+            robot: The robot.
+            path: A file in UTF-8 with a header and one row per sample. The columns are those of `to_csv`: t, and q of
+                the base and of all joints, such as "base_q[0]" and "knee_q"; also v and tau, if they are there. Other
+                columns are ignored.
+            columns: Name of a column here -> its name in the file, such as {"t": "time", "knee_q": "LF_KFE"}.
+            ground: The ground that is drawn.
+
+        Raises:
+            UnknownNameError: A name in `columns` is none of a column of this robot.
+            FileError: The file is missing or no such table, lacks a column, or holds an invalid motion.
+        """
+        return _recorded_motion().recorded_table(robot, path, columns, ground)
 
     def to_csv(self, path: str | Path) -> Path:
         """Write one row per sample and return the path.

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -58,6 +60,7 @@ class FieldRule:
 
 
 _TEXT, _TIMES = FieldRule("text"), FieldRule("real", ("T",))
+_UNKNOWN = FieldRule("real", ("T",), may_be_nan=True)
 FIELDS: dict[str, FieldRule] = {
     **dict.fromkeys(("robot", "backend", "integrator", "ended"), _TEXT),
     "times": _TIMES,
@@ -65,7 +68,7 @@ FIELDS: dict[str, FieldRule] = {
     "q": FieldRule("real", ("T", "nq")),
     "v": FieldRule("real", ("T", "nv")),
     "vdot": FieldRule("real", ("T", "nv"), may_be_nan=True),
-    "tau": FieldRule("real", ("T", "nv")),
+    "tau": FieldRule("real", ("T", "nv"), may_be_nan=True),
     "memory": FieldRule("real", ("T", "memory")),
     "base.position": FieldRule("real", ("T", 3)),
     "base.rotation": FieldRule("real", ("T", 3, 3)),
@@ -78,7 +81,10 @@ FIELDS: dict[str, FieldRule] = {
     "contacts.residual": _TIMES,
     "contacts.memory": FieldRule("real", ("T", "ground memory")),
     **{f"energy.{name}": _TIMES for name in ("kinetic", "potential")},
-    **{f"energy.{name}_work": _TIMES for name in ("actuator", "contact", "push", "joint")},
+    **{
+        f"energy.{name}_work": FieldRule("real", ("T",), may_be_nan=True)
+        for name in ("actuator", "contact", "push", "joint")
+    },
     "bodies.names": FieldRule("names", ("bodies",)),
     "bodies.q": FieldRule("real", ("T", "bodies", 7)),
     "bodies.v": FieldRule("real", ("T", "bodies", 6)),
@@ -130,22 +136,37 @@ def load(path: str | Path, most: int | None = None) -> dict[str, Any]:
         ArgumentError: The path is neither text nor a `Path`.
         FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
     """
+    with opened(path, most, "run") as (archive, source, limit):
+        return _read(archive, source, limit)
+
+
+@contextmanager
+def opened(path: str | Path, most: int | None, what: str) -> Iterator[tuple[zipfile.ZipFile, str, int]]:
+    """Give the archive of a saved run or of rollouts, its path, and the largest size of its arrays together, [byte].
+
+    Args:
+        path: The file. most: As in `load`. what: The kind of file, for messages: "run" or "rollouts".
+
+    Raises:
+        ArgumentError: The path is neither text nor a `Path`.
+        FileError: The file is missing, too large or no archive, or reading it in this context fails.
+    """
     source = check_regular(path, max(MAX_BYTES, most or 0), "saved runs")
     if most is None:
         most = min(max(SMALL, MAX_RATIO * os.stat(source).st_size), MAX_BYTES)
     if Path(source).suffix.lower() == ".csv":
-        words = "is a table for other programs, which Run.load cannot read; load the .npz file that run.save wrote"
+        words = "is a table for other programs; read it with Run.from_csv, or load the .npz file that run.save wrote"
         raise FileError(source, words)
     try:
         with zipfile.ZipFile(source) as archive:
             check_members(archive, source)
-            return _read(archive, source, most)
+            yield archive, source, most
     except zipfile.BadZipFile as error:
-        raise FileError(source, f"is no saved run, or a damaged one: {error}; load what run.save wrote") from error
+        raise FileError(source, f"is no saved {what}, or a damaged one: {error}; load what its save wrote") from error
     except FileError:
         raise
     except Exception as error:  # damaged archives and headers raise errors of a dozen classes
-        words = f"is a damaged run: {type(error).__name__}: {' '.join(str(error).split())}"
+        words = f"is a damaged {what}: {type(error).__name__}: {' '.join(str(error).split())}"
         raise FileError(source, words) from error
 
 
@@ -153,7 +174,7 @@ def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     members = {name.removesuffix(".npy") for name in archive.namelist()}
     version = 1
     if "version" in members:
-        found = _array(archive, "version", source, 64, most)
+        found = stored_array(archive, "version", source, 64, most)
         if found.shape or found.dtype.kind not in "iu":
             raise FileError(source, "is no saved run: its version is not a whole number")
         version = int(found)
@@ -165,13 +186,15 @@ def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     names = [name for name in FIELDS if _SINCE.get(name, 1) <= version]
     keys = _VERSION_1.split() if "skeleton" in members else names
     missing = [key for key in keys if key not in members]
+    if missing and "kind" in members:
+        raise FileError(source, "are saved rollouts; load them with legged.simulation.Rollouts.load")
     if missing:
         raise FileError(source, f"is no saved run: it has no {', '.join(missing)}")
     left, lengths, fields = most, dict[str, int](), dict[str, Any]()
     for name, key in zip(names, keys, strict=True):
-        array = _array(archive, key, source, left, most)
+        array = stored_array(archive, key, source, left, most)
         left -= array.nbytes
-        fields[name] = _checked(array, FIELDS[name], lengths, key, source)
+        fields[name] = checked_field(array, FIELDS[name], lengths, key, source)
     fields.setdefault("figure.is_shape", np.zeros(lengths["edges"], bool))
     for name in _CONTACTS:
         shape = [n if isinstance(n, int) else lengths[n] for n in FIELDS[name].shape]
@@ -185,8 +208,16 @@ def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     return fields
 
 
-def _array(archive: zipfile.ZipFile, name: str, source: str, left: int, most: int) -> Array:
-    """Return an array of an archive, after its header was compared with the number of bytes that follow."""
+def stored_array(archive: zipfile.ZipFile, name: str, source: str, left: int, most: int) -> Array:
+    """Return an array of an archive, after its header was compared with the number of bytes that follow.
+
+    Args:
+        archive: The archive. name: Name of the array. source: Path, for messages.
+        left: Largest size of the array, [byte]. most: Largest size of all arrays, for messages, [byte].
+
+    Raises:
+        FileError: The array is too large or damaged.
+    """
     member = archive.getinfo(f"{name}.npy")
     if member.file_size > left + _HEADER:
         words = f"its arrays are larger than {most / 2**20:.3g} MiB; load it with most=, in bytes, if you trust it"
@@ -209,8 +240,16 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return read(file, max_header_size=_HEADER)
 
 
-def _checked(array: Array, rule: FieldRule, lengths: dict[str, int], name: str, source: str) -> Any:
-    """Return a field in its own type after checking it; `lengths` collects the lengths of axes."""
+def checked_field(array: Array, rule: FieldRule, lengths: dict[str, int], name: str, source: str) -> Any:
+    """Return a field in its own type after checking it.
+
+    Args:
+        array: The array. rule: Its type and shape. lengths: Lengths of axes by letter, to which those of the array are
+            added. name: Its name, for messages. source: Path, for messages.
+
+    Raises:
+        FileError: The array has another type or shape, or numbers that are not finite.
+    """
     kinds = {"text": "U", "names": "U", "whole": "iu", "flags": "b", "real": "fiu"}
     empty_names = rule.kind == "names" and not array.size
     if array.dtype.kind not in kinds[rule.kind] and not empty_names and (array.size or rule.kind == "text"):
