@@ -206,7 +206,7 @@ def test_runs_are_bounded_by_their_decompressed_size(tmp_path):
     tracemalloc.start()
     with pytest.raises(FileError, match="its arrays are larger than 256 MiB; load it with most=, in bytes"):
         legged.Run.load(path)
-    with pytest.raises(FileError, match="its arrays are larger than 0.0191 MiB"):
+    with pytest.raises(FileError, match=r"its arrays are larger than 0\.0191 MiB"):
         legged.Run.load(run.save(tmp_path / "small"), most=20_000)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()

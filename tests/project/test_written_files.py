@@ -193,8 +193,6 @@ ALLOWED = {"legged/output.py", "legged/compiler/cache/disk.py"}
 WRITING = re.compile(
     r"""write_text\(|write_bytes\(|savefig\(|savez\w*\((?!buffer)|\.open\(["'](w|x|a)|open\([^)]*["'](w|x|a)b?["']"""
 )
-    r"""write_text\(|write_bytes\(|savefig\(|savez\w*\((?!buffer)|\.open\(["'](w|x|a)|open\([^)]*["'](w|x|a)b?["']"""
-)
 
 
 def test_one_module_writes_all_files():
