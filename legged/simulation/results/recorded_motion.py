@@ -13,7 +13,7 @@ from legged.arguments import array, instance, known_name, shown, text
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
-from legged.errors import ArgumentError, FileError, LeggedError, ShapeError
+from legged.errors import ArgumentError, FileError, LeggedError, NotFiniteError, ShapeError
 from legged.files.reading import check_regular
 from legged.ground.ground import Ground
 from legged.robot.configuration import difference, read
@@ -44,6 +44,7 @@ def recorded_run(
 ) -> Run:
     """Return the run of a recorded motion; see `Run.from_motion`."""
     instance("robot", robot, Robot, "a legged.Robot")
+    instance("ground", ground, (Ground, Rigid, type(None)), "a Ground, a Rigid or None")
     times = array("t", t, (None,), "one time per sample")
     if not len(times) or not (np.diff(times) > 0.0).all():
         raise ArgumentError("t must hold one time at least, and each must be later than the one before")
@@ -135,10 +136,12 @@ def recorded_table(
             words = f"has no column {shown(missing[0], 80)}" if missing else "has no rows"
             hint = "; name other columns by columns={...}, see Run.from_csv" if missing else ""
             raise FileError(source, words + hint)
-        found[letter] = table[:, [places[name] for name in theirs]]
+        values = table[:, [places[name] for name in theirs]]
+        if letter != "tau" or not np.isnan(values).all():  # unknown, in the table of another recorded motion
+            found[letter] = values
     try:
         return recorded_run(robot, found["t"][:, 0], found["q"], found.get("v"), found.get("tau"), ground)
-    except ArgumentError as error:
+    except (ArgumentError, NotFiniteError, ShapeError) as error:
         raise FileError(source, str(error)) from error
 
 
