@@ -200,8 +200,8 @@ def _packed(parts: list[Part]) -> bytes:
     """Return the parts of a mesh as bytes that contain numbers alone."""
     names = ("vertices", "faces", "color")
     arrays = {f"{name} {k}": x for k, part in enumerate(parts) for name, x in zip(names, part, strict=True)}
-    buffer = io.BytesIO()
-    np.savez(buffer, **{name: np.zeros(0) if x is None else np.asarray(x) for name, x in arrays.items()})
+    buffer, stored = io.BytesIO(), {name: np.zeros(0) if x is None else np.asarray(x) for name, x in arrays.items()}
+    np.savez(buffer, allow_pickle=False, **stored)
     return buffer.getvalue()
 
 
