@@ -209,7 +209,7 @@ def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
 
 
 def stored_array(archive: zipfile.ZipFile, name: str, source: str, left: int, most: int) -> Array:
-    """Return an array of an archive, after its header was compared with the number of bytes that follow.
+    """Return an array of an archive, (...), after its header was compared with the number of bytes that follow.
 
     Args:
         archive: The archive. name: Name of the array. source: Path, for messages.
@@ -244,7 +244,7 @@ def checked_field(array: Array, rule: FieldRule, lengths: dict[str, int], name: 
     """Return a field in its own type after checking it.
 
     Args:
-        array: The array. rule: Its type and shape. lengths: Lengths of axes by letter, to which those of the array are
+        array: The array, (...), any unit. rule: Its type and shape. lengths: Lengths of axes by letter, to which those of the array are
             added. name: Its name, for messages. source: Path, for messages.
 
     Raises:

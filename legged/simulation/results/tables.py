@@ -95,7 +95,8 @@ def coordinates(names: tuple[str, ...], ranges: Array, letter: str, size: int) -
     """Return (kind, number, plain name, entry) of the entries of q, v, vdot, tau or the reference, in their order.
 
     Args:
-        names: Names of the joints. ranges: First entry of each joint and the entry after its last, (joints, 2).
+        names: Names of the joints.
+        ranges: First entry of each joint and the entry after its last, (joints, 2), dimensionless.
         letter: Name of the vector, such as "q". size: Number of its entries.
     """
     found = [(BASE, 0, f"base_{letter}[{i}]", i) for i in range(size)]

@@ -293,10 +293,9 @@ def test_clearing_leaves_the_files_of_others(folder):
         path.write_text("not of the cache")
     (folder / f"{name}.o").symlink_to(foreign[0])
     assert disk.describe().code + disk.describe().graphs == 2
-    marker = (folder / disk.MARKER).read_bytes()
-    (folder / disk.MARKER).write_bytes(b"of another program")
+    (folder / disk.MARKER).rename(folder / "hidden")
     assert disk.clear() == 0
-    (folder / disk.MARKER).write_bytes(marker)
+    (folder / "hidden").rename(folder / disk.MARKER)
     assert disk.clear() == 2
     assert all(path.read_text() == "not of the cache" for path in foreign) and (folder / f"{name}.o").is_symlink()
 
