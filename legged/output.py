@@ -3,7 +3,7 @@
 Every file is written by `write_file` or `replaced`: beside its place under another name, and then renamed, so that an
 error leaves the file that was there untouched. Every text that a robot file, a run file or a user's program may have
 given (names, reasons, paths, messages) passes one of the functions `as_html`, `as_markdown`, `as_script`, `as_label`,
-`as_cell` or `visible` where it enters something that another program interprets.
+`as_cell`, `as_terminal` or `visible` where it enters something that another program interprets.
 """
 
 from __future__ import annotations
@@ -176,6 +176,11 @@ def visible(text: Any, most: int | None = MOST_CHARACTERS) -> str:
 def printable(text: str) -> str:
     """Return a text with the escapes of `visible`, of any length and with all of its spaces."""
     return _HIDDEN.sub(lambda found: _escape(found[0]), text)
+
+
+def as_terminal(text: str) -> str:
+    """Return a text of several lines for a terminal, in which none of its characters is an instruction."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def as_html(text: Any) -> str:

@@ -106,7 +106,7 @@ class Run:
 
     def __repr__(self) -> str:
         end = f", ended: {visible(self.ended)}" if self.ended else ""
-        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.backend}{end}>"
+        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {visible(self.backend)}{end}>"
 
     def _repr_html_(self) -> str:
         return _viewer().frame(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"

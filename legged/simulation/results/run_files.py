@@ -244,8 +244,9 @@ def checked_field(array: Array, rule: FieldRule, lengths: dict[str, int], name: 
     """Return a field in its own type after checking it.
 
     Args:
-        array: The array, (...), any unit. rule: Its type and shape. lengths: Lengths of axes by letter, to which those of the array are
-            added. name: Its name, for messages. source: Path, for messages.
+        array: The array, (...), any unit. rule: Its type and shape.
+        lengths: Lengths of axes by letter, to which those of the array are added.
+        name: Its name, for messages. source: Path, for messages.
 
     Raises:
         FileError: The array has another type or shape, or numbers that are not finite.

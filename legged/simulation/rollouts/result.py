@@ -13,7 +13,7 @@ import numpy as np
 
 from legged.arguments import shown, whole
 from legged.errors import FileError, MissingError
-from legged.output import output_file, replaced
+from legged.output import output_file, replaced, visible
 from legged.simulation.results.recorded_motion import recorded_run
 from legged.simulation.results.records import GroundRecord, ModelRecord
 from legged.simulation.results.run import Run
@@ -98,7 +98,7 @@ class Rollouts:
 
     def __repr__(self) -> str:
         fell = int(self.fallen.sum())
-        return f"<Rollouts of {self.robot!r}: {len(self)} members, {fell} fell, {self.times[-1]:g} s, {self.backend}>"
+        return f"<Rollouts of {self.robot!r}: {len(self)} members, {fell} fell, {self.times[-1]:g} s, {visible(self.backend)}>"
 
     def run(self, i: int) -> Run:
         """Return member i as a `Run`, with torques, contact forces, energies and stick figures.
