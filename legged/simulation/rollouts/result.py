@@ -97,8 +97,8 @@ class Rollouts:
         return len(self.q)
 
     def __repr__(self) -> str:
-        fell = int(self.fallen.sum())
-        return f"<Rollouts of {self.robot!r}: {len(self)} members, {fell} fell, {self.times[-1]:g} s, {visible(self.backend)}>"
+        count, backend = f"{len(self)} members, {int(self.fallen.sum())} fell", visible(self.backend)
+        return f"<Rollouts of {self.robot!r}: {count}, {self.times[-1]:g} s, {backend}>"
 
     def run(self, i: int) -> Run:
         """Return member i as a `Run`, with torques, contact forces, energies and stick figures.
