@@ -155,14 +155,18 @@ def _read_own(path: Path) -> bytes:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY)
     except OSError:
         return b""
-    with os.fdopen(handle, "rb") as stream:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             return b""
         if not _is_own(status):
             _warn_not_private(path)
             return b""
-        return stream.read()
+        return os.read(handle, status.st_size)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
 
 
 def _is_own(status: os.stat_result) -> bool:

@@ -49,6 +49,8 @@ class BaseRecord:
             sequence: Axes of the three rotations, such as "xyz".
         """
         found = np.array([euler_angles(sequence, R) for R in self.rotation]).reshape(-1, 3)
+        if np.abs(np.diff(found, axis=0)).max(initial=0.0) < 1.0:
+            return found  # the others are 2 rad away
         offset = 0.0 if sequence[0] == sequence[2] else np.pi
         others = found * (1.0, -1.0, 1.0) + (np.pi, offset, np.pi)  # the same rotations
         for k in range(1, len(found)):
