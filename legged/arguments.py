@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
-from legged.errors import ArgumentError, FileError, NotFiniteError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
 
 T = TypeVar("T")
 Number = Annotated[Any, float]
@@ -255,27 +254,6 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type, ...], expected: 
         got = f"the class {value.__name__} itself" if isinstance(value, type) else shown(value)
         raise ArgumentError(f"{name} must be {wanted}, got {got}")
     return value  # type: ignore[return-value]
-
-
-def output_file(path: str | Path, suffix: str = "") -> Path:
-    """Return the path of a file that is to be written, after creating its folder where it is missing.
-
-    Args:
-        path: The file. suffix: Replaces the suffix of the path, such as ".npz"; empty for none.
-
-    Raises:
-        ArgumentError: The path is neither text nor a `Path`.
-        FileError: The path is no name of a file, or its folder cannot be created.
-    """
-    found = Path(instance("path", path, (str, Path), "a text or a path"))
-    if not found.name or "\0" in str(found):
-        raise FileError(str(found), f"is no name of a file; give one such as run{suffix or '.npz'}")
-    found = found.with_suffix(suffix) if suffix else found
-    try:
-        found.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(str(found.parent), f"cannot be created: {error.strerror}; give another folder") from error
-    return found
 
 
 def _objects(name: str, value: Any, found: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ from legged.app.options import (
 )
 from legged.app.viewing import demo_command, view_command
 from legged.errors import LeggedError, SimulationInterrupt
+from legged.output import as_terminal
 from legged.version import __version__
 
 app = typer.Typer(
@@ -61,12 +62,12 @@ def main() -> None:
 
 
 def _failed(words: str) -> int:
-    print(words, file=sys.stderr)
+    print(as_terminal(words), file=sys.stderr)
     return 1
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
-    print(f"{category.__name__}: {message}", file=sys.stderr)
+    print(as_terminal(f"{category.__name__}: {message}"), file=sys.stderr)
 
 
 def _print_version(wanted: bool) -> None:
@@ -397,4 +398,4 @@ def _save_figure(draw: Callable[[], Any], output: Path | None, name: str) -> Non
 
 
 def _show(*parts: str) -> None:
-    print("\n\n".join(parts), end="\n\n")
+    print(as_terminal("\n\n".join(parts)), end="\n\n")

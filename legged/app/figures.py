@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from legged.output import output_file, replaced, write_file
 from legged.table import Table
 
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#c1272d", "#7b4ea3", "#888888"
@@ -40,9 +41,10 @@ def legend(made: Figure, columns: int = 4) -> Figure:
 
 
 def save(made: Figure, path: Path) -> Path:
-    """Write a figure in the format of the suffix of a path, such as PNG, and return the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made.savefig(path, dpi=130)
+    """Write a figure in the format of the suffix of a path, PNG without one, and return the path."""
+    path = output_file(path, path.suffix if path.suffix in (".svg", ".pdf") else ".png")
+    with replaced(path) as draft:
+        made.savefig(draft, dpi=130)
     return path
 
 
@@ -74,7 +76,4 @@ class Page:
 
     def write(self, name: str = "report.md") -> Path:
         """Write the page and return its path."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / name
-        path.write_text("\n\n".join(self.parts) + "\n", encoding="utf-8")
-        return path
+        return write_file(self.folder / name, "\n\n".join(self.parts) + "\n", ".md")

@@ -12,13 +12,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from legged.errors import SimulationError
+from legged.output import as_terminal
 
 
 def stop(reason: str) -> NoReturn:
     """End a command after its results are written: exit status 130 after Ctrl-C, 1 after a fall or a divergence."""
     if not reason.startswith("interrupted"):
         raise SimulationError(reason)
-    print(f"{reason}; the results up to there are shown above", file=sys.stderr)
+    print(as_terminal(f"{reason}; the results up to there are shown above"), file=sys.stderr)
     raise typer.Exit(130)
 
 

@@ -123,7 +123,6 @@ def write(run: Run, folder: Path) -> list[Path]:
     """Write data, figures, animation and replay of a run to a folder, and return the paths."""
     from legged.simulation import plots  # imported here, since Matplotlib takes long to import
 
-    folder.mkdir(parents=True, exist_ok=True)
     data = [run.save(folder / "run.npz"), run.to_csv(folder / "run.csv")]
     pages = [plots.animate(run, folder / "animation.gif"), run.save_html(folder / "replay.html")]
     return [*data, *plots.save_figures(run, folder), *pages]

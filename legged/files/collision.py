@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import shown
 from legged.errors import DefinitionError, FileError
 from legged.files.description import Shape, Tree
-from legged.files.reading import check_regular
+from legged.files.meshes import open_mesh
+from legged.output import visible
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of, shape_with
 from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
 
-MAX_BYTES = 2**28
-"""Largest file of a mesh, [byte]."""
 _EXACT = 1e-6
 """Error of a hull above which the audit reports it, [m]."""
 _CONVEX = 1e-3
@@ -32,7 +32,7 @@ def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], l
         tree: Tree of the robot.
 
     Raises:
-        FileError: A shape without volume, or a mesh that is missing, damaged or larger than `MAX_BYTES`.
+        FileError: A shape without volume, or a mesh that is missing, damaged or too large.
     """
     found, notes = {}, []
     for name in tree.order:
@@ -57,7 +57,7 @@ def convert(shape: Shape, source: str) -> tuple[LinkShape, str]:
 
     Raises:
         DefinitionError: A shape without volume.
-        FileError: A mesh that is missing, damaged or larger than `MAX_BYTES`.
+        FileError: A mesh that is missing, damaged or too large.
     """
     place: Any = (shape.position, shape.rotation)
     if shape.kind == "mesh":
@@ -105,10 +105,11 @@ def located(name: str, source: str) -> str:
         _, _, inside = plain.partition("/")
         candidates = [root / path for root in roots for path in (plain, inside)]
     for candidate in candidates:
-        if candidate.is_file():
+        if os.path.isfile(candidate):  # false for names that no file can have
             return str(candidate)
-    where = "in the folders around the robot file or of ROS_PACKAGE_PATH" if is_package else f"as {candidates[0]}"
-    words = f"the mesh {name!r} was not found {where}; put it there, or load with shapes=False"
+    at = "in the folders around the robot file or of ROS_PACKAGE_PATH"
+    where = at if is_package else f"as {visible(candidates[0], 200)}"
+    words = f"the mesh {shown(name, 200)} was not found {where}; put it there, or load with shapes=False"
     raise FileError(source, words)
 
 
@@ -118,16 +119,12 @@ def _opened(path: str, source: str, changed: int) -> tuple[Array, str]:
 
     Results are cached by path and by the time of the last change of the file, [ns].
     """
+    scene = open_mesh(path)
     try:
-        import trimesh
-    except ImportError as error:
-        raise FileError(source, "opening meshes needs trimesh: pip install 'legged[urdf]'") from error
-    check_regular(path, MAX_BYTES, "meshes")
-    try:
-        mesh: Any = trimesh.load(path, force="mesh")
+        mesh: Any = scene.to_mesh()
         vertices, is_closed = np.asarray(mesh.vertices, float), bool(mesh.is_watertight)
         volume, hull = abs(float(mesh.volume)), float(mesh.convex_hull.volume) if len(vertices) > 3 else 0.0
-    except Exception as error:  # readers of a dozen formats raise errors of as many classes
+    except Exception as error:  # of damaged meshes
         words = f"the mesh {path!r} cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
         raise FileError(source, words) from error
     name = Path(path).name

@@ -46,6 +46,32 @@ def check_regular(path: str | Path, most: int = MAX_BYTES, what: str = "robot fi
     return source
 
 
+def read_regular(path: str | Path, most: int = MAX_BYTES, what: str = "robot files") -> bytes:
+    """Return the content of a regular file.
+
+    Args:
+        path, most, what: As in `check_regular`.
+
+    Raises:
+        ArgumentError: The path is neither text nor a `Path`.
+        FileError: The file is missing, unreadable, larger than `most`, or no regular file.
+    """
+    source = check_regular(path, most, what)
+    try:  # some files of the system count as regular and wait for content; another file may have taken the place
+        handle = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise FileError(source, "cannot be read: it is no regular file")
+            content = bytearray()
+            while len(content) <= most and (piece := file.read(_CHUNK)):
+                content += piece
+    except OSError as error:
+        raise FileError(source, f"cannot be read: {error.strerror or error}") from error
+    if len(content) > most:  # it has grown meanwhile, or its size is unknown
+        raise FileError(source, f"the file is larger than {most // 2**20} MiB, the limit for {what}")
+    return bytes(content)
+
+
 def read_bytes(path: str | Path) -> bytes:
     """Return the content of a robot file.
 
@@ -53,16 +79,9 @@ def read_bytes(path: str | Path) -> bytes:
         ArgumentError: The path is neither text nor a `Path`.
         FileError: The file is missing, unreadable, empty, larger than `MAX_BYTES`, or no regular file.
     """
-    source = check_regular(path)
-    try:
-        with open(source, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise FileError(source, f"cannot be read: {error.strerror}") from error
-    if len(content) > MAX_BYTES:  # it has grown meanwhile
-        raise FileError(source, f"the file is larger than {MAX_BYTES // 2**20} MiB, the limit for robot files")
+    content = read_regular(path)
     if not content.strip():
-        raise FileError(source, "the file is empty")
+        raise FileError(str(path), "the file is empty")
     return content
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +14,10 @@ import numpy as np
 from legged.compiler.cache import disk
 from legged.errors import FileError
 from legged.files import reading
-from legged.files.collision import MAX_BYTES, located
+from legged.files.collision import located
 from legged.files.description import Shape, tree_of
 from legged.files.load import describe
+from legged.files.meshes import MAX_BYTES, open_mesh
 from legged.files.mjcf.reader import SHAPES, body_names, compiled, geom_vertices, shape_size
 from legged.robot.construction.builder import rpy
 from legged.robot.robot import Robot
@@ -24,6 +25,8 @@ from legged.rotations import quaternion_matrix
 from legged.spatial import Array
 
 Color = tuple[float, float, float]
+Part = tuple[Array, Array, Color | None]
+"""Vertices, triangles and color of a part of a mesh; see `opened_mesh`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +168,7 @@ def _geom_visual(model: Any, geom: int) -> Visual:
 # Meshes
 
 
-def opened_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
+def opened_mesh(path: str) -> list[Part]:
     """Return the parts of a mesh in a file: vertices (n, 3), faces (m, 3) as indices of vertices, and their color.
 
     Reading a file takes long, so the result is stored in the cache folder. Vertices in the same place are merged. The
@@ -176,43 +179,65 @@ def opened_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
         path: The file.
 
     Raises:
-        FileError: trimesh is not installed, or the file is damaged, without triangles, or larger than 256 MiB.
+        FileError: As in `legged.files.meshes.open_mesh`, or the mesh has no triangles.
     """
-    reading.check_regular(path, MAX_BYTES, "meshes")
-    stored = disk.file_name(disk.MESH, hashlib.sha256(Path(path).read_bytes()).hexdigest(), Path(path).suffix)
+    key = hashlib.sha256(reading.read_regular(path, MAX_BYTES, "meshes")).hexdigest()
+    stored = disk.file_name(disk.MESH, key, Path(path).suffix, _LAYOUT)
     content = disk.read(stored)
-    parts = _read_mesh(path) if content is None else pickle.loads(content)
+    parts = _read_mesh(path) if content is None else _unpacked(content)
     if content is None:
-        disk.write(stored, pickle.dumps(parts))
+        disk.write(stored, _packed(parts))
     if not parts:
         raise FileError(path, "the mesh has no triangles, so that it is not shown")
     return parts
 
 
-def _read_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
+_LAYOUT = "arrays of NumPy, 1"
+"""Version of the layout of `_packed`."""
+
+
+def _packed(parts: list[Part]) -> bytes:
+    """Return the parts of a mesh as bytes that contain numbers alone."""
+    names = ("vertices", "faces", "color")
+    arrays = {f"{name} {k}": x for k, part in enumerate(parts) for name, x in zip(names, part, strict=True)}
+    buffer, stored = io.BytesIO(), {name: np.zeros(0) if x is None else np.asarray(x) for name, x in arrays.items()}
+    np.savez(buffer, allow_pickle=False, **stored)
+    return buffer.getvalue()
+
+
+def _unpacked(content: bytes) -> list[Part]:
+    """Return the parts of a mesh from bytes that `_packed` returned."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as found:
+        columns = ([found[f"{name} {k}"] for name in ("vertices", "faces", "color")] for k in range(len(found) // 3))
+        return [(v, f, (float(c[0]), float(c[1]), float(c[2])) if c.size else None) for v, f, c in columns]
+
+
+def _read_mesh(path: str) -> list[Part]:
     """Return the parts of a mesh as `opened_mesh`, read by trimesh."""
+    scene = open_mesh(path)
     try:
-        import trimesh
-    except ImportError as error:
-        raise FileError(path, "opening meshes needs trimesh: pip install 'legged[view]'") from error
-    try:
-        scene: Any = trimesh.load_scene(path)
-        parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh) and len(part.faces)]
         found = []
-        for part in parts:
+        for part in scene.dump():
+            if not len(getattr(part, "faces", ())):
+                continue
             color = _mean_color(part)
             part.merge_vertices(merge_tex=True, merge_norm=True)
             found.append((np.array(part.vertices, np.float32), np.array(part.faces, np.int32), color))
-    except Exception as error:  # readers of a dozen formats raise errors of as many classes
+    except Exception as error:  # of damaged meshes
         words = f"the mesh cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
         raise FileError(path, words) from error
     return found
 
 
 def _mean_color(part: Any) -> Color | None:
-    """Return the mean color of a mesh of trimesh; None if it has none."""
+    """Return the mean color of a mesh of trimesh; None if it has none, or if its material is missing or damaged."""
     if not part.visual.defined:
         return None
-    colors = np.atleast_2d(part.visual.to_color().vertex_colors)[:, :3]
+    try:
+        has_one_color = getattr(part.visual, "uv", 0) is None  # a material without a picture
+        found = part.visual.material.main_color if has_one_color else part.visual.to_color().vertex_colors
+        colors = np.atleast_2d(found)[:, :3]
+    except Exception:  # materials of a dozen formats raise errors of as many classes
+        return None
     red, green, blue = (colors.mean(axis=0) / 255.0).tolist()
     return red, green, blue

@@ -43,6 +43,10 @@ class Backend:
         self.loop, self.whole, self.name, self.failure = loop, whole, name, ""
         self._step_functions: dict[str, Callable[..., Any]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for `pickle` and `copy`, without functions that are made again."""
+        return {**vars(self), "_step_functions": {}}
+
     @property
     def nv(self) -> int:
         """Length of xi."""

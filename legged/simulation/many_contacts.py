@@ -9,7 +9,7 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -51,6 +51,10 @@ class SceneInParts(RigidLoop):
     """
 
     solver: ClassVar[Solver] = staticmethod(newton_solution)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields for `pickle` and `copy`, without calls, which hold addresses of arrays."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     # Kernels.
 

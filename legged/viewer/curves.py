@@ -70,7 +70,8 @@ def plots_of_run(run: Run) -> list[Plot]:
         )
     energy = run.energy
     parts = np.column_stack([energy.kinetic, energy.potential - energy.potential[:1], energy.actuator_work])
-    found.append(_plot(run.times, "energy [J]", ("kinetic", "potential", "actuators' work"), parts))
+    known = 2 if np.isnan(energy.actuator_work).all() else 3
+    found.append(_plot(run.times, "energy [J]", ("kinetic", "potential", "actuators' work")[:known], parts[:, :known]))
     return found + _joint_plots(run)
 
 
@@ -151,7 +152,7 @@ def _joint_plots(run: Run) -> list[Plot]:
         positions.append(_joint_plot(run, f"{group} [{unit}]", columns))
         title = f"{group}, {_FORCES.get(unit, 'generalized force [N m or N]')}"
         torques.append(_joint_plot(run, title, [("", h.torque, n) for n, h in zip(names, histories, strict=True)]))
-    return positions + torques
+    return positions if np.isnan(run.tau).all() and run.tau.size else positions + torques
 
 
 def _joint_plot(run: Run, title: str, columns: Sequence[tuple[str, Array, str]]) -> Plot:
@@ -192,4 +193,4 @@ def _angles(run: Run) -> tuple[Array, Array]:
     """Return at most `_MOST_ANGLES` times, (n,), [s], and the angles of the base at them, (n, 3), [degree]."""
     rows = np.unique(np.linspace(0, len(run) - 1, min(len(run), _MOST_ANGLES)).round().astype(int))
     base = BaseRecord(run.base.position[rows], run.base.rotation[rows])
-    return run.times[rows], np.degrees(np.unwrap(base.angles(), axis=0))
+    return run.times[rows], np.degrees(base.angles())

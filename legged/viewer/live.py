@@ -12,6 +12,7 @@ import numpy as np
 from legged.arguments import known_name
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
+from legged.output import visible
 from legged.robot.diagram.drawing import svg_element
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import contact_sides, planned_footsteps
@@ -20,7 +21,7 @@ from legged.simulation.results.stick_figure import ground_lines, ground_surface
 from legged.simulation.stepping.simulation import Simulation
 from legged.viewer.motion import Motion, capture_of, quaternions, states, support_of
 from legged.viewer.scene import scene_of
-from legged.viewer.server import RATE, Actor, Viewer
+from legged.viewer.server import RATE, Actor, Viewer, distinct_labels, paragraphs
 
 Array = np.ndarray
 MOST_ROBOTS = 9
@@ -74,12 +75,13 @@ class Live:
         self.gains = self._add_gains(parameters)
         if controllers:
             with viewer.server.gui.add_folder("Controller", order=0.4):
-                choice = viewer.server.gui.add_dropdown("controller", tuple(controllers))
-            choice.on_update(lambda event: self.change_controller(controllers[event.target.value]))
+                by_label = distinct_labels(controllers)
+                choice = viewer.server.gui.add_dropdown("controller", tuple(by_label))
+            choice.on_update(lambda event: self.change_controller(controllers[by_label[event.target.value]]))
         viewer.overlay_boxes(self._actors)
         viewer.modules([svg_element(robot)])
         for note in scene.notes:
-            viewer.server.gui.add_markdown(f"*{note}*")
+            viewer.note(note)
         self._show()
         viewer.camera(base, scene.size * (1.0 + 0.8 * (count - 1)))
         viewer.repeat(self._update)
@@ -144,15 +146,16 @@ class Live:
             self.command = np.array([start for _, _, start in commands.values()], float)
             with gui.add_folder("Command", order=0.5):
                 for k, (name, (low, high, start)) in enumerate(commands.items()):
-                    slider = self.sliders[name] = gui.add_slider(name, low, high, (high - low) / 200.0, start)
+                    slider = self.sliders[name] = gui.add_slider(visible(name), low, high, (high - low) / 200.0, start)
                     slider.on_update(lambda event, k=k: self._set_command(k, event.target.value))
         with gui.add_folder("Push", order=0.8):
-            link = gui.add_dropdown("link", tuple(link.name for link in robot.links))
+            links = distinct_labels(link.name for link in robot.links)
+            link = gui.add_dropdown("link", tuple(links))
             direction = gui.add_dropdown("direction", tuple(_PUSH), initial_value="+y")
             typical = float(f"{0.3 * robot.mass:.2g}")
             size = gui.add_slider("impulse [N s]", 0.0, 5.0 * typical, typical / 20.0, typical)
             button = gui.add_button("push")
-        button.on_click(lambda _: self.push(link.value, size.value * np.array(_PUSH[direction.value])))
+        button.on_click(lambda _: self.push(links[link.value], size.value * np.array(_PUSH[direction.value])))
 
     def _add_gains(self, ranges: Mapping[str, tuple[float, float]] | None) -> dict[str, Any]:
         """Add sliders for named parameters, by default for numbers of the controller from 0 to twice their values."""
@@ -167,7 +170,7 @@ class Live:
         with gui.add_folder("Parameters", order=0.6, expand_by_default=False):
             for name, (low, high) in ranges.items():
                 value = float(present[known_name("parameter", name, present)])
-                label = name.removeprefix("controller.")
+                label = visible(name.removeprefix("controller."))
                 slider = sliders[name] = gui.add_slider(label, low, high, (high - low) / 200.0, value)
                 slider.on_update(lambda event, name=name: self.change(name, event.target.value))
         return sliders
@@ -198,7 +201,7 @@ class Live:
     def _report(self) -> None:
         t, reasons = float(np.max(self.simulation.t)), [text for text in self.simulation.reasons if text]
         words = f"t = {t:.2f} s, {self._simulated / max(self._clock, 1e-9):.2f} of real time"
-        self.status.content = words + "".join(f"\n\n{text}" for text in reasons[:3])
+        self.status.content = paragraphs(words, *reasons[:3])
         self._clock = self._simulated = 0.0
 
     def _show(self) -> None:

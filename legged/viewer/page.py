@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -11,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import output_file
 from legged.errors import ArgumentError, MissingError
+from legged.output import as_html, as_script, write_file
 from legged.simulation.results.run import Run
 from legged.viewer.curves import Plot, module_pictures, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.meshes import Mesh
@@ -89,9 +87,9 @@ def page_of(
             "access to the npm registry (`make replay-page`)"
         )
     return _TEMPLATE.format(
-        title=html.escape(data["title"]),
+        title=as_html(data["title"]),
         style=(web / "replay.css").read_text(encoding="utf-8"),
-        page=json.dumps(data).replace("<", "\\u003c"),
+        page=as_script(data),
         arrays=packer.text(),
         modules=f"<details><summary>Kinematic modules</summary>{pictures}</details>" if pictures else "",
         script=(web / "replay.js").read_text(encoding="utf-8"),
@@ -102,14 +100,13 @@ def save_page(path: str | Path, runs: Sequence[Run], **options: Any) -> Path:
     """Write the page of runs to a file and return its path.
 
     Args:
-        path: The file; its suffix becomes .html. A missing folder is created. runs, options: As in `page_of`.
+        path: The file; the suffix .html is appended where it is missing. A missing folder is created.
+        runs, options: As in `page_of`.
 
     Raises:
-        FileError: The path is no name of a file.
+        FileError: The path is no name of a page, or the file cannot be written.
     """
-    path = output_file(path, ".html")
-    path.write_text(page_of(runs, **options), encoding="utf-8")
-    return path
+    return write_file(path, page_of(runs, **options), ".html", ".htm")
 
 
 def framed(page: str, height: int = 560) -> str:
@@ -118,7 +115,7 @@ def framed(page: str, height: int = 560) -> str:
     Args:
         page: The page. height: [pixel].
     """
-    source = html.escape(page, quote=True)
+    source = page.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
     return f'<iframe srcdoc="{source}" style="width: 100%; height: {height}px; border: 0"></iframe>'
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from legged.output import as_html, visible
 from legged.simulation.results.run import Run
-from legged.simulation.rollouts.rollout import Rollouts
+from legged.simulation.rollouts.result import Rollouts
 from legged.viewer.curves import Plot, decimated, module_pictures, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.motion import Motion, motion_of_run, motion_of_states
 from legged.viewer.scene import scene_of_run
-from legged.viewer.server import PATH, Actor, Viewer, color_bytes
+from legged.viewer.server import PATH, Actor, Viewer, color_bytes, distinct_labels
 
 Array = np.ndarray
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")
@@ -77,7 +78,8 @@ class Curves:
     """One of the plots of a run, chosen by a list, with a cursor at the time of the timeline."""
 
     def __init__(self, viewer: Viewer, plots: Sequence[Plot]):
-        self._plots = {plot.title: plot for plot in plots}
+        labels = distinct_labels(plot.title for plot in plots)
+        self._plots = dict(zip(labels, plots, strict=True))
         self._gui, self._handle, self._drawn, self._time = viewer.server.gui, None, -np.inf, 0.0
         with self._gui.add_folder("Curves", order=2.0) as self._folder:
             self._choice = self._gui.add_dropdown("plot", tuple(self._plots))
@@ -117,11 +119,12 @@ class Curves:
             dashed = label.startswith("reference")
             color = "#222222" if dashed else COLORS[k % len(COLORS)]
             style: dict[str, Any] = {"dash": (5.0, 4.0)} if dashed else {}
-            series.append(uplot.Series(label=label, stroke=color, width=1.5, **style))
+            series.append(uplot.Series(label=visible(label, 80), stroke=color, width=1.5, **style))
         series.append(uplot.Series(label="now", stroke="#d2452d", width=2.0))
         scales = {"x": uplot.Scale(time=False), "y": uplot.Scale(range=_limits(plot))}
         with self._folder:
-            self._handle = self._gui.add_uplot(self._data(), tuple(series), title=plot.title, scales=scales, aspect=1.6)
+            title = self._choice.value
+            self._handle = self._gui.add_uplot(self._data(), tuple(series), title=title, scales=scales, aspect=1.6)
 
 
 def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, beside: float) -> Timeline:
@@ -141,11 +144,11 @@ def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, 
         if own:
             viewer.ground(run.ground.surface, run.ground.lines, offset)
     for note in dict.fromkeys(note for actor in actors for note in actor.scene.notes):
-        viewer.server.gui.add_markdown(f"*{note}*")
+        viewer.note(note)
     for name, run in zip(names, runs, strict=True):
         for table in tables_of_run(run):
-            with viewer.server.gui.add_folder(name, order=3.0, expand_by_default=len(runs) == 1):
-                rows = "".join(f"<tr><td>{a}</td><td>{b}</td></tr>" for a, b in table.rows)
+            with viewer.server.gui.add_folder(visible(name), order=3.0, expand_by_default=len(runs) == 1):
+                rows = "".join(f"<tr><td>{as_html(a)}</td><td>{as_html(b)}</td></tr>" for a, b in table.rows)
                 viewer.server.gui.add_html(f'<table style="font-size: 12px; margin: 6px 10px">{rows}</table>')
     viewer.modules(module_pictures(runs))
     curves = Curves(viewer, plots_of_runs(runs, names))
@@ -180,7 +183,7 @@ def view_rollouts(viewer: Viewer, rollouts: Rollouts) -> Timeline:
         for k, i in enumerate(chosen)
     ]
     fell = int(rollouts.fallen.sum())
-    viewer.server.gui.add_markdown(f"{len(rollouts)} members, {fell} fell; {len(chosen)} are drawn as robots")
+    viewer.note(f"{len(rollouts)} members, {fell} fell; {len(chosen)} are drawn as robots")
 
     def motion(i: int, k: int) -> Motion:
         if robot is None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.algorithms.inverse_kinematics import InverseKinematics
+from legged.output import visible
 from legged.robot.diagram.drawing import svg_element
 from legged.robot.joint import PlacedJoint
 from legged.robot.robot import Robot
@@ -41,7 +42,7 @@ class Poser:
         self.sliders: dict[str, Any] = {}
         gui = viewer.server.gui
         for note in scene.notes:
-            gui.add_markdown(f"*{note}*")
+            viewer.note(note)
         with gui.add_folder("Show"):
             show_handles = gui.add_checkbox("handles of the feet", True)
             show_center = gui.add_checkbox("center of mass", False)
@@ -51,7 +52,7 @@ class Poser:
                 self._add_sliders(joint)
         viewer.modules([svg_element(robot)])
         start = self.q.copy()
-        self.handles = {name: self._add_handle(name) for name in _feet(robot)}
+        self.handles = {name: self._add_handle(k, name) for k, name in enumerate(_feet(robot))}
         show_handles.on_update(lambda event: self._show_handles(event.target.value))
         show_center.on_update(lambda event: self._actor.toggle("center", event.target.value))
         self._draw()
@@ -106,7 +107,7 @@ class Poser:
                 self._unlimited.append(entry)
             value = float(np.clip(self.q[entry], low, high))
             step = (high - low) / 1000.0
-            self.sliders[name] = self._viewer.server.gui.add_slider(name, low, high, step, value)
+            self.sliders[name] = self._viewer.server.gui.add_slider(visible(name), low, high, step, value)
             self.sliders[name].on_update(lambda event, entry=entry: self._slider_moved(entry, event))
 
     def _slider_moved(self, entry: int, event: Any) -> None:
@@ -115,11 +116,11 @@ class Poser:
             self._place_handles()
             self._draw()
 
-    def _add_handle(self, name: str) -> Any:
+    def _add_handle(self, k: int, name: str) -> Any:
         scale = 0.25 * self._actor.scene.size
         place = tuple(self._points([name])[0])
         handle = self._viewer.server.scene.add_transform_controls(
-            f"/world/handles/{name}",
+            f"/world/handles/{k}",
             scale,
             disable_rotations=True,
             disable_sliders=True,

@@ -7,9 +7,9 @@ figure.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -146,7 +146,7 @@ def _visuals(model: ModelRecord) -> tuple[dict[str, list[Visual]], list[str]]:
     """Return (visual shapes by link name, messages about missing files) of the robot file."""
     if not model.source:
         return {}, []
-    if not Path(model.source).is_file():
+    if not os.path.isfile(model.source):  # false for names that no file can have
         return {}, [f"the file {model.source!r} of the robot is not there; its visual meshes are not shown"]
     try:
         return visuals_of(model.robot, model.source), []

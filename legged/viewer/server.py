@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from legged.errors import MissingError
+from legged.output import as_html, as_markdown, visible
+from legged.viewer.gate import Gate, check_host, guarded
 from legged.viewer.meshes import Color, grid_faces, revolved, rotation_to
 from legged.viewer.motion import Motion, quaternions
 from legged.viewer.scene import Scene
@@ -28,6 +33,7 @@ OVERLAYS = {
     "footsteps": ("planned footsteps", False),
 }
 """Overlays by name: their label, and whether they are shown at the start."""
+_MOST_LABEL = 60  # characters
 RATE = 60.0
 """Largest number of pictures per second."""
 
@@ -36,7 +42,7 @@ class Viewer:
     """A server whose page shows a scene; it runs until `stop`, or until the process ends.
 
     Attributes:
-        address: Address of the page.
+        address: Address of the page, with the token in its path. Whoever has it can see and control what is shown.
         server: The `viser.ViserServer`, for further elements.
         frames: Number of pictures sent so far.
         content: The `Timeline`, `Poser` or `Live` object that the controls of the page belong to.
@@ -45,17 +51,21 @@ class Viewer:
 
     content: Any = None
 
-    def __init__(self, port: int, host: str):
+    def __init__(self, port: int, host: str, token: str | None = None):
+        check_host(host)
         try:
             import viser
         except ImportError as error:
             raise MissingError(
                 "viewing in the browser needs viser: pip install 'legged[view]'; run.save_html(path) needs nothing"
             ) from error
-        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        token = secrets.token_urlsafe(12) if token is None else token
+        with guarded(Gate(host, token)), contextlib.redirect_stdout(io.StringIO()):  # its address lacks the token
+            self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.server.scene.set_up_direction("+z")
         self.server.gui.main_panel.dock_right()
-        self.address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.server.get_port()}"
+        name = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else f"[{host}]" if ":" in host else host
+        self.address = f"http://{name}:{self.server.get_port()}" + (f"/{token}/" if token else "")
         self.frames, self._grounds = 0, 0
         self._world = self.server.scene.add_frame("/world", show_axes=False)
         self.overlays: dict[str, Any] = {}
@@ -68,7 +78,15 @@ class Viewer:
         return f"<Viewer at {self.address}{', stopped' if self._stopped.is_set() else ''}>"
 
     def _repr_html_(self) -> str:
-        return f'<iframe src="{self.address}" style="width: 100%; height: 560px; border: 0"></iframe>'
+        return f'<iframe src="{as_html(self.address)}" style="width: 100%; height: 560px; border: 0"></iframe>'
+
+    def note(self, *texts: str, **options: Any) -> Any:
+        """Add a panel with texts, one paragraph each, and return its handle.
+
+        Args:
+            texts: The texts, none of which is read as Markdown or HTML. options: As in viser's `add_markdown`.
+        """
+        return self.server.gui.add_markdown(paragraphs(*texts), **options)
 
     def stop(self) -> None:
         """End the server and the motion."""
@@ -342,6 +360,31 @@ class Actor:
                 cone.visible = visible
             if visible:
                 cone.position = points[k]
+
+
+def paragraphs(*texts: str) -> str:
+    """Return the Markdown of paragraphs.
+
+    Args:
+        texts: The texts, none of which is read as Markdown or HTML.
+    """
+    return "\n\n".join(map(as_markdown, texts))
+
+
+def distinct_labels(names: Iterable[str]) -> dict[str, str]:
+    """Return label -> name for elements of the page, which tells them apart by their labels.
+
+    Args:
+        names: The names.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        label, count = visible(name, _MOST_LABEL), 1
+        while label in found:
+            count += 1
+            label = f"{visible(name, _MOST_LABEL)} ({count})"
+        found[label] = name
+    return found
 
 
 def is_interactive() -> bool:

@@ -6,6 +6,7 @@ besides the toolkit. Libraries are imported when they are needed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from legged.checked import checked
 from legged.errors import ArgumentError
 from legged.robot.robot import Robot
 from legged.simulation.results.run import Run
-from legged.simulation.rollouts.rollout import Rollouts
+from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.stepping.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def view(
     *,
     port: int = 8080,
     host: str = "127.0.0.1",
+    token: str | None = None,
     wait: bool | None = None,
     names: Sequence[str] | None = None,
     beside: float = 0.0,
@@ -48,7 +50,9 @@ def view(
         what: A `Run`, a list of runs, `Rollouts`, a `Robot`, a `Simulation`, or the path of a robot file (URDF, MJCF)
             or of a saved run (.npz).
         port: Port of the server; the next free one if it is taken.
-        host: Address at which the server listens; "0.0.0.0" accepts connections from other machines.
+        host: Address at which the server listens; "0.0.0.0" accepts connections from other machines, with a warning.
+        token: Part of the address that a browser must know, letters and digits; by default a random one, "" for none.
+            Pages of other sites are refused in any case.
         wait: Whether to return only after Ctrl-C; by default unless Python is interactive (a prompt or a notebook).
         names: A name for each of several runs.
         beside: Distance along -y from each run to the next, [m]; 0 draws those
@@ -63,7 +67,7 @@ def view(
 
     Raises:
         MissingError: viser is not installed.
-        ArgumentError: `what` is none of these, or the number of names is not that of the runs.
+        ArgumentError: `what` is none of these, the number of names is not that of the runs, or there is no such host.
         FileError: A file that cannot be read.
     """
     if isinstance(what, str | Path):
@@ -76,7 +80,9 @@ def view(
         raise ArgumentError(f"view shows a Run, runs, Rollouts, a Robot, a Simulation or a file, got {shown(what)}")
     from legged.viewer.server import Viewer, is_interactive
 
-    viewer = Viewer(whole("port", port, 0, 65535), host)
+    if token is not None and not re.fullmatch(r"[\w.~-]*", token, re.ASCII):
+        raise ArgumentError(f"token must consist of letters, digits and - . _ ~, got {shown(token)}")
+    viewer = Viewer(whole("port", port, 0, 65535), host, token)
     try:
         viewer.content = _shown(viewer, what, names, beside, q, (commands, parameters, controllers))
     except BaseException:
@@ -124,13 +130,13 @@ def save_html(
 
     Args:
         runs: A run, or several; those after the first are drawn as ghosts, or beside it.
-        path: The file; its suffix becomes .html. A missing folder is created.
+        path: The file; the suffix .html is appended where it is missing. A missing folder is created.
         names: A name for each run, for its curves and figures; by default the name of its robot and a number.
         beside: Distance along -y from each run to the next, [m]; 0 draws them in one place.
         samples: Largest number of samples of a run; a longer run is sampled at even spacing.
 
     Raises:
-        FileError: The path is no name of a file.
+        FileError: The path is no name of a page, or the file cannot be written.
         ArgumentError: There is no run, one without samples, or a wrong number of names.
     """
     from legged.viewer.page import save_page

@@ -78,9 +78,9 @@ def test_condition_numbers_grow_with_length_and_shrink_with_branches():
     assert medians[1] > 4 * medians[0] and medians[1] > 2 * medians[2]
 
 
-def test_data_is_written_as_csv_and_as_a_table():
+def test_data_is_written_as_csv_and_as_a_table(tmp_path):
     found = field.costs(robots.planar_biped(), ["Newton"])
-    rows = list(csv.DictReader(io.StringIO(field.as_csv(found))))
+    rows = list(csv.DictReader(io.StringIO(field.write_costs(tmp_path / "costs", found).read_text(encoding="utf-8"))))
     assert [row["algorithm"] for row in rows] == ["Newton-Euler", "Newton-Euler, absolute"]
     assert int(rows[0]["M"]) == found[0].M
     assert "Newton-Euler, absolute" in detail_table(found).text()

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import legged
+from legged.compiler.cache import disk
 from legged.errors import DefinitionError
 
 
@@ -182,12 +183,12 @@ def test_a_robot_file_that_fails_says_why(cli, tmp_path):
 
 def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
-    assert cli("cache") == (0, f"{tmp_path}: no compiled code\n", "")
-    (tmp_path / "00000000-1.o").write_bytes(bytes(200_000))
+    assert cli("cache") == (0, f"{tmp_path / 'legged'}: no compiled code\n", "")
+    disk.write(f"{'0' * 8}-{'1' * 40}.o", bytes(200_000))
     status, out, _ = cli("cache --clear")
     assert status == 0
     assert "1 pieces of compiled code, 0 traced functions (0 of 1 files current), 0.2 MB\ndeleted: 1\n" in out
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in (tmp_path / "legged").iterdir()] == [disk.MARKER]
 
 
 def test_verify_prints_the_laws_and_fails_with_the_table(cli, monkeypatch):

@@ -149,3 +149,16 @@ def test_output_is_checked_before_the_run(cli, folder, monkeypatch):
     for line in ("walk --output mine.py", "demo --html mine.py/page.html"):
         status, _, err = cli(line)
         assert status == 2 and "mine.py" in err
+
+
+def test_names_and_messages_of_files_are_no_instructions_to_the_terminal(cli, tmp_path):
+    """XML allows the control characters from 0x80 on, among them the one that begins terminal sequences."""
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    path = tmp_path / "robot.urdf"
+    name = "\x9b2J\u202eexe"
+    path.write_text(f'<robot name="{name}"><link name="{name}">{inertial}</link></robot>', encoding="utf-8")
+    status, out, _ = cli(f"info {path}")
+    assert status == 0 and r"\x9b2J\u202eexe" in out
+    path.write_text(f'<robot name="{name}"><link name="{name}"/><joint name="{name}"/></robot>', encoding="utf-8")
+    status, more, err = cli(f"audit {path}")
+    assert status and err and not any(mark in out + more + err for mark in ("\x9b", "\u202e", "\x1b"))

@@ -232,6 +232,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     quadruped = robots.spatial_quadruped()
     home = quadruped.neutral(), np.zeros(quadruped.nv)
     run_file = resolved(values["run"]).save(FOLDER / "saved_run.npz")
+    rollouts = legged.rollout(robots.chain(1), until=0.02, vary={"robot.gravity": np.zeros((2, 3))})
     names = {"joint": robot.joints[0].name, "link": robot.links[1].name}
     bent, two = np.tile([0.0, 0.6, -1.2], 4), np.array([0.1, 0.2])
     bend_swivel = controllers.BendSwivelBalance(robots.bend_swivel_robot())
@@ -280,6 +281,9 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "PlanarBalance.balanced": {"positions": np.array([0.1])}, "PlanarBalance.joint_positions": {"q": two},
         **{f"PlanarBalance.{name}": {"q": two, "v": two} for name in ("state", "equations")}, "PlanarBalance.center": {"q": two},
         "Run.body": {"name": "box"}, "StepCommand.sum_of": {"t": 0.1, "response": np.sin}, "LiveCommand.set": {"value": 0.7}, "Run.load": {"path": run_file},
+        "Run.from_motion": {"robot": robot, "t": [0.0, 0.1, 0.3], "q": np.tile(values["q"], (3, 1))},
+        "Run.from_csv": {"robot": robot, "path": resolved(values["run"]).to_csv(FOLDER / "motion.csv"), "columns": {"t": "t"}},
+        "Rollouts.save": {"path": FOLDER / "runs.npz"}, "Rollouts.load": {"path": rollouts.save(FOLDER / "saved_runs.npz")},
         "Crawl.on": {"robot": quadruped}, "Crawl.initial_state": {"robot": quadruped}, "Simulation.observe": {"function": state_of},
         "Simulation.advance": {"until": 0.002}, "Simulation.step": {}, "InvertedPendulum.sideways": {"period": 1.0, "start": 0.1, "height": 0.5},
     }  # fmt: skip

@@ -119,13 +119,15 @@ def test_page_has_the_picture_of_the_modules_of_each_robot(trot, walk):
 
 
 def test_page_names_no_address_and_saves_under_its_suffix(trot, tmp_path):
-    path = trot.save_html(tmp_path / "new" / "trot.npz")
+    path = trot.save_html(tmp_path / "new" / "trot")
     assert path == tmp_path / "new" / "trot.html"
     page = path.read_text(encoding="utf-8")
     assert not re.findall(r"""(?:src|href)=["'](?!data:)""", page)
     assert len(page) < 1e6
     with pytest.raises(FileError, match="no name of a file"):
         legged.save_html(trot, "")
+    with pytest.raises(FileError, match=r"suffix of another format; .* name it 'trot\.html'"):
+        trot.save_html(tmp_path / "trot.npz")
     with pytest.raises(ArgumentError, match="samples must be 2 or more, got 1"):
         trot.save_html(tmp_path / "trot", samples=1)
     with pytest.raises(ArgumentError, match="a page shows runs"):

@@ -12,6 +12,7 @@ import robots
 from legged.errors import ArgumentError, MissingError, UnknownNameError
 from legged.ground import paper_ground
 from legged.rotations import quaternion_matrix
+from legged.simulation import Rollouts
 from legged.viewer.motion import quaternions
 
 pytest.importorskip("viser", reason="viser, of the extra view, is not installed")
@@ -60,6 +61,12 @@ def test_runs_rollouts_and_files_are_shown(show, trot, drop, tmp_path):
     assert grounds == [[0.0, 0.0, 0.0], [0.0, -2.0, 0.0]]
     fan = show(legged.rollout(robots.planar_hopper(), until=0.1, vary={"robot.trunk.mass": [4.0, 5.0, 6.0]}))
     assert len(parts(fan, "/path ")) == 3 and "/world/member 2" in parts(fan, "/member 2")
+    runs = legged.rollout(robots.planar_hopper(), until=0.1, vary={"robot.trunk.mass": [4.0, 5.0]})
+    fan = show(Rollouts.load(runs.save(tmp_path / "runs")))
+    assert len(parts(fan, "/path ")) == 2 and "/world/member 1" in parts(fan, "/member 1")
+    log = show(legged.Run.from_motion(robots.spatial_quadruped(), trot.times, trot.q))
+    log.content.seek(0.5)
+    wait(lambda: np.allclose(parts(log, "/run 0")["/world/run 0/0"].position, trot.base.position[trot.at(0.5)]))
     saved = show(drop.save(tmp_path / "drop"))
     assert "/world/run 0/obstacle 0" in parts(saved, "/run 0")
     assert np.allclose(parts(saved, "/run 0")["/world/run 0/1"].position, drop.bodies.q[0, 0, 4:])

@@ -7,7 +7,6 @@ print(found.table().text())
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError, SimulationInterrupt
+from legged.output import write_table
 from legged.robot.robot import Robot
 from legged.simulation.loop.external_wrenches import Push
 from legged.simulation.rollouts import Rollouts, rollout
@@ -222,20 +222,16 @@ class DisturbanceMap:
 
     def write_csv(self, path: Path) -> Path:
         """Write a CSV file with one row per run, and return the path."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         degrees, sizes = np.degrees(self.angles), self.disturbance.sizes
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(
-                ["from_deg", f"{self.disturbance.words} [{self.disturbance.unit}]", "outcome", "end_s", "why"]
-            )
-            for i, (outcome, when, why) in enumerate(
-                zip(self.outcomes.ravel().tolist(), self.runs.when, self.runs.reasons, strict=False)
-            ):
-                size, angle = divmod(i, len(degrees))
-                end = f"{when:.3f}" if np.isfinite(when) else ""
-                writer.writerow([f"{degrees[angle]:.2f}", f"{sizes[size]:.6g}", OUTCOMES[outcome], end, why])
-        return path
+        header = ["from_deg", f"{self.disturbance.words} [{self.disturbance.unit}]", "outcome", "end_s", "why"]
+        rows = []
+        for i, (outcome, when, why) in enumerate(
+            zip(self.outcomes.ravel().tolist(), self.runs.when.tolist(), self.runs.reasons, strict=False)
+        ):
+            size, angle = divmod(i, len(degrees))
+            end = round(when, 3) if np.isfinite(when) else None
+            rows.append([round(float(degrees[angle]), 2), float(f"{sizes[size]:.6g}"), OUTCOMES[outcome], end, why])
+        return write_table(path, header, rows)
 
 
 def disturbance_map(

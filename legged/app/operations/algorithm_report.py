@@ -19,9 +19,9 @@ from legged.app.operations.algorithms import (
     MOST_TIMED,
     SIZES,
     AlgorithmCost,
-    as_csv,
     crossover,
     growth,
+    write_costs,
 )
 from legged.app.operations.counts import literature_table
 from legged.app.operations.published import Formula
@@ -323,9 +323,7 @@ def write(folder: Path, found: Sequence[AlgorithmCost], whole: bool = True) -> l
     page.heading("All costs")
     page.table(detail_table(found))
     written = page.write("algorithms.md")
-    data = folder / "algorithms.csv"
-    data.write_text(as_csv(found), encoding="utf-8")
-    return [written, data, *page.figures]
+    return [written, write_costs(folder / "algorithms.csv", found), *page.figures]
 
 
 def _general(page: Page, found: Sequence[AlgorithmCost]) -> None:

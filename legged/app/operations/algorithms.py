@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -31,6 +30,7 @@ from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, UnknownNameError
+from legged.output import write_table
 from legged.robot.base import FixedBase
 from legged.robot.robot import Robot
 from robots import chain, tree
@@ -182,15 +182,10 @@ def microseconds(robot: Robot, arguments: int, function: Callable[..., Any], cal
     return 1e6 * median(times)
 
 
-def as_csv(found: Sequence[AlgorithmCost]) -> str:
-    """Return the costs as comma-separated values with a header."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(("robot", "n", "task", "algorithm", "M", "A", "depth", "time_us"))
-    writer.writerows(
-        (c.robot, c.n, c.task, c.algorithm, c.M, c.A, c.depth, "" if c.time is None else c.time) for c in found
-    )
-    return text.getvalue()
+def write_costs(path: Path, found: Sequence[AlgorithmCost]) -> Path:
+    """Write the costs as comma-separated values with a header, and return the path."""
+    header = ("robot", "n", "task", "algorithm", "M", "A", "depth", "time_us")
+    return write_table(path, header, ((c.robot, c.n, c.task, c.algorithm, c.M, c.A, c.depth, c.time) for c in found))
 
 
 FAMILIES: dict[str, Callable[[int], Robot]] = {

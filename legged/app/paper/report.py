@@ -252,8 +252,6 @@ def _two_rows(t: float, wanted, got, digits: int) -> list[tuple[str, ...]]:
 
 def _moving(page: Page, *shown: Demonstration) -> None:
     """Write the runs and their animations beside the page."""
-    for name in ("animations", "runs"):
-        (page.folder / name).mkdir(parents=True, exist_ok=True)
     page.heading("Runs and animations")
     lines = []
     for one in shown:

@@ -1,20 +1,25 @@
 """Files of the cache folder: their names, and reading, writing and removing them.
 
-The folder is the user's cache folder, or the one that the environment variable LEGGED_CACHE names. Machine code lies in
-files `.o`, traced graphs in files `.graph`, meshes of robot files in files `.mesh`. The name of a file is a hash of its
-key, which includes the environment: the sources of the compiler, the processor, and the versions of Python, NumPy and
-LLVM. A file contains its own name and a checksum; a file that is truncated, renamed or not written by this module is
-ignored and replaced. Files are written under a temporary name and then renamed, so that several processes can share the
-folder.
+The folder is `legged` in the user's cache folder, or in the folder that the environment variable LEGGED_CACHE names. A
+user without a home folder gets a temporary one, which is deleted when the process ends. Machine code lies in files
+`.o`, traced graphs in files `.graph`, meshes of robot files in files `.mesh`. The name of a file is a hash of its key,
+which includes the environment: the sources of the compiler, the processor, and the versions of Python, NumPy and LLVM.
+A file contains its own name and a checksum; a file that is truncated, renamed or not written by this module is ignored
+and replaced. Files are written under a temporary name and then renamed, so that several processes can share the folder.
 
-Machine code is executed, so a folder that other users can write to is not used.
+Machine code is executed, so a folder or file that belongs to another user, or that others can write to, is not used.
+The marker `CACHEDIR.TAG` states that the folder is a cache of this toolkit; without it nothing is deleted.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
+import re
+import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -30,11 +35,21 @@ import numpy as np
 from legged.compiler.cache import keys
 from legged.compiler.codegen import llvm
 from legged.compiler.ir.pass_times import compiler_pass
+from legged.errors import FileError
 from legged.version import __version__
 
 CODE, GRAPH, MESH, DRAFT = ".o", ".graph", ".mesh", ".draft"
 """Suffixes of machine code, of graphs, of meshes for pictures, and of files that are being written."""
+MARKER = "CACHEDIR.TAG"
+"""Name of the file that marks the folder, by which programs for backups recognize caches as well."""
+_MARKER_TEXT = (
+    b"Signature: 8a477f597d28d172789f06886806bc55\n"
+    b"# Machine code, traced graphs and meshes of the Python package legged; `legged cache --clear` deletes them.\n"
+)
+_OWN_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{40}\.(o|graph|mesh)")
+_DRAFT_NAME = f"tmp[!.]*{DRAFT}"
 _MAGIC = b"legged cache 3\n"
+_BINARY = getattr(os, "O_BINARY", 0)  # of Windows
 _DRAFT_AGE = 24 * 3600.0
 """Age above which a draft is deleted, [s]: the process that wrote it is assumed to have ended."""
 
@@ -42,14 +57,35 @@ _DRAFT_AGE = 24 * 3600.0
 def folder() -> Path:
     """Return the cache folder, which need not exist yet."""
     if chosen := os.environ.get("LEGGED_CACHE"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(chosen) / "legged"
+    try:
+        if sys.platform == "win32":
+            base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        elif sys.platform == "darwin":
+            base = Path.home() / "Library" / "Caches"
+        else:
+            base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # the user has no home folder
+        base = _temporary_folder()
     return Path(base) / "legged"
+
+
+@cache
+def _temporary_folder() -> Path:
+    """Return a new folder, which is deleted when this process ends, and warn that code is compiled in each process."""
+    found, owner = Path(tempfile.mkdtemp(prefix="legged-cache-")), os.getpid()
+
+    @atexit.register
+    def _() -> None:
+        if os.getpid() == owner:  # not at the end of a forked process
+            shutil.rmtree(found, ignore_errors=True)
+
+    warnings.warn(
+        "this user has no home folder: compiled code is stored until the process ends, and compiled again by the next "
+        "one; set LEGGED_CACHE to a folder that keeps it",
+        stacklevel=5,
+    )
+    return found
 
 
 @cache
@@ -83,10 +119,7 @@ def read(file: str | None) -> bytes | None:
     """Return the content of a file, None if it is missing, damaged or not safe to use."""
     if file is None or not is_private(folder()):
         return None
-    try:
-        stored = (folder() / file).read_bytes()
-    except OSError:
-        return None
+    stored = _read_own(folder() / file)
     header = _header(file)
     content = stored[len(header) + 32 :]
     return content if stored[: len(header) + 32] == header + _checksum(header, content) else None
@@ -102,6 +135,7 @@ def write(file: str | None, content: bytes) -> None:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not is_private(target):
             return
+        _mark(target)
         handle, draft = tempfile.mkstemp(dir=target, suffix=DRAFT)
     except OSError as error:
         warnings.warn(f"compiled code cannot be stored in {target}: {error}; set LEGGED_CACHE", stacklevel=2)
@@ -113,6 +147,41 @@ def write(file: str | None, content: bytes) -> None:
     except OSError:  # the disk is full, or on Windows another process reads the same file, which is as good as this one
         Path(draft).unlink(missing_ok=True)
     _remove_old_drafts(target)
+
+
+def _read_own(path: Path) -> bytes:
+    """Return the content of a regular file that only this user can write to; nothing for any other or missing file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+    except OSError:
+        return b""
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            return b""
+        if not _is_own(status):
+            _warn_not_private(path)
+            return b""
+        return os.read(handle, status.st_size)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Return whether a file or folder belongs to this user, and no other user can write to it."""
+    if not hasattr(os, "geteuid"):  # Windows: the folder inherits the access rights of the user's profile
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def _mark(target: Path) -> None:
+    """Write the marker of the folder, unless it is there."""
+    marker = target / MARKER
+    if not marker.exists():
+        with contextlib.suppress(FileExistsError), marker.open("xb") as file:
+            file.write(_MARKER_TEXT)
 
 
 def _header(file: str) -> bytes:
@@ -129,19 +198,17 @@ def is_private(path: Path) -> bool:
         status = path.stat()
     except OSError:
         return True
-    if not hasattr(os, "geteuid"):  # Windows: the folder inherits the access rights of the user's profile
-        return True
-    if status.st_uid == os.geteuid() and not status.st_mode & 0o022:
-        return True
-    _warn_not_private(path)
-    return False
+    if not _is_own(status):
+        _warn_not_private(path)
+        return False
+    return True
 
 
 @cache
 def _warn_not_private(path: Path) -> None:
     warnings.warn(
-        f"the cache folder {path} is not used, since other users can write to it: make it your own with chown and "
-        f"chmod go-w, or set LEGGED_CACHE to another folder",
+        f"{path} of the cache is not used, since other users can write to it: make it your own with chown and chmod "
+        f"go-w, delete it, or set LEGGED_CACHE to another folder",
         stacklevel=5,
     )
 
@@ -149,7 +216,7 @@ def _warn_not_private(path: Path) -> None:
 @cache
 def _remove_old_drafts(path: Path) -> None:
     """Delete the drafts of processes that were killed while they wrote; once per process."""
-    for draft in path.glob(f"*{DRAFT}"):
+    for draft in path.glob(_DRAFT_NAME):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _DRAFT_AGE:
                 draft.unlink()
@@ -196,13 +263,28 @@ def describe() -> Contents:
 
 
 def clear() -> int:
-    """Delete all files of the cache and return how many there were."""
+    """Delete the files that this module has written, and return how many there were; the folder must have its marker.
+
+    Raises:
+        FileError: A file cannot be deleted.
+    """
     files = list(_files())
     for path in files:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise FileError(str(path), f"cannot be deleted: {error.strerror}") from error
     return len(files)
 
 
 def _files() -> Iterator[Path]:
-    if folder().is_dir():
-        yield from (path for path in folder().iterdir() if path.suffix in (CODE, GRAPH, MESH))
+    target = folder()
+    try:
+        if (target / MARKER).read_bytes() != _MARKER_TEXT:
+            return
+        found = list(os.scandir(target))
+    except OSError:
+        return
+    for entry in found:
+        if _OWN_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)

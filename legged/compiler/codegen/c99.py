@@ -22,6 +22,7 @@ from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Lookup
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.errors import TraceError
+from legged.output import output_file, replaced
 from legged.version import __version__
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&&", "or": "||"}
@@ -55,13 +56,14 @@ def write(
     Args:
         graph: What the function computes.
         name: Name of the function.
-        path: Path without ending, or with .c or .h; its folder must exist.
+        path: Path without ending, or with .c or .h. A missing folder is created.
         precision: "double" or "float".
         meanings: Descriptions of arguments for the comment in the header, by name.
 
     Raises:
         PrecisionError: If the precision is another, or "float" for a lookup table of more than 2**24 entries.
         TraceError: If the graph contains a loop, as a time step on rigid ground does.
+        FileError: A file cannot be written; then neither is changed.
     """
     if graph.loops:
         raise TraceError("a function with a loop, such as a time step on rigid ground, cannot be written as C")
@@ -70,12 +72,13 @@ def write(
     longest = max((len(lookup.table) for lookup in graph.lookups), default=0)
     if longest > _PRECISIONS[precision].most_indices:
         raise PrecisionError(f"a table of {longest} entries needs precision 'double': a float cannot index it exactly")
-    path = Path(path)
-    stem = path.with_suffix("") if path.suffix in (".c", ".h") else path
-    written = Source(stem.with_name(stem.name + ".c"), stem.with_name(stem.name + ".h"))
+    path = output_file(path, ".c", ".h")
+    written = Source(*(output_file(path.with_suffix(suffix)) for suffix in (".c", ".h")))
     exporter = _Exporter(graph, identifier(name), precision, meanings or {})
-    written.header.write_text("\n".join(exporter.header(written.header.name)) + "\n", encoding="utf-8")
-    written.source.write_text("\n".join(exporter.source(written.header.name)) + "\n", encoding="utf-8")
+    lines = exporter.source(written.header.name), exporter.header(written.header.name)
+    with replaced(written.source) as source, replaced(written.header) as header:
+        for draft, own in zip((source, header), lines, strict=True):
+            draft.write_text("\n".join(own) + "\n", encoding="utf-8")
     return written
 
 

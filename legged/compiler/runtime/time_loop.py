@@ -162,6 +162,10 @@ class TimeLoop:
         shapes = {"clock": (3,), "parameters": (parameters,), "state": (size,)}
         return cls(simplify(record(step, shapes)), element)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for `pickle` and `copy`, without machine code, which is loaded again."""
+        return {name: value for name, value in vars(self).items() if name not in ("_run_single", "_run_batch")}
+
     @cached_property
     def _run_single(self) -> Any:
         return self._function(selection.time_loop_module, 1)

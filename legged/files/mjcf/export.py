@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from legged.arguments import output_file
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.files import embedded
@@ -22,6 +21,7 @@ from legged.files.export_description import (
     warn_of_losses,
 )
 from legged.files.inertias import entry_inertia
+from legged.output import write_file
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed
 from legged.robot.physics import JointPhysics
@@ -60,10 +60,8 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     if not embedded.add_to_mjcf(root, robot):
         found += _losses(robot)
     warn_of_losses("MJCF", found)
-    path = output_file(path)
     ET.indent(root)
-    path.write_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
-    return path
+    return write_file(path, ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ".xml", ".mjcf")
 
 
 def _losses(robot: Robot) -> list[str]:

@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from legged.arguments import output_file
 from legged.checked import checked
 from legged.files import embedded
 from legged.files.description import JointEntry, LinkEntry, Shape
@@ -21,6 +20,7 @@ from legged.files.export_description import (
 )
 from legged.files.urdf.reader import FIELDS, IN_URDF
 from legged.files.urdf.schema import LARGEST
+from legged.output import write_file
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.robot.shapes import Ellipsoid, Hull
@@ -64,9 +64,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     if left_out:
         found.append(f"the {left_out} ellipsoids and hulls of the robot, which other programs will not see")
     warn_of_losses("URDF", found)
-    path = output_file(path)
-    path.write_bytes(_to_bytes(root))
-    return path
+    return write_file(path, _to_bytes(root), ".urdf", ".xml")
 
 
 def to_urdf(robot: Robot) -> bytes:

@@ -16,7 +16,7 @@ from legged.robot.construction.graph import (
     GRAVITY,
     ORIGIN,
     LinkGraph,
-    refuse_duplicates,
+    check_names,
     refuse_two_parents,
 )
 from legged.robot.joint import Connection, Coupling, Joint
@@ -178,7 +178,7 @@ class RobotBuilder:
     def _graph(self) -> LinkGraph:
         """Return the graph of the robot, or raise an error for what a graph cannot contain."""
         names = [link.name for link in self._links]
-        refuse_duplicates("link", names)
+        check_names("link", names)
         known, joined = set(names), dict[tuple[str, str], str]()
         for c in self._connections:
             for end in (c.parent, c.child):

@@ -14,7 +14,7 @@ from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import Base
 from legged.robot.construction.builder import RobotBuilder
-from legged.robot.construction.graph import links_of, refuse_duplicates
+from legged.robot.construction.graph import check_names, links_of
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Coupling, Fixed
 from legged.robot.link import Link
@@ -328,5 +328,5 @@ def _renaming(what: str, new_names: Mapping[str, str] | None, names: Sequence[st
         known_name(what, old, names)
         if not text(f"the new name of {what} {old!r}", new):
             raise DefinitionError(f"{what} {old!r} needs a name that is not empty")
-    refuse_duplicates(what, [new_names.get(name, name) for name in names])
+    check_names(what, [new_names.get(name, name) for name in names])
     return lambda name: new_names.get(name, name)

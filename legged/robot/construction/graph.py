@@ -15,6 +15,7 @@ takes 0.1 s to load, is loaded only where a user handles its graphs. The attribu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -173,15 +174,18 @@ def read_graph(graph: nx.DiGraph[str] | LinkGraph) -> Definition:
     _check_known("the graph", given, _OF_GRAPH)
     links = {name: _link(name, nodes) for name in nodes}
     edges = {(a, b): _connection(a, b, attributes) for (a, b), attributes in graph.edges.items()}
-    refuse_duplicates("joint", [c.joint.name for c in edges.values()])
-    refuse_duplicates("contact point", [point for link in links.values() for point in link.contacts])
+    own_name = text("the name of the graph", given.get("name", "robot"))
+    check_names("robot", [own_name])
+    check_names("link", list(links))
+    check_names("joint", [c.joint.name for c in edges.values()])
+    check_names("contact point", [point for link in links.values() for point in link.contacts])
     root, connections = _ordered(list(nodes), edges)
     names = [root, *(c.child for c in connections)]
     couplings = [_coupling(c.joint, graph.edges[c.parent, c.child]) for c in connections]
     numbers = {name: nodes[name].get("module") for name in names}
     order = given.get("order")
     return Definition(
-        text("the name of the graph", given.get("name", "robot")),
+        own_name,
         instance("the base of the graph", given.get("base", FloatingBase()), Base, "a Base such as FloatingBase()"),
         vector3("gravity", given.get("gravity", GRAVITY)),
         {name: links[name] for name in names},
@@ -342,13 +346,23 @@ def _names(what: str, value: Any) -> list[str]:
     return [text(f"an entry of {what}", name) for name in instance(what, value, (list, tuple), "a list of names")]
 
 
-def refuse_duplicates(what: str, names: Sequence[str]) -> None:
-    """Raise DefinitionError if two parts have one name."""
+def check_names(what: str, names: Sequence[str]) -> None:
+    """Raise DefinitionError if two names are equal, or if a name has characters that robot files cannot contain.
+
+    Args:
+        what: What the names belong to, such as "link". names: The names.
+    """
     seen: set[str] = set()
     for name in names:
+        if _NOT_IN_XML.search(name):
+            words = "has control characters or lone surrogates, which robot files cannot contain; choose another name"
+            raise DefinitionError(f"the name {shown(name)} of a {what} {words}")
         if name in seen:
             raise DefinitionError(f"two {what}s are named {name!r}; names must differ (a limb's prefix helps)")
         seen.add(name)
+
+
+_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def refuse_two_parents(child: str, first: str, second: str) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from legged.arguments import instance, number, output_file
-from legged.errors import ArgumentError, LeggedError, MissingError
+from legged.arguments import instance, number
+from legged.errors import ArgumentError, FileError, LeggedError, MissingError
+from legged.output import as_label, as_script, output_file, replaced
 from legged.robot.modules import COLORS
 from legged.simulation.results.records import FREE
 from legged.simulation.results.run import Run
@@ -41,15 +42,21 @@ def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0
         ArgumentError: The run has no samples, or a rate is not positive.
         LeggedError: The suffix is none of these.
         MissingError: ffmpeg is not installed.
+        FileError: The file cannot be written.
     """
     fps, speed = number("fps", fps, "1/s", above=0), number("speed", speed, above=0)
     if not len(run):
         raise ArgumentError("an animation needs a run with samples")
     file = Path(instance("path", path, (str, Path), "a text or a path"))
-    write = {".gif": _gif, ".mp4": _mp4, ".html": _html}.get(file.suffix)
+    write = {".gif": _gif, ".mp4": _mp4, ".html": _html}.get(file.suffix.lower())
     if write is None:
         raise LeggedError(f"an animation is a .gif, an .mp4 or an .html file, not {file.name!r}")
-    return write(run, output_file(file), fps, speed)
+    if write is _mp4 and not FFMpegWriter.isAvailable():
+        _packaged_ffmpeg(file)
+    file = output_file(file)
+    with replaced(file) as draft:
+        write(run, draft, fps, speed)
+    return file
 
 
 def snapshot(run: Run, t: float) -> Figure:
@@ -119,10 +126,10 @@ class _Scene:
         x, y = self.center[k]
         self.ax.set_xlim(x - self.span * self.aspect / 1.5, x + self.span * self.aspect / 1.5)
         self.ax.set_ylim(y - self.span / 1.5, y + self.span / 1.5)
-        self.text.set_text(f"{run.robot}   t = {run.times[k]:5.2f} s")
+        self.text.set_text(f"{as_label(run.robot)}   t = {run.times[k]:5.2f} s")
 
 
-def _gif(run: Run, path: Path, fps: float, speed: float) -> Path:
+def _gif(run: Run, path: Path, fps: float, speed: float) -> None:
     scene = _Scene(run)
     canvas = FigureCanvasAgg(scene.figure)
     palette, pictures = _palette(), []
@@ -132,19 +139,20 @@ def _gif(run: Run, path: Path, fps: float, speed: float) -> Path:
         image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
         pictures.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=round(1000 / fps), loop=0)
-    return path
 
 
-def _mp4(run: Run, path: Path, fps: float, speed: float) -> Path:
+def _mp4(run: Run, path: Path, fps: float, speed: float) -> None:
     with rc_context({} if FFMpegWriter.isAvailable() else {"animation.ffmpeg_path": _packaged_ffmpeg(path)}):
         scene = _Scene(run)
         FigureCanvasAgg(scene.figure)
         writer = FFMpegWriter(fps=fps)  # pyright: ignore[reportArgumentType]
-        with writer.saving(scene.figure, str(path), dpi=scene.figure.dpi):
-            for k in _frame_indices(run, fps, speed):
-                scene.show(k)
-                writer.grab_frame()
-    return path
+        try:
+            with writer.saving(scene.figure, str(path), dpi=scene.figure.dpi):
+                for k in _frame_indices(run, fps, speed):
+                    scene.show(k)
+                    writer.grab_frame()
+        except subprocess.CalledProcessError as error:
+            raise FileError(str(path), f"ffmpeg ended with status {error.returncode}; is the disk full?") from error
 
 
 def _packaged_ffmpeg(path: Path) -> str:
@@ -168,7 +176,7 @@ def _palette() -> Image.Image:
     return palette
 
 
-def _html(run: Run, path: Path, fps: float, speed: float) -> Path:
+def _html(run: Run, path: Path, fps: float, speed: float) -> None:
     frames, camera, (centers, size) = _frame_indices(run, fps, speed), camera_for(run), view_of(run)
     data = {
         "title": run.robot,
@@ -186,9 +194,7 @@ def _html(run: Run, path: Path, fps: float, speed: float) -> Path:
         "ground": [np.round(_without_straight_points(line), 4).tolist() for line in _visible_ground(run, camera)],
         "span": size,
     }
-    filled = _PAGE.replace("/*SCENE*/", json.dumps(data, separators=(",", ":")).replace("</", "<\\/"))
-    path.write_text(filled, encoding="utf-8")
-    return path
+    path.write_text(_PAGE.replace("/*SCENE*/", as_script(data)), encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from legged.output import as_label, output_file, replaced
 from legged.simulation.results.run import Run
 from legged.simulation.results.summary import limits_without_peaks
 
@@ -26,10 +27,11 @@ def trunk_figure(run: Run, sequence: str = "xyz") -> Figure:
         run: The run. sequence: Axes of the intrinsic angles.
     """
     figure, (places, angles) = _figure(2, f"{run.robot}: base")
+    turned = run.base.angles(sequence)
     for i, axis in enumerate("xyz"):
         places.plot(run.times, run.base.position[:, i], color=COLORS[i], label=axis)
-        turned = np.unwrap(run.base.angles(sequence)[:, i])
-        angles.plot(run.times, np.degrees(turned), color=COLORS[i], label=f"angle {i + 1}, about {sequence[i]}")
+        degrees = np.degrees(turned[:, i])
+        angles.plot(run.times, degrees, color=COLORS[i], label=f"angle {i + 1}, about {sequence[i]}")
     places.set_ylabel("position [m]")
     angles.set_ylabel("angle [degree]")
     return _finish(figure, (places, angles))
@@ -60,11 +62,11 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
             factor, unit = (180.0 / np.pi, "degree") if unit == "rad" else (1.0, unit)
             units[unit] = None
             for label, values, reference in _joint_curves(run, name):
-                ax.plot(run.times, factor * values, color=COLORS[color % len(COLORS)], label=label)
+                ax.plot(run.times, factor * values, color=COLORS[color % len(COLORS)], label=as_label(label, 40))
                 if reference is not None:
                     ax.plot(run.times, factor * reference, "--", color="black", linewidth=0.9)
                 color += 1
-        ax.set_ylabel(f"{group} [{', '.join(units)}]")
+        ax.set_ylabel(f"{as_label(group, 20)} [{', '.join(units)}]")
     if run.joints.reference.shape[1]:
         axes[0].plot([], [], "--", color="black", linewidth=0.9, label="reference")
     return _finish(figure, axes)
@@ -88,7 +90,7 @@ def contact_figure(run: Run) -> Figure:
     forces = run.contacts.forces
     for k, name in enumerate(run.contacts.names):
         color = COLORS[k % len(COLORS)]
-        vertical.plot(run.times, forces[:, k, 2], color=color, linewidth=0.9, label=name)
+        vertical.plot(run.times, forces[:, k, 2], color=color, linewidth=0.9, label=as_label(name, 40))
         horizontal.plot(run.times, forces[:, k, 0], color=color, linewidth=0.9)
     total = run.ground_force
     vertical.plot(run.times, total[:, 2], color="black", linewidth=1.2, label="total")
@@ -115,7 +117,8 @@ def energy_figure(run: Run) -> Figure:
         curves["work of pushes"] = run.energy.push_work
     if np.any(run.energy.joint_work):
         curves["work of joints"] = run.energy.joint_work
-    for color, (name, values) in zip(COLORS, curves.items(), strict=False):
+    known = {name: values for name, values in curves.items() if not np.isnan(values).all()}
+    for color, (name, values) in zip(COLORS, known.items(), strict=False):
         energies.plot(run.times, values, color=color, label=name)
     error.plot(run.times, run.energy.balance - run.energy.balance[0], color="black")
     energies.set_ylabel("[J]")
@@ -131,19 +134,18 @@ def figures(run: Run) -> dict[str, Figure]:
 
 def save_figures(run: Run, folder: str | Path, prefix: str = "") -> list[Path]:
     """Write all figures of a run as PNG files into a folder, which is created if necessary; return their paths."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, figure in figures(run).items():
-        paths.append(folder / f"{prefix}{name}.png")
-        figure.savefig(paths[-1])
+        paths.append(output_file(Path(folder) / f"{prefix}{name}.png"))
+        with replaced(paths[-1]) as draft:
+            figure.savefig(draft)
     return paths
 
 
 def _figure(rows: int, title: str) -> tuple[Figure, tuple[Axes, ...]]:
     figure = Figure(figsize=(_WIDTH, 1.2 + 2.1 * max(rows, 1)), dpi=110, layout="constrained")
     axes = np.atleast_1d(figure.subplots(max(rows, 1), 1, sharex=True))
-    figure.suptitle(title)
+    figure.suptitle(as_label(title))
     return figure, tuple(axes)
 
 

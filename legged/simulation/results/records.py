@@ -40,10 +40,23 @@ class BaseRecord:
     def angles(self, sequence: str = "xyz") -> Array:
         """Return the intrinsic Euler angles of the base, (T, 3), [rad]; base to world is R_1 R_2 R_3.
 
+        The angles of the first sample are the principal ones: the first and the last between -pi and pi, the second
+        between -pi/2 and pi/2, or 0 and pi if the first axis is also the last. Those of each later sample are the
+        nearest to the sample before among all angles of its rotation, so that they are continuous over time: they
+        count full turns, and go on through a somersault.
+
         Args:
             sequence: Axes of the three rotations, such as "xyz".
         """
-        return np.array([euler_angles(sequence, R) for R in self.rotation]).reshape(-1, 3)
+        found = np.array([euler_angles(sequence, R) for R in self.rotation]).reshape(-1, 3)
+        if np.abs(np.diff(found, axis=0)).max(initial=0.0) < 1.0:
+            return found  # the others are 2 rad away
+        offset = 0.0 if sequence[0] == sequence[2] else np.pi
+        others = found * (1.0, -1.0, 1.0) + (np.pi, offset, np.pi)  # the same rotations
+        for k in range(1, len(found)):
+            near = [a - 2.0 * np.pi * np.round((a - found[k - 1]) / (2.0 * np.pi)) for a in (found[k], others[k])]
+            found[k] = min(near, key=lambda angles: float(np.abs(angles - found[k - 1]).sum()))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +122,8 @@ class EnergyRecord:
         contact_work: Work of all contact forces.
         push_work: Work of the pushes.
         joint_work: Work of friction, dampers and stops of the joints.
+
+    All work, `balance` and `drift` are NaN for a recorded motion (`Run.from_motion`), whose forces are unknown.
     """
 
     kinetic: Array

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import html
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -12,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.arguments import known_name, number, output_file
+from legged.arguments import Numbers, known_name, number, whole
+from legged.contact.rigid import Rigid
 from legged.errors import MissingError
-from legged.ground.ground import center_of_pressure
+from legged.ground.ground import Ground, center_of_pressure
+from legged.output import as_html, visible, write_table
+from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import run_files
 from legged.simulation.results.records import (
@@ -31,6 +32,7 @@ from legged.simulation.results.records import (
     ModelRecord,
     StickFigure,
 )
+from legged.simulation.results.tables import table_columns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +43,11 @@ Array = np.ndarray
 def _viewer() -> Any:
     """Return the module that creates pages of runs; it imports this module, so that it is imported at the first use."""
     return import_module("legged.viewer.show")
+
+
+def _recorded_motion() -> Any:
+    """Return the module that makes runs of recorded motions, which imports this module."""
+    return import_module("legged.simulation.results.recorded_motion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +63,7 @@ class Run:
         phases: Number of the controller's switch times passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
         vdot: Accelerations under all forces, (T, nv); NaN where the equations have no solution.
-        tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N].
+        tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N]; NaN if they are unknown.
         memory: State of the controller, (T, m).
         base: Pose of the base.
         joints: Names of the joints, their entries of q and v, and the reference of the controller.
@@ -98,11 +105,11 @@ class Run:
         return len(self.times)
 
     def __repr__(self) -> str:
-        end = f", ended: {self.ended}" if self.ended else ""
-        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.backend}{end}>"
+        end = f", ended: {visible(self.ended)}" if self.ended else ""
+        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {visible(self.backend)}{end}>"
 
     def _repr_html_(self) -> str:
-        return _viewer().frame(self) if len(self) else f"<pre>{html.escape(repr(self))}</pre>"
+        return _viewer().frame(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"
 
     @property
     def duration(self) -> float:
@@ -200,24 +207,27 @@ class Run:
         """Write all arrays to a compressed npz file and return its path.
 
         Args:
-            path: The file; its suffix becomes .npz. A missing folder is created.
+            path: The file; the suffix .npz is appended where it is missing. A missing folder is created.
+
+        Raises:
+            FileError: The path has the suffix of another format, or the file cannot be written.
         """
-        path = output_file(path, ".npz")
-        run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
-        return path
+        return run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
 
     @staticmethod
-    def load(path: str | Path) -> Run:
+    def load(path: str | Path, most: int | None = None) -> Run:
         """Return a run from a file that `save` wrote, also with an older version of the toolkit.
 
         Args:
             path: The file.
+            most: Largest size of the arrays of the run together, [byte]; by default 256 MiB, or 100 times the size of
+                the file if that is more, and at most 2 GiB. A small file can expand to a thousand times its size.
 
         Raises:
             ArgumentError: The path is neither text nor a `Path`.
             FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
         """
-        stored = run_files.load(path)
+        stored = run_files.load(path, None if most is None else whole("most", most, 1))
         stored["model"] = ModelRecord.from_json(stored["model"], path)
         groups = {
             group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})
@@ -225,29 +235,83 @@ class Run:
         }
         return Run(**stored, **groups)
 
+    @staticmethod
+    def from_motion(
+        robot: Robot,
+        t: Numbers,
+        q: Numbers,
+        v: Numbers | None = None,
+        tau: Numbers | None = None,
+        ground: Ground | Rigid | None = None,
+    ) -> Run:
+        """Return a recorded motion as a run, which can be viewed, plotted, saved and written as a page or table.
+
+        It has no contacts. Its accelerations are differences of the velocities, of second order. The work of all
+        forces is unknown, NaN, and so are the actuators' forces if `tau` is not given.
+
+        Args:
+            robot: The robot.
+            t: Times in increasing order, (T,), [s].
+            q: Configurations, (T, nq), mixed units, as in all of the toolkit: for a floating base the quaternion, w
+                first, and the position come first. `legged.conversions` converts those of other programs.
+            v: Velocities, (T, nv), mixed units; differences of q, of second order, by default.
+            tau: Generalized forces of the actuators, (T, nv), [N m] or [N], zeros for the base.
+            ground: The ground that is drawn.
+
+        Raises:
+            ShapeError: The arrays do not have one row per time, or rows of another length.
+            NotFiniteError: A number is not finite.
+            ArgumentError: The times do not increase, or a quaternion does not have norm 1.
+        """
+        return _recorded_motion().recorded_run(robot, t, q, v, tau, ground)
+
+    @staticmethod
+    def from_csv(
+        robot: Robot,
+        path: str | Path,
+        columns: Mapping[str, str] | None = None,
+        ground: Ground | Rigid | None = None,
+    ) -> Run:
+        """Return the motion in a table of comma-separated values as a run; see `from_motion`.
+
+        Args:
+            robot: The robot.
+            path: A file in UTF-8 with a header and one row per sample. The columns are those of `to_csv`: t, and q of
+                the base and of all joints, such as "base_q[0]" and "knee_q"; also v and tau, if they are there. Other
+                columns are ignored.
+            columns: Name of a column here -> its name in the file, such as {"t": "time", "knee_q": "LF_KFE"}.
+            ground: The ground that is drawn.
+
+        Raises:
+            UnknownNameError: A name in `columns` is none of a column of this robot.
+            FileError: The file is missing or no such table, lacks a column, or holds an invalid motion.
+        """
+        return _recorded_motion().recorded_table(robot, path, columns, ground)
+
     def to_csv(self, path: str | Path) -> Path:
         """Write one row per sample and return the path.
 
-        The columns are those of `to_pandas`.
+        The columns are those of `to_pandas`; the text is UTF-8.
 
         Args:
-            path: The file. A missing folder is created.
+            path: The file; the suffix .csv is appended where it is missing. A missing folder is created.
+
+        Raises:
+            FileError: The path has the suffix of another format, or the file cannot be written.
         """
-        path = output_file(path)
-        columns = dict(self._columns())
-        with path.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(map(repr, column.tolist()) for column in columns.values()), strict=True))
-        return path
+        columns = table_columns(self)
+        return write_table(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with one row per sample.
 
         The columns are t and phase; q, v, vdot, tau and reference with the names of the joints, such as "knee_q", or
         "hip_q[0]" for a joint with several coordinates, and "base_q[0]" for the base; position "base_x" [m] and
-        intrinsic angles "base_angle_x" [rad] of the base; contact points "foot_x" and forces "foot_fx"; states of free
-        bodies; energies and work [J].
+        intrinsic angles "base_angle_x" [rad] of the base, continuous over time as `BaseRecord.angles`; contact points
+        "foot_x" and forces "foot_fx"; states of free bodies; energies and work [J]. The columns of a joint, contact
+        point or free body of which one would have the name of an earlier column begin with "joint_", "contact_" or
+        "body_", as in "contact_base_x". A name that begins with = + - @ gets an apostrophe before it, so that
+        spreadsheets do not evaluate it.
 
         Raises:
             MissingError: pandas is not installed.
@@ -256,7 +320,7 @@ class Run:
             import pandas  # type: ignore[import-not-found]
         except ImportError as error:
             raise MissingError("run.to_pandas() needs pandas: pip install pandas; or use run.to_csv(path)") from error
-        return pandas.DataFrame(dict(self._columns()))
+        return pandas.DataFrame(table_columns(self))
 
     def plot(self) -> dict[str, Figure]:
         """Return Matplotlib figures of the trunk, the joints, the energy and the contact forces, by name.
@@ -271,7 +335,7 @@ class Run:
         """Write a page that plays the run in any browser, without a network, and return its path.
 
         Args:
-            path: The file; its suffix becomes .html. options: As in `legged.save_html`.
+            path: The file; the suffix .html is appended where it is missing. options: As in `legged.save_html`.
         """
         return _viewer().save_html(self, path, **options)
 
@@ -285,37 +349,6 @@ class Run:
     def _first_joint(self) -> int:
         """Index of the first joint coordinate in q."""
         return int(self.joints.q_range.min()) if len(self.joints.names) else self.q.shape[1]
-
-    def _coordinate_names(self, letter: str, size: int) -> list[str]:
-        """Return names of the entries of q, v, vdot, tau or the reference, such as "base_q[0]" and "knee_q"."""
-        names = [f"base_{letter}[{i}]" for i in range(size)]
-        first = self._first_joint if letter == "reference" else 0
-        ranges = self.joints.q_range if letter in ("q", "reference") else self.joints.v_range
-        for joint, (start, stop) in zip(self.joints.names, (ranges - first).tolist(), strict=True):
-            for k in range(start, min(stop, size)):
-                names[k] = f"{joint}_{letter}" + (f"[{k - start}]" if stop - start > 1 else "")
-        return names
-
-    def _columns(self) -> Iterator[tuple[str, Array]]:
-        yield "t", self.times
-        yield "phase", self.phases
-        vectors = {"q": self.q, "v": self.v, "vdot": self.vdot, "tau": self.tau, "reference": self.joints.reference}
-        for letter, array in vectors.items():
-            yield from zip(self._coordinate_names(letter, array.shape[1]), array.T, strict=True)
-        for i, axis in enumerate("xyz"):
-            yield f"base_{axis}", self.base.position[:, i]
-        angles = self.base.angles()
-        for i, axis in enumerate("xyz"):
-            yield f"base_angle_{axis}", angles[:, i]
-        for k, name in enumerate(self.contacts.names):
-            for i, axis in enumerate("xyz"):
-                yield f"{name}_{axis}", self.contacts.points[:, k, i]
-                yield f"{name}_f{axis}", self.contacts.forces[:, k, i]
-        for k, name in enumerate(self.bodies.names):
-            yield from ((f"{name}_q[{i}]", self.bodies.q[:, k, i]) for i in range(7))
-            yield from ((f"{name}_v[{i}]", self.bodies.v[:, k, i]) for i in range(6))
-        for f in fields(self.energy):
-            yield f.name, getattr(self.energy, f.name)
 
 
 _GROUPS: dict[str, Any] = {

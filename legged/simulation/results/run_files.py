@@ -9,7 +9,10 @@ The header of each array is checked before memory is allocated for it.
 
 from __future__ import annotations
 
+import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -17,13 +20,19 @@ from typing import IO, Any
 import numpy as np
 
 from legged.errors import FileError
+from legged.files.meshes import check_members
 from legged.files.reading import check_regular
+from legged.output import output_file, replaced
 
 Array = np.ndarray
 VERSION = 8
 """Version of the layout of the files that `Run.save` writes."""
 MAX_BYTES = 2**31
 """Largest size of a saved run, compressed and of its arrays together, [byte]."""
+SMALL = 2**28
+"""Size of the arrays of a run up to which the size of its file does not matter, [byte]."""
+MAX_RATIO = 100
+"""Largest size of larger arrays relative to their file; that of usual runs is 2 to 20."""
 _HEADER = 10_000
 """Largest header of an array, [byte]."""
 _VERSION_1 = (
@@ -51,6 +60,7 @@ class FieldRule:
 
 
 _TEXT, _TIMES = FieldRule("text"), FieldRule("real", ("T",))
+_UNKNOWN = FieldRule("real", ("T",), may_be_nan=True)
 FIELDS: dict[str, FieldRule] = {
     **dict.fromkeys(("robot", "backend", "integrator", "ended"), _TEXT),
     "times": _TIMES,
@@ -58,7 +68,7 @@ FIELDS: dict[str, FieldRule] = {
     "q": FieldRule("real", ("T", "nq")),
     "v": FieldRule("real", ("T", "nv")),
     "vdot": FieldRule("real", ("T", "nv"), may_be_nan=True),
-    "tau": FieldRule("real", ("T", "nv")),
+    "tau": FieldRule("real", ("T", "nv"), may_be_nan=True),
     "memory": FieldRule("real", ("T", "memory")),
     "base.position": FieldRule("real", ("T", 3)),
     "base.rotation": FieldRule("real", ("T", 3, 3)),
@@ -71,7 +81,10 @@ FIELDS: dict[str, FieldRule] = {
     "contacts.residual": _TIMES,
     "contacts.memory": FieldRule("real", ("T", "ground memory")),
     **{f"energy.{name}": _TIMES for name in ("kinetic", "potential")},
-    **{f"energy.{name}_work": _TIMES for name in ("actuator", "contact", "push", "joint")},
+    **{
+        f"energy.{name}_work": FieldRule("real", ("T",), may_be_nan=True)
+        for name in ("actuator", "contact", "push", "joint")
+    },
     "bodies.names": FieldRule("names", ("bodies",)),
     "bodies.q": FieldRule("real", ("T", "bodies", 7)),
     "bodies.v": FieldRule("real", ("T", "bodies", 6)),
@@ -105,39 +118,65 @@ _SINCE = {
 """The version that added a field, for those that version 1 lacks."""
 
 
-def save(arrays: dict[str, Any], path: Path) -> None:
-    """Write the fields of a run, by the names of `FIELDS`, to an npz file."""
-    np.savez_compressed(path, version=np.array(VERSION), **arrays)
+def save(arrays: dict[str, Any], path: str | Path) -> Path:
+    """Write the fields of a run, by the names of `FIELDS`, to an npz file and return its path."""
+    path = output_file(path, ".npz")
+    with replaced(path) as draft, draft.open("wb") as file:
+        np.savez_compressed(file, version=np.array(VERSION), **arrays)
+    return path
 
 
-def load(path: str | Path) -> dict[str, Any]:
+def load(path: str | Path, most: int | None = None) -> dict[str, Any]:
     """Return the fields of a saved run: texts, tuples of names, and arrays.
+
+    Args:
+        path: The file.
+        most: Largest size of the arrays together, [byte]; by default `SMALL`, or `MAX_RATIO` times the size of the file
+            if that is more, and at most `MAX_BYTES`.
 
     Raises:
         ArgumentError: The path is neither text nor a `Path`.
         FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
     """
-    source = check_regular(path, MAX_BYTES, "saved runs")
+    with opened(path, most, "run") as (archive, source, limit):
+        return _read(archive, source, limit)
+
+
+@contextmanager
+def opened(path: str | Path, most: int | None, what: str) -> Iterator[tuple[zipfile.ZipFile, str, int]]:
+    """Give the archive of a saved run or of rollouts, its path, and the largest size of its arrays together, [byte].
+
+    Args:
+        path: The file. most: As in `load`. what: The kind of file, for messages: "run" or "rollouts".
+
+    Raises:
+        ArgumentError: The path is neither text nor a `Path`.
+        FileError: The file is missing, too large or no archive, or reading it in this context fails.
+    """
+    source = check_regular(path, max(MAX_BYTES, most or 0), "saved runs")
+    if most is None:
+        most = min(max(SMALL, MAX_RATIO * os.stat(source).st_size), MAX_BYTES)
     if Path(source).suffix.lower() == ".csv":
-        words = "is a table for other programs, which Run.load cannot read; load the .npz file that run.save wrote"
+        words = "is a table for other programs; read it with Run.from_csv, or load the .npz file that run.save wrote"
         raise FileError(source, words)
     try:
         with zipfile.ZipFile(source) as archive:
-            return _read(archive, source)
+            check_members(archive, source)
+            yield archive, source, most
     except zipfile.BadZipFile as error:
-        raise FileError(source, f"is no saved run, or a damaged one: {error}; load what run.save wrote") from error
+        raise FileError(source, f"is no saved {what}, or a damaged one: {error}; load what its save wrote") from error
     except FileError:
         raise
     except Exception as error:  # damaged archives and headers raise errors of a dozen classes
-        words = f"is a damaged run: {type(error).__name__}: {' '.join(str(error).split())}"
+        words = f"is a damaged {what}: {type(error).__name__}: {' '.join(str(error).split())}"
         raise FileError(source, words) from error
 
 
-def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
+def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     members = {name.removesuffix(".npy") for name in archive.namelist()}
     version = 1
     if "version" in members:
-        found = _array(archive, "version", source, 64)
+        found = stored_array(archive, "version", source, 64, most)
         if found.shape or found.dtype.kind not in "iu":
             raise FileError(source, "is no saved run: its version is not a whole number")
         version = int(found)
@@ -149,13 +188,15 @@ def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
     names = [name for name in FIELDS if _SINCE.get(name, 1) <= version]
     keys = _VERSION_1.split() if "skeleton" in members else names
     missing = [key for key in keys if key not in members]
+    if missing and "kind" in members:
+        raise FileError(source, "are saved rollouts; load them with legged.simulation.Rollouts.load")
     if missing:
         raise FileError(source, f"is no saved run: it has no {', '.join(missing)}")
-    left, lengths, fields = MAX_BYTES, dict[str, int](), dict[str, Any]()
+    left, lengths, fields = most, dict[str, int](), dict[str, Any]()
     for name, key in zip(names, keys, strict=True):
-        array = _array(archive, key, source, left)
+        array = stored_array(archive, key, source, left, most)
         left -= array.nbytes
-        fields[name] = _checked(array, FIELDS[name], lengths, key, source)
+        fields[name] = checked_field(array, FIELDS[name], lengths, key, source)
     fields.setdefault("figure.is_shape", np.zeros(lengths["edges"], bool))
     for name in _CONTACTS:
         shape = [n if isinstance(n, int) else lengths[n] for n in FIELDS[name].shape]
@@ -169,11 +210,20 @@ def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
     return fields
 
 
-def _array(archive: zipfile.ZipFile, name: str, source: str, most: int) -> Array:
-    """Return an array of an archive, after its header was compared with the number of bytes that follow."""
+def stored_array(archive: zipfile.ZipFile, name: str, source: str, left: int, most: int) -> Array:
+    """Return an array of an archive, (...), after its header was compared with the number of bytes that follow.
+
+    Args:
+        archive: The archive. name: Name of the array. source: Path, for messages.
+        left: Largest size of the array, [byte]. most: Largest size of all arrays, for messages, [byte].
+
+    Raises:
+        FileError: The array is too large or damaged.
+    """
     member = archive.getinfo(f"{name}.npy")
-    if member.file_size > most + _HEADER:
-        raise FileError(source, f"the arrays are larger than {MAX_BYTES // 2**20} MiB, the limit for saved runs")
+    if member.file_size > left + _HEADER:
+        words = f"its arrays are larger than {most / 2**20:.3g} MiB; load it with most=, in bytes, if you trust it"
+        raise FileError(source, words)
     with archive.open(member) as file:
         shape, is_fortran, dtype = _header(file)
         count = int(np.prod([float(n) for n in shape])) if shape else 1
@@ -192,8 +242,17 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return read(file, max_header_size=_HEADER)
 
 
-def _checked(array: Array, rule: FieldRule, lengths: dict[str, int], name: str, source: str) -> Any:
-    """Return a field in its own type after checking it; `lengths` collects the lengths of axes."""
+def checked_field(array: Array, rule: FieldRule, lengths: dict[str, int], name: str, source: str) -> Any:
+    """Return a field in its own type after checking it.
+
+    Args:
+        array: The array, (...), any unit. rule: Its type and shape.
+        lengths: Lengths of axes by letter, to which those of the array are added.
+        name: Its name, for messages. source: Path, for messages.
+
+    Raises:
+        FileError: The array has another type or shape, or numbers that are not finite.
+    """
     kinds = {"text": "U", "names": "U", "whole": "iu", "flags": "b", "real": "fiu"}
     empty_names = rule.kind == "names" and not array.size
     if array.dtype.kind not in kinds[rule.kind] and not empty_names and (array.size or rule.kind == "text"):

@@ -38,7 +38,8 @@ def run_table(run: Run, planned: float | None = None) -> Table:
             rows.append(("vertical force, mean", f"{force / weight:.3f} of the weight"))
         else:
             rows.append(("vertical force, mean", f"{force:.4g} N"))
-    rows.append(("energy drift", f"{run.energy_drift:.1e} J"))
+    if not np.isnan(run.energy_drift):
+        rows.append(("energy drift", f"{run.energy_drift:.1e} J"))
     return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
 
 

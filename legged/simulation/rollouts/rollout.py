@@ -1,4 +1,4 @@
-"""`rollout`: many simulations of one robot in one compiled kernel, and `Rollouts`, their result."""
+"""`rollout`: many simulations of one robot in one compiled kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import Numbers, whole
+from legged.arguments import Numbers
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler.codegen.element_type import FLOAT64, element_type
@@ -32,9 +32,11 @@ from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import record_run
+from legged.simulation.results.records import ModelRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rollouts.members import MemberBackend, MemberKernels
+from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate
@@ -55,58 +57,6 @@ from legged.simulation.stepping.start import (
 Array = np.ndarray
 INTERRUPTED = "interrupted"
 """Reason of the end of a member that an interrupt has ended."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rollouts:
-    """Motions of B members of a batch, sampled at T times; NaN after the end of a member that fell or diverged.
-
-    Attributes:
-        robot: Name of the robot.
-        backend: Description of the code that evaluated the equations of motion.
-        integrator: The integrator and its settings.
-        times: Sample times, (T,), [s].
-        q, v: Configurations (B, T, nq) and velocities (B, T, nv), of the type `dtype`.
-        rest: Rest of the states, (B, T, n): memories of controller and ground, work of actuators, contacts, pushes and
-            joints [J], configuration (7,) and velocity (6,) of each free body.
-        base_position: Positions of the base origin, (B, T, 3), [m], world axes.
-        fallen: Whether a member ended early, (B,), bool: it fell, or its solution diverged.
-        when: Time at which it ended or was interrupted, (B,), [s]; NaN for members that reached the end time.
-        reasons: Why it ended early, one for each member; "" for members that reached the end time.
-        vary: Name of a varied field -> its values, (B, ...), in the units of the field.
-        warnings: Texts of the `SimulationWarning`s: a step too long for the ground, the first member with a joint that
-            chatters.
-    """
-
-    robot: str
-    backend: str
-    integrator: str
-    times: Array
-    q: Array
-    v: Array
-    rest: Array
-    base_position: Array
-    fallen: Array
-    when: Array
-    reasons: tuple[str, ...]
-    vary: dict[str, Array]
-    warnings: tuple[str, ...]
-    _run: Callable[[Rollouts, int], Run]
-
-    def __len__(self) -> int:
-        return len(self.q)
-
-    def __repr__(self) -> str:
-        fell = int(self.fallen.sum())
-        return f"<Rollouts of {self.robot!r}: {len(self)} members, {fell} fell, {self.times[-1]:g} s, {self.backend}>"
-
-    def run(self, i: int) -> Run:
-        """Return member i as a `Run`, with torques, contact forces, energies and stick figures.
-
-        Args:
-            i: Index of the member; negative indices count from the end.
-        """
-        return self._run(self, whole("the index of a member", i, -len(self), len(self) - 1) % len(self))
 
 
 @checked
@@ -269,7 +219,8 @@ class RolloutTask:
             reasons=tuple(reasons),
             vary=dict(self.batch.sweep.values),
             warnings=warned,
-            _run=partial(self.run, engine),
+            model=ModelRecord.of(robot, self.batch.first.loop.ground, self.batch.sweep.nominal.bodies),
+            _run=partial(self.run, _compiled_members(engine), engine.name),
         )
 
     def _contact_warning(self, members: Members) -> str:
@@ -294,11 +245,12 @@ class RolloutTask:
         limits = self.batch.limits(i, start[: self.batch.robot.nq]) if code else None
         return limits.message(self.batch.robot, int(code)) if limits else ""
 
-    def run(self, engine: StepEngine, runs: Rollouts, i: int) -> Run:
+    def run(self, compiled: CompiledBatch | None, backend: str, runs: Rollouts, i: int) -> Run:
         """Return member i as a run; its outputs are computed by kernels that all members share, if they are compiled.
 
         Args:
-            engine: What has advanced the members. runs: The result of the rollout. i: Index of the member.
+            compiled: The time steps of all members; None if they are not compiled. backend: Name of what took them.
+            runs: The result of the rollout. i: Index of the member.
         """
         loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
         plan = Plan.of_break_times(self.times, [loop.break_times(float(self.times[-1]))])
@@ -308,8 +260,8 @@ class RolloutTask:
         states = plan.states(members, self.batch.robot.nq)
         reason, when = runs.reasons[i], f" at t = {runs.when[i]:.3f} s"
         ended = reason + ("" if " at t = " in reason else when) if reason else ""
-        backend, advance = self._member_backend(engine, i, loop, members)
-        run = record_run(backend, self.integrator, states, ended)
+        equations, advance = self._member_backend(compiled, backend, i, loop, members)
+        run = record_run(equations, self.integrator, states, ended)
         first = self.batch.first
         found = (
             overlap_warning(loop, states[0].q, states[0].s) if states else "",
@@ -320,15 +272,15 @@ class RolloutTask:
         return replace(run, warnings=tuple(filter(None, found)))
 
     def _member_backend(
-        self, engine: StepEngine, i: int, loop: ClosedLoop, members: Members
+        self, compiled: CompiledBatch | None, name: str, i: int, loop: ClosedLoop, members: Members
     ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
         """Return the backend of member i, and the function that advances it from given states over a schedule."""
-        if isinstance(engine, CompiledEngine) and isinstance(engine.compiled, CompiledBatch):
-            kernels = self._kernels(engine.compiled.template, tuple(link for link, _ in loop.nodes))
-            backend = MemberBackend(kernels, engine.compiled, i, loop, engine.name)
+        if compiled is not None:
+            kernels = self._kernels(compiled.template, tuple(link for link, _ in loop.nodes))
+            backend = MemberBackend(kernels, compiled, i, loop, name)
             return backend, backend.advance
         backend = select_backend(loop, members.state[0], members.state[0], False)
-        backend.name = engine.name
+        backend.name = name
         return backend, SolverEngine([backend], [None], members, self.integrator, "").advance
 
     def _kernels(self, template: MemberTemplate, links: tuple[int, ...]) -> MemberKernels:
@@ -339,6 +291,12 @@ class RolloutTask:
     @cached_property
     def _known_kernels(self) -> dict[tuple[int, ...], MemberKernels]:
         return {}
+
+
+def _compiled_members(engine: StepEngine) -> CompiledBatch | None:
+    """Return the compiled time steps of an engine; None if it takes them one member after the other."""
+    compiled = engine.compiled if isinstance(engine, CompiledEngine) else None
+    return compiled if isinstance(compiled, CompiledBatch) else None
 
 
 def _energies(loop: ClosedLoop) -> Callable[[Array, Array], Array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -85,6 +86,13 @@ class Clock:
         self._written_steps = 0
         self._loops, self._breaks, self._edges = list(loops), WeakKeyDictionary[ClosedLoop, _BreakTimes](), edges
         self._find_breaks(np.arange(count))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for `pickle` and `copy`, without break times, which are found again."""
+        return {name: value for name, value in vars(self).items() if name != "_breaks"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _breaks=WeakKeyDictionary())
 
     @property
     def times(self) -> Array:

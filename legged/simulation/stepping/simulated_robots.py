@@ -93,6 +93,13 @@ class SimulatedRobots:
         self._originals: dict[str, Array] = {}  # values before `change` of the numbers that it has changed
         self._set_template()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for `pickle` and `copy`, without the view of an array."""
+        return {name: value for name, value in vars(self).items() if name != "outcome"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, outcome=state["members"].outcome[:, 0])
+
     def shown(self, values: Array) -> Any:
         """Return values of all robots, or of the only robot without the leading axis.
 

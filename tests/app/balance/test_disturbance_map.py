@@ -149,7 +149,7 @@ def test_table_figure_and_rows_tell_of_every_run(quadruped, tmp_path):
     with rows.open() as file:
         found = list(csv.DictReader(file))
     assert [row["outcome"] for row in found] == [OUTCOMES[k] for k in quadruped.outcomes.ravel()]
-    assert found[5]["from_deg"] == "90.00" and found[5]["impulse [N s]"] == "4" and found[-1]["why"]
+    assert (float(found[5]["from_deg"]), float(found[5]["impulse [N s]"])) == (90.0, 4.0) and found[-1]["why"]
     (mesh,) = map_figure(case.robot, quadruped).axes[0].collections
     assert mesh.get_array().size == quadruped.outcomes.size
 

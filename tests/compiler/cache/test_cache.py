@@ -34,7 +34,12 @@ def folder(tmp_path, monkeypatch) -> Path:
     """An empty cache folder, and no code in memory."""
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path / "cache"))
     machine_code.unload()
-    return tmp_path / "cache"
+    return tmp_path / "cache" / "legged"
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the files of a cache folder without its marker."""
+    return sorted(path for path in folder.iterdir() if path.name != disk.MARKER)
 
 
 @pytest.fixture
@@ -85,7 +90,7 @@ def test_the_second_compilation_does_no_llvm_work(folder, compiled):
 
 def test_code_in_memory_is_shared(folder, compiled):
     use()
-    for path in folder.iterdir():
+    for path in files(folder):
         path.unlink()
     use(forget=False)
     assert len(compiled) == 1
@@ -195,7 +200,7 @@ def test_another_processor_or_version_has_files_of_its_own(folder, compiled, tra
     use_robot()
     elsewhere(monkeypatch)
     use_robot()
-    assert len(compiled) == len(traced) == 2 and len(list(folder.iterdir())) == 4
+    assert len(compiled) == len(traced) == 2 and len(files(folder)) == 4
 
 
 def test_sources_changed_after_the_import_disable_the_cache(folder, compiled, traced, monkeypatch):
@@ -213,13 +218,13 @@ def test_processes_at_once_leave_sound_files(folder, compiled):
     environment = {**os.environ, "PYTHONPATH": str(Path(legged.__file__).parents[1])}
     children = [subprocess.Popen([sys.executable, "-c", CHILD], env=environment) for _ in range(4)]
     assert [child.wait() for child in children] == [0, 0, 0, 0]
-    assert sorted(path.suffix for path in folder.iterdir()) == [disk.GRAPH, disk.CODE, disk.CODE]
+    assert sorted(path.suffix for path in files(folder)) == [disk.GRAPH, disk.CODE, disk.CODE]
     assert compile(lambda x: np.sin(x) @ x, x=(5,))(np.ones(5)) == 5 * np.sin(1.0)
     assert not compiled
 
 
 def test_a_folder_that_cannot_be_written_gives_a_warning(folder, monkeypatch):
-    blocked = folder.parent / "file"
+    blocked = folder.parents[1] / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("LEGGED_CACHE", str(blocked / "cache"))
     with pytest.warns(UserWarning, match="cannot be stored in .*; set LEGGED_CACHE"):
@@ -230,13 +235,13 @@ def test_a_folder_that_cannot_be_written_gives_a_warning(folder, monkeypatch):
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o722])
 def test_a_folder_that_others_can_write_to_is_not_used(folder, compiled, mode):
     use()
-    files = {path: path.read_bytes() for path in folder.iterdir()}
+    before = {path: path.read_bytes() for path in folder.iterdir()}
     folder.chmod(mode)
     disk._warn_not_private.cache_clear()
     with pytest.warns(UserWarning, match="other users can write to it: make it your own .*, or set LEGGED_CACHE"):
         use()
     use()  # warns once
-    assert len(compiled) == 3 and {path: path.read_bytes() for path in folder.iterdir()} == files
+    assert len(compiled) == 3 and {path: path.read_bytes() for path in folder.iterdir()} == before
     folder.chmod(0o755)
     use()
     assert len(compiled) == 3
@@ -263,26 +268,115 @@ def test_a_new_folder_is_private_whatever_the_umask(folder):
 
 
 def test_drafts_of_killed_processes_are_deleted(folder):
-    folder.mkdir(mode=0o700)
-    old, new = folder / f"old{disk.DRAFT}", folder / f"new{disk.DRAFT}"
-    for path in (old, new):
-        path.write_bytes(b"half of a file")
+    folder.mkdir(mode=0o700, parents=True)
+    old, new, foreign = (folder / f"{name}{disk.DRAFT}" for name in ("tmpold", "tmpnew", "own"))
     yesterday = time.time() - 25 * 3600
-    os.utime(old, (yesterday, yesterday))
+    for path in (old, new, foreign):
+        path.write_bytes(b"half of a file")
+        if path != new:
+            os.utime(path, (yesterday, yesterday))
     use()
-    assert not old.exists() and new.exists()
+    assert not old.exists() and new.exists() and foreign.exists()
 
 
 def test_clearing_removes_the_files(folder):
     use_robot()
-    assert disk.clear() == 2 and not list(folder.iterdir())
+    assert disk.clear() == 2 and not files(folder)
     assert disk.clear() == 0
+
+
+def test_clearing_leaves_the_files_of_others(folder):
+    use_robot()
+    own, name = files(folder), f"{'0' * 8}-{'1' * 40}"
+    foreign = [folder / "thesis.o", folder / "scene.mesh", folder / f"{name}.txt", folder.parent / own[0].name]
+    for path in foreign:
+        path.write_text("not of the cache")
+    (folder / f"{name}.o").symlink_to(foreign[0])
+    assert disk.describe().code + disk.describe().graphs == 2
+    (folder / disk.MARKER).rename(folder / "hidden")
+    assert disk.clear() == 0
+    (folder / "hidden").rename(folder / disk.MARKER)
+    assert disk.clear() == 2
+    assert all(path.read_text() == "not of the cache" for path in foreign) and (folder / f"{name}.o").is_symlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="access rights of POSIX")
+@pytest.mark.parametrize("suffix", [disk.CODE, disk.GRAPH])
+def test_files_that_others_may_have_written_are_not_used(folder, compiled, traced, suffix, monkeypatch):
+    use_robot()
+    (path,) = folder.glob(f"*{suffix}")
+    path.chmod(0o666)
+    disk._warn_not_private.cache_clear()
+    with pytest.warns(UserWarning, match=rf"{path.name} of the cache is not used, since other users can write to it"):
+        use_robot()
+    assert (len(compiled), len(traced)) == ((2, 1) if suffix == disk.CODE else (1, 2))
+    assert not path.stat().st_mode & 0o022  # replaced by a file of this user
+    use_robot()
+    assert (len(compiled), len(traced)) == ((2, 1) if suffix == disk.CODE else (1, 2))
+    inner = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda handle: _of_another_user(inner(handle)))
+    disk._warn_not_private.cache_clear()
+    with pytest.warns(UserWarning, match="other users can write to it"):
+        use_robot()
+    assert (len(compiled), len(traced)) == ((3, 2) if suffix == disk.CODE else (2, 3))
+
+
+def _of_another_user(status: os.stat_result) -> os.stat_result:
+    return os.stat_result((*status[:4], status.st_uid + 1, *status[5:]))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_pipes_and_links_in_place_of_files_are_not_read(folder, compiled):
+    use()
+    (path,) = folder.glob("*.o")
+    content, _ = path.read_bytes(), path.unlink()
+    os.mkfifo(path)
+    use()
+    assert path.read_bytes() == content
+    path.rename(folder.parent / "other")
+    path.symlink_to(folder.parent / "other")
+    use()
+    assert len(compiled) == 3
+
+
+def test_a_user_without_a_home_folder_has_a_temporary_cache_with_one_warning(monkeypatch, compiled):
+    monkeypatch.delenv("LEGGED_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    disk._temporary_folder.cache_clear()
+    with pytest.warns(UserWarning, match="no home folder: compiled code is stored until the process ends") as caught:
+        use()
+        use()
+    assert len(caught) == 1 and len(compiled) == 1
+    assert disk.folder().name == "legged" and disk.folder().parent.name.startswith("legged-cache-")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="uids of POSIX")
+def test_the_temporary_cache_ends_with_its_process(tmp_path):
+    code = """
+import os, pathlib
+pathlib.Path.home = lambda: exec("raise RuntimeError")
+from legged.compiler import compile
+from legged.compiler.cache import disk
+compile(lambda x: 3.0 * x, x=())(2.0)
+os.wait() if os.fork() else exit()
+print(disk.folder(), disk.folder().is_dir())"""
+    kept = {name: value for name, value in os.environ.items() if name not in ("LEGGED_CACHE", "XDG_CACHE_HOME")}
+    environment = {**kept, "PYTHONPATH": str(Path(legged.__file__).parents[1]), "TMPDIR": str(tmp_path)}
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert found.stderr.count("no home folder") == 1
+    assert found.stdout.startswith(str(tmp_path)) and "True" in found.stdout and not list(tmp_path.iterdir())
 
 
 def test_the_cache_is_described(folder, monkeypatch):
     assert disk.describe() == (folder, 0, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
     use_robot()
-    size = sum(path.stat().st_size for path in folder.iterdir())
+    size = sum(path.stat().st_size for path in files(folder))
     assert disk.describe() == (folder, 1, 1, size, 2, 0)
     elsewhere(monkeypatch)
     use_robot()

@@ -128,14 +128,16 @@ def test_spawned_workers_find_the_cache(monkeypatch, tmp_path):
     q, v, tau = state(robot)
     kernel = legged.compile(legged.forward_dynamics, robot)
     one, many = kernel(q, v, tau), kernel(*[np.tile(x, (5, 1)) for x in (q, v, tau)])
-    files = sorted(cache.iterdir())
-    assert len(files) == 4  # the graph, the code for one state and for batches, and the loop that all batches share
+    files = sorted(cache.rglob("*.*"))
+    assert (
+        len(files) == 5
+    )  # the marker, the graph, the code for one state and for batches, and the loop that all batches share
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.apply(work, (kernel, robot, q, v, tau))
     for mine, its in zip((one, many, one), found, strict=False):
         assert np.array_equal(mine, its)
     assert found[3:] == (keys.data_key(robot), repr(kernel))
-    assert sorted(cache.iterdir()) == files
+    assert sorted(cache.rglob("*.*")) == files
 
 
 CONTROLLERS: dict[str, Callable[[legged.Robot], Any]] = {

@@ -190,9 +190,9 @@ def test_the_code_for_batches_is_compiled_when_it_is_needed(monkeypatch, tmp_pat
     kernel = compile(lambda x: np.sin(x) + 1.25, x=3)
     kernel(np.ones(3))
     kernel(np.ones((1, 3)))
-    assert len(list(tmp_path.glob("*.o"))) == 1
+    assert len(list(tmp_path.rglob("*.o"))) == 1
     kernel(np.ones((5, 3)))
-    assert len(list(tmp_path.glob("*.o"))) == 3  # with the loop that all kernels share
+    assert len(list(tmp_path.rglob("*.o"))) == 3  # with the loop that all kernels share
 
 
 CHILD = """

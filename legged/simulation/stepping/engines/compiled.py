@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -92,6 +92,10 @@ class CompiledEngine:
         self._calls: dict[tuple[int, int], PreparedLoop] = {}
         self._last: tuple[int, Array | None, PreparedLoop | None] = 0, None, None  # rows, commands and call
         self._operations = float(count * max(compiled.code.graph.size, 1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for `pickle` and `copy`, without calls, which hold addresses of arrays."""
+        return {**vars(self), "_calls": {}, "_last": (0, None, None)}
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set the parameters of all robots; see `StepEngine.restart`."""

@@ -1,0 +1,136 @@
+"""Who may open the viewer: a check of every request before viser answers it."""
+
+from __future__ import annotations
+
+import http
+import ipaddress
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from legged.errors import ArgumentError, MissingError, SimulationWarning, warn_caller
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_lock = threading.Lock()
+
+
+class Gate:
+    """The check of the requests of a server: address of the host, origin of the page, and a token in the path.
+
+    A page of another site that the user has open can send requests to this machine, and a name of that site can be
+    directed to it. The browser states the name in the header Host and the site in the header Origin, and the site does
+    not know the token.
+
+    Attributes:
+        token: First part of the path of all requests; "" for none.
+    """
+
+    def __init__(self, host: str, token: str):
+        self.token = token
+        self._is_open = not _is_loopback(host)
+        name = socket.gethostname().lower()
+        own = (name, name.partition(".")[0], f"{name}.local", host.lower()) if self._is_open else ()
+        self._names = (*_LOOPBACK, *own)
+
+    def refusal(self, request: Any) -> str:
+        """Return why a request is refused, or "" after removing the token from its path.
+
+        Args:
+            request: The `websockets.http11.Request`.
+        """
+        hosts, origins = (request.headers.get_all(name) for name in ("Host", "Origin"))
+        if len(hosts) != 1 or not self._is_known(hosts[0]):
+            return "this name of the machine is not accepted: open the address that legged.view printed"
+        if len(origins) > 1 or any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
+            return "a page of another site asked for this: open the address that legged.view printed"
+        if self.token:
+            path, mark, options = request.path.partition("?")
+            first, _, rest = path.removeprefix("/").partition("/")
+            if not secrets.compare_digest(first.encode(), self.token.encode()):
+                return "the token is missing: open the whole address that legged.view printed"
+            request.path = f"/{rest}{mark}{options}"
+        return ""
+
+    def _is_known(self, host: str) -> bool:
+        """Return whether a header Host names this machine by a known name, or by a number if others may connect."""
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        name = name.strip("[]").lower().removesuffix(".")
+        return name in self._names or (self._is_open and _is_number(name))
+
+
+def check_host(host: str) -> None:
+    """Raise an `ArgumentError` if no server can listen at an address of this machine, and warn if others reach it.
+
+    Args:
+        host: The address.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as found:
+            found.bind(address)
+    except (OSError, UnicodeError) as error:
+        words = "give 127.0.0.1, or 0.0.0.0 to accept connections from other machines"
+        raise ArgumentError(f"the viewer cannot listen at host {host!r}: {error}; {words}") from error
+    if not _is_loopback(host):
+        warn_caller(
+            f"the viewer listens at {host}, where other machines reach it without encryption: whoever has its address "
+            "with the token can see and control it",
+            SimulationWarning,
+        )
+
+
+@contextmanager
+def guarded(gate: Gate) -> Iterator[None]:
+    """Make the server that viser starts in this context ask a gate before it answers.
+
+    Args:
+        gate: The gate.
+
+    Raises:
+        MissingError: This version of viser does not start its server in the known way; it must be stopped.
+    """
+    import viser
+    from websockets.asyncio import server
+
+    start, guarded_servers = server.serve, list[Any]()
+
+    def serve(handler: Callable[..., Any], *args: Any, process_request: Any = None, **options: Any) -> Any:
+        if not str(getattr(handler, "__module__", "")).startswith("viser"):  # of another thread
+            return start(handler, *args, process_request=process_request, **options)
+        guarded_servers.append(handler)
+
+        def checked_request(connection: Any, request: Any) -> Any:
+            refusal = gate.refusal(request)
+            if refusal:
+                return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")
+            return None if process_request is None else process_request(connection, request)
+
+        return start(handler, *args, process_request=checked_request, **options)
+
+    with _lock:
+        server.serve = serve  # pyright: ignore[reportAttributeAccessIssue]
+        try:
+            yield
+        finally:
+            server.serve = start
+    if not guarded_servers:
+        words = f"its requests cannot be checked in version {viser.__version__}: pip install 'viser~=1.1'"
+        raise MissingError(f"viser was started, but {words}")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _is_number(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
