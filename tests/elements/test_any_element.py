@@ -44,6 +44,14 @@ TABLES = {
 CASES = [(robot, name) for robot, table in TABLES.items() for name in table]
 
 
+@pytest.fixture(autouse=True)
+def _precision_of_intervals():
+    """Restore the precision of intervals, which is one for the whole process."""
+    before = iv.dps
+    yield
+    iv.dps = before
+
+
 def results(robot: str, name: str, kind, digits: int = 30):
     """Return the numbers of a function's result for arguments of a type."""
     with mp.workdps(digits):
