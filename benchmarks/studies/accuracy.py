@@ -112,7 +112,7 @@ def bound(robot: str, function: Function) -> Bound:
     before, iv.dps = iv.dps, DIGITS
     try:
         with mp.workdps(DIGITS):
-            enclosed = numbers_of(function(case_of(_robot(robot), SEED, lambda x: iv.mpf(x))))
+            enclosed = numbers_of(function(case_of(_robot(robot), SEED, lambda x: iv.convert(x))))
             pairs = [(mp.mpf(float(x)), *_ends(y)) for x, y in zip(found, enclosed, strict=True) if hasattr(y, "_mpi_")]
             size = max(max(abs(low), abs(high)) for _, low, high in pairs)
             error = max(max(abs(x - low), abs(high - x)) for x, low, high in pairs)

@@ -111,8 +111,8 @@ class Element:
 
     def sign(self) -> Any:
         """Return -1, 0 or 1, as np.sign does."""
-        zero = Element(self.field.lift(0), self.field)
-        return _where(np.less(self, zero), -1.0, _where(np.less(zero, self), 1.0, 0.0))
+        zero, compare = self.field.lift(0), self.field.compare
+        return _where(compare("lt", self.value, zero), -1.0, _where(compare("lt", zero, self.value), 1.0, 0.0))
 
 
 def _boxed(x: Any) -> np.ndarray:
