@@ -25,6 +25,7 @@ from benchmarks.studies.any_element import (
     CORE,
     GAINS,
     HYBRID,
+    LYAPUNOV,
     MOVING,
     OPERATORS,
     PARALLEL,
@@ -78,6 +79,7 @@ SECTIONS: dict[str, tuple[str, Mapping[str, Function]]] = {
         ),
     ),
     "Hybrid motion and force control": (QUADRUPED, HYBRID),
+    "Control laws with a Lyapunov function": (QUADRUPED, LYAPUNOV),
     "Parallel forms": (CHAIN, PARALLEL),
     "Six-dimensional vectors in moving coordinates": (QUADRUPED, MOVING),
     "Derivatives, regressor, centroidal dynamics": (

@@ -188,6 +188,12 @@ MOVING: dict[str, Function] = {
 }
 """Vectors in moving coordinates."""
 
+LYAPUNOV: dict[str, Function] = {
+    "convective_forces": lambda x: derivatives.convective_forces(x.robot, x.q, x.v, x.vdot),
+    "reference_inverse_dynamics": lambda x: derivatives.reference_inverse_dynamics(x.robot, x.q, x.v, x.vdot, x.tau),
+}
+"""Velocity products of control laws with a Lyapunov function."""
+
 GAINS: dict[str, Function] = {
     "velocity_gains": lambda x: legged.velocity_gains(x.robot, x.q, [x.robot.contacts[0].name]),
     "contact_dynamics": lambda x: legged.contact_dynamics(x.robot, x.q, x.v, x.tau, [x.robot.contacts[0].name]),
