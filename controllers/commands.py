@@ -49,7 +49,10 @@ class SampledCommand:
     linear: bool = False
 
     def __post_init__(self) -> None:
-        times, values = arguments.array("times", self.times, (None,)), arguments.array("values", self.values)
+        times, values = (
+            arguments.rounded_array("times", self.times, (None,)),
+            arguments.rounded_array("values", self.values),
+        )
         if not len(times) or not (np.diff(times) > 0.0).all():
             raise DefinitionError(f"times of a command must increase, got {arguments.shown(self.times)}")
         if values.ndim not in (1, 2) or len(values) != len(times):
@@ -90,7 +93,7 @@ class LiveCommand:
     """
 
     def __init__(self, value: Any):
-        self._value = arguments.array("value", value)
+        self._value = arguments.rounded_array("value", value)
 
     def set(self, value: Any) -> None:
         """Change the command.
@@ -101,7 +104,7 @@ class LiveCommand:
         Raises:
             ShapeError, NotFiniteError: The value has another shape or is not finite.
         """
-        self._value = arguments.array("value", value, self._value.shape)
+        self._value = arguments.rounded_array("value", value, self._value.shape)
 
     def __call__(self, t: Any) -> Any:
         """Return the present command: a number, or an array (k,), in the unit of its values.

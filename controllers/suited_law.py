@@ -11,7 +11,7 @@ from controllers.gaits.leg_detection import leg_chains
 from controllers.gaits.numerical_gait import NumericalGait
 from controllers.law import GaitLaw
 from controllers.tracking import ComputedTorque, FeedForward, JointPD
-from legged.arguments import array, number
+from legged.arguments import number, rounded_array
 from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import DefinitionError
@@ -70,7 +70,7 @@ def servo_gains(robot: Robot, home: Array, hip_height: float) -> tuple[Array, Ar
         home: Joint positions of the standing posture, (nj,), [rad] or [m], joint coordinates.
         hip_height: h, [m].
     """
-    home = array("home", home, (robot.nj,), "one entry per joint coordinate")
+    home = rounded_array("home", home, (robot.nj,), "one entry per joint coordinate")
     number("hip_height", hip_height, "m", above=0)
     legs = leg_chains(robot)
     J = np.diag(inertia_matrix(robot, np.concatenate([robot.base.neutral(), home])))[robot.base.nv :].copy()

@@ -2,11 +2,12 @@
 
 from legged import contact, conversions, ground, loops, rotations, simulation, taylor
 from legged.algorithms.inverse_kinematics import IKSolution, IKSolutions, InverseKinematics, center_of_mass_jacobian
+from legged.algorithms.reduced_model import reduced_model
 from legged.algorithms.velocity_gains import VelocityGains, velocity_gains
 from legged.compiler import Counts, Kernel, compile, count, jacobian
 from legged.compiler.ir import where
 from legged.contact import FreeBody, Rigid
-from legged.denoc import conditioning
+from legged.denoc import condition_report, conditioning, module_inverse
 from legged.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
 from legged.dynamics.inertia import inertia_matrix
@@ -149,6 +150,7 @@ __all__ = [
     "center_of_mass_jacobian",
     "combine",
     "compile",
+    "condition_report",
     "conditioning",
     "configuration_rate",
     "contact",
@@ -180,6 +182,7 @@ __all__ = [
     "link_twists",
     "load",
     "loops",
+    "module_inverse",
     "momentum",
     "momentum_rate",
     "motion_derivative",
@@ -193,6 +196,7 @@ __all__ = [
     "potential_energy",
     "random_configuration",
     "random_tree",
+    "reduced_model",
     "required_wrench",
     "rod_inertia",
     "rollout",

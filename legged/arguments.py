@@ -4,7 +4,8 @@ Each function returns the value in the form that the toolkit computes with, or r
 says what is wrong with it and what is expected. `legged.checked` applies them to whole functions by their annotations.
 Text, bytes, dates, truth values, complex numbers and ragged lists are rejected. Traced scalars
 (`legged.compiler.Expression`) and other element types that define arithmetic, such as `legged.taylor.Taylor`, pass
-where a number is expected; only their shape is checked.
+where a number is expected; only their shape is checked. Real numbers that a float64 does not hold, such as long doubles
+and fractions, become `legged.elements.Element`s in the arrays of algorithms, and are rounded to float64 elsewhere.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
+from legged.elements import Element, is_foreign, lift, to_float
 from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
 
 T = TypeVar("T")
@@ -44,10 +46,10 @@ def shown(value: Any, most: int = 60) -> str:
 
 def is_element(value: Any) -> bool:
     """Return whether a value can be an entry of an array that is computed with: a real number or a traced scalar."""
-    if isinstance(value, (bool, np.bool_, str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)):
+    if isinstance(value, (bool, np.bool_, str, bytes, np.datetime64, np.timedelta64)):
         return False
-    if isinstance(value, numbers.Real):
-        return True
+    if isinstance(value, numbers.Complex):
+        return isinstance(value, numbers.Real)
     kind = type(value)
     return all(hasattr(kind, name) for name in ("__add__", "__mul__", "__neg__", "__truediv__")) and (
         getattr(value, "shape", ()) == ()
@@ -55,7 +57,7 @@ def is_element(value: Any) -> bool:
 
 
 def array(name: str, value: Any, shape: Sequence[int | None] | None = None, meaning: str = "") -> np.ndarray:
-    """Return an array of real numbers or traced scalars.
+    """Return an array of real numbers or traced scalars for an algorithm.
 
     Args:
         name: The argument's name, for messages.
@@ -64,7 +66,8 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
         meaning: What the entries are, for messages: "one entry per degree of freedom".
 
     Returns:
-        A new array of float64 of that shape, (...), or an array of objects if some entries are traced scalars.
+        A new array of float64 of that shape, (...), or an array of objects if some entries are traced scalars or
+        numbers that a float64 does not hold: the latter as elements, see `legged.elements`.
 
     Raises:
         ArgumentError: If the entries are no real numbers.
@@ -75,14 +78,42 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
     if shape is not None and not _fits(found.shape, shape):
         wanted = "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
         raise ShapeError(f"{name} must be {wanted}{meaning and ', '}{meaning}, got shape {found.shape}")
+    found = lift(found)
     if found.dtype == object:
-        return found
-    found = found.astype(float)
-    if not np.isfinite(found).all():
-        where = np.unravel_index(int(np.flatnonzero(~np.isfinite(found))[0]), found.shape)
+        finite = np.array([is_finite(x) for x in found.ravel().tolist()], bool).reshape(found.shape)
+    else:
+        found = found.astype(float)
+        finite = np.isfinite(found)
+    if not finite.all():
+        where = np.unravel_index(int(np.flatnonzero(~finite)[0]), found.shape)
         place = f" at entry {', '.join(map(str, where))}" if where else ""
         raise NotFiniteError(f"{name} must be finite, got {found[where]}{place}")
     return found
+
+
+def rounded_array(name: str, value: Any, shape: Sequence[int | None] | None = None, meaning: str = "") -> np.ndarray:
+    """Return an array for the definition of a robot or a simulation, whose numbers are float64; see `array`.
+
+    Args:
+        name, value, shape, meaning: As in `array`; real numbers of any type are rounded to float64.
+
+    Returns:
+        A new array of float64 of that shape, (...), or an array of objects if some entries are traced scalars.
+
+    Raises:
+        As `array`.
+    """
+    found = array(name, value, shape, meaning)
+    if found.dtype == object and all(isinstance(x, Element) for x in found.ravel().tolist()):
+        return np.array([to_float(x) for x in found.ravel().tolist()]).reshape(found.shape)
+    return found
+
+
+def is_finite(x: Any) -> bool:
+    """Return whether an entry of an array is finite; traced scalars stand for finite numbers."""
+    if isinstance(x, Element):
+        return x.field.is_finite(x.value)
+    return not isinstance(x, numbers.Real) or math.isfinite(x)
 
 
 def real_array(name: str, value: Any) -> np.ndarray:
@@ -94,7 +125,9 @@ def real_array(name: str, value: Any) -> np.ndarray:
     """
     found = _array(name, value)
     if found.dtype == object:
-        raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
+        if not all(isinstance(x, numbers.Real) for x in found.ravel().tolist()):
+            raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
+        return np.array([to_float(x) for x in found.ravel().tolist()], float).reshape(found.shape)
     return found
 
 
@@ -140,7 +173,7 @@ def number(
     most: float | None = None,
     below: float | None = None,
 ) -> Any:
-    """Return one finite number as a float, or a traced scalar as it is.
+    """Return one finite number as a float, or a traced scalar or an element as it is.
 
     Args:
         name: The argument's name, for messages.
@@ -158,14 +191,15 @@ def number(
         found = value[()]
     if not is_element(found):
         raise ArgumentError(f"{name} must be a number{_in(unit)}, got {shown(value)}")
-    if not isinstance(found, numbers.Real):
+    if isinstance(found, Element):
+        finite = found.field.is_finite(found.value)
+    elif isinstance(found, numbers.Real):
+        found = to_float(found)
+        finite = math.isfinite(found)
+    else:
         return found
-    try:
-        found = float(found)
-    except OverflowError:
-        raise NotFiniteError(f"{name} must be finite, got {shown(value)}") from None
-    if not math.isfinite(found):
-        raise NotFiniteError(f"{name} must be finite, got {found}")
+    if not finite:
+        raise NotFiniteError(f"{name} must be finite, got {shown(value)}")
     unmet = [
         words
         for bound, holds, words in (
@@ -177,7 +211,8 @@ def number(
         if bound is not None and not holds(bound)
     ]
     if unmet:
-        raise ArgumentError(f"{name} must be {' and '.join(unmet)}{_in(unit)}, got {found:g}")
+        got = shown(found) if isinstance(found, Element) else f"{found:g}"
+        raise ArgumentError(f"{name} must be {' and '.join(unmet)}{_in(unit)}, got {got}")
     return found
 
 
@@ -257,7 +292,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type, ...], expected: 
 
 
 def _objects(name: str, value: Any, found: np.ndarray) -> np.ndarray:
-    """Return an array of objects if its entries are elements, as floats if all of them are plain numbers."""
+    """Return an array of objects if its entries are elements, as floats if a float64 holds each of them."""
     entries = found.ravel().tolist() if found.shape else [found[()]]
     for entry in entries:
         if not is_element(entry):
@@ -267,7 +302,7 @@ def _objects(name: str, value: Any, found: np.ndarray) -> np.ndarray:
                 if ragged
                 else f"{name} must hold real numbers, got {shown(entry)}"
             )
-    if entries and all(isinstance(entry, numbers.Real) for entry in entries):
+    if entries and all(isinstance(entry, numbers.Real) and not is_foreign(entry) for entry in entries):
         try:
             return found.astype(float)
         except OverflowError:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from legged.argument_checks import Check, annotations_of, parameter_checks
+from legged.elements import any_element
 from legged.errors import ArgumentError, LeggedError, NotFiniteError
 
 T = TypeVar("T")
@@ -35,8 +36,9 @@ def checked(target: T) -> T:
     - `Any`, a type variable or a union of several containers is not checked.
 
     NaN is rejected everywhere, and infinity unless the default value is infinite. The function receives the values
-    unchanged. If a floating-point result holds NaN or infinity, the function raises NotFiniteError, whose message gives
-    the largest number among the arguments.
+    unchanged, except that numbers of other types than float64 reach an algorithm, a function of a robot, as elements:
+    see `legged.elements`. If a floating-point result holds NaN or infinity, the function raises NotFiniteError, whose
+    message gives the largest number among the arguments.
 
     Raises:
         ArgumentError, ShapeError, NotFiniteError: from the decorated function or class, at each call.
@@ -129,8 +131,14 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
             )
         return answer
 
+    if not of_class and _ROBOTS & named:
+        wrapper = any_element(wrapper)
     _ORIGINALS[wrapper] = function
     return wrapper
+
+
+_ROBOTS = {"robot", "closed"}
+"""Names of the parameters of algorithms that are robots."""
 
 
 def _prefer_own_error(function: Any, args: Any, kwargs: Any) -> None:

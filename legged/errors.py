@@ -79,6 +79,10 @@ class SingularError(LeggedError, ArithmeticError):
     """Singular dynamics: the inertia of some motion of the robot is zero."""
 
 
+class IntervalError(LeggedError, ArithmeticError):
+    """A branch that depends on a comparison of intervals that overlap."""
+
+
 class TraceError(LeggedError, TypeError):
     """A function that cannot be traced; the message gives the reason."""
 

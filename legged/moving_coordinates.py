@@ -21,9 +21,11 @@ from __future__ import annotations
 
 from legged.arguments import array
 from legged.checked import checked
+from legged.elements import any_element
 from legged.spatial import Array, cross, join
 
 
+@any_element
 @checked
 def conventional_acceleration(twist: Array, acceleration: Array) -> Array:
     """Return [omega dot; v dot + omega x v], (6,), [rad/s^2, m/s^2], from a body's spatial acceleration.
@@ -36,6 +38,7 @@ def conventional_acceleration(twist: Array, acceleration: Array) -> Array:
     return join(a[:3], a[3:] + cross(t[:3], t[3:]))
 
 
+@any_element
 @checked
 def spatial_acceleration(twist: Array, acceleration: Array) -> Array:
     """Return the spatial acceleration [omega dot; a - omega x v], (6,), [rad/s^2, m/s^2], from the conventional one.
@@ -51,6 +54,7 @@ def spatial_acceleration(twist: Array, acceleration: Array) -> Array:
     return join(a[:3], a[3:] - cross(t[:3], t[3:]))
 
 
+@any_element
 @checked
 def motion_derivative(rate: Array, motion: Array, frame_twist: Array) -> Array:
     """Return the derivative of a motion vector, (6,), [any unit per s], written in the moving frame's coordinates.
@@ -64,6 +68,7 @@ def motion_derivative(rate: Array, motion: Array, frame_twist: Array) -> Array:
     return array("rate", rate, (6,)) + cross_motion(w, m)
 
 
+@any_element
 @checked
 def force_derivative(rate: Array, force: Array, frame_twist: Array) -> Array:
     """Return the derivative of a force vector, (6,), [any unit per s], written in the moving frame's coordinates.

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import where
+from legged.elements import any_element
 from legged.spatial import Array, cross, skew
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
+@any_element
 def quaternion_matrix(p: Array) -> Array:
     """Return the rotation matrix R, (3, 3), of a quaternion: child components to parent components.
 
@@ -34,6 +36,7 @@ def quaternion_matrix(p: Array) -> Array:
     )
 
 
+@any_element
 def quaternion_product(a: Array, b: Array) -> Array:
     """Return the quaternion product a b, (4,), w first.
 
@@ -45,6 +48,7 @@ def quaternion_product(a: Array, b: Array) -> Array:
     return np.array([w, *xyz])
 
 
+@any_element
 def quaternion_rate(p: Array, omega: Array) -> Array:
     """Return the time derivative of a quaternion, (4,), [1/s].
 
@@ -55,6 +59,7 @@ def quaternion_rate(p: Array, omega: Array) -> Array:
     return 0.5 * quaternion_product(p, np.array([0.0, *omega]))
 
 
+@any_element
 def quaternion_exp(phi: Array) -> Array:
     """Return the unit quaternion, (4,), w first, of a rotation vector.
 
@@ -66,6 +71,7 @@ def quaternion_exp(phi: Array) -> Array:
     return np.array([np.cos(half), *(0.5 * phi * (np.sin(half) / half))])
 
 
+@any_element
 def quaternion_log(p: Array) -> Array:
     """Return the rotation vector, (3,), [rad], of a unit quaternion, with an angle of at most pi.
 
@@ -81,6 +87,7 @@ def quaternion_log(p: Array) -> Array:
     return 2.0 * where(small, 1.0 + square / 6.0, np.arctan2(sine, cosine) / sine) * xyz
 
 
+@any_element
 def quaternion_conjugate(p: Array) -> Array:
     """Return the conjugate of a quaternion, (4,), w first: the inverse rotation if p is a unit quaternion.
 
@@ -108,6 +115,7 @@ def quaternion_of(R: Array) -> Array:
     return -p if p[0] < 0 else p
 
 
+@any_element
 def axis_matrix(axis: str, angle: Any) -> Array:
     """Return the rotation matrix, (3, 3), of a rotation about "x", "y" or "z" by an angle [rad]."""
     k = _AXES[axis]
@@ -118,6 +126,7 @@ def axis_matrix(axis: str, angle: Any) -> Array:
     return np.array(R)
 
 
+@any_element
 def axis_quaternion(axis: str, angle: Any) -> Array:
     """Return the quaternion of a rotation about "x", "y" or "z" by an angle [rad], (4,), w first."""
     parts: list[Any] = [np.cos(0.5 * angle), 0.0, 0.0, 0.0]
@@ -125,6 +134,7 @@ def axis_quaternion(axis: str, angle: Any) -> Array:
     return np.array(parts)
 
 
+@any_element
 def euler_quaternion(sequence: str, angles: Array) -> Array:
     """Return the quaternion, (4,), w first, of a sequence of intrinsic rotations.
 
@@ -135,6 +145,7 @@ def euler_quaternion(sequence: str, angles: Array) -> Array:
     return quaternion_product(quaternion_product(first, second), third)
 
 
+@any_element
 def euler_matrix(sequence: str, angles: Array) -> Array:
     """Return the rotation matrix R = R_1 R_2 R_3, (3, 3), of a sequence of intrinsic rotations.
 
@@ -145,6 +156,7 @@ def euler_matrix(sequence: str, angles: Array) -> Array:
     return first @ second @ third
 
 
+@any_element
 def euler_rate_matrix(sequence: str, angles: Array) -> Array:
     """Return L, (3, 3), with omega = L @ (rates of the angles) in the rotated (child) axes: L_0 for a floating base.
 
@@ -183,6 +195,7 @@ def euler_angles(sequence: str, R: Array) -> Array:
     return np.array([first, second, np.arctan2(rest[(k + 2) % 3, (k + 1) % 3], rest[(k + 1) % 3, (k + 1) % 3])])
 
 
+@any_element
 def rotation_error(R: Array) -> Array:
     """Return sin(angle) * axis, (3,), dimensionless, of a rotation: the vector of the skew part (R - R^T) / 2.
 
@@ -192,6 +205,7 @@ def rotation_error(R: Array) -> Array:
     return 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
 
 
+@any_element
 def rotation_vector_rate(phi: Array, omega: Array) -> Array:
     """Return the time derivative of a rotation vector, (3,), [rad/s]: the inverse differential of the exponential map.
 

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.elements import Element, is_singular
+
 _ROUNDING = 1e-15  # relative to a diagonal entry: a smaller pivot is zero within rounding
 Array = np.ndarray
 Scalar = Any  # a float or an Expression
@@ -335,7 +337,7 @@ def mirror(S: Array) -> Array:
 def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:
     """Return (L, reciprocals of D) of S = L D L^T, without pivoting.
 
-    A pivot of plain numbers that is not positive beyond rounding gives NaN, which callers report.
+    A pivot of floats that is not positive beyond rounding gives NaN, which callers report.
 
     Args:
         S: A symmetric positive definite matrix, (n, n), [any unit].
@@ -349,8 +351,7 @@ def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:
             row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
             L[i][k] = row[k] * reciprocal[k]
         pivot = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
-        is_singular = isinstance(pivot, (int, float)) and not pivot > _ROUNDING * S[i, i]
-        reciprocal.append(np.nan if is_singular else 1.0 / pivot)
+        reciprocal.append(np.nan if is_singular(pivot, S[i, i], _ROUNDING) else 1.0 / pivot)
     return L, reciprocal
 
 
@@ -389,8 +390,8 @@ def solve_symmetric(S: Array, b: Array) -> Array:
 
 
 def is_zero(x: Scalar) -> bool:
-    """Return whether x is the plain number zero. A traced scalar never is, since a zero is folded to a plain number."""
-    return isinstance(x, (int, float)) and x == 0
+    """Return whether x is the number zero. A traced scalar never is, since a zero is folded to a plain number."""
+    return (isinstance(x, (int, float)) and x == 0) or (type(x) is Element and x.is_zero)
 
 
 def is_finite(x: Scalar) -> bool:

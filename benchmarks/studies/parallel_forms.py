@@ -223,17 +223,13 @@ def errors(n: int, max_angle: float, seed: int = 0) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     q, still, vdot = rng.uniform(-max_angle, max_angle, n), np.zeros(n), rng.normal(size=n)
     tau = legged.inverse_dynamics(robot, q, still, vdot)
-    exact = articulated.forward_dynamics(robot, *(_extended(x) for x in (q, still, tau)))
+    exact = articulated.forward_dynamics(robot, *(x.astype(np.longdouble) for x in (q, still, tau)))
+    assert exact.dtype == np.longdouble
     relative = {}
     for name, method in METHODS.items():
         difference = method(robot, q, still, tau) - exact
         relative[name] = float(np.abs(difference).max() / np.abs(exact).max())
     return relative
-
-
-def _extended(x: np.ndarray) -> np.ndarray:
-    """Return an object array of long doubles, which the algorithms accept as elements."""
-    return np.array([np.longdouble(entry) for entry in x], dtype=object)
 
 
 def main() -> None:

@@ -11,12 +11,12 @@ accelerations of loops the solution of equation (20) in rational numbers.
 from __future__ import annotations
 
 import argparse
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mpmath import mp
 from scipy.linalg import cho_factor, cho_solve
 
 import legged
@@ -50,68 +50,14 @@ CHAINS: dict[str, dict[str, Any]] = {
 _COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED)
 
 
-class Digits:
-    """A number of fifty digits with the operations of the recursions."""
-
-    __array_priority__ = 1.0
-
-    def __init__(self, value: Any) -> None:
-        self.value = value if isinstance(value, Decimal) else Decimal(float(value))
-
-    def __add__(self, other: Any) -> Digits:
-        return Digits(self.value + _decimal(other))
-
-    def __sub__(self, other: Any) -> Digits:
-        return Digits(self.value - _decimal(other))
-
-    def __rsub__(self, other: Any) -> Digits:
-        return Digits(_decimal(other) - self.value)
-
-    def __mul__(self, other: Any) -> Digits:
-        return Digits(self.value * _decimal(other))
-
-    def __truediv__(self, other: Any) -> Digits:
-        return Digits(self.value / _decimal(other))
-
-    def __rtruediv__(self, other: Any) -> Digits:
-        return Digits(_decimal(other) / self.value)
-
-    def __neg__(self) -> Digits:
-        return Digits(-self.value)
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def sin(self) -> Digits:
-        """Return the sine, by its series."""
-        term = total = self.value
-        k = 1
-        while abs(term) > Decimal(10) ** -(DIGITS + 2):
-            k += 2
-            term = -term * self.value * self.value / (k * (k - 1))
-            total += term
-        return Digits(total)
-
-    def cos(self) -> Digits:
-        """Return the cosine, 1 - 2 sin(x / 2)^2."""
-        half = Digits(self.value / 2).sin().value
-        return Digits(1 - 2 * half * half)
-
-
-def _decimal(x: Any) -> Decimal:
-    return x.value if isinstance(x, Digits) else Decimal(float(x))
-
-
 def exact_forward_dynamics(robot: legged.Robot, q: Array, v: Array, tau: Array) -> Array:
-    """Return the acceleration, (nv,), rounded once; the robot must have no quaternions.
+    """Return the acceleration, (nv,), rounded once.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces, (nv,), [N m] or [N].
     """
-    with localcontext(prec=DIGITS):
-        exact = [np.array([Digits(x) for x in part], dtype=object) for part in (q, v, tau)]
+    with mp.workdps(DIGITS):
+        exact = [np.array([mp.mpf(x) for x in part.tolist()], dtype=object) for part in (q, v, tau)]
         return articulated.forward_dynamics(robot, *exact).astype(float)
 
 

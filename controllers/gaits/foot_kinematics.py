@@ -76,7 +76,7 @@ class FootKinematics:
         return point_positions(self.robot, q, self.points), np.concatenate(rows)[:, self.active]
 
     def _state(self, joints: Array) -> Array:
-        return np.concatenate([self.robot.base.neutral(), arguments.array("angles", joints, (self.robot.nj,))])
+        return np.concatenate([self.robot.base.neutral(), arguments.rounded_array("angles", joints, (self.robot.nj,))])
 
     def solve(
         self, targets: Mapping[str, Any] | Array, start: Array, tolerance: float = 1e-11, iterations: int = 100
@@ -164,7 +164,7 @@ class FootKinematics:
             rows: Any = [values[arguments.known_name("point", name, values)] for name in self.names]
         else:
             rows = values
-        table = arguments.array(what, rows)
+        table = arguments.rounded_array(what, rows)
         if table.shape != (len(self.names), 3):
             raise ShapeError(f"{what} must be ({len(self.names)}, 3), one row per point, got shape {table.shape}")
         return table

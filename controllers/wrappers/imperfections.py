@@ -105,7 +105,7 @@ def _per_rate(name: str, value: Gain, robot: Robot, signed: bool) -> Array:
         robot: The robot.
         signed: Whether it may be negative.
     """
-    found = arguments.array(name, value)
+    found = arguments.rounded_array(name, value)
     if found.shape not in ((), (robot.nj,), (robot.nv,)):
         raise ShapeError(f"{name} must be one number, ({robot.nj},) or ({robot.nv},), got shape {found.shape}")
     if not signed and (found < 0.0).any():

@@ -60,7 +60,7 @@ class SwitchedLaw:
             raise DefinitionError(f"laws must be a list of controllers, got {arguments.shown(self.laws)}")
         if callable(self.when):
             return
-        times = arguments.array("when", self.when, (len(self.laws) - 1,), "one time fewer than laws")
+        times = arguments.rounded_array("when", self.when, (len(self.laws) - 1,), "one time fewer than laws")
         if not (np.diff(times, prepend=0.0) > 0.0).all():
             raise DefinitionError(f"the times at which laws are switched must be positive and increase, got {times}")
 

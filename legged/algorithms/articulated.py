@@ -13,6 +13,7 @@ from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.modules import inward, outward
 from legged.dynamics.passive import friction_forces, spring_forces
+from legged.elements import any_element
 from legged.errors import DefinitionError
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter
@@ -36,6 +37,7 @@ class ArticulatedInertias(NamedTuple):
     Psi: list[Array]
 
 
+@any_element
 def forward_dynamics(
     robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None, *, coordinates: str = "link"
 ) -> Array:

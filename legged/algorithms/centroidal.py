@@ -20,6 +20,7 @@ from legged.algorithms.links import Links, links_at
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass
+from legged.elements import any_element
 from legged.moving_coordinates import cross_force
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
@@ -40,6 +41,7 @@ class Centroidal(NamedTuple):
     bias: Array
 
 
+@any_element
 def momentum_matrix(robot: Robot, q: Array) -> Array:
     """Return the centroidal momentum matrix A, (6, nv), with `legged.momentum(robot, q, v)` = A v.
 
@@ -52,6 +54,7 @@ def momentum_matrix(robot: Robot, q: Array) -> Array:
     return _about_point(center_of_mass(robot, q), A_o)
 
 
+@any_element
 def dynamics(robot: Robot, q: Array, v: Array) -> Centroidal:
     """Return the centroidal momentum, its matrix, and the time derivatives of both at constant v.
 

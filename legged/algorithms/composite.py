@@ -13,11 +13,13 @@ from legged.algorithms.newton_euler import inverse_dynamics
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import read
 from legged.dynamics.modules import inward, outward
+from legged.elements import any_element
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror
 
 
+@any_element
 def inertia_matrix(robot: Robot, q: Array, *, coordinates: str = "link") -> Array:
     """Return the joint-space inertia matrix, (nv, nv), by the composite-rigid-body algorithm.
 
@@ -65,6 +67,7 @@ def _entries(links: Links, composite: list[Array]) -> Array:
     return M
 
 
+@any_element
 def inertia_matrix_by_inverse_dynamics(robot: Robot, q: Array) -> Array:
     """Return the joint-space inertia matrix, (nv, nv), from differences of inverse dynamics at rest: method 1.
 
@@ -83,6 +86,7 @@ def inertia_matrix_by_inverse_dynamics(robot: Robot, q: Array) -> Array:
     return np.array([inverse_dynamics(robot, q, zero, delta) - at_rest for delta in np.eye(robot.nv)]).T
 
 
+@any_element
 def inertia_matrix_by_unit_accelerations(robot: Robot, q: Array) -> Array:
     """Return the joint-space inertia matrix, (nv, nv), from unit accelerations of single coordinates: method 2.
 

@@ -16,6 +16,7 @@ from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.modules import outward
 from legged.dynamics.passive import friction_forces, spring_forces
+from legged.elements import any_element
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
@@ -55,6 +56,7 @@ class GlobalForm:
         return mirror(S.T @ self.I @ S + shared + shared.T + self.reflected_inertia)
 
 
+@any_element
 def global_form(robot: Robot, q: Array, *, coordinates: str = "absolute") -> GlobalForm:
     """Return the matrices of the whole robot.
 
@@ -65,6 +67,7 @@ def global_form(robot: Robot, q: Array, *, coordinates: str = "absolute") -> Glo
     return _matrices(links_at(robot, q, coordinates))
 
 
+@any_element
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by projecting the equations of all bodies; O(n^3).
 

@@ -205,7 +205,7 @@ class InverseKinematics:
             ShapeError, NotFiniteError: For starts or targets that are no numbers of the right shape, or whose numbers
                 of members differ.
         """
-        rows = np.atleast_2d(arguments.array("start", start))
+        rows = np.atleast_2d(arguments.rounded_array("start", start))
         q = np.array([read(self.robot, q=row)[0] for row in rows])
         parts = {"start": q, **dict(self._wanted(values, batch=True))}
         counts = {name: len(part) for name, part in parts.items() if len(part) != 1}
@@ -291,8 +291,8 @@ def _residuals(e: Array) -> Array:
 def _rows(what: str, value: Any, shape: tuple[int, ...], batch: bool) -> Array:
     """Return a value as (1, *shape), or (B, *shape) if a batch is allowed and given."""
     if batch and np.ndim(value) == len(shape) + 1:
-        return arguments.array(what, value, (None, *shape))
-    return arguments.array(what, value, shape)[None]
+        return arguments.rounded_array(what, value, (None, *shape))
+    return arguments.rounded_array(what, value, shape)[None]
 
 
 def _error(robot: Robot, q: Array, frame: Frame | str, kind: str, wanted: Array) -> tuple[Array, Array]:

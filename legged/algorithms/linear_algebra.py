@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.spatial import Array, is_zero, solve_factored, sum_of
+from legged.elements import as_floats, has_elements, to_float
+from legged.spatial import Array, is_zero, mirror, solve_factored, solve_symmetric, sum_of
 
 RANK_TOLERANCE = 1e-8
 """Singular values below this, relative to the largest, count as zero."""
@@ -46,7 +47,7 @@ class IndependentRows(NamedTuple):
 
     Attributes:
         L: U^T J, (rank, nv). c: U^T c, (rank,).
-        combinations: U, (rows, rank), orthonormal; U lambda are the multipliers of all rows with the least norm.
+        combinations: U, (rows, rank), in the range of J; U lambda are the multipliers of all rows with the least norm.
         inconsistency: Largest entry of (1 - U U^T) c, zero if the constraints are consistent.
     """
 
@@ -59,9 +60,14 @@ class IndependentRows(NamedTuple):
 def independent_rows(J: Array, c: Array) -> IndependentRows:
     """Return as many independent combinations of the constraints J vdot = c as their rank; traced rows unchanged.
 
+    The combinations of numbers of other types than float64 are independent columns of J, or the rows themselves if
+    these are independent: neither takes roots. The rank is that of the nearest floats.
+
     Args:
         J: Constraint Jacobian, (rows, nv), any unit. c: Right-hand side, (rows,), any unit.
     """
+    if has_elements(J) or has_elements(c):
+        return _independent_columns(J, c)
     if J.dtype == object or c.dtype == object or not len(J):
         return IndependentRows(J, c, np.eye(len(J)), 0.0)
     U, singular_values, _ = np.linalg.svd(J, full_matrices=False)
@@ -112,6 +118,15 @@ def solve_with_exchanges(A: Array, Y: Array) -> Array:
     return X.reshape(Y.shape)
 
 
+def _independent_columns(J: Array, c: Array) -> IndependentRows:
+    columns = independent_row_numbers(as_floats(J).T)
+    if len(columns) == len(J):
+        return IndependentRows(J, c, np.eye(len(J)), 0.0)
+    B = J[:, columns]
+    rest = c - B @ solve_symmetric(mirror(B.T @ B), B.T @ c)
+    return IndependentRows(B.T @ J, B.T @ c, B, max(np.abs(rest).tolist(), key=to_float))
+
+
 def numerical_rank(singular_values: Array) -> int:
     """Return the number of singular values that count as nonzero.
 
@@ -129,6 +144,7 @@ def independent_row_numbers(J: Array) -> list[int]:
     Args:
         J: Matrix, (rows, n), any unit.
     """
+    J = as_floats(J) if has_elements(J) else J
     remainder, chosen = J.copy(), []
     for _ in range(numerical_rank(np.linalg.svd(J, compute_uv=False))):
         lengths = np.einsum("ij,ij->i", remainder, remainder)
@@ -145,6 +161,8 @@ def null_space(L: Array) -> Array:
     Args:
         L: Independent rows, (rank, n), any unit.
     """
+    if has_elements(L):
+        return orthonormal_complement(L.T)
     return np.linalg.svd(L)[2][len(L) :].T if len(L) else np.eye(L.shape[1])
 
 

@@ -19,6 +19,7 @@ from legged.dynamics.arguments import Wrenches
 from legged.dynamics.kinematics import Motion
 from legged.dynamics.modules import outward
 from legged.dynamics.passive import friction_forces, spring_forces
+from legged.elements import as_floats, to_float
 from legged.errors import DefinitionError
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.body import Body
@@ -134,8 +135,8 @@ def _is_singular(body: Body) -> bool:
     """Return whether a body with mass has no inertia about some axis through its center of mass."""
     mass, h, J = body.moments.mass, body.moments.h, body.moments.J
     central = J - np.outer(h, h) / mass
-    moments = np.linalg.eigvalsh(np.trace(central) * np.eye(3) - central)
-    return bool(moments[0] <= _ROUNDING * mass + _ROUNDING * moments[2])
+    moments = np.linalg.eigvalsh(as_floats(np.trace(central) * np.eye(3) - central))
+    return bool(moments[0] <= _ROUNDING * to_float(mass) + _ROUNDING * moments[2])
 
 
 def _with_joint(

@@ -13,6 +13,7 @@ from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.modules import inward, outward, transforms, twists_and_rates
 from legged.dynamics.passive import friction_forces, spring_forces
+from legged.elements import any_element
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter_add
 from legged.robot.link import PlacedLink
@@ -20,6 +21,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, angular_acceleration_tensor, cross, join
 
 
+@any_element
 def inverse_dynamics(
     robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None, *, coordinates: str = "link"
 ) -> Array:
@@ -98,6 +100,7 @@ INERTIAL_PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz",
 _TENSOR_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
+@any_element
 def inertial_parameters(robot: Robot) -> Array:
     """Return the `INERTIAL_PARAMETERS` of all links, (10 n_links,), in the order of `robot.links`."""
     parameters = []
@@ -108,6 +111,7 @@ def inertial_parameters(robot: Robot) -> Array:
     return np.array(parameters, float).ravel()
 
 
+@any_element
 def inverse_dynamics_regressor(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
     """Return Y, (nv, 10 n_links), such that Y @ parameters are the generalized inertial and gravity forces.
 

@@ -27,16 +27,21 @@ from legged.denoc.equations import (
     udu,
 )
 from legged.denoc.factors import composite_modules, conditioning, generalized_inertia_closed_form
+from legged.denoc.inverse import ConditionReport, ModuleCondition, ModuleInverse, condition_report, module_inverse
 from legged.denoc.kinematics import gamma, link_motion_propagation, link_twist_propagation, twist_propagation, xi
 
 __all__ = [
     "ArticulatedModule",
+    "ConditionReport",
+    "ModuleCondition",
+    "ModuleInverse",
     "angular_velocity_matrix",
     "articulated_modules",
     "bias_forces",
     "complement",
     "complement_rate",
     "composite_modules",
+    "condition_report",
     "conditioning",
     "convective_inertia_matrix",
     "coupling_matrix",
@@ -52,6 +57,7 @@ __all__ = [
     "link_motion_propagation",
     "link_twist_propagation",
     "mass_matrix",
+    "module_inverse",
     "module_joint_rate_propagation",
     "module_twist_propagation",
     "module_twists",

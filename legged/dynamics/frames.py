@@ -18,6 +18,7 @@ import numpy as np
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import motion, point_jacobian, point_twist_rates
+from legged.elements import has_elements
 from legged.errors import UnknownNameError
 from legged.robot.placement import Vector, rotation3, vector3
 from legged.robot.robot import Robot
@@ -40,8 +41,11 @@ class Frame:
     rotation: Array | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "at", vector3(f"the position of a frame on {self.on!r}", self.at))
-        object.__setattr__(self, "rotation", rotation3(f"the rotation of a frame on {self.on!r}", self.rotation))
+        at, rotation = np.asarray(self.at), np.asarray(self.rotation)
+        if not has_elements(at):
+            object.__setattr__(self, "at", vector3(f"the position of a frame on {self.on!r}", self.at))
+        if not has_elements(rotation):
+            object.__setattr__(self, "rotation", rotation3(f"the rotation of a frame on {self.on!r}", self.rotation))
 
 
 class Pose(NamedTuple):

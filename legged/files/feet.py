@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, instance, text
+from legged.arguments import instance, rounded_array, text
 from legged.errors import ArgumentError, FileError, UnknownNameError
 from legged.files.description import Shape, Tree
 from legged.robot.placement import Placement, Vector
@@ -114,12 +114,12 @@ def _user_foot(tree: Tree, name: str, foot: Any) -> FootEntry:
         return FootEntry(link, "given", {name: foot})
     if isinstance(foot, Mapping):
         return FootEntry(link, "given", {point: _point(f"{what}, point {point!r}", at) for point, at in foot.items()})
-    points = array(what, foot, (None, 3), "the points of a sole")
+    points = rounded_array(what, foot, (None, 3), "the points of a sole")
     return FootEntry(link, "given", _labeled(tree, link, list(points)))
 
 
 def _point(what: str, at: Any) -> Array | Sphere:
-    return at if isinstance(at, Sphere) else array(what, at, (3,))
+    return at if isinstance(at, Sphere) else rounded_array(what, at, (3,))
 
 
 def _feet_by_name(tree: Tree) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import Numbers, array, list_as_array, number
+from legged.arguments import Numbers, list_as_array, number, rounded_array
 from legged.checked import checked
 from legged.compiler.ir import LookupTable
 from legged.errors import DefinitionError, ShapeError
@@ -49,14 +49,14 @@ class HeightMap:
     """The heights with `_PADDING` rows and columns of edge heights around them, row by row."""
 
     def __post_init__(self) -> None:
-        heights = array("the heights of a height map", self.heights, (None, None))
+        heights = rounded_array("the heights of a height map", self.heights, (None, None))
         if not heights.size or heights.dtype == object:
             raise ShapeError(f"the heights of a height map must be a grid of numbers, got shape {heights.shape}")
         heights.flags.writeable = False
         spacing = float(number("spacing", self.spacing))
         if not spacing > 0.0:
             raise DefinitionError(f"the spacing of a height map must be positive, got {spacing} m")
-        origin = array("the origin of a height map", self.origin, (2,)).tolist()
+        origin = rounded_array("the origin of a height map", self.origin, (2,)).tolist()
         table = LookupTable(np.pad(heights, _PADDING, mode="edge").ravel())
         for name, value in {"heights": heights, "spacing": spacing, "origin": tuple(origin), "_table": table}.items():
             object.__setattr__(self, name, value)

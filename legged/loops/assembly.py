@@ -7,17 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import RANK_TOLERANCE
+from legged.algorithms.linear_algebra import RANK_TOLERANCE, independent_row_numbers
 from legged.arguments import number, whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
+from legged.elements import has_elements, to_float
 from legged.errors import LoopError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import aligned_axes
 from legged.loops.constraints import bias, frame_poses, jacobian, residual
 from legged.loops.subsystems import constrained_acceleration
 from legged.robot.configuration import integrate
-from legged.spatial import Array
+from legged.spatial import Array, mirror, solve_symmetric
 
 _SMALLEST_FRACTION = 1e-3  # of a Newton step, at which the line search gives up
 _LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
@@ -54,13 +55,13 @@ def assemble(
     for _ in range(iterations):
         if np.abs(phi).max(initial=0.0) <= tolerance:
             break
-        step = np.zeros(closed.robot.nv)
+        step = np.zeros(closed.robot.nv, dtype=q.dtype)
         step[free] = _least_norm(jacobian(closed, q)[np.ix_(rows, free)], -phi[rows])
         moved = _line_search(closed, q, step, phi)
         if moved is None:
             break
         q, phi = moved
-    error = float(np.abs(phi).max(initial=0.0))
+    error = to_float(np.abs(phi).max(initial=0.0))
     if not error <= tolerance:
         loop = closed.loops[closed.constraints[int(np.abs(phi).argmax())][0]]
         raise LoopError(
@@ -96,7 +97,7 @@ def consistent_velocity(
     free, J = _free_entries(closed, hold, hold_base), jacobian(closed, q)
     v = v.copy()
     v[free] += _least_norm(J[:, free], -(J @ v))
-    rate = float(np.abs(J @ v).max(initial=0.0))
+    rate = to_float(np.abs(J @ v).max(initial=0.0))
     if rate > tolerance * max(1.0, np.abs(v).max(initial=0.0)):
         held = f" with {', '.join(hold)} held" if hold else ""
         raise LoopError(
@@ -179,12 +180,15 @@ def _least_energy(closed: ClosedRobot, q: Array, J: Array, y: Array) -> Array:
 
 def _least_norm(J: Array, y: Array) -> Array:
     """Return x with J x = y and the least norm, (nv,)."""
+    if has_elements(J) or has_elements(y):
+        rows = independent_row_numbers(J)
+        return J[rows].T @ solve_symmetric(mirror(J[rows] @ J[rows].T), y[rows])
     return np.linalg.pinv(J, rcond=RANK_TOLERANCE) @ y
 
 
 def _line_search(closed: ClosedRobot, q: Array, step: Array, phi: Array) -> tuple[Array, Array] | None:
     """Return (q, phi) after the largest fraction of a step that reduces the residual; None if there is none."""
-    fraction = min(1.0, _LONGEST_STEP / max(np.abs(step).max(initial=0.0), 1e-300))
+    fraction = min(1.0, _LONGEST_STEP / max(to_float(np.abs(step).max(initial=0.0)), 1e-300))
     smallest = fraction * _SMALLEST_FRACTION
     while fraction >= smallest:
         q_next = integrate(closed.robot, q, fraction * step)

@@ -12,8 +12,10 @@ import numpy as np
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
+from legged.elements import Field
 from legged.errors import DefinitionError
 from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
+from legged.robot.construction.lifted import lifted_array, lifted_rotation
 from legged.robot.construction.parameters import ParameterVector
 from legged.robot.diagram.layout import Closure
 from legged.robot.joint import Spherical
@@ -81,6 +83,15 @@ class ClosedRobot:
 
     def __repr__(self) -> str:
         return f"<ClosedRobot {self.robot.name!r}: {self.robot.nv} DoF of its tree, {len(self.rows)} constraints>"
+
+    def __lift__(self, field: Field) -> ClosedRobot:
+        """Return the robot with numbers of another type as constants, for `legged.elements`."""
+
+        def lifted(pose: Pose) -> Pose:
+            return Pose(lifted_rotation(pose.rotation, field), lifted_array(pose.position, field))
+
+        loops = (replace(x, frame=lifted(x.frame), child_frame=lifted(x.child_frame)) for x in self.loops)
+        return replace(self, robot=self.robot.__lift__(field), loops=tuple(loops))
 
     @property
     def name(self) -> str:

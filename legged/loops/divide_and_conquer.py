@@ -18,6 +18,7 @@ from legged.algorithms.massive_bodies import is_massless
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.frames import Frame, Pose, resolve_frame
 from legged.dynamics.kinematics import Motion
+from legged.elements import any_element, has_elements
 from legged.errors import DefinitionError
 from legged.loops.closed_robot import ClosedRobot, Loop
 from legged.loops.closing_joints import ScalarConstraint
@@ -25,6 +26,7 @@ from legged.loops.constraints import jacobian
 from legged.spatial import Array, cross, join, skew
 
 
+@any_element
 def forward_dynamics(
     closed: ClosedRobot,
     q: Array,
@@ -68,7 +70,8 @@ def acceleration_constraints(closed: ClosedRobot, q: Array, motion: Motion) -> l
     """
     frames = [[_frame_motion(closed, loop, frame, motion) for frame in loop.frames] for loop in closed.loops]
     # Traced rows have no rank test here; the pivots of the assemblies test them.
-    J = np.zeros((len(closed.constraints), 0), object) if q.dtype == object else jacobian(closed, q)
+    is_traced = q.dtype == object and not has_elements(q)
+    J = np.zeros((len(closed.constraints), 0), object) if is_traced else jacobian(closed, q)
     groups = [_group_constraints(closed, numbers, frames, J) for numbers in _loops_that_share_joints(closed)]
     return [group for group in groups if group.N and len(group.c)]
 

@@ -233,15 +233,18 @@ def simulation_acceleration(
 
 
 def direct(robot: Robot, q: Array, rows: IndependentRows, b: Array) -> tuple[Array, Array]:
-    """Return (vdot (nv,), lambda (rank,)) of equation (20) by Gauss elimination; O((n + n_c)^3), plain numbers only.
+    """Return (vdot (nv,), lambda (rank,)) of equation (20) by Gauss elimination; O((n + n_c)^3).
 
     Args:
         robot, q, rows, b: As in `elimination`.
     """
     M, L, n = inertia_matrix(robot, q), rows.L, robot.nv
     size = n + len(L)
-    A = np.zeros((size, size))
+    A = np.zeros((size, size), dtype=np.result_type(M, L))
     A[:n, :n], A[:n, n:], A[n:, :n] = M, L.T, L
+    if A.dtype == object:
+        x = solve_symmetric(A, np.concatenate([b, rows.c]))
+        return x[:n], -x[n:]
     try:
         x = np.linalg.solve(A, np.concatenate([b, rows.c]))
     except np.linalg.LinAlgError:
@@ -276,16 +279,22 @@ def elimination(
 def projection(robot: Robot, q: Array, rows: IndependentRows, b: Array) -> tuple[Array, Array]:
     """Return (vdot (nv,), lambda (rank,)) by K^T M K y = K^T (b - M vdot_0), vdot = K y + vdot_0, L K = 0: (22).
 
-    Plain numbers only. vdot_0 is the acceleration of least norm that satisfies the constraints.
+    Traced values are refused. vdot_0 is the acceleration of least norm that satisfies the constraints.
 
     Args:
         robot, q, rows, b: As in `elimination`.
     """
     M, L = inertia_matrix(robot, q), rows.L
     K = null_space(L)
-    particular = np.linalg.lstsq(L, rows.c, rcond=None)[0] if len(L) else np.zeros(robot.nv)
+    if L.dtype == object:
+        factors = factor_symmetric(mirror(L @ L.T))
+        particular = L.T @ solve_factored(factors, rows.c)
+    else:
+        particular = np.linalg.lstsq(L, rows.c, rcond=None)[0] if len(L) else np.zeros(robot.nv)
     y = solve_symmetric(mirror(K.T @ M @ K), K.T @ (b - M @ particular))
     vdot = K @ y + particular
+    if L.dtype == object:
+        return vdot, solve_factored(factors, L @ (M @ vdot - b))
     lagrange = np.linalg.lstsq(L.T, M @ vdot - b, rcond=None)[0] if len(L) else np.zeros(0)
     return vdot, lagrange
 

@@ -289,6 +289,10 @@ def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
 
 def moments_of(inertia: Inertia, link_in_body: Placement) -> Moments:
     """Return the moments of mass of a link about its body's origin, in body axes."""
+    center, tensor = np.asarray(inertia.center), np.asarray(inertia.tensor)
+    if object in (center.dtype, tensor.dtype, np.asarray(inertia.mass).dtype):  # numbers that a definition cannot hold
+        J = np.trace(tensor) / 2 * np.eye(3) - tensor + inertia.mass * np.outer(center, center)
+        return Moments(inertia.mass, inertia.mass * center, J).moved(link_in_body)
     moved = inertia.moved(link_in_body.rotation, link_in_body.position)
     about_origin = moved.about_origin
     second = np.trace(about_origin) / 2 * np.eye(3) - about_origin

@@ -10,6 +10,7 @@ import numpy as np
 from legged.arguments import array, unit_norm_error
 from legged.checked import checked
 from legged.compiler.ir import require_unit_norm
+from legged.elements import Element, to_float
 from legged.robot.body import Body
 from legged.robot.joint import ConstantVelocity
 from legged.rotations import (
@@ -43,9 +44,10 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
         size, meaning = robot.nj, "one entry per joint degree of freedom, base not counted"
     found = array(name, value, (size,), meaning)
     for quaternion, entries in _quaternions(robot) if name == "q" else ():
-        if found.dtype == object:
-            require_unit_norm(quaternion, found[entries].tolist())
-        elif (error := unit_norm_error(quaternion, found[entries].tolist())) is not None:
+        parts = found[entries].tolist()
+        if found.dtype == object and not isinstance(parts[0], Element):
+            require_unit_norm(quaternion, parts)
+        elif (error := unit_norm_error(quaternion, list(map(to_float, parts)))) is not None:
             raise error
     return found
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from legged.arguments import array
+from legged.arguments import rounded_array
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.physics import JointPhysics
@@ -85,7 +85,7 @@ class Joint:
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name not in ("name", "physics") and not (value is None or isinstance(value, str)):
-                object.__setattr__(self, each.name, array(each.name, value))
+                object.__setattr__(self, each.name, rounded_array(each.name, value))
 
     @property
     def stages(self) -> tuple[Stage, ...]:

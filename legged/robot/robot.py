@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from matplotlib.figure import Figure
 
+    from legged.elements import Field
     from legged.robot.construction.edit import RobotEditor
     from legged.robot.construction.parameters import ParameterVector
 
@@ -156,6 +157,12 @@ class Robot:
         They are the joints that follow others, and constant-velocity joints.
         """
         return tuple(dict.fromkeys(body.coupling.follower for body in self.bodies if body.coupling is not None))
+
+    def __lift__(self, field: Field) -> Self:
+        """Return the robot with numbers of another type as constants, for `legged.elements`."""
+        from legged.robot.construction.lifted import lifted
+
+        return lifted(self, field)
 
     @property
     def nj(self) -> int:

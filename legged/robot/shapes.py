@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from legged.arguments import array, number, text
+from legged.arguments import number, rounded_array, text
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.placement import Vector, rotation3, vector3
@@ -323,7 +323,7 @@ def hull_vertices(what: str, points: Any) -> Array:
     Raises:
         DefinitionError: Fewer than four points, or all in a plane.
     """
-    points = np.unique(array(f"the vertices of {what}", points, (None, 3)), axis=0)
+    points = np.unique(rounded_array(f"the vertices of {what}", points, (None, 3)), axis=0)
     flat = f"the vertices of {what} lie in a plane; a body has a volume, so use a thin Box, or remove the shape"
     if len(points) < 4:
         raise DefinitionError(f"{what} needs four different vertices or more, got {len(points)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import Numbers, array, whole
+from legged.arguments import Numbers, array, rounded_array, whole
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, body_wrenches, read
 from legged.dynamics.frames import Frame, frame_acceleration, frame_pose, frame_twist, resolve_frame
@@ -84,7 +84,7 @@ def contact_switches(loads: Numbers, on: float, off: float | None = None) -> Arr
     Raises:
         ShapeError: The thresholds violate 0 <= off <= on.
     """
-    loads = array("loads", loads)
+    loads = rounded_array("loads", loads)
     if loads.ndim not in (1, 2):
         raise ShapeError(f"loads must be (T,) or (T, n), got shape {loads.shape}")
     off = on / 2 if off is None else off
@@ -131,7 +131,7 @@ class Noise:
         Raises:
             ShapeError: Times and readings do not match, or times do not increase.
         """
-        times, readings = array("times", times), array("readings", readings)
+        times, readings = rounded_array("times", times), rounded_array("readings", readings)
         if times.ndim != 1 or times.shape != readings.shape[:1] or len(times) < 2 or not (np.diff(times) > 0.0).all():
             raise ShapeError(
                 f"readings {readings.shape} need as many increasing times, at least two, got {times.shape}"

@@ -345,8 +345,11 @@ def test_compiled_parallel_forms_equal_plain_ones():
 
 @pytest.mark.skipif(bool(np.finfo(np.longdouble).eps > 1e-18), reason="no extended precision here")
 def test_accuracy_of_divide_and_conquer():
-    """Featherstone 1999, part 2: the inverse version loses digits by differences of inverse inertias."""
+    """Featherstone 1999, part 2: the inverse version loses digits by differences of inverse inertias.
+
+    The error of articulated bodies is that of floats: were the reference one in floats, it would be zero.
+    """
     found = errors(64, 3.0)
-    assert found["articulated bodies"] < 1e-11
+    assert 1e-14 < found["articulated bodies"] < 1e-11
     assert 10 * found["articulated bodies"] < found["divide and conquer, inverse"] < 1e-8
     assert found["divide and conquer, pivoted"] < 0.1 * found["divide and conquer, inverse"]

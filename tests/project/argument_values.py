@@ -181,6 +181,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.loops.pin_contacts": {"q": values["q"], "contacts": ["a_heel"]},
         "legged.simulation.loop_errors": {"closed": closed, "run": loop_run},
         "legged.simulation.loop_ranks": {"closed": closed, "run": loop_run},
+        "legged.reduced_model": {name: np.tile(values[name], (2, 1)) for name in ("q", "v", "vdot")},
         "legged.denoc.floating_inverse_dynamics": {"joint_accelerations": np.zeros(values["robot"].nj)},
         "controllers.InvertedPendulum": {"height": 0.5, "start": -0.1, "speed": 0.5},
         "controllers.StepCommand": {"times": [0.1], "values": [0.2]},

@@ -271,7 +271,7 @@ class PlanarBalance:
             positions: Positions of the joints with motors, (n - 1,), [rad] or [m].
         """
         columns = self.joint_columns
-        positions = arguments.array("positions", positions, (columns.stop - columns.start,))
+        positions = arguments.rounded_array("positions", positions, (columns.stop - columns.start,))
         rest = np.zeros(self.robot.nq - len(positions) - 1)
         c = self.center(np.concatenate([[0.0], rest, positions]))
         lean = -self.sign * np.arctan2(c[0], c[2])

@@ -53,8 +53,8 @@ class ContactSchedule:
 
     def __post_init__(self) -> None:
         arguments.number("period", self.period, "s", above=0.0)
-        touchdowns = arguments.array("touchdowns", self.touchdowns, (None,)) % 1.0
-        duty = arguments.array("duty", self.duty)
+        touchdowns = arguments.rounded_array("touchdowns", self.touchdowns, (None,)) % 1.0
+        duty = arguments.rounded_array("duty", self.duty)
         if duty.shape not in ((), touchdowns.shape):
             raise ShapeError(f"duty must be one number or {touchdowns.shape}, one for each foot, got {duty.shape}")
         if not (len(touchdowns) and (duty > 0.0).all() and (duty <= 1.0).all()):
@@ -314,7 +314,7 @@ def contact_schedule(name: str, hips: Array, time_unit: float) -> ContactSchedul
         UnknownNameError: There is no such gait.
     """
     gait = GAITS[known_name("gait", name, GAITS)]
-    hips = arguments.array("hips", hips, (None, 2))
+    hips = arguments.rounded_array("hips", hips, (None, 2))
     rows = foot_rows(hips)
     count = max(row for row, _ in rows) + 1
     touchdowns = [gait.touchdown(row, side, count) for row, side in rows]

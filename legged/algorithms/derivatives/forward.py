@@ -15,6 +15,7 @@ from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
+from legged.elements import any_element
 from legged.robot.configuration import configuration_rate
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -34,6 +35,7 @@ class ForwardDerivatives(NamedTuple):
     tau: Array
 
 
+@any_element
 def of_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> ForwardDerivatives:
     """Return the derivatives of `legged.forward_dynamics` by q, v and tau.
 
@@ -65,6 +67,7 @@ def of_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: 
     return ForwardDerivatives(*(finite(robot, result, d) for d in (by_q, by_v, factors.inverse())))
 
 
+@any_element
 def inverse_inertia(robot: Robot, q: Array) -> Array:
     """Return the inverse of the inertia matrix, (nv, nv).
 
@@ -143,6 +146,7 @@ class DerivativeErrors(NamedTuple):
     forward_tau: float
 
 
+@any_element
 def check(robot: Robot, q: Array, v: Array, vdot: Array, tau: Array, wrenches: Wrenches = None) -> DerivativeErrors:
     """Return the errors of the analytical derivatives of inverse and forward dynamics against exact ones.
 

@@ -31,6 +31,7 @@ from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.modules import inward, newton_euler
 from legged.dynamics.passive import deflection
+from legged.elements import any_element
 from legged.moving_coordinates import cross_force
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
@@ -51,6 +52,7 @@ class InverseDerivatives(NamedTuple):
     vdot: Array
 
 
+@any_element
 def of_inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> InverseDerivatives:
     """Return the derivatives of `legged.inverse_dynamics` by q, v and vdot.
 
@@ -80,6 +82,7 @@ def of_inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches:
     return derivatives
 
 
+@any_element
 def inverse_derivatives(
     robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches
 ) -> tuple[InverseDerivatives, tuple[Array, Array] | None]:
@@ -289,6 +292,7 @@ def spring_derivative(body: Body, q: Array) -> Array:
     return stiffness[0] * rotation_vector_rate_matrix(deflection(body, q))
 
 
+@any_element
 def rotation_vector_rate_matrix(phi: Array) -> Array:
     """Return the matrix from the angular velocity in rotated axes to the rate of the rotation vector, (3, 3).
 

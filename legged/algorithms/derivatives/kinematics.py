@@ -17,6 +17,7 @@ from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, ResolvedFrame, resolve_frame
 from legged.dynamics.modules import outward
+from legged.elements import any_element
 from legged.moving_coordinates import cross_motion
 from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Transform, Translation, cross, join
@@ -117,6 +118,7 @@ class FrameDerivatives(NamedTuple):
     jacobian: Array
 
 
+@any_element
 def of_frame_motion(robot: Robot, q: Array, v: Array, vdot: Array, frame: str | Frame) -> FrameDerivatives:
     """Return the derivatives of a frame's twist and acceleration by q, v and vdot.
 
@@ -145,6 +147,7 @@ def of_frame_motion(robot: Robot, q: Array, v: Array, vdot: Array, frame: str | 
     return FrameDerivatives(*blocks)
 
 
+@any_element
 def jacobian_rate(robot: Robot, q: Array, v: Array, frame: str | Frame) -> Array:
     """Return the time derivative of `legged.frame_jacobian(robot, q, frame)`, world axes, (6, nv).
 

@@ -24,6 +24,7 @@ from legged.algorithms.massive_bodies import (
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.kinematics import Motion
+from legged.elements import any_element
 from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror
@@ -32,6 +33,7 @@ ALGORITHM = "the divide-and-conquer algorithm"
 VERSIONS: dict[str, ModuleType] = {"inverse": inverse, "pivoted": pivoted}
 
 
+@any_element
 def forward_dynamics(
     robot: Robot,
     q: Array,
@@ -94,6 +96,7 @@ def _renumbered(group: BodyConstraints, position: dict[int, int]) -> BodyConstra
     return BodyConstraints(N, group.c, frozenset(position[k] for k in group.bodies))
 
 
+@any_element
 def inverse_inertia_matrix(robot: Robot, q: Array, *, version: str = "pivoted") -> Array:
     """Return M^-1, (nv, nv), in the unit of 1 / `legged.inertia_matrix`.
 
@@ -124,6 +127,7 @@ def inverse_inertia_matrix(robot: Robot, q: Array, *, version: str = "pivoted") 
     return finite(robot, "the inverse inertia matrix", mirror(M_inverse).reshape(nv, nv))
 
 
+@any_element
 def inverse_inertia_of_handles(
     robot: Robot, q: Array, handles: Collection[int], version: str
 ) -> dict[tuple[int, int], Array]:

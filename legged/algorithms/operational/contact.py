@@ -32,6 +32,7 @@ from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.kinematics import link_poses, point_jacobian, point_twist_rates
+from legged.elements import any_element
 from legged.errors import ShapeError
 from legged.moving_coordinates import spatial_acceleration
 from legged.robot.robot import Robot
@@ -41,6 +42,7 @@ Normals = Annotated[Array, (6, None)]
 """N, (6, c), [m] and 1: spatial forces per unit of the contact forces, world axes, about the world's origin."""
 
 
+@any_element
 @checked
 def contact_normals(points: Array, directions: Array) -> Array:
     """Return N = [p x n; n], (6, c), of frictionless point contacts, world axes, about the world's origin.
@@ -57,6 +59,7 @@ def contact_normals(points: Array, directions: Array) -> Array:
     return np.array(columns).reshape(-1, 6).T
 
 
+@any_element
 @checked
 def contact_freedoms(N: Normals) -> Array:
     """Return T, (6, 6 - c), a basis of the relative velocities with N^T T = 0, world axes, about the world's origin.
@@ -69,6 +72,7 @@ def contact_freedoms(N: Normals) -> Array:
     return orthonormal_complement(independent_rows(N.T, np.zeros(N.shape[1])).L.T)
 
 
+@any_element
 @checked
 def contact_projectors(N: Normals, Phi: Annotated[Array, (6, 6)]) -> tuple[Array, Array]:
     """Return (P_M, P_F), (6, 6) each: the projectors of accelerations and forces for a mobility Phi, a = Phi f + b.
@@ -131,6 +135,7 @@ def link_response(robot: Robot, q: Array, v: Array, tau: Array, link: str, wrenc
     return BodyResponse(Phi, link_jacobian(robot, q, link) @ vdot + link_bias(robot, q, v, link))
 
 
+@any_element
 @checked
 def contact_response(N: Normals, Nd_v: Array, first: BodyResponse, second: BodyResponse) -> ContactResponse:
     """Return contact forces and accelerations of two bodies in contact, from
@@ -150,6 +155,7 @@ def contact_response(N: Normals, Nd_v: Array, first: BodyResponse, second: BodyR
     return ContactResponse(forces, first.Phi @ wrench + first.b, second.b - second.Phi @ wrench)
 
 
+@any_element
 def link_jacobian(robot: Robot, q: Array, link: str) -> Array:
     """Return the Jacobian of a link's spatial velocity, (6, nv), world axes, about the world's origin.
 
@@ -159,6 +165,7 @@ def link_jacobian(robot: Robot, q: Array, link: str) -> Array:
     return point_jacobian(robot, q, link, _world_origin(robot, q, link))
 
 
+@any_element
 def link_bias(robot: Robot, q: Array, v: Array, link: str) -> Array:
     """Return a link's spatial acceleration at vdot = 0, (6,), [rad/s^2, m/s^2], world axes, about the world's origin.
 

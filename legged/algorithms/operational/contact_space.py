@@ -30,6 +30,7 @@ from legged.algorithms.sparse.sparsity import solve_lower
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.kinematics import link_poses, point_motion
+from legged.elements import any_element
 from legged.errors import ShapeError
 from legged.robot.placement import Vector
 from legged.robot.robot import Robot
@@ -84,6 +85,7 @@ def vertex_on_face(
     return LinkContact(link, contact_normals(p[None], n[None]), rates, other)
 
 
+@any_element
 @checked
 @dataclass(frozen=True, eq=False)
 class ContactSpace(TaskSpace):

@@ -18,6 +18,7 @@ from legged.algorithms.links import Links, links_at, transform_forces
 from legged.arguments import whole
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.kinematics import on_bodies
+from legged.elements import any_element
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, skew
@@ -52,6 +53,7 @@ class OuterHalf(NamedTuple):
     rotation: Array
 
 
+@any_element
 def by_halves(robot: Robot, q: Array, link: str | int, position: Array, cut: int | None = None) -> Array:
     """Return J M^-1 J^T of a point of the last body of a serial robot, (6, 6), [angular; linear], world axes.
 
@@ -72,11 +74,13 @@ def by_halves(robot: Robot, q: Array, link: str | int, position: Array, cut: int
     return joined(robot, inner_half(robot, q, cut), outer_half(robot, q, cut, link, position))
 
 
+@any_element
 def middle(robot: Robot) -> int:
     """Return the index of the body whose joint divides a serial robot into halves of equal cost."""
     return max(1, len(robot.bodies) // 2)
 
 
+@any_element
 def inner_half(robot: Robot, q: Array, cut: int) -> InnerHalf:
     """Return the inner half of a robot, before a joint; `cut` is the index of the body of this joint.
 
@@ -92,6 +96,7 @@ def inner_half(robot: Robot, q: Array, cut: int) -> InnerHalf:
     return InnerHalf(mobility, R)
 
 
+@any_element
 def outer_half(robot: Robot, q: Array, cut: int, link: str | int, position: Array) -> OuterHalf:
     """Return the outer half of a robot, from a joint on; arguments as in `by_halves` and `inner_half`.
 
@@ -111,6 +116,7 @@ def outer_half(robot: Robot, q: Array, cut: int, link: str | int, position: Arra
     return OuterHalf(inertia, chi, mobility, R)
 
 
+@any_element
 def joined(robot: Robot, inner: InnerHalf, outer: OuterHalf) -> Array:
     """Return J M^-1 J^T, (6, 6), world axes, from both halves.
 

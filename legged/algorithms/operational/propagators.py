@@ -20,6 +20,7 @@ from legged.algorithms.sparse.constraint_force import WrenchMaps, resting_joints
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.kinematics import motion, on_bodies
+from legged.elements import any_element
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, skew
@@ -42,6 +43,7 @@ class ForcePropagator:
     mobility: Array
 
 
+@any_element
 def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
     """Return J M^-1 J^T, (6 points, 6 points), by the extended-force-propagator algorithm.
 
@@ -94,6 +96,7 @@ def inverse_inertia_blocks(
         return _blocks(between, outer, Omega)
 
 
+@any_element
 def twist_maps(robot: Robot, rotation: Sequence[Array], points: Points) -> list[tuple[int, Array]]:
     """Return (body, T) of each point; T, (6, 6), maps the body's twist, body axes, to the point's, world axes.
 
@@ -167,6 +170,7 @@ def _propagators_inward(between: dict[int, ForcePropagator], propagator: ForcePr
     return path
 
 
+@any_element
 def by_constraint_forces(robot: Robot, q: Array, points: Points) -> Array:
     """Return J M^-1 J^T = C - B^T A^-1 B, (6 points, 6 points), by elimination of the constraint forces.
 
@@ -191,6 +195,7 @@ def by_constraint_forces(robot: Robot, q: Array, points: Points) -> Array:
     return _matrix(robot, len(points), {(i - n, j - n): block for (i, j), block in blocks.items()})
 
 
+@any_element
 def by_division(robot: Robot, q: Array, points: Points, *, version: str = "pivoted") -> Array:
     """Return J M^-1 J^T, (6 points, 6 points), by the divide-and-conquer algorithm with the points' bodies as handles.
 

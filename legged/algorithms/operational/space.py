@@ -21,11 +21,13 @@ from legged.arguments import whole
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
+from legged.elements import any_element, lift_with
 from legged.errors import ShapeError
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror
 
 
+@any_element
 def by_factors(robot: Robot, q: Array, points: Points) -> Array:
     """Return J M^-1 J^T = Y Y^T, (6 points, 6 points), with Y = J L^-1 and M = L^T L.
 
@@ -52,11 +54,13 @@ def by_factors(robot: Robot, q: Array, points: Points) -> Array:
     return finite(robot, "the operational-space inertia", Lambda_inverse)
 
 
+@any_element
 def by_operators(robot: Robot, q: Array, points: Points) -> Array:
     """Return J M^-1 J^T, (6 points, 6 points), by the recursion of the spatial operator algebra; see `tip_mobility`."""
     return tip_mobility(SpatialOperators(robot, q), points)
 
 
+@any_element
 def weighted_pseudoinverse(L: Array, Y: Array, Lambda: Array, tree: DofTree) -> Array:
     """Return J_bar = M^-1 J^T Lambda = L^-1 Y^T Lambda, (n, rows), the inertia-weighted pseudoinverse of J.
 
@@ -80,6 +84,7 @@ def _jacobian(robot: Robot, q: Array, points: Points) -> Array:
     return np.concatenate(rows) if rows else np.zeros((0, robot.nv))
 
 
+@any_element
 def whitened_jacobian(J: Array, L: Array, tree: DofTree) -> Array:
     """Return Y = J L^-1, (rows, nv), in the order of the tree, for M = L^T L.
 
@@ -91,6 +96,7 @@ def whitened_jacobian(J: Array, L: Array, tree: DofTree) -> Array:
     return np.array([solve_transposed(L, tree, tree.permute(row)) for row in J]).reshape(J.shape)
 
 
+@any_element
 @dataclass(frozen=True, eq=False)
 class TaskSpace:
     """Dynamics of the rows of a Jacobian J(q): xd = J v, Lambda xdd + mu = F, tau = J^T F.
@@ -108,6 +114,7 @@ class TaskSpace:
     def __post_init__(self) -> None:
         (q,) = read(self.robot, q=self.q)
         object.__setattr__(self, "q", q)
+        object.__setattr__(self, "robot", lift_with(q, self.robot))
 
     @cached_property
     def J(self) -> Array:
@@ -200,6 +207,7 @@ class TaskSpace:
         return factor_symmetric(self.mobility)
 
 
+@any_element
 @dataclass(frozen=True, eq=False)
 class OperationalSpace(TaskSpace):
     """The operational space of chosen rows of several points: xd = J v, Lambda xdd + mu = F, tau = J^T F.

@@ -12,12 +12,14 @@ from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import on_bodies, point_twist_rates
 from legged.dynamics.modules import outward
 from legged.dynamics.passive import friction_forces, spring_forces
+from legged.elements import any_element
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import configuration_rate, scatter, scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, join, mirror, solve_factored
 
 
+@any_element
 def bias_forces(operators: SpatialOperators, v: Array, wrenches: Wrenches = None) -> Array:
     """Return C = H phi (M phi* a + b), (nv,): equation (4), including gravity, friction and springs.
 
@@ -44,6 +46,7 @@ def _quadratic(S: SpatialOperators, v: Array, wrenches: Wrenches) -> tuple[Array
     return np.concatenate(a), np.concatenate(b)
 
 
+@any_element
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by algorithm FD, in O(n).
 
@@ -63,6 +66,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     return finite(robot, "the forward dynamics", S.mass_inverse @ (tau - bias_forces(S, v, wrenches)))
 
 
+@any_element
 def tip_correction(operators: SpatialOperators, points: Points, forces: Array) -> Array:
     """Return the correction of vdot by forces of the tips on the world, (nv,): equation (18), by lemma 4.
 
@@ -76,6 +80,7 @@ def tip_correction(operators: SpatialOperators, points: Points, forces: Array) -
     return -(S.whitening.T @ S.D_inverse @ S.H @ S.psi @ S.B(points)).apply(np.reshape(forces, -1))
 
 
+@any_element
 def tip_mobility(operators: SpatialOperators, points: Points) -> Array:
     """Return Omega(0) = J M^-1 J*, (6 tips, 6 tips): the inverse operational-space inertia, by a recursion outward.
 
@@ -133,6 +138,7 @@ def _between(S: SpatialOperators, A: dict[int, Array], Omega: dict[int, Array], 
     return block
 
 
+@any_element
 def closed_chain(
     robot: Robot, q: Array, v: Array, tau: Array, first: tuple[str | int, Array], second: tuple[str | int, Array]
 ) -> tuple[Array, Array]:
@@ -165,6 +171,7 @@ def closed_chain(
     return finite(robot, "the closed chain", vdot), finite(robot, "the closed chain", f)
 
 
+@any_element
 def fixed_point_feet(robot: Robot, q: Array, v: Array, tau: Array, feet: Points) -> tuple[Array, Array]:
     """Return (vdot (nv,), forces (feet, 3) [N] world axes) of a robot whose point feet do not accelerate.
 
@@ -186,6 +193,7 @@ def fixed_point_feet(robot: Robot, q: Array, v: Array, tau: Array, feet: Points)
     return vdot, f.reshape(-1, 3)
 
 
+@any_element
 def free_motion(
     robot: Robot, q: Array, v: Array, tau: Array, tips: Points
 ) -> tuple[SpatialOperators, Array, Array, Array]:
@@ -209,6 +217,7 @@ def _solve(A: Array, b: Array) -> Array:
 # The diagonalized equations of motion, section 6 of Rodriguez, Jain and Kreutz-Delgado.
 
 
+@any_element
 def square_root(operators: SpatialOperators) -> Operator:
     """Return the memoryless operator D^(1/2), with D^(1/2) D^(1/2)* = D, of a robot's operators."""
     S = operators
@@ -228,6 +237,7 @@ def _cholesky(L: list, reciprocals: list) -> Array:
     return unit * np.sqrt(np.array([1.0 / r for r in reciprocals]))
 
 
+@any_element
 def residuals(operators: SpatialOperators, v: Array) -> Array:
     """Return nu = D^(1/2)* (I + H phi K)* v, (nv,), [sqrt(J)]: the kinetic energy is nu . nu / 2.
 
@@ -238,6 +248,7 @@ def residuals(operators: SpatialOperators, v: Array) -> Array:
     return square_root(S).T @ (S.innovations.T @ v)
 
 
+@any_element
 def innovations(operators: SpatialOperators, tau: Array) -> Array:
     """Return epsilon = D^(-1/2) (I - H psi K) tau, (nv,), [W / sqrt(J)]: nu . epsilon is the power of the forces.
 
@@ -250,6 +261,7 @@ def innovations(operators: SpatialOperators, tau: Array) -> Array:
     return square_root(S).T @ (S.D_inverse @ (S.whitening @ tau))
 
 
+@any_element
 def diagonal_bias(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
     """Return mu, (nv,), the bias of the diagonalized equations of motion nu_dot + mu = epsilon.
 

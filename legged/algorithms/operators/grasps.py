@@ -21,6 +21,7 @@ from legged.arguments import array, known_name, number
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.inverse import inverse_dynamics
 from legged.dynamics.kinematics import link_poses, point_jacobian, point_positions, point_twist_rates
+from legged.elements import any_element
 from legged.errors import ShapeError
 from legged.moving_coordinates import cross_force
 from legged.robot.inertia import Inertia
@@ -92,6 +93,7 @@ class _Grasp(NamedTuple):
     b_o: Array
 
 
+@any_element
 def grasp(
     robot: Robot,
     q: Array,
@@ -136,6 +138,7 @@ def grasp(
     return vdot, forces.reshape(-1, 6), alpha_o
 
 
+@any_element
 def internal_forces(
     tips: Array, held: GraspedBody, contacts: Sequence[GraspContact], forces: Array, length: float = 1.0
 ) -> tuple[Array, Array]:
@@ -165,6 +168,7 @@ def internal_forces(
     return tuple((H.T @ (part / scale)).reshape(-1, 6) for part in (motion, x - motion))  # type: ignore[return-value]
 
 
+@any_element
 def grasp_control(
     robot: Robot,
     q: Array,

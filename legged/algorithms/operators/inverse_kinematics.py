@@ -13,6 +13,7 @@ from legged.arguments import array, number, whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Pose, frame_pose, resolve_frame
+from legged.elements import any_element
 from legged.robot.body import Moments
 from legged.robot.configuration import integrate
 from legged.robot.physics import JointPhysics
@@ -37,6 +38,7 @@ class Target(NamedTuple):
     rotation: Array | None = None
 
 
+@any_element
 def damped_step(robot: Robot, q: Array, targets: Sequence[Target], damping: float) -> Array:
     """Return dq, (nv,), the step of the Levenberg-Marquardt method towards the targets:
 

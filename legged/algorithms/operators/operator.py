@@ -8,12 +8,14 @@ from typing import Any, overload
 
 import numpy as np
 
+from legged.elements import any_element
 from legged.errors import ShapeError
 from legged.spatial import Array
 
 Action = Callable[[Array], Array]
 
 
+@any_element
 @dataclass(frozen=True, eq=False)
 class Operator:
     """A linear operator from vectors of length `columns` to vectors of length `rows`.

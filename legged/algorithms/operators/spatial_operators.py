@@ -21,6 +21,7 @@ from legged.algorithms.operators.operator import Operator, identity
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import motion, on_bodies
 from legged.dynamics.modules import inward, outward, transforms
+from legged.elements import any_element, lift_with
 from legged.errors import DefinitionError
 from legged.robot.body import Body
 from legged.robot.configuration import scatter, scatter_add
@@ -31,6 +32,7 @@ Points = Sequence[tuple[str | int, Array]]
 Step = Callable[[Body, Array], Array]
 
 
+@any_element
 @dataclass(frozen=True, eq=False)
 class SpatialOperators:
     """The operators of a robot at a configuration; each is an `Operator`.
@@ -48,6 +50,7 @@ class SpatialOperators:
             raise DefinitionError("the spatial operators do not support gyroscopic rotors")
         (q,) = read(self.robot, q=self.q)
         object.__setattr__(self, "q", q)
+        object.__setattr__(self, "robot", lift_with(q, self.robot))
 
     # Memoryless operators.
 

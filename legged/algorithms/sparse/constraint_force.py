@@ -41,12 +41,14 @@ from legged.algorithms.links import transform_forces
 from legged.algorithms.sparse.system import JointConstraint, body_forces, joint_accelerations, joint_constraints
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, finite, read
+from legged.elements import any_element
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
 ALGORITHM = "the constraint-force algorithm"
 
 
+@any_element
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by equation (28).
 
@@ -81,6 +83,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     return finite(robot, "the forward dynamics", joint_accelerations(robot, joints, a, a_0))
 
 
+@any_element
 def inverse_inertia_matrix(robot: Robot, q: Array) -> Array:
     """Return M^-1, (nv, nv), in the unit of 1 / `legged.inertia_matrix`, as the Schur complement C - B^T A^-1 B.
 
@@ -105,6 +108,7 @@ def inverse_inertia_matrix(robot: Robot, q: Array) -> Array:
     return finite(robot, "the inverse inertia matrix", M_inverse)
 
 
+@any_element
 def resting_joints(robot: Robot, q: Array) -> list[JointConstraint]:
     """Return the joints as constraints, parent before child, without velocities and forces.
 

@@ -21,6 +21,7 @@ from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.newton_euler import inverse_dynamics
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
+from legged.elements import any_element
 from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -137,6 +138,7 @@ class DofTree:
         return scatter(len(x), ((slice(i, i + 1), x[k : k + 1]) for k, i in enumerate(self.order)))
 
 
+@any_element
 def factor_ltl(M: Array, tree: DofTree) -> Array:
     """Return L, (n, n), lower triangular, with M = L^T L.
 
@@ -152,6 +154,7 @@ def factor_ltl(M: Array, tree: DofTree) -> Array:
     return _lower_part(L, tree, diagonal=True)
 
 
+@any_element
 def factor_ltdl(M: Array, tree: DofTree) -> tuple[Array, Array]:
     """Return (L, D), (n, n) and (n,), with M = L^T diag(D) L and a unit diagonal of L; arguments as in `factor_ltl`."""
     L = M.copy()
@@ -180,6 +183,7 @@ def _lower_part(L: Array, tree: DofTree, diagonal: bool) -> Array:
     return lower
 
 
+@any_element
 def solve_transposed(L: Array, tree: DofTree, b: Array) -> Array:
     """Return x, (n,), with L^T x = b.
 
@@ -194,11 +198,13 @@ def solve_transposed(L: Array, tree: DofTree, b: Array) -> Array:
     return np.array(x)
 
 
+@any_element
 def solve_ltl(L: Array, tree: DofTree, b: Array) -> Array:
     """Return x, (n,), with L^T L x = b; arguments as in `solve_transposed`."""
     return solve_lower(L, tree, solve_transposed(L, tree, b))
 
 
+@any_element
 def solve_lower(L: Array, tree: DofTree, b: Array) -> Array:
     """Return x, (n,), with L x = b; arguments as in `solve_transposed`."""
     x = list(b)
@@ -209,6 +215,7 @@ def solve_lower(L: Array, tree: DofTree, b: Array) -> Array:
     return np.array(x)
 
 
+@any_element
 def solve_ltdl(L: Array, D: Array, tree: DofTree, b: Array) -> Array:
     """Return x, (n,), with L^T diag(D) L x = b; D, (n,), and L are those of `factor_ltdl`, b as in `solve_ltl`."""
     x = list(b)
@@ -222,6 +229,7 @@ def solve_ltdl(L: Array, D: Array, tree: DofTree, b: Array) -> Array:
     return np.array(x)
 
 
+@any_element
 def inverse_factor(L: Array, tree: DofTree) -> Array:
     """Return Y = L^-1, (n, n), which has the same zeros as L, so that M^-1 = Y Y^T or Y D^-1 Y^T.
 
@@ -245,6 +253,7 @@ def inverse_factor(L: Array, tree: DofTree) -> Array:
     return Y
 
 
+@any_element
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by the inertia matrix and its L^T D L factors.
 

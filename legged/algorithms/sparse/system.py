@@ -30,6 +30,7 @@ from legged.algorithms.massive_bodies import (
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, finite, read
+from legged.elements import any_element
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
@@ -54,6 +55,7 @@ class JointConstraint:
     active: Array
 
 
+@any_element
 def joint_constraints(
     robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches, algorithm: str, *, in_parallel: bool = False
 ) -> tuple[list[JointConstraint], Array]:
@@ -81,6 +83,7 @@ def joint_constraints(
     return joints, a_0
 
 
+@any_element
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by elimination of the system (27), in O(n).
 
@@ -155,6 +158,7 @@ def _eliminate(joints: Sequence[JointConstraint], I: list[Array], r: list[Array]
     return [factors[k] for k in range(len(joints))]
 
 
+@any_element
 def joint_accelerations(robot: Robot, joints: Sequence[JointConstraint], a: Sequence[Array], a_0: Array) -> Array:
     """Return vdot, (nv,), from the accelerations of the bodies.
 
@@ -185,6 +189,7 @@ class SparseSystem:
     blocks: tuple[tuple[int, ...], ...]
 
 
+@any_element
 def sparse_system(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> SparseSystem:
     """Return the system (27) as a dense matrix; its unknowns are the bodies' accelerations, then -beta, body by body.
 
@@ -209,6 +214,7 @@ def sparse_system(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
     return SparseSystem(A, b, tuple(tuple(block) for pair in pairs for block in pair))
 
 
+@any_element
 def orthogonal_complement(h: Array) -> Array:
     """Return T, (n, n - d), with orthonormal columns and T^T h = 0.
 

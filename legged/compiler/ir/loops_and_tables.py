@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array
+from legged.arguments import rounded_array
 from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.graph import Graph, Node, Operand
@@ -118,7 +118,7 @@ class LookupTable:
             ArgumentError, NotFiniteError: If they are not finite real numbers.
             ShapeError: If they are not a vector of 1 to 2**31 - 1 entries.
         """
-        found = array("the numbers of a lookup table", numbers, (None,))
+        found = rounded_array("the numbers of a lookup table", numbers, (None,))
         if not 1 <= len(found) <= _MOST:
             raise ShapeError(f"a lookup table needs 1 to {_MOST} entries, got {len(found)}")
         self.operation = Lookup(found)

@@ -213,7 +213,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         except ValueError as error:
             raise ArgumentError(f"a and b of `where` must be numbers or arrays of one shape: {error}") from None
         return result if result.ndim else result[()]
-    for x in (a, b):
+    for x in (a, b, condition):
         choose = getattr(type(x), "__where__", None)
         if choose is not None:
             return choose(condition, a, b)
@@ -239,7 +239,17 @@ def _is_plain(x: Any) -> bool:
 
 
 _NUMBERS = frozenset((float, np.float64, np.bool_))
-_select_entries = np.frompyfunc(lambda c, a, b: fold.select(as_truth(c), as_operand(a), as_operand(b)), 3, 1)
+
+
+def _select_entry(condition: Any, a: Any, b: Any) -> Any:
+    for x in (a, b, condition):
+        choose = getattr(type(x), "__where__", None)
+        if choose is not None:
+            return choose(condition, a, b)
+    return fold.select(as_truth(condition), as_operand(a), as_operand(b))
+
+
+_select_entries = np.frompyfunc(_select_entry, 3, 1)
 
 
 def _where_arrays(condition: Any, a: Any, b: Any) -> Any:

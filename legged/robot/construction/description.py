@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, instance, known_name, number, text, whole
+from legged.arguments import instance, known_name, number, rounded_array, text, whole
 from legged.errors import DefinitionError
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.construction.builder import RobotBuilder
@@ -93,7 +93,7 @@ def from_description(data: Mapping[str, Any]) -> Robot:
     links = [_read_link(link) for link in _list("links", parts["links"])]
     if not links:
         raise DefinitionError("the robot has no links; the first link is the base")
-    base, gravity = _read_base(parts["base"]), array("gravity", parts["gravity"], (3,))
+    base, gravity = _read_base(parts["base"]), rounded_array("gravity", parts["gravity"], (3,))
     builder = RobotBuilder(text("the name of the robot", parts["name"]), links[0], base=base, gravity=gravity)
     for link in links[1:]:
         builder.link(link)
@@ -212,8 +212,8 @@ def _read_link(data: Any) -> Link:
     name, what = _name("link", data)
     own = _entries(what, data, ("name",), ("mass", "center", "tensor", "checked", "contacts", "shapes", "material"))
     mass = number(f"mass of {what}", own.get("mass", 0.0), "kg")
-    center = array(f"center of {what}", own.get("center", np.zeros(3)), (3,))
-    tensor = array(f"tensor of {what}", own.get("tensor", np.zeros(3)))
+    center = rounded_array(f"center of {what}", own.get("center", np.zeros(3)), (3,))
+    tensor = rounded_array(f"tensor of {what}", own.get("tensor", np.zeros(3)))
     checked = instance(f"checked of {what}", own.get("checked", True), bool, "True or False")
     contacts = {}
     for point in _list(f"contacts of {what}", own.get("contacts", ())):
@@ -228,7 +228,7 @@ def _read_link(data: Any) -> Link:
 
 def _read_contact(what: str, data: Any) -> Array | Sphere:
     own = _entries(what, data, ("name",), ("position", "radius", "material"))
-    position = array(f"position of {what}", own.get("position", np.zeros(3)), (3,))
+    position = rounded_array(f"position of {what}", own.get("position", np.zeros(3)), (3,))
     if "radius" not in own:
         return position
     return Sphere(number(f"radius of {what}", own["radius"], "m", above=0.0), position, _read_material(what, own))
@@ -264,7 +264,9 @@ def read_shape(what: str, data: Any) -> Shape:
     for entry in names:
         if entry in own and entry != "material":
             where, shape = f"{entry} of {what}", _SHAPE_ARRAYS.get(entry)
-            values[entry] = array(where, own[entry], shape) if shape else number(where, own[entry], "m", above=0.0)
+            values[entry] = (
+                rounded_array(where, own[entry], shape) if shape else number(where, own[entry], "m", above=0.0)
+            )
     with errors_of(what):
         return SHAPES[name](**values, material=_read_material(what, own))
 
@@ -286,8 +288,8 @@ def _add_joint(builder: RobotBuilder, data: Any) -> None:
         kind(name, **motion, physics=physics),
         parent=text(f"parent of {what}", own["parent"]),
         child=text(f"child of {what}", own["child"]),
-        at=array(f"position of {what}", own.get("position", np.zeros(3)), (3,)),
-        rotation=array(f"rotation of {what}", own.get("rotation", np.eye(3)), (3, 3)),
+        at=rounded_array(f"position of {what}", own.get("position", np.zeros(3)), (3,)),
+        rotation=rounded_array(f"rotation of {what}", own.get("rotation", np.eye(3)), (3, 3)),
     )
 
 
@@ -297,7 +299,7 @@ def _motion(name: str, what: str, value: Any) -> str | float | Array | None:
         return number(f"pitch of {what}", value, "m/rad")
     if name == "sequence":
         return None if value is None else text(f"sequence of {what}", value)
-    return value if isinstance(value, str) else array(f"{name} of {what}", value, (3,))
+    return value if isinstance(value, str) else rounded_array(f"{name} of {what}", value, (3,))
 
 
 def _read_physics(what: str, data: Any) -> JointPhysics:

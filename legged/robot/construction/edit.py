@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from legged.arguments import array, array_of_numbers, instance, known_name, number, text
+from legged.arguments import array_of_numbers, instance, known_name, number, rounded_array, text
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import Base
@@ -67,7 +67,7 @@ class RobotEditor(RobotBuilder):
         if name is not None:
             self.name = text("name", name)
         if gravity is not None:
-            self.gravity = array("gravity", gravity, (3,))
+            self.gravity = rounded_array("gravity", gravity, (3,))
         if base is not None:
             self.base = instance("base", base, Base, "a Base such as legged.FloatingBase()")
         return self
@@ -192,8 +192,8 @@ class RobotEditor(RobotBuilder):
             by_stage(name, changed, c.joint.stages)
             c = replace(c, joint=replace(c.joint, physics=changed))
         if at is not None or rotation is not None:
-            position = c.start.position if at is None else array(f"position of {what}", at, (3,))
-            matrix = c.start.rotation if rotation is None else array(f"rotation of {what}", rotation, (3, 3))
+            position = c.start.position if at is None else rounded_array(f"position of {what}", at, (3,))
+            matrix = c.start.rotation if rotation is None else rounded_array(f"rotation of {what}", rotation, (3, 3))
             c = replace(c, start=placement(what, position, matrix))
         self._connections[index] = c
         return self
@@ -299,15 +299,15 @@ class RobotEditor(RobotBuilder):
 def _inertia(what: str, old: Inertia, mass: float | None, center: Vector | None, tensor: Any) -> Inertia:
     """Return inertial parameters with some of them changed; see `RobotEditor.change_link`."""
     new_mass = old.mass if mass is None else number(f"mass of {what}", mass, "kg", least=0.0)
-    new_center = old.center if center is None else array(f"center of {what}", center, (3,))
+    new_center = old.center if center is None else rounded_array(f"center of {what}", center, (3,))
     if tensor is not None:
-        return Inertia(new_mass, new_center, array(f"tensor of {what}", tensor))
+        return Inertia(new_mass, new_center, rounded_array(f"tensor of {what}", tensor))
     scale = new_mass / old.mass if mass is not None and old.mass else 1.0
     return Inertia(new_mass, new_center, scale * np.asarray(old.tensor), old.checked)
 
 
 def _contact(name: str, at: Any) -> Vector | Sphere:
-    return at if isinstance(at, Sphere) else array(f"contact point {name!r}", at, (3,))
+    return at if isinstance(at, Sphere) else rounded_array(f"contact point {name!r}", at, (3,))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from legged.arguments import array, known_name
+from legged.arguments import known_name, rounded_array
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import FixedBase
@@ -183,7 +183,7 @@ class RobotGroup(Robot):
             own = q.get(member.name, member.robot.neutral()), v.get(member.name, np.zeros(member.robot.nv))
             sizes = member.robot.nq, member.robot.nv
             given = [
-                array(f"{letter} of robot {member.name!r}", x, (size,))
+                rounded_array(f"{letter} of robot {member.name!r}", x, (size,))
                 for letter, x, size in zip("qv", own, sizes, strict=True)
             ]
             parts.append(member.entries(*given))

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from legged.arguments import array, known_name
+from legged.arguments import known_name, rounded_array
 from legged.errors import DefinitionError, InertiaError, NotFiniteError
 from legged.robot.body import Body, Moments, regroup
 from legged.robot.inertia import Inertia
@@ -166,7 +166,7 @@ def with_parameters(robot: R, values: Mapping[str, Any]) -> R:
     given = {}
     for name, value in values.items():
         known_name("robot parameter", name, known)
-        given[name] = array(name, value, np.shape(known[name]))
+        given[name] = rounded_array(name, value, np.shape(known[name]))
     check_parameters(robot, given)
     connections = {c.joint.name: _connection(c, given) for c in robot.connections}
     links, moved = _links(robot, given)

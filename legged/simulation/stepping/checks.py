@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import SQUARED_NORM_TOLERANCE, array, shown
+from legged.arguments import SQUARED_NORM_TOLERANCE, rounded_array, shown
 from legged.compiler.runtime.time_loop import NOT_FINITE
 from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, ShapeError
@@ -63,7 +63,7 @@ def rows_of(name: str, value: Any, count: int, size: int) -> Array:
     Raises:
         ShapeError: It has another shape.
     """
-    found = array(name, value)
+    found = rounded_array(name, value)
     if found.dtype == object or found.shape not in ((size,), (count, size)):
         raise ShapeError(f"{name} must be ({size},), or ({count}, {size}) with a row per robot, got {found.shape}")
     return np.broadcast_to(found, (count, size))

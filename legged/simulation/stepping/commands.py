@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, shown
+from legged.arguments import rounded_array, shown
 from legged.compiler.ir.graph import record
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import ArgumentError, ShapeError, UnknownNameError
@@ -119,15 +119,15 @@ class Commands:
     def _convert(self, command: Any, out: Any) -> None:
         """Copy a command that machine code refuses, which may have another type or layout, or raise an error."""
         if type(command) is not np.ndarray or command.dtype not in (_FLOAT, self._dtype):
-            command = array("command", command)
+            command = rounded_array("command", command)
         if self._shape is None or command.shape not in (self._shape, self._shape[-1:]):
             self._check_shape(command.shape)
-            self._begin(array("command", command).shape[-1])
+            self._begin(rounded_array("command", command).shape[-1])
         out = self._next[0]
         with np.errstate(over="ignore"):  # numbers beyond those of float32 become infinite
             out[:] = command
         if not np.isfinite(out).all():
-            array("command", out)  # raises the error that names the entry
+            rounded_array("command", out)  # raises the error that names the entry
 
     def _begin(self, size: int) -> None:
         """Compile the function that copies commands of this length in half the time of the functions of NumPy."""

@@ -99,6 +99,7 @@ points = legged.frame_pose(robot, q, "leg1_foot").position + 0.01 * np.arange(3)
 R, p = np.eye(3), q[4:7]
 solver = legged.InverseKinematics(robot, {"leg1_foot": "position"}, hold=["base"])
 """,
+    "legged.algorithms.reduced_model": "q, v, vdot = (np.tile(x, (3, 1)) for x in (q, v, vdot))",
     "legged.algorithms.operational.contact": """
 points, directions = np.zeros((1, 3)), np.array([[0.0, 0.0, 1.0]])
 Phi, Nd_v = np.eye(6), np.zeros(1)

@@ -1,0 +1,37 @@
+"""Numbers of other types than float64 as elements of the algorithms: extended precision, rationals, intervals.
+
+An algorithm is plain NumPy over any element, but the numbers of other libraries are no elements by themselves: NumPy
+calls `x.cos()` on the entries of an array of objects, which mpmath's numbers do not have; `0.5 * Fraction(1, 3)` is a
+float; `[0, 1] < [0, 1]` of intervals is None, which counts as false. An `Element` holds such a number and does what the
+algorithms need: floats that meet it are constants with their exact value, elementary functions are those of the
+number's library, and comparisons of overlapping intervals are `Undecided`.
+
+Users do not see elements. Functions with the decorator `any_element`, and those with `legged.checked.checked` that take
+a robot, read numbers of other types as elements and return numbers of this type:
+
+    energy = legged.kinetic_energy(robot, q.astype(np.longdouble), v.astype(np.longdouble))  # a long double
+
+Any type that is registered as `numbers.Real`, and `decimal.Decimal`, can be used. Its constructor must accept a float
+and an int without rounding more than its own precision does. An elementary function is found as method of the number,
+as function of the number's context (mpmath) or as function of the module that defines the type (NumPy, gmpy2).
+"""
+
+from legged.elements.boundary import any_element, drop, lift, lift_with
+from legged.elements.element import Element, as_floats, has_elements, is_singular, to_float
+from legged.elements.fields import Field, Undecided, field_of, is_foreign
+
+__all__ = [
+    "Element",
+    "Field",
+    "Undecided",
+    "any_element",
+    "as_floats",
+    "drop",
+    "field_of",
+    "has_elements",
+    "is_foreign",
+    "is_singular",
+    "lift",
+    "lift_with",
+    "to_float",
+]

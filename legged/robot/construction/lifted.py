@@ -1,0 +1,155 @@
+"""Robots whose constants are numbers of another type than float64, for `legged.elements`.
+
+The constants of a robot are floats, which the numbers of other types take as exact. Some of them are not exact: the
+rotations between frames are orthonormal to rounding only, inertia tensors are symmetric to rounding only, and the
+regrouped moments of mass are sums. Algorithms use different ones of them, so that with more digits they would agree to
+the rounding of floats only. Of a lifted robot the rotations are those of the nearest rational parameters, which are
+orthonormal without roots, the tensors are symmetric, and the sums are computed in the numbers' own arithmetic.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from legged.elements import Element, Field
+from legged.robot.body import Body, Moments, regroup
+from legged.robot.inertia import Inertia
+from legged.robot.link import PlacedLink
+from legged.robot.physics import JointPhysics
+from legged.rotations import quaternion_of
+from legged.spatial import Array, AxisRotation, ElementaryTransform, Rotation, Translation, is_zero, mirror
+
+R = TypeVar("R", bound=Any)
+_LIFTED: weakref.WeakKeyDictionary[Any, dict[tuple[Field, int], Any]] = weakref.WeakKeyDictionary()
+
+
+def lifted(robot: R, field: Field) -> R:
+    """Return the robot with numbers of a field as constants; the same object for the same precision.
+
+    Args:
+        robot: The robot. field: The type of the numbers.
+    """
+    known = _LIFTED.setdefault(robot, {})
+    key = field, field.precision
+    if key not in known:
+        bodies = [_body(body, field) for body in robot.bodies]
+        bodies = [replace(body, regrouped=m) for body, m in zip(bodies, regroup(bodies), strict=True)]
+        links = tuple(_link(link, field) for link in robot.links)
+        known[key] = replace(robot, bodies=tuple(bodies), links=links)
+    return known[key]
+
+
+def lifted_array(x: Any, field: Field) -> Array:
+    """Return an array of elements, (...), in which zeros stay plain numbers.
+
+    Args:
+        x: Floats, (...), [any unit]; zeros and ones alone stay an array of floats. field: The type of the numbers.
+    """
+    x = np.asarray(x)
+    if x.dtype == object or not (np.isfinite(x) & (x != 0.0) & (np.abs(x) != 1.0)).any():
+        return x
+    entries = [_number(entry, field) for entry in x.ravel().tolist()]
+    out = np.empty(len(entries), dtype=object)
+    out[:] = entries
+    return out.reshape(x.shape)
+
+
+def lifted_rotation(rotation: Array, field: Field) -> Array:
+    """Return the rotation matrix, (3, 3), of the quaternion nearest to a rotation matrix of floats.
+
+    Args:
+        rotation: A rotation matrix, (3, 3); one of zeros and ones is returned as it is. field: The type of the numbers.
+    """
+    if rotation.dtype == object or np.isin(rotation, (-1.0, 0.0, 1.0)).all():
+        return rotation
+    w, x, y, z = (_number(entry, field) for entry in quaternion_of(rotation).tolist())
+    ww, xx, yy, zz = w * w, x * x, y * y, z * z
+    n = ww + xx + yy + zz
+    entries = [
+        [ww + xx - yy - zz, 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), ww - xx + yy - zz, 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), ww - xx - yy + zz],
+    ]
+    return np.array([[entry / n for entry in row] for row in entries])
+
+
+def _number(x: Any, field: Field) -> Any:
+    """Return a float as an element; zero, infinity and elements stay as they are."""
+    return Element(field.lift(x), field) if isinstance(x, float) and x != 0.0 and np.isfinite(x) else x
+
+
+def _cosine_and_sine(c: Any, s: Any, field: Field) -> tuple[Any, Any]:
+    """Return the cosine and sine of the angle whose half has the direction of floats, with squares that sum to one."""
+    if is_zero(c) or is_zero(s) or isinstance(c, Element):
+        return c, s
+    a, b = (1.0 + c, s) if c > 0 else (s, 1.0 - c)
+    a, b = _number(a, field), _number(b, field)
+    n = a * a + b * b
+    return (a * a - b * b) / n, 2 * a * b / n
+
+
+def _step(step: ElementaryTransform, field: Field) -> ElementaryTransform:
+    if isinstance(step, Translation):
+        return Translation(lifted_array(step.r, field))
+    if isinstance(step, AxisRotation):
+        return AxisRotation(step.axis, *_cosine_and_sine(step.c, step.s, field))
+    return Rotation(lifted_rotation(step.R, field)) if isinstance(step, Rotation) else step
+
+
+def _body(body: Body, field: Field) -> Body:
+    coupling = body.coupling
+    if coupling is not None:
+        coupling = copy.copy(coupling)  # `replace` would run its checks, which are for floats
+        for name in ("ratio", "offset"):
+            object.__setattr__(coupling, name, _number(getattr(coupling, name), field))
+    return replace(
+        body,
+        P=lifted_array(body.P, field),
+        moments=_moments(body.moments, field),
+        before_joint=tuple(_step(step, field) for step in body.before_joint),
+        joint_offset=_cosine_and_sine(*body.joint_offset, field),
+        after_joint=_number(body.after_joint, field),
+        coupling=coupling,
+        physics=_physics(body.physics, field),
+    )
+
+
+def _moments(moments: Moments, field: Field) -> Moments:
+    return Moments(_all(moments.mass, field), _all(moments.h, field), mirror(_all(moments.J, field)))
+
+
+def _all(x: Any, field: Field) -> Any:
+    return lifted_array(x, field) if isinstance(x, np.ndarray) else _number(float(x), field) if is_real(x) else x
+
+
+def is_real(x: Any) -> bool:
+    """Return whether x is a plain number."""
+    return isinstance(x, (int, float))
+
+
+def _physics(physics: JointPhysics, field: Field) -> JointPhysics:
+    """Return the physics with other numbers, without the checks of its definition."""
+    found = copy.copy(physics)
+    for name in ("damping", "friction", "armature", "stiffness", "rest"):
+        object.__setattr__(found, name, lifted_array(getattr(physics, name), field))
+    if physics.rotor is not None:
+        rotor = copy.copy(physics.rotor)
+        for name in ("inertia", "gear"):
+            object.__setattr__(rotor, name, _number(getattr(rotor, name), field))
+        object.__setattr__(found, "rotor", rotor)
+    return found
+
+
+def _link(link: PlacedLink, field: Field) -> PlacedLink:
+    inertia: Inertia = copy.copy(link.inertia)
+    for name in ("mass", "center", "tensor"):
+        value = getattr(inertia, name)
+        object.__setattr__(inertia, name, _all(value if is_real(value) else np.asarray(value), field))
+    object.__setattr__(inertia, "tensor", mirror(np.asarray(inertia.tensor)))
+    rotation, position = lifted_rotation(link.rotation, field), lifted_array(link.position, field)
+    return replace(link, inertia=inertia, rotation=rotation, position=position)
