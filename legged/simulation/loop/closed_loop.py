@@ -136,7 +136,7 @@ class ClosedLoop:
         Args:
             t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        robot, ground, part, none = self.robot, self.ground, self.split(s), np.zeros((0, 3))
+        robot, ground, part, none = self.robot, self.surface, self.split(s), np.zeros((0, 3))
         contact, points, forces, rate, power = np.zeros((len(robot.links), 6)), none, none, part.ground_memory, 0.0
         if robot.contacts:
             points, velocities = contact_motion(robot, q, part.v)
@@ -338,7 +338,7 @@ class ClosedLoop:
             ground_memory: Memory of the ground, (g,), [m].
             tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches of pushes on the links, (n_links, 6).
         """
-        robot, ground = self.robot, self.ground
+        robot, ground = self.robot, self.surface
         assert isinstance(ground, Ground)
         points, before = contact_motion(robot, q, v)
         linear = implicit_forces(ground, points, before, ground_memory, h)
@@ -380,6 +380,11 @@ class ClosedLoop:
         s = self.controller_update(t, phase, q, s, external.contact)
         tau, _ = self.actuation(t, phase, q, s, external.contact)
         return Observation(tau, external.points, external.forces, self.split(s).memory, self.outputs(q, s))
+
+    @cached_property
+    def surface(self) -> Ground | Rigid | None:
+        """The ground, a compliant one with the coefficient of friction of each contact point; see `Ground.under`."""
+        return self.ground.under(self.robot) if isinstance(self.ground, Ground) else self.ground
 
     @cached_property
     def _stops(self) -> tuple[Stop, ...]:
