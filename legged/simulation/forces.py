@@ -20,6 +20,7 @@ from legged.dynamics.kinematics import link_poses, point_motion
 from legged.errors import DefinitionError, StateError
 from legged.robot.body import Body
 from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.construction.group import RobotGroup
 from legged.robot.physics import motor_force
 from legged.robot.placement import Vector
 from legged.robot.robot import Robot
@@ -28,6 +29,7 @@ from legged.spatial import cross, is_finite
 Array = np.ndarray
 STOP_TIME = 0.005
 """Time constant of a stop, [s]."""
+_ROUNDING = 1e-6  # of the largest force: forces on a base up to it come from rounding in a law
 _RANGE_TOLERANCE = 1e-3  # [rad] or [m], by which an initial configuration may exceed a stop
 
 
@@ -186,6 +188,34 @@ def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
             forward, backward = motor_force(effort, speed, v[i]), motor_force(effort, speed, -v[i])
             limited[i] = np.minimum(np.maximum(limited[i], -backward), forward)
     return as_vector(limited)
+
+
+def unactuated_entries(robot: Robot) -> list[int]:
+    """Return the entries of v along which no motor acts: those of the base, and of the bases of a group's robots.
+
+    Args:
+        robot: The robot.
+    """
+    members = robot.members if isinstance(robot, RobotGroup) else ()
+    bases = [range(m.v.start, m.v.start + m.robot.base.nv) for m in members]
+    return [*range(robot.base.nv), *(i for base in bases for i in base)]
+
+
+def base_force_text(robot: Robot, tau: Array) -> str:
+    """Return the warning that a controller returned forces for a base without motors, or "" for none but rounding.
+
+    Args:
+        robot: The robot. tau: Generalized forces of the controller, (nv,), [N m] or [N], joint axes.
+    """
+    entries = unactuated_entries(robot)
+    forces = np.abs(tau[entries])
+    if not len(entries) or not forces.max() > _ROUNDING * max(float(np.abs(tau).max()), 1.0):
+        return ""
+    k = int(forces.argmax())
+    return (
+        f"the controller returns forces for the base of {robot.name!r}, on which no motor acts: {tau[entries[k]]:.3g} N "
+        f"or N m in entry {entries[k]} of the generalized forces; they are left out. Return the joint forces alone"
+    )
 
 
 # Pushes.

@@ -200,7 +200,7 @@ def simulate_loop(
     run = record_run(backend, f"{integrator}{reason}", states, ended)
     chatter = chatter_of_run(robot, engine.advance, integrator, states, run.vdot)
     violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
-    run = replace(run, warnings=tuple(filter(None, (*warned, chatter, violated))))
+    run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated))))
     if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
         raise SimulationError(f"{violated}; the run is in error.run", run)
     for text in filter(None, (chatter, violated)):

@@ -93,7 +93,7 @@ def test_errors_name_the_law_and_the_material():
         ground(LAWS[0], material_pairs=(pair,)).under(sled(ICE))
     with pytest.raises(DefinitionError, match="occurs twice"):
         ground(LAWS[0], material_pairs=(pair, pair))
-    with pytest.raises(Exception, match="combination"):
+    with pytest.raises(UnknownNameError, match="combination"):
         replace(ground(LAWS[0]), combination="largest")
     assert ground(Frictionless()).under(sled(ICE)).friction == Frictionless()
     assert Sphere(0.1, material=ICE).material is ICE

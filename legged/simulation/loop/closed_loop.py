@@ -26,19 +26,22 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces, friction_slopes
+from legged.errors import SimulationWarning, warn_caller
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
-from legged.robot.configuration import integrate, scatter_add
+from legged.robot.configuration import as_vector, integrate, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.forces import (
     Push,
     Stop,
+    base_force_text,
     motor_forces,
     push_times,
     push_wrenches,
     stop_damping,
     stop_forces,
     stops_of,
+    unactuated_entries,
 )
 from legged.simulation.loop.chart import chart_rate, normalized, semi_implicit_euler
 from legged.simulation.loop.results import (
@@ -66,6 +69,7 @@ class ClosedLoop:
         memory: Length of the controller's memory, m.
         pushes: Pushes on links.
         nodes: Points (link index, position (3,) [m] in link axes) whose positions `outputs` returns.
+        notices: Warnings about what the equations have met in Python, by their subject; shared by copies of the loop.
     """
 
     robot: Robot
@@ -74,6 +78,7 @@ class ClosedLoop:
     memory: int = 0
     pushes: Sequence[Push] = ()
     nodes: list[tuple[int, Array]] = field(default_factory=list)
+    notices: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def ground_memory(self) -> int:
@@ -168,8 +173,25 @@ class ClosedLoop:
         """
         part = self.split(s)
         arguments = t, phase, q, part.v, contact, part.memory
-        commanded = full_torque(self.robot, self.controller.torque(*arguments))
+        commanded = self._actuator_forces(self.controller.torque(*arguments))
         return motor_forces(self.robot, part.v, commanded), self.controller.rate(*arguments)
+
+    def _actuator_forces(self, torque: Any) -> Array:
+        """Return the generalized forces of a controller, (nv,), without those for a base, on which no motor acts.
+
+        Where they are numbers that are no rounding, a warning is given once, see `notices`.
+        """
+        tau = full_torque(self.robot, torque)
+        entries = unactuated_entries(self.robot)
+        if not entries or np.shape(torque) != tau.shape:
+            return tau
+        if tau.dtype != object and "base forces" not in self.notices and (text := base_force_text(self.robot, tau)):
+            self.notices["base forces"] = text
+            warn_caller(text, SimulationWarning)
+        found = list(tau)
+        for i in entries:
+            found[i] = 0.0
+        return as_vector(found)
 
     def step_actuation(self, t: Any, h: Any, phase: Any, q: Array, s: Array, contact: Array) -> StepActuation:
         """Return the actuation of a time step, implicit in the gains that the controller states.
@@ -189,7 +211,7 @@ class ClosedLoop:
             return StepActuation(tau, np.zeros(self.robot.nv), memory_rate)
         part, (kp, kd) = self.split(s), (full_torque(self.robot, gain) for gain in gains)
         arguments = phase, q, part.v, contact, part.memory
-        commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments)) - h * kp * part.v
+        commanded = self._actuator_forces(self.controller.torque(t + h, *arguments)) - h * kp * part.v
         tau = motor_forces(self.robot, part.v, commanded)
         slopes = zip(tau, commanded, kd + h * kp, strict=True)
         damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])

@@ -222,6 +222,9 @@ class RolloutTask:
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
         warned.append(self._contact_warning(members))
+        for loop in starts.loops:
+            first.loop.notices.update(loop.notices)
+        warned += first.loop.notices.values()
         return self.result(engine, motion, tuple(filter(None, warned)))
 
     def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
@@ -308,6 +311,7 @@ class RolloutTask:
         first = self.batch.first
         found = (
             start_warning(first.loop, first.q, first.s, self.integrator),
+            *first.loop.notices.values(),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )

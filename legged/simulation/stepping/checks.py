@@ -17,7 +17,8 @@ from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
 from legged.simulation.checks.chatter import chatter_of_states
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
-from legged.simulation.forces import beyond_range, check_range
+from legged.simulation.controller import is_passive
+from legged.simulation.forces import base_force_text, beyond_range, check_range
 from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
 from legged.simulation.loop.chart import quaternion_blocks
 from legged.simulation.loop.closed_chains import check_closed
@@ -110,6 +111,7 @@ class MotionChecks:
         self._interval = self.left = max(round(_INTERVAL / robots.clock.integrator.step), 1)
         self._probe_in = float(_FIRST_PROBE)  # time steps before the next probe
         self._between_probes = _FIRST_PROBE
+        self._warned_of_base = False
 
     def forget(self, robots: np.ndarray | slice) -> None:
         """Judge some robots without their states before.
@@ -143,12 +145,15 @@ class MotionChecks:
     def chatter(self, threads: int) -> tuple[int, str]:
         """Return a robot with a joint that chatters, and the warning; "" if there is none, or no probe is due.
 
-        Controllers in Python may keep a state of their own and are not examined.
+        A command of forces for a base without motors comes first, once. Controllers in Python may keep a state of their own and are not examined.
 
         Args:
             threads: Maximal number of threads.
         """
         robots, engine = self._robots, self._robots.engine
+        i, text = self._base_command()
+        if text:
+            return i, text
         if self._probe_in > 0 or not isinstance(engine, CompiledEngine):
             return 0, ""
         self._probe_in = float(self._between_probes)
@@ -159,6 +164,17 @@ class MotionChecks:
         if text:
             self._probe_in = math.inf
         return i, text
+
+    def _base_command(self) -> tuple[int, str]:
+        """Return the first robot whose command has forces for its base, and the warning; "" if there is none."""
+        robot, loop, engine = self._robots.batch.robot, self._robots.batch.first.loop, self._robots.engine
+        if self._warned_of_base or not isinstance(engine, CompiledEngine) or not is_passive(loop.controller):
+            return 0, ""  # plain equations warn themselves, see `ClosedLoop.notices`
+        if engine.commands.shape[-1] != robot.nv:
+            return 0, ""
+        texts = [base_force_text(robot, row) for row in engine.commands]
+        self._warned_of_base = any(texts)
+        return next(((i, text) for i, text in enumerate(texts) if text), (0, ""))
 
     def reason(self, i: int) -> str:
         """Return why a robot has ended, "" if it has not.

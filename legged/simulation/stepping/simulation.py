@@ -180,7 +180,8 @@ class Simulation:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Texts of the `SimulationWarning`s: a step too long for the ground, a joint that chatters; each given once."""
-        return tuple(self._warnings)
+        notices = (text for loop in self._robots.starts.loops for text in loop.notices.values())
+        return tuple(dict.fromkeys((*self._warnings, *notices)))
 
     @property
     def parameters(self) -> dict[str, Any]:
