@@ -152,6 +152,7 @@ class Scene:
         geometry: ContactGeometry,
         guess: Array,
         loops: LoopRows | None = None,
+        applied: bool = False,
     ) -> Impact:
         """Return the impulses of one step, and the velocities after it; see `impact`.
 
@@ -164,12 +165,13 @@ class Scene:
             geometry: At qs.
             guess: Initial impulses, (m, 3), [N s], contact frames: those of the last step.
             loops: Constraints of the closed loops of the robot, which hold for v_free; None without loops.
+            applied: Whether v_free contains the effect of the initial impulses.
         """
         sides = [(candidate.first, candidate.second) for candidate in self.candidates]
         surfaces = [candidate.obstacle for candidate in self.candidates]
         contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point, loops, surfaces)
         coefficients = [self.ground.coefficients(*candidate.materials) for candidate in self.candidates]
-        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess)
+        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess, applied)
 
     def wrenches(self, qs: Sequence[Array], geometry: ContactGeometry, forces: Array) -> list[Array]:
         """Return the wrenches of contact forces on the links of each robot, (n_links, 6), link axes, for controllers.

@@ -1,8 +1,15 @@
 """Forces that act only in simulations: stops at the ends of joint ranges, motor limits, and pushes.
 
-A stop is a one-sided spring and damper of stiffness I / T^2 and damping 2 I / T, T = `STOP_TIME`. I is the inertia at
+On rigid ground stops are rigid, with the coefficient `JointPhysics.restitution`; see `loop.joint_laws`. On compliant
+ground and without ground a stop is a one-sided spring k with critical damping d = 2 sqrt(k I), where I is the inertia at
 the joint: its diagonal entry of the inertia matrix with every joint at zero or at the nearest stop. A body with this
-inertia that reaches a stop at speed v overshoots it by v T / e and leaves it after 2 T at speed v / e^2.
+inertia that reaches a stop at speed v overshoots it by v / (e sqrt(k / I)). Unless `JointPhysics.stop_stiffness` states
+it, k is the largest of
+
+    I / T^2,      tau / s,      I v_max^2 / (e s)^2      with v_max^2 = min(2 tau R / I, speed^2),
+
+with T = `STOP_TIME` and s = `STOP_DEFLECTION`: a motor that presses against the stop with its whole effort tau deflects
+it by s or less, and also one that has accelerated the joint over its whole range R with this effort.
 """
 
 from __future__ import annotations
@@ -24,11 +31,14 @@ from legged.robot.construction.group import RobotGroup
 from legged.robot.physics import motor_force
 from legged.robot.placement import Vector
 from legged.robot.robot import Robot
-from legged.spatial import cross, is_finite
+from legged.spatial import cross, is_finite, is_zero
 
 Array = np.ndarray
 STOP_TIME = 0.005
-"""Time constant of a stop, [s]."""
+"""Largest time constant of a stop on compliant ground, [s]."""
+STOP_DEFLECTION = {"angle": np.radians(0.5), "length": 1e-3}
+"""Deflection of a stop on compliant ground under the effort of the joint's motor, [rad] and [m]."""
+_OPEN_RANGE = {"angle": np.pi, "length": 1.0}  # [rad] and [m], over which a motor accelerates a joint with one stop
 _ROUNDING = 1e-6  # of the largest force: forces on a base up to it come from rounding in a law
 _RANGE_TOLERANCE = 1e-3  # [rad] or [m], by which an initial configuration may exceed a stop
 
@@ -43,7 +53,8 @@ class Stop:
     Attributes:
         body: The body behind the joint.
         lower, upper: Ends of the range, [rad] or [m]; infinite without a stop.
-        stiffness: [N m/rad] or [N/m]. damping: [N m s/rad] or [N s/m].
+        stiffness: [N m/rad] or [N/m]. damping: [N m s/rad] or [N s/m]; both on compliant ground and without ground.
+        restitution: Newton's coefficient of restitution on rigid ground.
     """
 
     body: Body
@@ -51,6 +62,7 @@ class Stop:
     upper: float
     stiffness: float
     damping: float
+    restitution: float = 0.0
 
     def force(self, q: Array, v: Array) -> Any:
         """Return the generalized force on the joint's entry of v, [N m] or [N]; it only pushes back into the range.
@@ -84,6 +96,19 @@ class Stop:
         return where(depth > 0.0, np.maximum(self.stiffness * depth + self.damping * rate, 0.0), 0.0)
 
 
+def inertias_at_stops(robot: Robot) -> Array:
+    """Return the diagonal of the inertia matrix with every joint at zero or at the nearest stop, (nv,), mixed units.
+
+    Args:
+        robot: The robot.
+    """
+    position: list[Any] = robot.neutral().tolist()
+    for body, lower, upper in _ranges(robot):
+        if not body.follows:
+            position[body.q.start] = np.minimum(np.maximum(0.0, lower), upper)
+    return np.diag(inertia_matrix(robot, as_vector(position)))
+
+
 def stops_of(robot: Robot) -> tuple[Stop, ...]:
     """Return the stops of all joints with a limited range.
 
@@ -93,15 +118,31 @@ def stops_of(robot: Robot) -> tuple[Stop, ...]:
     ranges = _ranges(robot)
     if not ranges:
         return ()
-    position: list[Any] = robot.neutral().tolist()
+    inertias, stops = inertias_at_stops(robot), []
+    motors = {i: (effort, speed) for body in robot.bodies for i, effort, speed in body.motor_limits}
     for body, lower, upper in ranges:
-        if not body.follows:
-            position[body.q.start] = np.minimum(np.maximum(0.0, lower), upper)
-    inertias, stops = np.diag(inertia_matrix(robot, as_vector(position))), []
-    for body, lower, upper in ranges:
-        inertia: Any = inertias[body.v.start] / body.ratio**2
-        stops.append(Stop(body, lower, upper, inertia / STOP_TIME**2, 2.0 * inertia / STOP_TIME))
+        ratio, number = abs(body.ratio), body.v.start
+        inertia: Any = inertias[number] / ratio**2
+        effort, speed = motors.get(number, (np.inf, np.inf))
+        stiffness = _default_stiffness(body, lower, upper, inertia, effort / ratio, speed * ratio)
+        own, e = (np.ravel(x).tolist()[0] for x in (body.physics.stop_stiffness, body.physics.restitution))
+        if not is_zero(own):
+            stiffness = where(own > 0.0, own, stiffness)
+        stops.append(Stop(body, lower, upper, stiffness, 2.0 * np.sqrt(stiffness * inertia), e))
     return tuple(stops)
+
+
+def _default_stiffness(body: Body, lower: Any, upper: Any, inertia: Any, effort: Any, speed: Any) -> Any:
+    """Return the stiffness of a stop that holds the effort of the joint's motor, [N m/rad] or [N/m]; see the module."""
+    kind = "length" if body.kind == "prismatic" else "angle"
+    least, s = inertia / STOP_TIME**2, STOP_DEFLECTION[kind]
+    if not is_finite(effort):
+        return least
+    closed = is_finite(lower) and is_finite(upper)
+    energy = effort * (upper - lower if closed else _OPEN_RANGE[kind])
+    if is_finite(speed):
+        energy = np.minimum(energy, 0.5 * inertia * speed**2)
+    return np.maximum(np.maximum(least, effort / s), 2.0 * energy / (np.e * s) ** 2)
 
 
 def stop_forces(robot: Robot, stops: Sequence[Stop], q: Array, v: Array) -> Array:

@@ -303,14 +303,13 @@ class SceneInParts(RigidLoop):
                     found[side.link] += join(cross(r, R.T @ f), R.T @ f)
         return found
 
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        """Return the mean power of joint friction and stops, [W]; see `ClosedLoop.dissipation`.
+    def dissipation(self, q: Array, v: Array) -> Any:
+        """Return the power of joint friction and stops, [W]; see `ClosedLoop.dissipation`.
 
         Args:
-            h: Time step, [s]. q: Configuration, (nq,).
-            v: Velocity before the step, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
+            q: Configuration, (nq,). v: Velocity, (nv,).
         """
-        return ClosedLoop.dissipation(self, h, q, v, v_next)  # part of the kernels of a step
+        return ClosedLoop.dissipation(self, q, v)  # of a large group, whose kernel would take long to compile
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.

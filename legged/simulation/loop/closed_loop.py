@@ -29,6 +29,7 @@ from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.errors import SimulationWarning, warn_caller
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
 from legged.robot.configuration import as_vector, integrate, scatter_add
+from legged.robot.construction.parameters import without_dry_friction
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.forces import (
@@ -38,12 +39,12 @@ from legged.simulation.forces import (
     motor_forces,
     push_times,
     push_wrenches,
-    stop_damping,
     stop_forces,
     stops_of,
     unactuated_entries,
 )
 from legged.simulation.loop.chart import chart_rate, normalized, semi_implicit_euler
+from legged.simulation.loop.joint_laws import JointLaws, JointStep
 from legged.simulation.loop.results import (
     BreakTimes,
     ContactStep,
@@ -51,6 +52,7 @@ from legged.simulation.loop.results import (
     Observation,
     Outputs,
     StateParts,
+    Step,
     StepActuation,
 )
 
@@ -217,18 +219,25 @@ class ClosedLoop:
         damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])
         return StepActuation(tau, damping, self.controller.rate(t, *arguments))
 
-    def acceleration(
-        self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array, masses: Mapping[int, Array] | None = None
-    ) -> Array:
-        """Return the generalized acceleration with joint stops, (nv,).
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        """Return the generalized acceleration with compliant stops and regularized dry friction, (nv,).
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces of the actuators, (nv,).
             wrenches: Wrenches on the links, (n_links, 6).
-            extra, masses: Inertia added to joints and bodies for implicit integration; see `accelerations`.
         """
         tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return accelerations(self.robot, q, v, tau, wrenches, extra, masses)
+        return accelerations(self.robot, q, v, tau, wrenches, np.zeros(self.robot.nv))
+
+    def smooth_acceleration(
+        self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
+    ) -> Array:
+        """Return the generalized acceleration without stops, and without dry friction unless regularized, (nv,).
+
+        Args:
+            q, v, tau, wrenches, extra, masses: As in `accelerations`.
+        """
+        return accelerations(self.smooth_robot, q, v, tau, wrenches, extra, masses)
 
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         """Return the time derivatives of [xi; v], (2 nv,).
@@ -237,44 +246,76 @@ class ClosedLoop:
             xi: Chart coordinates, (nv,). q: Configuration, (nq,). v: Velocity, (nv,).
             tau: Generalized forces of the actuators, (nv,). wrenches: Wrenches on the links, (n_links, 6).
         """
-        vdot = self.acceleration(q, v, tau, wrenches, np.zeros(self.robot.nv))
+        vdot = self.acceleration(q, v, tau, wrenches)
         return np.concatenate([chart_rate(self.robot, xi, v), vdot])
 
-    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
-        """Return (q, v) after a semi-implicit Euler step, (nq,) and (nv,).
+    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> Step:
+        """Return the motion of a semi-implicit Euler step.
 
-        Joint friction and stops are integrated implicitly, so that they do not limit the step.
+        Joint friction and stops are integrated implicitly, see `joint_laws`, so that they do not limit the step.
 
         Args:
             h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
             tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches on the links, (n_links, 6).
         """
-        extra = h * (self.implicit_damping(h, q, v) + damping)
-        vdot = self.acceleration(q, v, tau, wrenches, extra)
-        return semi_implicit_euler(self.robot, q, v, vdot, h)
+        joints = self.joint_step(h, q, v, tau, damping, wrenches)
+        q_next, v_next = semi_implicit_euler(self.robot, q, v, joints.vdot, h)
+        return Step(q_next, v_next, self.joint_work(h, v, v_next, joints))
 
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        """Return the mean power of joint friction and stops over a time step, [W]; negative where energy is lost.
+    def joint_step(
+        self,
+        h: Any,
+        q: Array,
+        v: Array,
+        tau: Array,
+        damping: Array,
+        wrenches: Array,
+        masses: Mapping[int, Array] | None = None,
+    ) -> JointStep:
+        """Return the joints in a time step that is implicit in their friction and stops.
 
         Args:
-            h: Time step, [s]. q: Configuration, (nq,).
-            v: Velocity before the step, (nv,). v_next: Velocity after it, (nv,), mixed units.
+            h, q, v, tau, damping, wrenches: As in `time_step`. masses: As in `accelerations`.
+        """
+        viscous = h * (self.implicit_damping(v) + damping)
+
+        def acceleration(extra: Array, more: Array) -> Array:
+            return self.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
+
+        laws = self.joint_laws
+        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, acceleration)
+
+    def joint_work(self, h: Any, v: Array, v_next: Array, joints: JointStep) -> Any:
+        """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
+
+        Args:
+            h: Time step, [s]. v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
+            joints: The joints in the step.
+        """
+        if not self._is_dissipative:
+            return 0.0
+        friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.smooth_robot.bodies])
+        impulse = joints.impulse_at(v_next) - h * (friction + self.implicit_damping(v) * (v_next - v))
+        return 0.5 * (v + v_next) @ impulse
+
+    def dissipation(self, q: Array, v: Array) -> Any:
+        """Return the power of joint friction and stops as functions of the state, [W]; see `acceleration`.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,).
         """
         friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
-        force = stop_forces(self.robot, self._stops, q, v) - friction - self.implicit_damping(h, q, v) * (v_next - v)
-        return 0.5 * (v + v_next) @ force
+        return v @ (stop_forces(self.robot, self._stops, q, v) - friction)
 
-    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
-        """Return the decrease of friction and stop forces per unit of velocity over a time step, (nv,).
+    def implicit_damping(self, v: Array) -> Array:
+        """Return the decrease of friction forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
+
+        Dry friction is included if it is regularized.
 
         Args:
-            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
-
-        Returns:
-            Damping at the joints, [N m s/rad] or [N s/m].
+            v: Velocity, (nv,).
         """
-        friction = scatter_add(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
-        return stop_damping(self.robot, self._stops, h, q, v) + friction
+        return scatter_add(self.robot, [friction_slopes(body, v) for body in self.smooth_robot.bodies])
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         """Return energies, the pose of the base and the positions of the nodes.
@@ -301,7 +342,7 @@ class ClosedLoop:
         external = self.external_forces(t, q, s)
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         motion = self.motion_rate(xi, q, s[:n], tau, external.wrenches)
-        power = self._dissipation(0.0, q, s[:n], s[:n])
+        power = self.dissipation(q, s[:n]) if self._is_dissipative else 0.0
         return np.concatenate([motion, self._memory_and_work_rates(s, tau, memory_rate, external, power)])
 
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
@@ -318,11 +359,10 @@ class ClosedLoop:
         external = self.external_forces(t, q, s)
         s = self.controller_update(t, phase, q, s, external.contact)
         tau, damping, memory_rate = self.step_actuation(t, h, phase, q, s, external.contact)
-        q_next, v_next = self.time_step(h, q, s[:n], tau, damping, external.wrenches)
-        power = self._dissipation(h, q, s[:n], v_next)
-        applied = tau - damping * (v_next - s[:n])
-        rates = self._memory_and_work_rates(s, applied, memory_rate, external, power)
-        return q_next, np.concatenate([v_next, s[n:] + h * rates])
+        after = self.time_step(h, q, s[:n], tau, damping, external.wrenches)
+        applied = tau - damping * (after.v - s[:n])
+        rates = self._memory_and_work_rates(s, applied, memory_rate, external, after.joint_work * (1.0 / h))
+        return after.q, np.concatenate([after.v, s[n:] + h * rates])
 
     def linearly_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a step that is implicit in the forces of the ground and of joints; (nq,) and (size,).
@@ -345,9 +385,8 @@ class ClosedLoop:
         after = self.contact_step(h, q, part.v, part.ground_memory, tau, damping, pushed)
         powers = np.stack([after.power, external.powers[1]])
         external = external._replace(memory_rate=after.memory_rate, powers=powers)
-        dissipation = self._dissipation(h, q, part.v, after.v)
         applied = tau - damping * (after.v - part.v)
-        rates = self._memory_and_work_rates(s, applied, memory_rate, external, dissipation)
+        rates = self._memory_and_work_rates(s, applied, memory_rate, external, after.joint_work * (1.0 / h))
         return after.q, np.concatenate([after.v, s[n:] + h * rates])
 
     def contact_step(
@@ -366,13 +405,13 @@ class ClosedLoop:
         linear = implicit_forces(ground, points, before, ground_memory, h)
         wrenches = wrenches + contact_wrenches(robot, q, linear.forces)
         masses = contact_masses(robot, q, h * linear.damping)
-        extra = h * (self.implicit_damping(h, q, v) + damping)
-        vdot = self.acceleration(q, v, tau, wrenches, extra, masses)
-        q_next, v_next = semi_implicit_euler(robot, q, v, vdot, h)
+        joints = self.joint_step(h, q, v, tau, damping, wrenches, masses)
+        q_next, v_next = semi_implicit_euler(robot, q, v, joints.vdot, h)
         moved, after = contact_motion(robot, q_next, v_next)
         change = (linear.damping * (after - before)[:, None, :]).sum(axis=-1)
         power = 0.5 * ((linear.forces - change) * (before + after)).sum()
-        return ContactStep(q_next, v_next, ground.forces(moved, after, ground_memory)[1], power)
+        memory_rate = ground.forces(moved, after, ground_memory)[1]
+        return ContactStep(q_next, v_next, self.joint_work(h, v, v_next, joints), memory_rate, power)
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a step of the classical Runge-Kutta method in the chart around q; (nq,) and (size,).
@@ -413,11 +452,18 @@ class ClosedLoop:
         return stops_of(self.robot)
 
     @cached_property
+    def smooth_robot(self) -> Robot:
+        """The robot without the dry friction that `joint_laws` describe."""
+        return without_dry_friction(self.robot) if self.joint_laws.has_friction else self.robot
+
+    @cached_property
+    def joint_laws(self) -> JointLaws:
+        """The stops and the dry friction of joints in time steps."""
+        return JointLaws.of(self.robot)
+
+    @cached_property
     def _is_dissipative(self) -> bool:
         return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
-
-    def _dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        return self.dissipation(h, q, v, v_next) if self._is_dissipative else 0.0
 
     def _memory_and_work_rates(
         self, s: Array, tau: Array, memory_rate: Array, external: ExternalForces, dissipation: Any

@@ -36,9 +36,10 @@ from legged.ground.ground import Ground, refuse_round_feet
 from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller
-from legged.simulation.forces import Push, push_wrenches, stop_forces
+from legged.simulation.forces import Push, push_wrenches
 from legged.simulation.loop.chart import drift, normalized, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.joint_laws import JointStep
 from legged.simulation.loop.results import ExternalForces, Outputs
 
 Array = np.ndarray
@@ -214,10 +215,6 @@ class RigidLoop(ClosedLoop):
         """
         return None
 
-    def smooth_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
-        """Return the acceleration without contacts, (nv,); arguments as in `accelerations`."""
-        return accelerations(self.robot, q, v, tau, wrenches, extra)
-
     def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
         """Return the contact forces of the last step at the present contact points, and the pushes.
 
@@ -254,13 +251,18 @@ class RigidLoop(ClosedLoop):
         starts = zip(scene.robots, self.states(q, s), strict=True)
         middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
-        extra = [h * (self.implicit_damping(h, *middle[0]) + damping)]
-        extra += [np.zeros(robot.nv) for robot in scene.robots[1:]]
-        free = [self.free_velocity(h, t, tau, extra[0], *middle[0])]
-        free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
-        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]))
-        works = self.works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
+        # Joint laws need the contact forces, of which those of the last step are a part of the motion without impulses.
+        pressed = bool(self.joint_laws.rows) and len(guess) > 0
+        wrenches = scene.wrenches(qs, geometry, self.forces(s)) if pressed else [None] * len(qs)
+        viscous = h * (self.implicit_damping(vs[0]) + damping)
+        joints = self.free_motion(h, t, tau, viscous, qs[0], vs[0], wrenches[0])
+        extra = [viscous + joints.slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
+        free = [vs[0] + h * joints.vdot]
+        others = zip(scene.robots[1:], middle[1:], wrenches[1:], strict=True)
+        free += [flight(robot, h, *state, wrenches=w) for robot, state, w in others]
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), pressed)
+        works = self.works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact, joints)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
@@ -302,64 +304,91 @@ class RigidLoop(ClosedLoop):
         s = self.controller_update(t, phase, q, s, contact)
         return self.impact_step(t, h, q, s, *self.step_actuation(t, h, phase, q, s, contact))
 
-    def free_velocity(self, h: Any, t: Any, tau: Array, extra: Array, q: Array, v: Array) -> Array:
-        """Return the velocity after a step without contacts, (nv,).
+    def free_motion(
+        self, h: Any, t: Any, tau: Array, viscous: Array, q: Array, v: Array, contact: Array | None = None
+    ) -> JointStep:
+        """Return the joints in a step without contacts, with vdot in axes that do not rotate.
 
         Args:
             h: Time step, [s]. t: Time at its start, [s].
             tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
-            extra: Inertia added at the joints, (nv,), [kg m^2] or [kg].
+            viscous: Inertia added at the joints for friction and gains, (nv,), [kg m^2] or [kg].
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
+            contact: Wrenches of contacts on the links, (n_links, 6), link axes, which are a part of the motion.
         """
-        robot = self.robot
-        wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
-        forces = tau + stop_forces(robot, self._stops, q, v), wrenches, extra
-        return flight(robot, h, q, v, *forces, acceleration=self.smooth_acceleration)
+        robot, laws = self.robot, self.joint_laws
+        wrenches = contact
+        if self.pushes:
+            pushed = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0]
+            wrenches = pushed if contact is None else contact + pushed
 
-    def works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
+        def accelerate(extra: Array, more: Array) -> Array:
+            return self.smooth_acceleration(q, half, tau_half + more, wrenches, viscous + extra) + turning
+
+        half, tau_half = midpoint(robot, h, q, v, tau, wrenches, viscous, self.smooth_acceleration, self.smooth_robot)
+        turning = velocity_product(robot, half)
+        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate)
+
+    def works(
+        self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep
+    ) -> list[Any]:
         """Return the works of actuators, contacts, pushes and joints in a step, [J].
 
         Args:
             t: Time at its start, [s]. h: Time step, [s].
             tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
-            impact: The impulses of the step.
+            impact: The impulses of the step. joints: The joints in it.
         """
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
-        return [h * (tau @ mean), impact.work, h * pushed, h * self._dissipation(h, q, v, v_next)]
+        return [h * (tau @ mean), impact.work, h * pushed, self.joint_work(h, v, v_next, joints)]
 
 
-def flight(
+Acceleration = Callable[[Array, Array, Array, Any, Array], Array]
+"""Function of (q, v, tau, wrenches, extra) that returns vdot; see `accelerations`."""
+
+
+def flight(robot: Robot, h: Any, q: Array, v: Array, wrenches: Any = None) -> Array:
+    """Return the velocity of a free body after a time step without contacts, (nv,), linear part in axes at rest.
+
+    Args:
+        robot: The body. h: Time step, [s].
+        q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
+        wrenches: Wrenches on its links, (n_links, 6), or None.
+    """
+    none, acceleration = np.zeros(robot.nv), partial(accelerations, robot)
+    half, tau = midpoint(robot, h, q, v, none, wrenches, none, acceleration, robot)
+    return v + h * (acceleration(q, half, tau, wrenches, none) + velocity_product(robot, half))
+
+
+def midpoint(
     robot: Robot,
     h: Any,
     q: Array,
     v: Array,
-    tau: Any = None,
-    wrenches: Any = None,
-    extra: Any = None,
-    acceleration: Callable[[Array, Array, Array, Any, Array], Array] | None = None,
-) -> Array:
-    """Return the velocity after a time step without contacts, (nv,), its linear part in axes that do not rotate.
+    tau: Array,
+    wrenches: Any,
+    extra: Array,
+    acceleration: Acceleration,
+    rubbed: Robot,
+) -> tuple[Array, Array]:
+    """Return an estimate of the velocity in the middle of a step, for velocity-product terms, and forces, (nv,) each.
 
-    Velocity-product terms use a first estimate of the velocity in the middle of the step. Joint friction is evaluated
-    at v; `extra` makes it implicit.
+    The forces are tau and what makes joint friction that of v; `extra` makes it implicit.
 
     Args:
         robot: The robot. h: Time step, [s].
         q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
         tau: Generalized forces, (nv,), [N m] or [N]. wrenches: Wrenches on the links, (n_links, 6).
         extra: Inertia added at the joints, (nv,), [kg m^2] or [kg]; see `accelerations`.
-        acceleration: Function of (q, v, tau, wrenches, extra) that returns vdot, (nv,), mixed units; `accelerations` of
-            the robot by default.
+        acceleration: The equations of motion. rubbed: The robot with the joint friction that they contain.
     """
-    tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
-    acceleration = acceleration or partial(accelerations, robot)
     half = v + 0.5 * h * (acceleration(q, v, tau, wrenches, extra) + velocity_product(robot, v))
-    if any(body.has_friction for body in robot.bodies):
-        tau = tau + _joint_friction(robot, half) - _joint_friction(robot, v)
-    return v + h * (acceleration(q, half, tau, wrenches, extra) + velocity_product(robot, half))
+    if any(body.has_friction for body in rubbed.bodies):
+        tau = tau + _joint_friction(rubbed, half) - _joint_friction(rubbed, v)
+    return half, tau
 
 
 def _joint_friction(robot: Robot, v: Array) -> Array:

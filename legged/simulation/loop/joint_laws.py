@@ -1,0 +1,282 @@
+"""Stops and dry friction of joints as set-valued laws within a time step: exact sticking, no chatter at any step.
+
+Along each entry of v with dry friction or stops, the impulse p of a step h and the velocity u after it satisfy
+
+    -p in h F Sgn(u) + N(u),      Sgn(0) = [-1, 1],
+
+with N of the stops: the normal cone of [b_lower, b_upper] for rigid ones, or c (u - b) beyond a bound b for a compliant
+stop of stiffness k and damping d, c = h (d + h k). For a gap g to the stop, g / h is the largest speed toward it without
+contact at the end of the step; within a compliant stop the bound is the speed -k g / (d + h k) at which its force
+vanishes at the end of the step, and a rigid one corrects a penetration as `target_velocity` does. A rigid stop that is
+reached in the step at speed u above `Rigid.threshold` has the bound -e u (Newton's law of restitution).
+
+Each law is one piece of a monotone function: p = -E (u - t) + c. Sticking and rigid contact are pieces with a large E. A
+step assumes a piece for each entry, solves the equations of motion with E as an inertia added to the joint, and takes
+the piece that the result z = u - p / I indicates, until all agree: a semismooth Newton method on the natural map
+u - prox(z), with a few accelerations where pieces change. In the steps between, the first one is the last.
+
+Source: primal-dual active sets as semismooth Newton method, Hintermueller, Ito, Kunisch, SIAM J. Optim. 13(3), 2002; the
+single changes that end cycles, Judice, Pires, Computers and Operations Research 21(5), 1994.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import repeat_while, where
+from legged.contact.impulses.impact import target_velocity
+from legged.contact.impulses.solver import LEAST_CHANGE, is_lost, maximum_of
+from legged.contact.rigid import Rigid
+from legged.robot.configuration import as_vector
+from legged.robot.robot import Robot
+from legged.simulation.forces import Stop, inertias_at_stops, stops_of
+from legged.spatial import is_finite, is_zero
+
+Array = np.ndarray
+MOST_CHANGES = 24
+"""Largest number of further accelerations of a step in which the laws change their pieces."""
+_JOINT_CHANGES = 10  # of these, after which only the piece of the largest residual changes
+_STIFF, _STIFF_SINGLE = 1e8, 1e4  # E of sticking and rigid contact, relative to the inertia, float64 and float32
+_UNLIMITED = 1e100  # [rad/s] or [m/s], the bound without a stop
+_SLOW = 1e-8  # [rad/s] or [m/s], below which a joint is assumed to stick
+
+
+class Pieces(NamedTuple):
+    """The pieces p = -E (u - t) + c of n laws, (n,) each.
+
+    Attributes:
+        slope: E, [kg m^2] or [kg]. target: t, [rad/s] or [m/s]. constant: c, [N m s] or [N s].
+    """
+
+    slope: Array
+    target: Array
+    constant: Array
+
+
+class Laws(NamedTuple):
+    """The n laws of a step, (n,) each.
+
+    Attributes:
+        friction: h F, [N m s] or [N s]. inertia: I, [kg m^2] or [kg], the scale of the natural map.
+        lower, upper: Bounds of the velocity without a stop's impulse, [rad/s] or [m/s].
+        lower_slope, upper_slope: c of the stops, [kg m^2] or [kg]. stiff: E of sticking, [kg m^2] or [kg].
+    """
+
+    friction: Array
+    inertia: Array
+    lower: Array
+    upper: Array
+    lower_slope: Array
+    upper_slope: Array
+    stiff: Array
+
+    def pieces(self, z: Array) -> Pieces:
+        """Return the pieces that contain the resolvents of z.
+
+        Args:
+            z: u - p / I, (n,), [rad/s] or [m/s].
+        """
+        free = self.inertia * z
+        # The impulse of the stops at rest, by which a joint within a compliant stop begins to move.
+        at_rest = self.lower_slope * np.maximum(self.lower, 0.0) - self.upper_slope * np.maximum(-self.upper, 0.0)
+        pushed = free + at_rest
+        forward, backward = pushed > self.friction, pushed < -self.friction
+        sticks = (self.friction > 0.0) & ~(forward | backward)
+        rubbed = where(forward, self.friction, where(backward, -self.friction, 0.0))
+        u = (free - rubbed) / self.inertia
+        below, above = u < self.lower, u > self.upper
+        slope = where(below, self.lower_slope, where(above, self.upper_slope, 0.0))
+        target = where(below, self.lower, where(above, self.upper, 0.0))
+        return Pieces(
+            where(sticks, self.stiff, slope), where(sticks, 0.0, target), where(sticks, 0.0, -rubbed)
+        )
+
+    def resolvent(self, z: Array, pieces: Pieces) -> Array:
+        """Return the velocity u of a law with u - p / I = z on given pieces, (n,), [rad/s] or [m/s].
+
+        Args:
+            z: (n,), [rad/s] or [m/s]. pieces: The pieces.
+        """
+        total = self.inertia * z + pieces.slope * pieces.target + pieces.constant
+        return total / (self.inertia + pieces.slope)
+
+
+class JointStep(NamedTuple):
+    """Joints in a time step.
+
+    Attributes:
+        vdot: Mean acceleration, (nv,).
+        slope: Inertia that the laws add to the joints, (nv,), [kg m^2] or [kg].
+        impulse: -E (u - t) + c as E t + c at u = 0, (nv,), [N m s] or [N s]; see `impulse_at`.
+    """
+
+    vdot: Array
+    slope: Array
+    impulse: Array
+
+    def impulse_at(self, v: Array) -> Array:
+        """Return the impulse of stops and dry friction of the step, (nv,), [N m s] or [N s], joint axes.
+
+        Args:
+            v: Velocity after it, (nv,), mixed units.
+        """
+        return self.impulse - self.slope * v
+
+
+class _Row(NamedTuple):
+    """An entry of v with stops or dry friction: its stops, dry friction and inertia."""
+
+    entry: int
+    stops: Sequence[Stop]
+    friction: Any
+    inertia: Any
+
+
+@dataclass(frozen=True, eq=False)
+class JointLaws:
+    """The stops and the dry friction of a robot.
+
+    Attributes:
+        rows: One for each entry of v that has some.
+        nv: Number of entries of v.
+    """
+
+    rows: tuple[_Row, ...]
+    nv: int
+
+    @classmethod
+    def of(cls, robot: Robot) -> JointLaws:
+        """Return the laws of a robot; followers act on the entry of the joint that they follow."""
+        friction: dict[int, Any] = {}
+        stops: dict[int, list[Stop]] = {}
+        for body in robot.bodies[1:]:
+            values = np.broadcast_to(np.asarray(body.physics.friction), body.nv).tolist()
+            for i, value in zip(range(body.v.start, body.v.stop), values, strict=True):
+                if not is_zero(value):
+                    friction[i] = friction.get(i, 0.0) + abs(body.ratio) * value
+        for stop in stops_of(robot):
+            stops.setdefault(stop.body.v.start, []).append(stop)
+        entries = sorted({*friction, *stops})
+        inertias = inertias_at_stops(robot) if entries else []
+        rows = (_Row(i, stops.get(i, ()), friction.get(i, 0.0), inertias[i]) for i in entries)
+        return cls(tuple(rows), robot.nv)
+
+    @property
+    def has_friction(self) -> bool:
+        """Whether there is dry friction."""
+        return not all(is_zero(row.friction) for row in self.rows)
+
+    def at(self, h: Any, q: Array, v: Array, ground: Any) -> Laws:
+        """Return the laws of a step.
+
+        Args:
+            h: The step, [s]. q: Configuration, (nq,), mixed units; of a step on rigid ground that in its middle.
+            v: Velocity before the step, (nv,), mixed units. ground: The ground; stops are rigid on a `Rigid` one.
+        """
+        if not self.rows:
+            return Laws(*[np.zeros(0)] * 7)
+        stiff = where(is_lost(1e-10 * h, h), _STIFF_SINGLE, _STIFF)
+        found = []
+        for row in self.rows:
+            lower, upper = (-_UNLIMITED, 0.0), (_UNLIMITED, 0.0)
+            for stop in row.stops:
+                ends = _rigid(stop, h, q, v, ground) if isinstance(ground, Rigid) else _compliant(stop, h, q)
+                for bound, slope, is_upper in ends:
+                    slope = stiff * row.inertia if slope is None else slope
+                    if is_upper:
+                        upper = _nearest(upper, (bound, slope), bound < upper[0])
+                    else:
+                        lower = _nearest(lower, (bound, slope), bound > lower[0])
+            found.append((h * row.friction, row.inertia, lower[0], upper[0], lower[1], upper[1], stiff * row.inertia))
+        return Laws(*(as_vector(list(column)) for column in zip(*found, strict=True)))
+
+    def step(self, laws: Laws, h: Any, v: Array, drive: Array, acceleration: Callable[[Array, Array], Array]) -> JointStep:
+        """Return the joints in a step that satisfies the laws.
+
+        Args:
+            laws: See `at`. h: The step, [s]. v: Velocity before it, (nv,), mixed units.
+            drive: Generalized forces of the actuators, (nv,), from which the first pieces are guessed.
+            acceleration: Function (extra, tau) -> vdot, (nv,), with an inertia added to the joints, (nv,), and
+                generalized forces beside the others, (nv,).
+        """
+        if not self.rows:
+            none = np.zeros(self.nv)
+            return JointStep(acceleration(none, none), none, none)
+        entries = [row.entry for row in self.rows]
+        own, n = v[entries], len(entries)
+        rub = (laws.friction / laws.inertia) * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0)
+
+        def attempt(z: Array) -> tuple[Array, Pieces, Array]:
+            """Return the acceleration on the pieces of z, these, and the z that follows."""
+            pieces = laws.pieces(z)
+            impulse = pieces.slope * (pieces.target - own) + pieces.constant
+            vdot = acceleration(self._spread(pieces.slope), self._spread(impulse * (1.0 / h)))
+            u = own + h * vdot[entries]
+            return vdot, pieces, u - (pieces.constant - pieces.slope * (u - pieces.target)) / laws.inertia
+
+        def residual(vdot: Array, z: Array) -> Array:
+            return np.abs(own + h * vdot[entries] - laws.resolvent(z, laws.pieces(z)))
+
+        def is_active(vdot: Array, found: Array) -> Any:
+            largest, speed = maximum_of(found), maximum_of(np.abs(own + h * vdot[entries]))
+            return where((largest > LEAST_CHANGE) & ~is_lost(largest, speed), 1.0, 0.0)
+
+        def change(state: Array) -> Array:
+            z, now, count = state[self.nv : self.nv + n], state[self.nv + n : self.nv + 2 * n], state[-2]
+            found = residual(state[: self.nv], now)
+            largest = where(found >= maximum_of(found), now, z)
+            z = where(count >= _JOINT_CHANGES, largest, now)
+            vdot, _, now = attempt(z)
+            active = is_active(vdot, residual(vdot, now))
+            return np.concatenate([vdot, z, now, np.stack([count + 1.0, active])])
+
+        z = own + rub + h * drive[entries] / laws.inertia
+        vdot, _, now = attempt(z)
+        numbers = np.stack([0.0 * h, is_active(vdot, residual(vdot, now))])
+        end = repeat_while(change, np.concatenate([vdot, z, now, numbers]), MOST_CHANGES)
+        pieces = laws.pieces(end[self.nv : self.nv + n])
+        impulse = pieces.slope * pieces.target + pieces.constant
+        return JointStep(end[: self.nv], self._spread(pieces.slope), self._spread(impulse))
+
+    def _spread(self, values: Array) -> Array:
+        """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""
+        found: list[Any] = [0.0] * self.nv
+        for row, value in zip(self.rows, values, strict=True):
+            found[row.entry] = value
+        return as_vector(found)
+
+
+def _nearest(one: tuple[Any, Any], other: tuple[Any, Any], is_nearer: Any) -> tuple[Any, Any]:
+    return where(is_nearer, other[0], one[0]), where(is_nearer, other[1], one[1])
+
+
+def _gaps(stop: Stop, q: Array) -> list[tuple[Any, float]]:
+    """Return the gap to each stop of a joint, [rad] or [m], and the sign of its approach in the joint's coordinate."""
+    x = stop.body.joint_position(q)[0]
+    found = [(x - stop.lower, -1.0)] if is_finite(stop.lower) else []
+    return [*found, (stop.upper - x, 1.0)] if is_finite(stop.upper) else found
+
+
+def _compliant(stop: Stop, h: Any, q: Array) -> list[tuple[Any, Any, bool]]:
+    """Return (bound, slope, whether it is the upper one) for each stop of a joint, of the entry of v."""
+    ratio = stop.body.ratio
+    damping = stop.damping + h * stop.stiffness
+    speeds = [(gap * where(gap > 0.0, 1.0 / h, stop.stiffness / damping), sign) for gap, sign in _gaps(stop, q)]
+    return [(sign * speed / ratio, ratio * ratio * h * damping, sign * ratio > 0.0) for speed, sign in speeds]
+
+
+def _rigid(stop: Stop, h: Any, q: Array, v: Array, ground: Rigid) -> list[tuple[Any, Any, bool]]:
+    """Return (bound, None, whether it is the upper one) for each stop of a joint, of the entry of v."""
+    ratio, found = stop.body.ratio, []
+    for gap, sign in _gaps(stop, q):
+        approach = sign * ratio * v[stop.body.v.start]
+        target = target_velocity(ground.recovery, gap, h)
+        if not is_zero(stop.restitution):
+            bounces = (gap < h * approach) & (approach > ground.threshold)
+            target = where(bounces, np.maximum(stop.restitution * approach, target), target)
+        found.append((-sign * target / ratio, None, sign * ratio > 0.0))
+    return found
