@@ -272,6 +272,7 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     """
     traced = copy.copy(loop)  # with a copy of the controller, whose own state changes while it is traced and compared
     object.__setattr__(traced, "controller", independent_copy(loop.controller))
+    object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
     kind = _PLANTS.get(type(loop))  # other classes have their own equations, which have no compiled parts
     plant = loop if kind is None else kind(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     parts = None if compiled else _in_parts(loop, q, s)
@@ -295,6 +296,7 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
         reason = f"{type(error).__name__}: {error}"
     else:
         if difference < _AGREEMENT:
+            object.__setattr__(traced, "notices", loop.notices)
             return backend
         reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
         if compiled:

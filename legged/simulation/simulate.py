@@ -49,6 +49,7 @@ from legged.simulation.stepping.engines.selection import engine_of_backend
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import Setup
 from legged.simulation.stepping.start import (
+    check_base_forces,
     check_integrator,
     initial_state,
     new_loop,
@@ -146,6 +147,7 @@ def simulate(
     warned = start_warning(loop, q, s, chosen)
     if warned:
         warn_caller(warned, SimulationWarning)
+    check_base_forces(loop, q, s, compiled)
     backend = select_backend(loop, q, s, compiled)
     return simulate_loop(backend, q, s, times, chosen, fall, progress, reason, (warned,) if warned else ())
 

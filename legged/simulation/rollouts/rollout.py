@@ -47,6 +47,7 @@ from legged.simulation.stepping.start import (
     default_fixed_step,
     select_fall,
     select_integrator,
+    check_base_forces,
     start_warning,
 )
 
@@ -213,6 +214,7 @@ class RolloutTask:
             template = MemberTemplate(self.batch, starts.numbers)
             engine = new_engine(template, starts, members, self.integrator, compiled)
         first, robot = self.batch.first, self.batch.robot
+        check_base_forces(first.loop, first.q, first.s, compiled)
         threads = default_threads() if threads is None else check_threads(threads)
         motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))

@@ -206,7 +206,8 @@ class CompiledBatch:
 
     def _plain_loop(self, i: int) -> ClosedLoop:
         """Return the closed loop of member i with a copy of its controller, and a command of zeros."""
-        loop = replace(self.starts.loops[i], controller=independent_copy(self.starts.loops[i].controller))
+        loop = self.starts.loops[i]
+        loop = replace(loop, controller=independent_copy(loop.controller), notices={"base forces": ""})
         return loop if self.command is None else commanded(loop, np.zeros(self.command))
 
     def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:

@@ -46,6 +46,7 @@ from legged.simulation.stepping.start import (
     default_fixed_step,
     select_fall,
     select_integrator,
+    check_base_forces,
     start_warning,
     step_grid,
 )
@@ -134,6 +135,7 @@ class Simulation:
         self._robots = SimulatedRobots(batch, starts, self.num, self.integrator, self._grid, self._compiled)
         self._checks = MotionChecks(self._robots, self.integrator)
         self._commands = Commands(batch, self.num)
+        check_base_forces(first.loop, first.q, first.s, self._compiled)
         self._warn(start_warning(first.loop, first.q, first.s, self.integrator))
 
     def __repr__(self) -> str:
@@ -180,7 +182,8 @@ class Simulation:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Texts of the `SimulationWarning`s: a step too long for the ground, a joint that chatters; each given once."""
-        notices = (text for loop in self._robots.starts.loops for text in loop.notices.values())
+        loops = self._robots.batch.first.loop, *self._robots.starts.loops
+        notices = (text for loop in loops for text in loop.notices.values())
         return tuple(dict.fromkeys((*self._warnings, *notices)))
 
     @property

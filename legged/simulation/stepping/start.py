@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from legged.arguments import number
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationWarning
 from legged.ground.ground import Ground
 from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
@@ -19,8 +20,8 @@ from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, can_fall
 from legged.simulation.checks.stable_step import stable_step_of_loop
-from legged.simulation.controller import Controller
-from legged.simulation.forces import check_range
+from legged.simulation.controller import Controller, independent_copy, is_passive
+from legged.simulation.forces import check_range, unactuated_entries
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
@@ -40,6 +41,7 @@ _PERIOD = 0.01  # [s], of a step of `Simulation` with variable integration steps
 _MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/explanation/simulation.md
 
 
+_NEARBY = 1e-3  # [rad], [m], [rad/s] and [m/s], of states near the initial one
 PENETRATION = 5e-3
 """Depth up to which bodies may overlap at the start without a warning, [m]."""
 
@@ -71,6 +73,31 @@ def start_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
         f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to {largest:.2g} "
         f"s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground"
     )
+
+
+def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> None:
+    """Warn, see `ClosedLoop.notices`, if a controller that is to be compiled returns forces for a base without motors.
+
+    A copy of the controller is evaluated at the initial state and near it. In Python each call is checked.
+
+    Args:
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        compiled: As in `simulate`.
+    """
+    if compiled is False or is_passive(loop.controller) or not unactuated_entries(loop.robot):
+        return
+    near, n, rng = replace(loop, controller=independent_copy(loop.controller)), loop.robot.nv, np.random.default_rng(0)
+    none = np.zeros((len(loop.robot.links), 6))
+    for size in (0.0, _NEARBY, _NEARBY):
+        xi, noise = size * rng.standard_normal((2, n))
+        state = np.concatenate([s[:n] + noise, s[n:]])
+        try:
+            moved = near.configuration(q, xi)
+            near.actuation(0.0, 0, moved, near.controller_update(0.0, 0, moved, state, none), none)
+        except SimulationWarning:
+            raise
+        except Exception:  # outside of the domain of the user's code, whose errors belong to the run
+            return
 
 
 def select_integrator(
