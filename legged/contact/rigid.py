@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.checked import checked
 from legged.errors import DefinitionError
-from legged.ground.materials import COMBINATIONS, MaterialPair, check_rule, pair_coefficients
+from legged.ground.materials import MaterialPair, check_rule, pair_coefficients
 from legged.ground.terrain import Flat, Terrain
 from legged.robot.base import FloatingBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder

@@ -75,7 +75,7 @@ class Ground:
         known = sorted({self.material, *(m.name for m in materials if m is not None)})
         for name in (name for pair in self.material_pairs for name in (pair.first, pair.second)):
             known_name("material", name, known)
-        if all(m is None for m in materials) and not self.material_pairs or isinstance(self.friction, Frictionless):
+        if (all(m is None for m in materials) and not self.material_pairs) or isinstance(self.friction, Frictionless):
             return self
         law = copy.copy(self.friction)
         if not hasattr(law, "coefficient"):

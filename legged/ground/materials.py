@@ -79,7 +79,9 @@ def pair_coefficients(
     for pair in ground.material_pairs:
         if {pair.first, pair.second} == names:
             return pair.friction, pair.restitution
-    one, other = (own if material is None else (material.friction, material.restitution) for material in (first, second))
+    one, other = (
+        own if material is None else (material.friction, material.restitution) for material in (first, second)
+    )
     higher, lower = (0 if material is None else material.priority for material in (first, second))
     if higher != lower or first is second:
         return one if higher >= lower else other

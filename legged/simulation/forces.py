@@ -1,10 +1,10 @@
 """Forces that act only in simulations: stops at the ends of joint ranges, motor limits, and pushes.
 
 On rigid ground stops are rigid, with the coefficient `JointPhysics.restitution`; see `loop.joint_laws`. On compliant
-ground and without ground a stop is a one-sided spring k with critical damping d = 2 sqrt(k I), where I is the inertia at
-the joint: its diagonal entry of the inertia matrix with every joint at zero or at the nearest stop. A body with this
-inertia that reaches a stop at speed v overshoots it by v / (e sqrt(k / I)). Unless `JointPhysics.stop_stiffness` states
-it, k is the largest of
+ground and without ground a stop is a one-sided spring k with critical damping d = 2 sqrt(k I), where I is the inertia
+at the joint: its diagonal entry of the inertia matrix with every joint at zero or at the nearest stop. A body with
+this inertia that reaches a stop at speed v overshoots it by v / (e sqrt(k / I)). Unless `JointPhysics.stop_stiffness`
+states it, k is the largest of
 
     I / T^2,      tau / s,      I v_max^2 / (e s)^2      with v_max^2 = min(2 tau R / I, speed^2),
 
@@ -24,7 +24,7 @@ from legged.checked import checked
 from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import link_poses, point_motion
-from legged.errors import DefinitionError, StateError
+from legged.errors import DefinitionError, SimulationWarning, StateError, warn_caller
 from legged.robot.body import Body
 from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.construction.group import RobotGroup
@@ -182,7 +182,7 @@ def check_range(robot: Robot, q: Array) -> None:
         if not lower - _RANGE_TOLERANCE <= x <= upper + _RANGE_TOLERANCE:
             unit = "m" if body.kind == "prismatic" else "rad"
             raise StateError(
-                f"joint {_joint_name(robot, body)!r} is at {x:.4g} {unit}, beyond its stop at "
+                f"joint {joint_name(robot, body)!r} is at {x:.4g} {unit}, beyond its stop at "
                 f"{lower if x < lower else upper:.4g} {unit}; a run must start within the joints' ranges, so give a q"
             )
 
@@ -205,7 +205,12 @@ def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
     return [(body, *body.stops) for body in robot.bodies if body.stops]
 
 
-def _joint_name(robot: Robot, body: Body) -> str:
+def joint_name(robot: Robot, body: Body) -> str:
+    """Return the name of the joint in front of a body.
+
+    Args:
+        robot: The robot. body: The body.
+    """
     if body.coupling is not None:
         return body.coupling.follower
     return next(joint.name for joint in robot.joints if joint.v.start <= body.v.start < joint.v.stop)
@@ -254,9 +259,30 @@ def base_force_text(robot: Robot, tau: Array) -> str:
         return ""
     k = int(forces.argmax())
     return (
-        f"the controller returns forces for the base of {robot.name!r}, on which no motor acts: {tau[entries[k]]:.3g} N "
-        f"or N m in entry {entries[k]} of the generalized forces; they are left out. Return the joint forces alone"
+        f"the controller returns forces for the base of {robot.name!r}, on which no motor acts: {tau[entries[k]]:.3g} "
+        f"N or N m in entry {entries[k]} of the generalized forces; they are left out. Return the joint forces alone"
     )
+
+
+def actuator_forces(robot: Robot, tau: Array, notices: dict[str, str]) -> Array:
+    """Return the generalized forces of a controller, (nv,), without those for a base, on which no motor acts.
+
+    Where they are numbers that are no rounding, a warning is given, once for a robot.
+
+    Args:
+        robot: The robot. tau: Generalized forces of the controller, (nv,), [N m] or [N], joint axes.
+        notices: Warnings given, by their subject; see `ClosedLoop.notices`.
+    """
+    entries = unactuated_entries(robot)
+    if not entries or all(is_zero(tau[i]) for i in entries):
+        return tau
+    if tau.dtype != object and "base forces" not in notices and (text := base_force_text(robot, tau)):
+        notices["base forces"] = text
+        warn_caller(text, SimulationWarning)
+    found = list(tau)
+    for i in entries:
+        found[i] = 0.0
+    return as_vector(found)
 
 
 # Pushes.

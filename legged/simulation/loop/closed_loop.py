@@ -26,25 +26,23 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces, friction_slopes
-from legged.errors import SimulationWarning, warn_caller
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
-from legged.robot.configuration import as_vector, integrate, scatter_add
+from legged.robot.configuration import integrate, scatter_add
 from legged.robot.construction.parameters import without_dry_friction
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.forces import (
     Push,
     Stop,
-    base_force_text,
+    actuator_forces,
     motor_forces,
     push_times,
     push_wrenches,
     stop_forces,
     stops_of,
-    unactuated_entries,
 )
 from legged.simulation.loop.chart import chart_rate, normalized, semi_implicit_euler
-from legged.simulation.loop.joint_laws import JointLaws, JointStep
+from legged.simulation.loop.joint_laws import JointLaws, joint_step, joint_work
 from legged.simulation.loop.results import (
     BreakTimes,
     ContactStep,
@@ -175,25 +173,9 @@ class ClosedLoop:
         """
         part = self.split(s)
         arguments = t, phase, q, part.v, contact, part.memory
-        commanded = self._actuator_forces(self.controller.torque(*arguments))
+        commanded = full_torque(self.robot, self.controller.torque(*arguments))
+        commanded = actuator_forces(self.robot, commanded, self.notices)
         return motor_forces(self.robot, part.v, commanded), self.controller.rate(*arguments)
-
-    def _actuator_forces(self, torque: Any) -> Array:
-        """Return the generalized forces of a controller, (nv,), without those for a base, on which no motor acts.
-
-        Where they are numbers that are no rounding, a warning is given once, see `notices`.
-        """
-        tau = full_torque(self.robot, torque)
-        entries = unactuated_entries(self.robot)
-        if not entries or np.shape(torque) != tau.shape:
-            return tau
-        if tau.dtype != object and "base forces" not in self.notices and (text := base_force_text(self.robot, tau)):
-            self.notices["base forces"] = text
-            warn_caller(text, SimulationWarning)
-        found = list(tau)
-        for i in entries:
-            found[i] = 0.0
-        return as_vector(found)
 
     def step_actuation(self, t: Any, h: Any, phase: Any, q: Array, s: Array, contact: Array) -> StepActuation:
         """Return the actuation of a time step, implicit in the gains that the controller states.
@@ -213,7 +195,8 @@ class ClosedLoop:
             return StepActuation(tau, np.zeros(self.robot.nv), memory_rate)
         part, (kp, kd) = self.split(s), (full_torque(self.robot, gain) for gain in gains)
         arguments = phase, q, part.v, contact, part.memory
-        commanded = self._actuator_forces(self.controller.torque(t + h, *arguments)) - h * kp * part.v
+        commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments))
+        commanded = actuator_forces(self.robot, commanded, self.notices) - h * kp * part.v
         tau = motor_forces(self.robot, part.v, commanded)
         slopes = zip(tau, commanded, kd + h * kp, strict=True)
         damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])
@@ -258,45 +241,9 @@ class ClosedLoop:
             h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
             tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches on the links, (n_links, 6).
         """
-        joints = self.joint_step(h, q, v, tau, damping, wrenches)
+        joints = joint_step(self, h, q, v, tau, damping, wrenches)
         q_next, v_next = semi_implicit_euler(self.robot, q, v, joints.vdot, h)
-        return Step(q_next, v_next, self.joint_work(h, v, v_next, joints))
-
-    def joint_step(
-        self,
-        h: Any,
-        q: Array,
-        v: Array,
-        tau: Array,
-        damping: Array,
-        wrenches: Array,
-        masses: Mapping[int, Array] | None = None,
-    ) -> JointStep:
-        """Return the joints in a time step that is implicit in their friction and stops.
-
-        Args:
-            h, q, v, tau, damping, wrenches: As in `time_step`. masses: As in `accelerations`.
-        """
-        viscous = h * (self.implicit_damping(v) + damping)
-
-        def acceleration(extra: Array, more: Array) -> Array:
-            return self.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
-
-        laws = self.joint_laws
-        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, acceleration)
-
-    def joint_work(self, h: Any, v: Array, v_next: Array, joints: JointStep) -> Any:
-        """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
-
-        Args:
-            h: Time step, [s]. v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
-            joints: The joints in the step.
-        """
-        if not self._is_dissipative:
-            return 0.0
-        friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.smooth_robot.bodies])
-        impulse = joints.impulse_at(v_next) - h * (friction + self.implicit_damping(v) * (v_next - v))
-        return 0.5 * (v + v_next) @ impulse
+        return Step(q_next, v_next, joint_work(self, h, v, v_next, joints))
 
     def dissipation(self, q: Array, v: Array) -> Any:
         """Return the power of joint friction and stops as functions of the state, [W]; see `acceleration`.
@@ -405,13 +352,13 @@ class ClosedLoop:
         linear = implicit_forces(ground, points, before, ground_memory, h)
         wrenches = wrenches + contact_wrenches(robot, q, linear.forces)
         masses = contact_masses(robot, q, h * linear.damping)
-        joints = self.joint_step(h, q, v, tau, damping, wrenches, masses)
+        joints = joint_step(self, h, q, v, tau, damping, wrenches, masses)
         q_next, v_next = semi_implicit_euler(robot, q, v, joints.vdot, h)
         moved, after = contact_motion(robot, q_next, v_next)
         change = (linear.damping * (after - before)[:, None, :]).sum(axis=-1)
         power = 0.5 * ((linear.forces - change) * (before + after)).sum()
         memory_rate = ground.forces(moved, after, ground_memory)[1]
-        return ContactStep(q_next, v_next, self.joint_work(h, v, v_next, joints), memory_rate, power)
+        return ContactStep(q_next, v_next, joint_work(self, h, v, v_next, joints), memory_rate, power)
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a step of the classical Runge-Kutta method in the chart around q; (nq,) and (size,).

@@ -4,24 +4,24 @@ Along each entry of v with dry friction or stops, the impulse p of a step h and 
 
     -p in h F Sgn(u) + N(u),      Sgn(0) = [-1, 1],
 
-with N of the stops: the normal cone of [b_lower, b_upper] for rigid ones, or c (u - b) beyond a bound b for a compliant
-stop of stiffness k and damping d, c = h (d + h k). For a gap g to the stop, g / h is the largest speed toward it without
-contact at the end of the step; within a compliant stop the bound is the speed -k g / (d + h k) at which its force
-vanishes at the end of the step, and a rigid one corrects a penetration as `target_velocity` does. A rigid stop that is
-reached in the step at speed u above `Rigid.threshold` has the bound -e u (Newton's law of restitution).
+with N of the stops: the normal cone of [b_lower, b_upper] for rigid ones, or c (u - b) beyond a bound b for a
+compliant stop of stiffness k and damping d, c = h (d + h k). For a gap g to the stop, g / h is the largest speed toward
+it without contact at the end of the step; within a compliant stop the bound is the speed -k g / (d + h k) at which its
+force vanishes at the end of the step, and a rigid one corrects a penetration as `target_velocity` does. A rigid stop
+that is reached in the step at speed u above `Rigid.threshold` has the bound -e u (Newton's law of restitution).
 
-Each law is one piece of a monotone function: p = -E (u - t) + c. Sticking and rigid contact are pieces with a large E. A
-step assumes a piece for each entry, solves the equations of motion with E as an inertia added to the joint, and takes
+Each law is one piece of a monotone function: p = -E (u - t) + c. Sticking and rigid contact are pieces with a large E.
+A step assumes a piece for each entry, solves the equations of motion with E as an inertia added to the joint, and takes
 the piece that the result z = u - p / I indicates, until all agree: a semismooth Newton method on the natural map
 u - prox(z), with a few accelerations where pieces change. In the steps between, the first one is the last.
 
-Source: primal-dual active sets as semismooth Newton method, Hintermueller, Ito, Kunisch, SIAM J. Optim. 13(3), 2002; the
-single changes that end cycles, Judice, Pires, Computers and Operations Research 21(5), 1994.
+Source: primal-dual active sets as semismooth Newton method, Hintermueller, Ito, Kunisch, SIAM J. Optim. 13(3), 2002;
+the single changes that end cycles, Judice, Pires, Computers and Operations Research 21(5), 1994.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,7 +31,8 @@ from legged.compiler.ir import repeat_while, where
 from legged.contact.impulses.impact import target_velocity
 from legged.contact.impulses.solver import LEAST_CHANGE, is_lost, maximum_of
 from legged.contact.rigid import Rigid
-from legged.robot.configuration import as_vector
+from legged.dynamics.passive import friction_forces
+from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.forces import Stop, inertias_at_stops, stops_of
 from legged.spatial import is_finite, is_zero
@@ -91,9 +92,7 @@ class Laws(NamedTuple):
         below, above = u < self.lower, u > self.upper
         slope = where(below, self.lower_slope, where(above, self.upper_slope, 0.0))
         target = where(below, self.lower, where(above, self.upper, 0.0))
-        return Pieces(
-            where(sticks, self.stiff, slope), where(sticks, 0.0, target), where(sticks, 0.0, -rubbed)
-        )
+        return Pieces(where(sticks, self.stiff, slope), where(sticks, 0.0, target), where(sticks, 0.0, -rubbed))
 
     def resolvent(self, z: Array, pieces: Pieces) -> Array:
         """Return the velocity u of a law with u - p / I = z on given pieces, (n,), [rad/s] or [m/s].
@@ -194,7 +193,9 @@ class JointLaws:
             found.append((h * row.friction, row.inertia, lower[0], upper[0], lower[1], upper[1], stiff * row.inertia))
         return Laws(*(as_vector(list(column)) for column in zip(*found, strict=True)))
 
-    def step(self, laws: Laws, h: Any, v: Array, drive: Array, acceleration: Callable[[Array, Array], Array]) -> JointStep:
+    def step(
+        self, laws: Laws, h: Any, v: Array, drive: Array, acceleration: Callable[[Array, Array], Array]
+    ) -> JointStep:
         """Return the joints in a step that satisfies the laws.
 
         Args:
@@ -248,6 +249,46 @@ class JointLaws:
         for row, value in zip(self.rows, values, strict=True):
             found[row.entry] = value
         return as_vector(found)
+
+
+def joint_step(
+    loop: Any,
+    h: Any,
+    q: Array,
+    v: Array,
+    tau: Array,
+    damping: Array,
+    wrenches: Array,
+    masses: Mapping[int, Array] | None = None,
+) -> JointStep:
+    """Return the joints in a time step of a closed loop that is implicit in their friction and stops.
+
+    Args:
+        loop: The `ClosedLoop`. h, q, v, tau, damping, wrenches: As in `ClosedLoop.time_step`.
+        masses: As in `accelerations`.
+    """
+    viscous, laws = h * (loop.implicit_damping(v) + damping), loop.joint_laws
+
+    def acceleration(extra: Array, more: Array) -> Array:
+        return loop.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
+
+    return laws.step(laws.at(h, q, v, loop.ground), h, v, tau, acceleration)
+
+
+def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep) -> Any:
+    """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
+
+    Args:
+        loop: The `ClosedLoop`. h: Time step, [s].
+        v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
+        joints: The joints in the step.
+    """
+    bodies = loop.smooth_robot.bodies
+    if not loop.joint_laws.rows and not any(body.has_friction for body in bodies):
+        return 0.0
+    friction = scatter_add(loop.robot, [friction_forces(body, v) for body in bodies])
+    impulse = joints.impulse_at(v_next) - h * (friction + loop.implicit_damping(v) * (v_next - v))
+    return 0.5 * (v + v_next) @ impulse
 
 
 def _nearest(one: tuple[Any, Any], other: tuple[Any, Any], is_nearer: Any) -> tuple[Any, Any]:

@@ -17,9 +17,9 @@ The ground's memory is a `ContactMemory`. Works use the mean of the velocities b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,17 +29,16 @@ from legged.contact.impulses.dense import LoopRows
 from legged.contact.impulses.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
-from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
-from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground, refuse_round_feet
-from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.configuration import as_vector
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller
 from legged.simulation.forces import Push, push_wrenches
 from legged.simulation.loop.chart import drift, normalized, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.joint_laws import JointStep
+from legged.simulation.loop.flight import flight, midpoint
+from legged.simulation.loop.joint_laws import JointStep, joint_work
 from legged.simulation.loop.results import ExternalForces, Outputs
 
 Array = np.ndarray
@@ -329,9 +328,7 @@ class RigidLoop(ClosedLoop):
         turning = velocity_product(robot, half)
         return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate)
 
-    def works(
-        self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep
-    ) -> list[Any]:
+    def works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep) -> list[Any]:
         """Return the works of actuators, contacts, pushes and joints in a step, [J].
 
         Args:
@@ -343,56 +340,7 @@ class RigidLoop(ClosedLoop):
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
-        return [h * (tau @ mean), impact.work, h * pushed, self.joint_work(h, v, v_next, joints)]
-
-
-Acceleration = Callable[[Array, Array, Array, Any, Array], Array]
-"""Function of (q, v, tau, wrenches, extra) that returns vdot; see `accelerations`."""
-
-
-def flight(robot: Robot, h: Any, q: Array, v: Array, wrenches: Any = None) -> Array:
-    """Return the velocity of a free body after a time step without contacts, (nv,), linear part in axes at rest.
-
-    Args:
-        robot: The body. h: Time step, [s].
-        q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
-        wrenches: Wrenches on its links, (n_links, 6), or None.
-    """
-    none, acceleration = np.zeros(robot.nv), partial(accelerations, robot)
-    half, tau = midpoint(robot, h, q, v, none, wrenches, none, acceleration, robot)
-    return v + h * (acceleration(q, half, tau, wrenches, none) + velocity_product(robot, half))
-
-
-def midpoint(
-    robot: Robot,
-    h: Any,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Any,
-    extra: Array,
-    acceleration: Acceleration,
-    rubbed: Robot,
-) -> tuple[Array, Array]:
-    """Return an estimate of the velocity in the middle of a step, for velocity-product terms, and forces, (nv,) each.
-
-    The forces are tau and what makes joint friction that of v; `extra` makes it implicit.
-
-    Args:
-        robot: The robot. h: Time step, [s].
-        q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
-        tau: Generalized forces, (nv,), [N m] or [N]. wrenches: Wrenches on the links, (n_links, 6).
-        extra: Inertia added at the joints, (nv,), [kg m^2] or [kg]; see `accelerations`.
-        acceleration: The equations of motion. rubbed: The robot with the joint friction that they contain.
-    """
-    half = v + 0.5 * h * (acceleration(q, v, tau, wrenches, extra) + velocity_product(robot, v))
-    if any(body.has_friction for body in rubbed.bodies):
-        tau = tau + _joint_friction(rubbed, half) - _joint_friction(rubbed, v)
-    return half, tau
-
-
-def _joint_friction(robot: Robot, v: Array) -> Array:
-    return scatter_add(robot, [friction_forces(body, v) for body in robot.bodies])
+        return [h * (tau @ mean), impact.work, h * pushed, joint_work(self, h, v, v_next, joints)]
 
 
 def closed_loop(

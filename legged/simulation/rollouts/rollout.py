@@ -24,6 +24,7 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
+from legged.simulation.checks.stable_step import StiffStops
 from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push
 from legged.simulation.integrators import FixedStep
@@ -43,11 +44,11 @@ from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngin
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import (
+    check_base_forces,
     check_integrator,
     default_fixed_step,
     select_fall,
     select_integrator,
-    check_base_forces,
     start_warning,
 )
 
@@ -221,6 +222,8 @@ class RolloutTask:
         motion.run(plan, threads, update)
         warned = [start_warning(first.loop, first.q, first.s, self.integrator)]
         if not motion.interrupted:
+            reached = members.stored[..., : robot.nq].reshape(-1, robot.nq)
+            warned.append(StiffStops(robot, first.q, self.integrator).warning(reached))
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
         warned.append(self._contact_warning(members))
@@ -314,6 +317,7 @@ class RolloutTask:
         found = (
             start_warning(first.loop, first.q, first.s, self.integrator),
             *first.loop.notices.values(),
+            StiffStops(self.batch.robot, first.q, self.integrator).warning(run.q),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )

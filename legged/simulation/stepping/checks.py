@@ -17,6 +17,7 @@ from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
 from legged.simulation.checks.chatter import chatter_of_states
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
+from legged.simulation.checks.stable_step import StiffStops
 from legged.simulation.controller import is_passive
 from legged.simulation.forces import base_force_text, beyond_range, check_range
 from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
@@ -112,6 +113,8 @@ class MotionChecks:
         self._probe_in = float(_FIRST_PROBE)  # time steps before the next probe
         self._between_probes = _FIRST_PROBE
         self._warned_of_base = False
+        first = robots.batch.first
+        self._stops: StiffStops | None = StiffStops(robots.batch.robot, first.q, integrator)
 
     def forget(self, robots: np.ndarray | slice) -> None:
         """Judge some robots without their states before.
@@ -145,13 +148,19 @@ class MotionChecks:
     def chatter(self, threads: int) -> tuple[int, str]:
         """Return a robot with a joint that chatters, and the warning; "" if there is none, or no probe is due.
 
-        A command of forces for a base without motors comes first, once. Controllers in Python may keep a state of their own and are not examined.
+        A command of forces for a base without motors, and a stop that is too stiff for the step, come first, once.
+        Controllers in Python may keep a state of their own and are not examined.
 
         Args:
             threads: Maximal number of threads.
         """
         robots, engine = self._robots, self._robots.engine
         i, text = self._base_command()
+        if not text and self._stops is not None:
+            q = robots.members.state[:, : robots.batch.robot.nq]
+            texts = [self._stops.warning(row[None]) for row in q] if self._stops.warning(q) else []
+            i, text = next(((i, text) for i, text in enumerate(texts) if text), (0, ""))
+            self._stops = None if text else self._stops
         if text:
             return i, text
         if self._probe_in > 0 or not isinstance(engine, CompiledEngine):

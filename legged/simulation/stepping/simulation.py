@@ -42,11 +42,11 @@ from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import ParameterSweep, Setup, numbers_of
 from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
 from legged.simulation.stepping.start import (
+    check_base_forces,
     check_integrator,
     default_fixed_step,
     select_fall,
     select_integrator,
-    check_base_forces,
     start_warning,
     step_grid,
 )

@@ -17,9 +17,10 @@ from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
+from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, can_fall
-from legged.simulation.checks.stable_step import stable_step_of_loop
+from legged.simulation.checks.stable_step import stable_step_of_friction, stable_step_of_loop
 from legged.simulation.controller import Controller, independent_copy, is_passive
 from legged.simulation.forces import check_range, unactuated_entries
 from legged.simulation.integrators import (
@@ -32,9 +33,11 @@ from legged.simulation.integrators import (
 )
 from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.joint_laws import JointLaws
 from legged.simulation.loop.rigid_loop import RigidLoop, closed_loop
 from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import Setup
+from legged.simulation.variable_step import BDF
 
 Array = np.ndarray
 _PERIOD = 0.01  # [s], of a step of `Simulation` with variable integration steps
@@ -50,20 +53,29 @@ def start_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
     """Return a warning of the start of a run, or "".
 
     On rigid ground bodies overlap by more than `PENETRATION`; on compliant ground a fixed step is too long for its
-    stiffness and damping.
+    stiffness and damping; joint friction is too steep for the step of an explicit integrator, or dry friction is
+    regularized.
 
     Args:
         loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
         integrator: The integrator.
     """
     if isinstance(loop, RigidLoop):
-        gap, name = loop.scene.deepest([x for x, _ in loop.states(q, s)])
-        if gap >= -PENETRATION:
-            return ""
-        return (
-            f"contact {name!r} begins {-1e3 * gap:.3g} mm inside of the other surface: it is pushed out at up to "
-            f"{loop.scene.ground.recovery:g} m/s, which adds energy; start from a configuration without overlap"
-        )
+        return _overlap_warning(loop, q, s)
+    return _ground_warning(loop, q, s, integrator) or _friction_warning(loop, q, integrator)
+
+
+def _overlap_warning(loop: RigidLoop, q: Array, s: Array) -> str:
+    gap, name = loop.scene.deepest([x for x, _ in loop.states(q, s)])
+    if gap >= -PENETRATION:
+        return ""
+    return (
+        f"contact {name!r} begins {-1e3 * gap:.3g} mm inside of the other surface: it is pushed out at up to "
+        f"{loop.scene.ground.recovery:g} m/s, which adds energy; start from a configuration without overlap"
+    )
+
+
+def _ground_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
     if not isinstance(integrator, FixedStep) or integrator.rule in ("time_stepping", "linearly_implicit"):
         return ""
     largest = stable_step_of_loop(loop, q, s, integrator)
@@ -72,6 +84,22 @@ def start_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
     return (
         f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to {largest:.2g} "
         f"s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground"
+    )
+
+
+def _friction_warning(loop: ClosedLoop, q: Array, integrator: Any) -> str:
+    robot = loop.robot
+    is_explicit = getattr(integrator, "rule", "") == "runge_kutta"
+    if is_explicit and integrator.step > (limit := stable_step_of_friction(robot, q)):
+        return (
+            f"a step of {integrator.step:g} s is too long for the friction of the joints, which is stable up to "
+            f"{limit:.2g} s; take {0.5 * limit:.1g} s, or legged.SemiImplicitEuler, which takes friction implicitly"
+        )
+    if not loop.joint_laws.has_friction or not (is_explicit or isinstance(integrator, BDF)):
+        return ""
+    return (
+        f"{integrator} regularizes the dry friction of joints: one that friction should hold creeps at up to "
+        f"{TRANSITION_SPEED:g} rad/s or m/s; legged.SemiImplicitEuler holds it"
     )
 
 
@@ -126,10 +154,13 @@ def select_integrator(
 def default_fixed_step(closed: ClosedRobot | None) -> FixedStep:
     """Return the default integrator with fixed steps, without ground or on compliant ground.
 
+    It takes stops and dry friction implicitly; with closed loops and neither of both it is of order 4.
+
     Args:
         closed: The robot with closed loops, if it has some.
     """
-    return SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
+    explicit = closed is not None and not JointLaws.of(closed.robot).rows
+    return RungeKutta4(step=1e-3) if explicit else SemiImplicitEuler()
 
 
 def step_grid(integrator: Integrator, period: float | None) -> FixedStep:
