@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,6 @@ from legged.robot.robot import Robot
 from legged.simulation.loop.chart import velocity_product
 
 Array = np.ndarray
-Acceleration = Callable[[Array, Array, Array, Any, Array], Array]
-"""Function of (q, v, tau, wrenches, extra) that returns vdot; see `accelerations`."""
 
 
 def flight(robot: Robot, h: Any, q: Array, v: Array, wrenches: Any = None) -> Array:
@@ -27,37 +24,33 @@ def flight(robot: Robot, h: Any, q: Array, v: Array, wrenches: Any = None) -> Ar
         q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
         wrenches: Wrenches on its links, (n_links, 6), or None.
     """
-    none, acceleration = np.zeros(robot.nv), partial(accelerations, robot)
-    half, tau = midpoint(robot, h, q, v, none, wrenches, none, acceleration, robot)
-    return v + h * (acceleration(q, half, tau, wrenches, none) + velocity_product(robot, half))
+    none = np.zeros(robot.nv)
+
+    def acceleration(v: Array) -> Array:
+        return accelerations(robot, q, v, none, wrenches, none) + velocity_product(robot, v)
+
+    return v + h * acceleration(midpoint(h, v, acceleration))
 
 
-def midpoint(
-    robot: Robot,
-    h: Any,
-    q: Array,
-    v: Array,
-    tau: Array,
-    wrenches: Any,
-    extra: Array,
-    acceleration: Acceleration,
-    rubbed: Robot,
-) -> tuple[Array, Array]:
-    """Return an estimate of the velocity in the middle of a step, for velocity-product terms, and forces, (nv,) each.
-
-    The forces are tau and what makes joint friction that of v; `extra` makes it implicit.
+def midpoint(h: Any, v: Array, acceleration: Callable[[Array], Array]) -> Array:
+    """Return an estimate of the velocity in the middle of a step, (nv,), for its velocity-product terms.
 
     Args:
-        robot: The robot. h: Time step, [s].
-        q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
-        tau: Generalized forces, (nv,), [N m] or [N]. wrenches: Wrenches on the links, (n_links, 6).
-        extra: Inertia added at the joints, (nv,), [kg m^2] or [kg]; see `accelerations`.
-        acceleration: The equations of motion. rubbed: The robot with the joint friction that they contain.
+        h: Time step, [s]. v: Velocity before it, (nv,).
+        acceleration: Function v -> vdot, (nv,), mixed units, in axes that do not rotate.
     """
-    half = v + 0.5 * h * (acceleration(q, v, tau, wrenches, extra) + velocity_product(robot, v))
-    if any(body.has_friction for body in rubbed.bodies):
-        tau = tau + _joint_friction(rubbed, half) - _joint_friction(rubbed, v)
-    return half, tau
+    return v + 0.5 * h * acceleration(v)
+
+
+def friction_change(robot: Robot, v: Array, half: Array) -> Any:
+    """Return the generalized forces that make joint friction at `half` that at v, (nv,), or 0.0 without friction.
+
+    Args:
+        robot: The robot. v, half: Velocities, (nv,) each, mixed units.
+    """
+    if not any(body.has_friction for body in robot.bodies):
+        return 0.0
+    return _joint_friction(robot, half) - _joint_friction(robot, v)
 
 
 def _joint_friction(robot: Robot, v: Array) -> Array:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ MOST_CHANGES = 24
 """Largest number of further accelerations of a step in which the laws change their pieces."""
 _JOINT_CHANGES = 10  # of these, after which only the piece of the largest residual changes
 _STIFF, _STIFF_SINGLE = 1e8, 1e4  # E of sticking and rigid contact, relative to the inertia, float64 and float32
+_SCALE = 0.1  # I of the natural map over the inertia: pieces converge for I below that of the joint beside a free base
 _UNLIMITED = 1e100  # [rad/s] or [m/s], the bound without a stop
 _SLOW = 1e-8  # [rad/s] or [m/s], below which a joint is assumed to stick
 
@@ -57,18 +59,25 @@ class Pieces(NamedTuple):
     target: Array
     constant: Array
 
+    def differ(self, other: Pieces) -> Any:
+        """Return whether some law has another piece."""
+        pairs = zip(self, other, strict=True)
+        return reduce(lambda a, b: a | b, (x != y for one, two in pairs for x, y in zip(one, two, strict=True)))
+
 
 class Laws(NamedTuple):
     """The n laws of a step, (n,) each.
 
     Attributes:
-        friction: h F, [N m s] or [N s]. inertia: I, [kg m^2] or [kg], the scale of the natural map.
+        friction: h F, [N m s] or [N s].
+        inertia, inverse: I, [kg m^2] or [kg], the scale of the natural map, and 1 / I.
         lower, upper: Bounds of the velocity without a stop's impulse, [rad/s] or [m/s].
         lower_slope, upper_slope: c of the stops, [kg m^2] or [kg]. stiff: E of sticking, [kg m^2] or [kg].
     """
 
     friction: Array
     inertia: Array
+    inverse: Array
     lower: Array
     upper: Array
     lower_slope: Array
@@ -88,7 +97,7 @@ class Laws(NamedTuple):
         forward, backward = pushed > self.friction, pushed < -self.friction
         sticks = (self.friction > 0.0) & ~(forward | backward)
         rubbed = where(forward, self.friction, where(backward, -self.friction, 0.0))
-        u = (free - rubbed) / self.inertia
+        u = (free - rubbed) * self.inverse
         below, above = u < self.lower, u > self.upper
         slope = where(below, self.lower_slope, where(above, self.upper_slope, 0.0))
         target = where(below, self.lower, where(above, self.upper, 0.0))
@@ -177,7 +186,7 @@ class JointLaws:
             v: Velocity before the step, (nv,), mixed units. ground: The ground; stops are rigid on a `Rigid` one.
         """
         if not self.rows:
-            return Laws(*[np.zeros(0)] * 7)
+            return Laws(*[np.zeros(0)] * 8)
         stiff = where(is_lost(1e-10 * h, h), _STIFF_SINGLE, _STIFF)
         found = []
         for row in self.rows:
@@ -190,7 +199,9 @@ class JointLaws:
                         upper = _nearest(upper, (bound, slope), bound < upper[0])
                     else:
                         lower = _nearest(lower, (bound, slope), bound > lower[0])
-            found.append((h * row.friction, row.inertia, lower[0], upper[0], lower[1], upper[1], stiff * row.inertia))
+            scale = _SCALE * row.inertia
+            bounds = lower[0], upper[0], lower[1], upper[1], stiff * row.inertia
+            found.append((h * row.friction, scale, 1.0 / scale, *bounds))
         return Laws(*(as_vector(list(column)) for column in zip(*found, strict=True)))
 
     def step(
@@ -207,41 +218,36 @@ class JointLaws:
         if not self.rows:
             none = np.zeros(self.nv)
             return JointStep(acceleration(none, none), none, none)
-        entries = [row.entry for row in self.rows]
-        own, n = v[entries], len(entries)
-        rub = (laws.friction / laws.inertia) * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0)
+        entries, nv, n = [row.entry for row in self.rows], self.nv, len(self.rows)
+        own, rate = v[entries], 1.0 / h
 
-        def attempt(z: Array) -> tuple[Array, Pieces, Array]:
-            """Return the acceleration on the pieces of z, these, and the z that follows."""
-            pieces = laws.pieces(z)
+        def attempt(pieces: Pieces) -> tuple[Array, Array]:
+            """Return the acceleration on these pieces, and the z that it has."""
             impulse = pieces.slope * (pieces.target - own) + pieces.constant
-            vdot = acceleration(self._spread(pieces.slope), self._spread(impulse * (1.0 / h)))
+            vdot = acceleration(self._spread(pieces.slope), self._spread(impulse * rate))
             u = own + h * vdot[entries]
-            return vdot, pieces, u - (pieces.constant - pieces.slope * (u - pieces.target)) / laws.inertia
-
-        def residual(vdot: Array, z: Array) -> Array:
-            return np.abs(own + h * vdot[entries] - laws.resolvent(z, laws.pieces(z)))
-
-        def is_active(vdot: Array, found: Array) -> Any:
-            largest, speed = maximum_of(found), maximum_of(np.abs(own + h * vdot[entries]))
-            return where((largest > LEAST_CHANGE) & ~is_lost(largest, speed), 1.0, 0.0)
+            return vdot, u + (pieces.slope * (u - pieces.target) - pieces.constant) * laws.inverse
 
         def change(state: Array) -> Array:
-            z, now, count = state[self.nv : self.nv + n], state[self.nv + n : self.nv + 2 * n], state[-2]
-            found = residual(state[: self.nv], now)
-            largest = where(found >= maximum_of(found), now, z)
-            z = where(count >= _JOINT_CHANGES, largest, now)
-            vdot, _, now = attempt(z)
-            active = is_active(vdot, residual(vdot, now))
-            return np.concatenate([vdot, z, now, np.stack([count + 1.0, active])])
+            z, now, count = state[nv : nv + n], state[nv + n : nv + 2 * n], state[-2]
+            u, after = own + h * state[:nv][entries], laws.pieces(now)
+            residual = np.abs(u - laws.resolvent(now, after))
+            largest, speed = maximum_of(residual), maximum_of(np.abs(u))
+            z = where((residual >= largest) | (count < _JOINT_CHANGES), now, z)
+            pieces = laws.pieces(z)
+            vdot, now = attempt(pieces)
+            changes = (largest > LEAST_CHANGE) & ~is_lost(largest, speed) & pieces.differ(laws.pieces(now))
+            return np.concatenate([vdot, z, now, np.stack([count + 1.0, where(changes, 1.0, 0.0)])])
 
-        z = own + rub + h * drive[entries] / laws.inertia
-        vdot, _, now = attempt(z)
-        numbers = np.stack([0.0 * h, is_active(vdot, residual(vdot, now))])
+        rub = laws.friction * laws.inverse * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0)
+        z = own + rub + (h * _SCALE) * laws.inverse * drive[entries]
+        pieces = laws.pieces(z)
+        vdot, now = attempt(pieces)
+        numbers = np.stack([0.0 * h, where(pieces.differ(laws.pieces(now)), 1.0, 0.0)])
         end = repeat_while(change, np.concatenate([vdot, z, now, numbers]), MOST_CHANGES)
-        pieces = laws.pieces(end[self.nv : self.nv + n])
+        pieces = laws.pieces(end[nv : nv + n])
         impulse = pieces.slope * pieces.target + pieces.constant
-        return JointStep(end[: self.nv], self._spread(pieces.slope), self._spread(impulse))
+        return JointStep(end[:nv], self._spread(pieces.slope), self._spread(impulse))
 
     def _spread(self, values: Array) -> Array:
         """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""

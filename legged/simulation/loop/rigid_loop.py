@@ -37,7 +37,7 @@ from legged.simulation.controller import Controller
 from legged.simulation.forces import Push, push_wrenches
 from legged.simulation.loop.chart import drift, normalized, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.flight import flight, midpoint
+from legged.simulation.loop.flight import flight, friction_change, midpoint
 from legged.simulation.loop.joint_laws import JointStep, joint_work
 from legged.simulation.loop.results import ExternalForces, Outputs
 
@@ -321,11 +321,17 @@ class RigidLoop(ClosedLoop):
             pushed = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0]
             wrenches = pushed if contact is None else contact + pushed
 
-        def accelerate(extra: Array, more: Array) -> Array:
-            return self.smooth_acceleration(q, half, tau_half + more, wrenches, viscous + extra) + turning
+        middle: list[Array] = []  # velocity there, of the first pieces of the laws, which share their inertia with it
 
-        half, tau_half = midpoint(robot, h, q, v, tau, wrenches, viscous, self.smooth_acceleration, self.smooth_robot)
-        turning = velocity_product(robot, half)
+        def accelerate(extra: Array, more: Array) -> Array:
+            def at(v: Array, tau: Array) -> Array:
+                vdot = self.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra)
+                return vdot + velocity_product(robot, v)
+
+            if not middle:
+                middle.append(midpoint(h, v, lambda v: at(v, tau)))
+            return at(middle[0], tau + friction_change(self.smooth_robot, v, middle[0]))
+
         return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate)
 
     def works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep) -> list[Any]:
