@@ -12,8 +12,10 @@ that is reached in the step at speed u above `Rigid.threshold` has the bound -e 
 
 Each law is one piece of a monotone function: p = -E (u - t) + c. Sticking and rigid contact are pieces with a large E.
 A step assumes a piece for each entry, solves the equations of motion with E as an inertia added to the joint, and takes
-the piece that the result z = u - p / I indicates, until all agree: a semismooth Newton method on the natural map
-u - prox(z), with a few accelerations where pieces change. In the steps between, the first one is the last.
+the piece that its u and p indicate, until all agree: a semismooth Newton method on the natural map u - prox(u - p / I),
+with a few accelerations where pieces change. In the steps between, the first one is the last. Whether a piece is the
+right one does not depend on I, so that the decisions between sticking and sliding, and between sliding and a stop, take
+a small I and a large one: a joint sticks before it slides back, and slides before it reaches a stop.
 
 Source: primal-dual active sets as semismooth Newton method, Hintermueller, Ito, Kunisch, SIAM J. Optim. 13(3), 2002;
 the single changes that end cycles, Judice, Pires, Computers and Operations Research 21(5), 1994.
@@ -39,11 +41,11 @@ from legged.simulation.forces import Stop, inertias_at_stops, stops_of
 from legged.spatial import is_finite, is_zero
 
 Array = np.ndarray
-MOST_CHANGES = 24
+MOST_CHANGES = 40
 """Largest number of further accelerations of a step in which the laws change their pieces."""
 _JOINT_CHANGES = 10  # of these, after which only the piece of the largest residual changes
 _STIFF, _STIFF_SINGLE = 1e8, 1e4  # E of sticking and rigid contact, relative to the inertia, float64 and float32
-_SCALE = 0.1  # I of the natural map over the inertia: pieces converge for I below that of the joint beside a free base
+_SCALE = 0.02  # of the velocity beside the impulse of a joint that turns around: it sticks before it slides back
 _UNLIMITED = 1e100  # [rad/s] or [m/s], the bound without a stop
 _SLOW = 1e-8  # [rad/s] or [m/s], below which a joint is assumed to stick
 
@@ -84,33 +86,32 @@ class Laws(NamedTuple):
     upper_slope: Array
     stiff: Array
 
-    def pieces(self, z: Array) -> Pieces:
-        """Return the pieces that contain the resolvents of z.
+    def pieces(self, u: Array, p: Array) -> Pieces:
+        """Return the pieces that velocities and impulses indicate, see the module.
 
         Args:
-            z: u - p / I, (n,), [rad/s] or [m/s].
+            u: Velocities, (n,), [rad/s] or [m/s]. p: Impulses, (n,), [N m s] or [N s].
         """
-        free = self.inertia * z
         # The impulse of the stops at rest, by which a joint within a compliant stop begins to move.
         at_rest = self.lower_slope * np.maximum(self.lower, 0.0) - self.upper_slope * np.maximum(-self.upper, 0.0)
-        pushed = free + at_rest
+        pushed = _SCALE * self.inertia * u - p + at_rest
         forward, backward = pushed > self.friction, pushed < -self.friction
         sticks = (self.friction > 0.0) & ~(forward | backward)
         rubbed = where(forward, self.friction, where(backward, -self.friction, 0.0))
-        u = (free - rubbed) * self.inverse
+        u = u - (p + rubbed) * self.inverse
         below, above = u < self.lower, u > self.upper
         slope = where(below, self.lower_slope, where(above, self.upper_slope, 0.0))
         target = where(below, self.lower, where(above, self.upper, 0.0))
         return Pieces(where(sticks, self.stiff, slope), where(sticks, 0.0, target), where(sticks, 0.0, -rubbed))
 
-    def resolvent(self, z: Array, pieces: Pieces) -> Array:
-        """Return the velocity u of a law with u - p / I = z on given pieces, (n,), [rad/s] or [m/s].
+    def residual(self, u: Array, p: Array, pieces: Pieces) -> Array:
+        """Return the distances of u from the laws, (n,), [rad/s] or [m/s]: |u - prox(u - p / I)| on given pieces.
 
         Args:
-            z: (n,), [rad/s] or [m/s]. pieces: The pieces.
+            u: Velocities, (n,), [rad/s] or [m/s]. p: Impulses, (n,), [N m s] or [N s]. pieces: See `pieces`.
         """
-        total = self.inertia * z + pieces.slope * pieces.target + pieces.constant
-        return total / (self.inertia + pieces.slope)
+        total = self.inertia * u - p + pieces.slope * pieces.target + pieces.constant
+        return np.abs(u - total / (self.inertia + pieces.slope))
 
 
 class JointStep(NamedTuple):
@@ -199,9 +200,8 @@ class JointLaws:
                         upper = _nearest(upper, (bound, slope), bound < upper[0])
                     else:
                         lower = _nearest(lower, (bound, slope), bound > lower[0])
-            scale = _SCALE * row.inertia
             bounds = lower[0], upper[0], lower[1], upper[1], stiff * row.inertia
-            found.append((h * row.friction, scale, 1.0 / scale, *bounds))
+            found.append((h * row.friction, row.inertia, 1.0 / row.inertia, *bounds))
         return Laws(*(as_vector(list(column)) for column in zip(*found, strict=True)))
 
     def step(
@@ -221,31 +221,35 @@ class JointLaws:
         entries, nv, n = [row.entry for row in self.rows], self.nv, len(self.rows)
         own, rate = v[entries], 1.0 / h
 
-        def attempt(pieces: Pieces) -> tuple[Array, Array]:
-            """Return the acceleration on these pieces, and the z that it has."""
+        def attempt(pieces: Pieces) -> tuple[Array, Array, Array]:
+            """Return the acceleration on these pieces, and the velocities and impulses that it has."""
             impulse = pieces.slope * (pieces.target - own) + pieces.constant
             vdot = acceleration(self._spread(pieces.slope), self._spread(impulse * rate))
             u = own + h * vdot[entries]
-            return vdot, u + (pieces.slope * (u - pieces.target) - pieces.constant) * laws.inverse
+            return vdot, u, pieces.constant - pieces.slope * (u - pieces.target)
 
         def change(state: Array) -> Array:
-            z, now, count = state[nv : nv + n], state[nv + n : nv + 2 * n], state[-2]
-            u, after = own + h * state[:nv][entries], laws.pieces(now)
-            residual = np.abs(u - laws.resolvent(now, after))
-            largest, speed = maximum_of(residual), maximum_of(np.abs(u))
-            z = where((residual >= largest) | (count < _JOINT_CHANGES), now, z)
-            pieces = laws.pieces(z)
-            vdot, now = attempt(pieces)
-            changes = (largest > LEAST_CHANGE) & ~is_lost(largest, speed) & pieces.differ(laws.pieces(now))
-            return np.concatenate([vdot, z, now, np.stack([count + 1.0, where(changes, 1.0, 0.0)])])
+            z = state[nv : nv + 2 * n].reshape(2, n)
+            now, count = state[nv + 2 * n : nv + 4 * n].reshape(2, n), state[-2]
+            residual = laws.residual(*now, laws.pieces(*now))
+            largest, speed = maximum_of(residual), maximum_of(np.abs(now[0]))
+            z = np.array(
+                [where((residual >= largest) | (count < _JOINT_CHANGES), *x) for x in zip(now, z, strict=True)]
+            )
+            pieces = laws.pieces(*z)
+            vdot, *now = attempt(pieces)
+            changes = (largest > LEAST_CHANGE) & ~is_lost(largest, speed) & pieces.differ(laws.pieces(*now))
+            numbers = np.stack([count + 1.0, where(changes, 1.0, 0.0)])
+            return np.concatenate([vdot, *z, *now, numbers])
 
-        rub = laws.friction * laws.inverse * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0)
-        z = own + rub + (h * _SCALE) * laws.inverse * drive[entries]
-        pieces = laws.pieces(z)
-        vdot, now = attempt(pieces)
-        numbers = np.stack([0.0 * h, where(pieces.differ(laws.pieces(now)), 1.0, 0.0)])
-        end = repeat_while(change, np.concatenate([vdot, z, now, numbers]), MOST_CHANGES)
-        pieces = laws.pieces(end[nv : nv + n])
+        # The impulse of a joint that slides, and the velocity after the effort of its motor.
+        rub = -laws.friction * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0)
+        z = own + h * laws.inverse * drive[entries], rub
+        pieces = laws.pieces(*z)
+        vdot, *now = attempt(pieces)
+        numbers = np.stack([0.0 * h, where(pieces.differ(laws.pieces(*now)), 1.0, 0.0)])
+        end = repeat_while(change, np.concatenate([vdot, *z, *now, numbers]), MOST_CHANGES)
+        pieces = laws.pieces(end[nv : nv + n], end[nv + n : nv + 2 * n])
         impulse = pieces.slope * pieces.target + pieces.constant
         return JointStep(end[:nv], self._spread(pieces.slope), self._spread(impulse))
 
