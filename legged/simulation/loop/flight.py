@@ -48,7 +48,7 @@ def friction_change(robot: Robot, v: Array, half: Array) -> Any:
     Args:
         robot: The robot. v, half: Velocities, (nv,) each, mixed units.
     """
-    if not any(body.has_friction for body in robot.bodies):
+    if half is v or not any(body.has_friction for body in robot.bodies):
         return 0.0
     return _joint_friction(robot, half) - _joint_friction(robot, v)
 

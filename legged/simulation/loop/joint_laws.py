@@ -205,26 +205,34 @@ class JointLaws:
         return Laws(*(as_vector(list(column)) for column in zip(*found, strict=True)))
 
     def step(
-        self, laws: Laws, h: Any, v: Array, drive: Array, acceleration: Callable[[Array, Array], Array]
+        self,
+        laws: Laws,
+        h: Any,
+        v: Array,
+        drive: Array,
+        acceleration: Callable[[Array, Array, Array | None], Array],
+        refines: bool = False,
     ) -> JointStep:
         """Return the joints in a step that satisfies the laws.
 
         Args:
             laws: See `at`. h: The step, [s]. v: Velocity before it, (nv,), mixed units.
             drive: Generalized forces of the actuators, (nv,), from which the first pieces are guessed.
-            acceleration: Function (extra, tau) -> vdot, (nv,), with an inertia added to the joints, (nv,), and
-                generalized forces beside the others, (nv,).
+            acceleration: Function (extra, tau, last) -> vdot, (nv,), with an inertia added to the joints, (nv,),
+                generalized forces beside the others, (nv,), and the last vdot, (nv,), or None.
+            refines: Whether the acceleration depends on the last one; it is then computed again after the last change
+                of the pieces.
         """
         if not self.rows:
             none = np.zeros(self.nv)
-            return JointStep(acceleration(none, none), none, none)
+            return JointStep(acceleration(none, none, None), none, none)
         entries, nv, n = [row.entry for row in self.rows], self.nv, len(self.rows)
         own, rate = v[entries], 1.0 / h
 
-        def attempt(pieces: Pieces) -> tuple[Array, Array, Array]:
+        def attempt(pieces: Pieces, last: Array | None = None) -> tuple[Array, Array, Array]:
             """Return the acceleration on these pieces, and the velocities and impulses that it has."""
             impulse = pieces.slope * (pieces.target - own) + pieces.constant
-            vdot = acceleration(self._spread(pieces.slope), self._spread(impulse * rate))
+            vdot = acceleration(self._spread(pieces.slope), self._spread(impulse * rate), last)
             u = own + h * vdot[entries]
             return vdot, u, pieces.constant - pieces.slope * (u - pieces.target)
 
@@ -236,9 +244,11 @@ class JointLaws:
             z = np.array(
                 [where((residual >= largest) | (count < _JOINT_CHANGES), *x) for x in zip(now, z, strict=True)]
             )
-            pieces = laws.pieces(*z)
-            vdot, *now = attempt(pieces)
-            changes = (largest > LEAST_CHANGE) & ~is_lost(largest, speed) & pieces.differ(laws.pieces(*now))
+            before, pieces = laws.pieces(*state[nv : nv + 2 * n].reshape(2, n)), laws.pieces(*z)
+            vdot, *now = attempt(pieces, state[:nv] if refines else None)
+            differ = pieces.differ(laws.pieces(*now))
+            differ = differ | pieces.differ(before) if refines else differ
+            changes = (largest > LEAST_CHANGE) & ~is_lost(largest, speed) & differ
             numbers = np.stack([count + 1.0, where(changes, 1.0, 0.0)])
             return np.concatenate([vdot, *z, *now, numbers])
 
@@ -279,7 +289,7 @@ def joint_step(
     """
     viscous, laws = h * (loop.implicit_damping(v) + damping), loop.joint_laws
 
-    def acceleration(extra: Array, more: Array) -> Array:
+    def acceleration(extra: Array, more: Array, last: Array | None) -> Array:
         return loop.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
 
     return laws.step(laws.at(h, q, v, loop.ground), h, v, tau, acceleration)

@@ -321,18 +321,20 @@ class RigidLoop(ClosedLoop):
             pushed = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0]
             wrenches = pushed if contact is None else contact + pushed
 
-        middle: list[Array] = []  # velocity there, of the first pieces of the laws, which share their inertia with it
+        def accelerate(extra: Array, more: Array, last: Array | None) -> Array:
+            def at(v_at: Array) -> Array:
+                forces = tau + more + friction_change(self.smooth_robot, v, v_at)
+                return self.smooth_acceleration(q, v_at, forces, wrenches, viscous + extra) + velocity_product(
+                    robot, v_at
+                )
 
-        def accelerate(extra: Array, more: Array) -> Array:
-            def at(v: Array, tau: Array) -> Array:
-                vdot = self.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra)
-                return vdot + velocity_product(robot, v)
+            if not laws.rows:
+                return at(midpoint(h, v, at))
+            # A stop may turn a joint around within the step: the mean of products, not the product of mean velocities.
+            begin = at(v)
+            return 0.5 * (begin + at(v + h * (begin if last is None else last)))
 
-            if not middle:
-                middle.append(midpoint(h, v, lambda v: at(v, tau)))
-            return at(middle[0], tau + friction_change(self.smooth_robot, v, middle[0]))
-
-        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate)
+        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate, refines=True)
 
     def works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep) -> list[Any]:
         """Return the works of actuators, contacts, pushes and joints in a step, [J].
