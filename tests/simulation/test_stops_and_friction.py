@@ -1,4 +1,4 @@
-"""Joint stops and dry friction in time steps: closed forms, laws on random robots, every integrator, door and engine."""
+"""Joint stops and dry friction in time steps: closed forms, laws on random robots, all integrators and engines."""
 
 from dataclasses import replace
 
@@ -17,7 +17,6 @@ LOAD = MASS * G * ARM  # [N m], of the horizontal pendulum
 DEGREE = np.radians(1.0)
 IMPLICIT = [(None, legged.SemiImplicitEuler(1e-4)), (None, legged.SemiImplicitEuler(2e-3))]
 IMPLICIT += [(None, LinearlyImplicitEuler(1e-3)), (legged.Rigid(), legged.TimeStepping(1e-3))]
-TRANSITION = "ignore:.*regularizes the dry friction:UserWarning"
 
 
 def pendulum(gravity=G, **physics):
@@ -41,7 +40,8 @@ def positions(door, robot, until, **options):
     if door == "rollout":
         return legged.rollout(robot, until=until, q=np.zeros((3, robot.nq)), **options).q[:, -1].ravel()
     sim = legged.Simulation(robot, num=2, **options)
-    sim.advance(until)
+    for _ in range(round(until / sim.time_step / 10)):
+        sim.step(n=10)
     return sim.q.ravel()
 
 
@@ -207,7 +207,7 @@ def test_a_rigid_stop_rebounds_by_its_restitution(e, robot, inertia, compiled):
 
 
 def test_a_free_robot_keeps_its_momentum_when_joints_hit_rigid_stops():
-    """Momentum is kept to 1e-8 of that of the joint, the deviation of a locked joint; angular by the step of flight."""
+    """To the second order of the step, as without stops: 2e-6 of 0.75 N s."""
     body = legged.box_inertia(1.0, (0.1, 0.1, 0.3), (0, 0, -0.15))
     stop = legged.JointPhysics(lower=-0.2, upper=0.2, restitution=0.5)
     builder = legged.RobotBuilder(
@@ -220,8 +220,8 @@ def test_a_free_robot_keeps_its_momentum_when_joints_hit_rigid_stops():
         robot, until=0.5, v=v, ground=legged.Rigid(), integrator=legged.TimeStepping(1e-3), fall=False
     )
     momenta = np.array([momentum(robot, q, v) for q, v in zip(run.q, run.v, strict=True)])
-    assert momenta[:, 3:] == pytest.approx(momenta[:1, 3:].repeat(len(momenta), axis=0), abs=1e-6)
-    assert momenta[:, :3] == pytest.approx(momenta[:1, :3].repeat(len(momenta), axis=0), abs=2e-3)
+    assert momenta[:, 3:] == pytest.approx(momenta[:1, 3:].repeat(len(momenta), axis=0), abs=5e-6)
+    assert momenta[:, :3] == pytest.approx(momenta[:1, :3].repeat(len(momenta), axis=0), abs=1e-7)
     assert np.abs(run.q[:, 7]).max() < 0.2 + 1e-6 and run.energy.joint_work[-1] < 0.0
 
 
@@ -239,16 +239,22 @@ def test_a_free_robot_keeps_its_momentum_when_joints_hit_rigid_stops():
 def test_the_whole_effort_keeps_a_joint_at_its_stop(robot, most, ground, integrator, start, sign):
     options = {"gravity": 0.0} if robot is pendulum else {}
     made = robot(lower=-0.4, upper=0.5, effort=150.0, **options)
-    law = lambda t, q, v, wrenches: np.stack([150.0 * sign + 0.0 * q[0]])
+
+    def law(t, q, v, wrenches):
+        return np.stack([150.0 * sign + 0.0 * q[0]])
+
     run = legged.simulate(made, law, until=0.3, q=[start], ground=ground, integrator=integrator, sample=1e-3)
-    assert beyond(made, run.q.T) < most if run.q.ndim == 1 else max(run.q.max() - 0.5, -0.4 - run.q.min()) < most
+    assert max(run.q.max() - 0.5, -0.4 - run.q.min()) < most
     assert abs(run.v[-1, 0]) < 1e-3
 
 
 def test_the_stiffness_of_a_stop_can_be_given():
     robot = pendulum(0.0, upper=0.5, effort=150.0, stop_stiffness=3e4)
     assert stops_of(robot)[0].stiffness == 3e4
-    law = lambda t, q, v, wrenches: np.array([150.0]) + 0.0 * q
+
+    def law(t, q, v, wrenches):
+        return np.array([150.0]) + 0.0 * q
+
     for integrator in (legged.SemiImplicitEuler(1e-3), BDF()):
         run = legged.simulate(robot, law, until=1.0, q=[0.5], integrator=integrator)
         assert run.q[-1, 0] - 0.5 == pytest.approx(150.0 / 3e4, rel=1e-4)
@@ -286,7 +292,10 @@ def test_robots_from_files_keep_rated_effort_within_a_degree():
         for sign in (1.0, -1.0):
             tau = np.zeros(robot.nj)
             tau[joint.v.start - 6] = sign * effort
-            law = lambda t, q, v, wrenches, tau=tau: tau + 0.0 * v[6:]
+
+            def law(t, q, v, wrenches, tau=tau):
+                return tau + 0.0 * v[6:]
+
             run = legged.simulate(robot, law, until=0.2, q=q, integrator=legged.SemiImplicitEuler(1e-3), sample=1e-3)
             lower, upper = (
                 float(np.ravel(x)[0]) for x in (joint.definition.physics.lower, joint.definition.physics.upper)
