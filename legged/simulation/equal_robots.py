@@ -29,7 +29,7 @@ from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation.loop.chart import drift, normalized
-from legged.simulation.loop.joint_laws import JointLaws, JointStep
+from legged.simulation.loop.joint_laws import JointLaws, JointStep, viscous_damping
 from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.spatial import Array
 
@@ -241,7 +241,7 @@ class EqualRobots:
     ) -> tuple[Start, Geometry]:
         loop = self.loop
         q, v = drift(loop.robot, q, v, 0.5 * h)
-        viscous = h * (loop.implicit_damping(v) + damping)
+        viscous = h * (viscous_damping(loop, v) + damping)
         joints = loop.free_motion(h, t, tau, viscous, q, v)
         geometry = self._geometry(q)
         inertia = geometry.inertia + np.diag(viscous + joints.slope)

@@ -25,7 +25,7 @@ from legged.compiler.ir import where
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
-from legged.dynamics.passive import friction_forces, friction_slopes
+from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
 from legged.robot.configuration import integrate, scatter_add
 from legged.robot.construction.parameters import without_dry_friction
@@ -42,7 +42,7 @@ from legged.simulation.forces import (
     stops_of,
 )
 from legged.simulation.loop.chart import chart_rate, normalized, semi_implicit_euler
-from legged.simulation.loop.joint_laws import JointLaws, joint_step, joint_work
+from legged.simulation.loop.joint_laws import JointLaws, has_joint_forces, joint_step, joint_work
 from legged.simulation.loop.results import (
     BreakTimes,
     ContactStep,
@@ -215,11 +215,7 @@ class ClosedLoop:
     def smooth_acceleration(
         self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
     ) -> Array:
-        """Return the generalized acceleration without stops, and without dry friction unless regularized, (nv,).
-
-        Args:
-            q, v, tau, wrenches, extra, masses: As in `accelerations`.
-        """
+        """Return vdot without stops, and without dry friction unless regularized, (nv,); see `accelerations`."""
         return accelerations(self.smooth_robot, q, v, tau, wrenches, extra, masses)
 
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
@@ -235,7 +231,7 @@ class ClosedLoop:
     def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> Step:
         """Return the motion of a semi-implicit Euler step.
 
-        Joint friction and stops are integrated implicitly, see `joint_laws`, so that they do not limit the step.
+        Joint friction and stops are implicit, see `joint_laws`, and do not limit the step.
 
         Args:
             h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
@@ -246,23 +242,13 @@ class ClosedLoop:
         return Step(q_next, v_next, joint_work(self, h, v, v_next, joints))
 
     def dissipation(self, q: Array, v: Array) -> Any:
-        """Return the power of joint friction and stops as functions of the state, [W]; see `acceleration`.
+        """Return the power of joint friction and stops of `acceleration`, [W].
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,).
         """
         friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
         return v @ (stop_forces(self.robot, self._stops, q, v) - friction)
-
-    def implicit_damping(self, v: Array) -> Array:
-        """Return the decrease of friction forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
-
-        Dry friction is included if it is regularized.
-
-        Args:
-            v: Velocity, (nv,).
-        """
-        return scatter_add(self.robot, [friction_slopes(body, v) for body in self.smooth_robot.bodies])
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         """Return energies, the pose of the base and the positions of the nodes.
@@ -289,7 +275,7 @@ class ClosedLoop:
         external = self.external_forces(t, q, s)
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         motion = self.motion_rate(xi, q, s[:n], tau, external.wrenches)
-        power = self.dissipation(q, s[:n]) if self._is_dissipative else 0.0
+        power = self.dissipation(q, s[:n]) if has_joint_forces(self) else 0.0
         return np.concatenate([motion, self._memory_and_work_rates(s, tau, memory_rate, external, power)])
 
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
@@ -361,11 +347,7 @@ class ClosedLoop:
         return ContactStep(q_next, v_next, joint_work(self, h, v, v_next, joints), memory_rate, power)
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
-        """Return (q, s) after a step of the classical Runge-Kutta method in the chart around q; (nq,) and (size,).
-
-        Args:
-            t, h, phase, q, s: As in `semi_implicit`.
-        """
+        """Return (q (nq,), s (size,)) after a Runge-Kutta step in the chart around q; see `semi_implicit`."""
         n = self.robot.nv
         if self.controller.has_update:
             s = self.controller_update(t, phase, q, s, self.external_forces(t, q, s).contact)
@@ -407,10 +389,6 @@ class ClosedLoop:
     def joint_laws(self) -> JointLaws:
         """The stops and the dry friction of joints in time steps."""
         return JointLaws.of(self.robot)
-
-    @cached_property
-    def _is_dissipative(self) -> bool:
-        return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
 
     def _memory_and_work_rates(
         self, s: Array, tau: Array, memory_rate: Array, external: ExternalForces, dissipation: Any

@@ -34,7 +34,7 @@ from legged.compiler.ir import repeat_while, where
 from legged.contact.impulses.impact import target_velocity
 from legged.contact.impulses.solver import LEAST_CHANGE, is_lost, maximum_of
 from legged.contact.rigid import Rigid
-from legged.dynamics.passive import friction_forces
+from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.forces import Stop, inertias_at_stops, stops_of
@@ -90,7 +90,7 @@ class Laws(NamedTuple):
         """Return the pieces that velocities and impulses indicate, see the module.
 
         Args:
-            u: Velocities, (n,), [rad/s] or [m/s]. p: Impulses, (n,), [N m s] or [N s].
+            u: Velocities, (n,), [rad/s] or [m/s], joint axes. p: Impulses, (n,), [N m s] or [N s], joint axes.
         """
         # The impulse of the stops at rest, by which a joint within a compliant stop begins to move.
         at_rest = self.lower_slope * np.maximum(self.lower, 0.0) - self.upper_slope * np.maximum(-self.upper, 0.0)
@@ -108,7 +108,8 @@ class Laws(NamedTuple):
         """Return the distances of u from the laws, (n,), [rad/s] or [m/s]: |u - prox(u - p / I)| on given pieces.
 
         Args:
-            u: Velocities, (n,), [rad/s] or [m/s]. p: Impulses, (n,), [N m s] or [N s]. pieces: See `pieces`.
+            u: Velocities, (n,), [rad/s] or [m/s], joint axes. p: Impulses, (n,), [N m s] or [N s], joint axes.
+            pieces: See `pieces`.
         """
         total = self.inertia * u - p + pieces.slope * pieces.target + pieces.constant
         return np.abs(u - total / (self.inertia + pieces.slope))
@@ -217,9 +218,10 @@ class JointLaws:
 
         Args:
             laws: See `at`. h: The step, [s]. v: Velocity before it, (nv,), mixed units.
-            drive: Generalized forces of the actuators, (nv,), from which the first pieces are guessed.
-            acceleration: Function (extra, tau, last) -> vdot, (nv,), with an inertia added to the joints, (nv,),
-                generalized forces beside the others, (nv,), and the last vdot, (nv,), or None.
+            drive: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes, from which the first pieces are
+                guessed.
+            acceleration: Function (extra, tau, last) -> vdot, (nv,), mixed units, with an inertia added to the joints,
+                (nv,), generalized forces beside the others, (nv,), and the last vdot, (nv,), or None.
             refines: Whether the acceleration depends on the last one; it is then computed again after the last change
                 of the pieces.
         """
@@ -287,12 +289,32 @@ def joint_step(
         loop: The `ClosedLoop`. h, q, v, tau, damping, wrenches: As in `ClosedLoop.time_step`.
         masses: As in `accelerations`.
     """
-    viscous, laws = h * (loop.implicit_damping(v) + damping), loop.joint_laws
+    viscous, laws = h * (viscous_damping(loop, v) + damping), loop.joint_laws
 
     def acceleration(extra: Array, more: Array, last: Array | None) -> Array:
         return loop.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
 
     return laws.step(laws.at(h, q, v, loop.ground), h, v, tau, acceleration)
+
+
+def viscous_damping(loop: Any, v: Array) -> Array:
+    """Return the decrease of friction forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
+
+    Dry friction is included if it is regularized.
+
+    Args:
+        loop: The `ClosedLoop`. v: Velocity, (nv,), mixed units.
+    """
+    return scatter_add(loop.robot, [friction_slopes(body, v) for body in loop.smooth_robot.bodies])
+
+
+def has_joint_forces(loop: Any) -> bool:
+    """Return whether joints have friction or stops.
+
+    Args:
+        loop: The `ClosedLoop`.
+    """
+    return bool(loop.joint_laws.rows) or any(body.has_friction for body in loop.robot.bodies)
 
 
 def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep) -> Any:
@@ -303,11 +325,10 @@ def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep) ->
         v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
         joints: The joints in the step.
     """
-    bodies = loop.smooth_robot.bodies
-    if not loop.joint_laws.rows and not any(body.has_friction for body in bodies):
+    if not has_joint_forces(loop):
         return 0.0
-    friction = scatter_add(loop.robot, [friction_forces(body, v) for body in bodies])
-    impulse = joints.impulse_at(v_next) - h * (friction + loop.implicit_damping(v) * (v_next - v))
+    friction = scatter_add(loop.robot, [friction_forces(body, v) for body in loop.smooth_robot.bodies])
+    impulse = joints.impulse_at(v_next) - h * (friction + viscous_damping(loop, v) * (v_next - v))
     return 0.5 * (v + v_next) @ impulse
 
 

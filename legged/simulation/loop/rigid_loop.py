@@ -38,7 +38,7 @@ from legged.simulation.forces import Push, push_wrenches
 from legged.simulation.loop.chart import drift, normalized, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.flight import flight, friction_change, midpoint
-from legged.simulation.loop.joint_laws import JointStep, joint_work
+from legged.simulation.loop.joint_laws import JointStep, joint_work, viscous_damping
 from legged.simulation.loop.results import ExternalForces, Outputs
 
 Array = np.ndarray
@@ -254,7 +254,7 @@ class RigidLoop(ClosedLoop):
         # Joint laws need the contact forces, of which those of the last step are a part of the motion without impulses.
         pressed = bool(self.joint_laws.rows) and len(guess) > 0
         wrenches = scene.wrenches(qs, geometry, self.forces(s)) if pressed else [None] * len(qs)
-        viscous = h * (self.implicit_damping(vs[0]) + damping)
+        viscous = h * (viscous_damping(self, vs[0]) + damping)
         joints = self.free_motion(h, t, tau, viscous, qs[0], vs[0], wrenches[0])
         extra = [viscous + joints.slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
         free = [vs[0] + h * joints.vdot]
@@ -313,7 +313,7 @@ class RigidLoop(ClosedLoop):
             tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             viscous: Inertia added at the joints for friction and gains, (nv,), [kg m^2] or [kg].
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
-            contact: Wrenches of contacts on the links, (n_links, 6), link axes, which are a part of the motion.
+            contact: Wrenches of contacts on the links, (n_links, 6), [N m] and [N], link axes, which act in the step.
         """
         robot, laws = self.robot, self.joint_laws
         wrenches = contact
