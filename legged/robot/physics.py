@@ -1,7 +1,8 @@
 """Joint physics: friction, springs, rotors, stops and motor limits.
 
-Dry friction is regularized as F tanh(v / v_s) with v_s = `TRANSITION_SPEED`. A joint that friction holds under load
-creeps at a speed of the order of v_s or less.
+In functions of the dynamics dry friction is regularized as F tanh(v / v_s) with v_s = `TRANSITION_SPEED`: a joint that
+friction holds under load creeps at a speed of the order of v_s or less. Implicit time steps of simulations have
+Coulomb's law itself, see `legged.simulation.loop.joint_laws`.
 """
 
 from __future__ import annotations

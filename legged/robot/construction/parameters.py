@@ -32,11 +32,8 @@ R = TypeVar("R", bound=Robot)
 _INERTIAL = ("mass", "center", "tensor")
 _ROTOR = {"rotor_inertia": "inertia", "gear": "gear"}  # parameter -> field of `Rotor`
 _LARGEST = np.finfo(float).max
-_LEAST = {
-    **dict.fromkeys(("mass", "damping", "friction", "armature", "rotor_inertia", "stiffness", "effort"), 0.0),
-    **dict.fromkeys(("stop_stiffness", "restitution"), 0.0),
-    "speed": np.nextafter(0.0, 1.0),
-}
+_NOT_NEGATIVE = "mass damping friction armature rotor_inertia stiffness effort stop_stiffness restitution".split()
+_LEAST = {**dict.fromkeys(_NOT_NEGATIVE, 0.0), "speed": np.nextafter(0.0, 1.0)}
 """Smallest values of parameters that have a range."""
 _TOLERANCE = 1e-9  # relative, of inertia tensors, as in `Inertia`
 
@@ -81,8 +78,7 @@ def _physics_fields(joint: Joint, follows: bool) -> list[str]:
     if isinstance(joint, Fixed):
         return []
     ball = any(stage.kind == "ball" for stage in joint.stages)
-    stops = {"lower", "upper", "stop_stiffness", "restitution"}
-    without = stops if ball else set()  # it has no stops, and one armature and stiffness for all axes
+    without = {"lower", "upper", "stop_stiffness", "restitution"} if ball else set()  # one armature for all axes
     without |= {field for field in ("armature", "stiffness") if ball and np.ndim(getattr(joint.physics, field))}
     without |= {"effort", "speed"} if follows else set()  # its master has the motor
     return [field for field in NUMBERS if field not in without]
