@@ -32,8 +32,10 @@ R = TypeVar("R", bound=Robot)
 _INERTIAL = ("mass", "center", "tensor")
 _ROTOR = {"rotor_inertia": "inertia", "gear": "gear"}  # parameter -> field of `Rotor`
 _LARGEST = np.finfo(float).max
-_NOT_NEGATIVE = "mass damping friction armature rotor_inertia stiffness effort stop_stiffness restitution".split()
-_LEAST = {**dict.fromkeys(_NOT_NEGATIVE, 0.0), "speed": np.nextafter(0.0, 1.0)}
+_NOT_NEGATIVE = "mass", "damping", "friction", "armature", "rotor_inertia", "stiffness"
+_LEAST = dict.fromkeys((*_NOT_NEGATIVE, "effort", "stop_stiffness", "restitution"), 0.0) | {
+    "speed": np.nextafter(0.0, 1.0)
+}
 """Smallest values of parameters that have a range."""
 _TOLERANCE = 1e-9  # relative, of inertia tensors, as in `Inertia`
 
