@@ -254,9 +254,9 @@ class JointLaws:
             numbers = np.stack([count + 1.0, where(changes, 1.0, 0.0)])
             return np.concatenate([vdot, *z, *now, numbers])
 
-        # The impulse of a joint that slides, and the velocity after the effort of its motor.
-        rub = -laws.friction * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0)
-        z = own + h * laws.inverse * drive[entries], rub
+        # A joint at rest sticks, another one slides; those whose motors drive them beyond a bound are at a stop.
+        rub, effort = laws.friction * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0), h * drive[entries]
+        z = own + laws.inverse * effort, _SCALE * effort - rub
         pieces = laws.pieces(*z)
         vdot, *now = attempt(pieces)
         numbers = np.stack([0.0 * h, where(pieces.differ(laws.pieces(*now)), 1.0, 0.0)])
