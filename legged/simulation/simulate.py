@@ -135,7 +135,7 @@ def simulate(
     times = sample_times(until, sample)
     tree = robot.robot if isinstance(robot, ClosedRobot) else robot
     setup = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
-    default = BDF() if tree is robot else default_fixed_step(robot)
+    default = default_fixed_step(robot) if isinstance(robot, ClosedRobot) else BDF()
     chosen = select_integrator(integrator, ground, bodies, default)
     q, v = initial_state(robot, controller, q, v)
     started, memory = adapt(controller).start(tree, ground, q, v)

@@ -241,7 +241,7 @@ class JointLaws:
         def change(state: Array) -> Array:
             z = state[nv : nv + 2 * n].reshape(2, n)
             now, count = state[nv + 2 * n : nv + 4 * n].reshape(2, n), state[-2]
-            residual = laws.residual(*now, laws.pieces(*now))
+            residual = laws.residual(now[0], now[1], laws.pieces(now[0], now[1]))
             largest, speed = maximum_of(residual), maximum_of(np.abs(now[0]))
             z = np.array(
                 [where((residual >= largest) | (count < _JOINT_CHANGES), *x) for x in zip(now, z, strict=True)]
