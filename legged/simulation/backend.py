@@ -12,8 +12,9 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler.ir.expression import Expression
-from legged.errors import NotFiniteError, SingularError, TraceError
+from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.construction.group import RobotGroup
+from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation, normalized
@@ -27,6 +28,10 @@ NO_SOLUTION = (NotFiniteError, SingularError)
 """Errors of an evaluation at a state where the equations of motion have no solution."""
 _AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
 COMPILED = "compiled closed loop"
+_FRICTION_IN_PARTS = (
+    f"a scene with many contacts regularizes the dry friction of joints: one that friction should hold creeps at up to "
+    f"{TRANSITION_SPEED:g} rad/s or m/s; compiled=True computes the scene in one kernel, which holds it"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +283,9 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     parts = None if compiled else _in_parts(loop, q, s)
     if parts is not None:
         reason = f"{len(parts.scene.candidates)} contact candidates"
+        if loop.joint_laws.has_friction and "friction in parts" not in loop.notices:
+            loop.notices["friction in parts"] = _FRICTION_IN_PARTS
+            warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
         return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
     if compiled is False:
         return Backend(plant, False, "compiled robot, controller in Python (as asked)")

@@ -8,6 +8,7 @@ import pytest
 import legged
 import robots
 from legged import loops
+from legged.contact import Box, FreeBody
 from legged.dynamics.kinematics import momentum
 from legged.simulation import BDF, LinearlyImplicitEuler
 from legged.simulation.forces import stops_of
@@ -352,3 +353,17 @@ def test_friction_of_a_joint_that_carries_contact_forces_holds_up_to_its_limit(l
     moved = abs(run.q[-1, 7])
     assert moved < 1e-7 if load < 1.0 else moved > 0.05
     assert run.energy_drift < 1e-3
+
+
+def test_scenes_in_parts_have_rigid_stops_and_report_regularized_friction():
+    boxes = []
+    for k in range(6):
+        size = (0.1, 0.1, 0.1)
+        boxes.append(FreeBody(f"box{k}", legged.box_inertia(1.0, size), [Box(size)], position=(2.0 + 0.3 * k, 0, 0.05)))
+    options = {"ground": legged.Rigid(), "bodies": boxes, "integrator": legged.TimeStepping(1e-3)}
+    run = legged.simulate(pendulum(lower=-0.5), until=1.0, **options)
+    assert "parts of the scene" in run.backend
+    assert run.q[-1, 0] == pytest.approx(-0.5, abs=1e-9) and run.q.min() > -0.5 - 1e-9
+    with pytest.warns(legged.errors.SimulationWarning, match="many contacts regularizes the dry friction"):
+        run = legged.simulate(pendulum(friction=1.05 * LOAD), until=0.1, **options)
+    assert len(run.warnings) == 1 and abs(run.v[-1, 0]) < 0.02
