@@ -165,7 +165,8 @@ class FeedForward(GaitLaw):
         kp, kd = per_joint("kp", self.kp, robot.nj), per_joint("kd", self.kd, robot.nj)
         ground_memory = np.zeros(0) if ground is None else ground.memory(len(robot.contacts))
         memory = np.concatenate([q[: robot.base.nq], v[: robot.base.nv], ground_memory])
-        return replace(law, kp=kp, kd=kd, _ground=ground), memory
+        surface = None if ground is None else ground.under(robot)
+        return replace(law, kp=kp, kd=kd, _ground=surface), memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 
-from legged.arguments import known_name
 from legged.checked import checked
-from legged.compiler.ir import where
 from legged.errors import DefinitionError
+from legged.ground.materials import MaterialPair, check_rule, pair_coefficients
 from legged.ground.terrain import Flat, Terrain
 from legged.robot.base import FloatingBase
 from legged.robot.construction.builder import RobotBuilder
@@ -20,43 +19,8 @@ from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
-from legged.robot.shapes import Material, Shape, coefficients
+from legged.robot.shapes import Material, Shape
 from legged.spatial import Array
-
-
-def _harmonic_mean(a: Any, b: Any) -> Any:
-    total = a + b
-    return where(total > 0.0, 2.0 * a * b / where(total > 0.0, total, 1.0), 0.0)
-
-
-COMBINATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "harmonic mean": _harmonic_mean,
-}
-"""Coefficient of two surfaces from those of both: as in MuJoCo, in Gazebo with ODE, and in Drake."""
-
-
-@checked
-@dataclass(frozen=True)
-class MaterialPair:
-    """Coefficients between the surfaces of two materials.
-
-    Attributes:
-        first, second: Names of the materials, see `Material.name` and `Rigid.material`; they may be equal.
-        friction: Coulomb friction coefficient mu.
-        restitution: Newton's coefficient of restitution, from 0 to 1.
-    """
-
-    first: str
-    second: str
-    friction: float
-    restitution: float = 0.0
-
-    def __post_init__(self) -> None:
-        what = f"the materials {self.first!r} and {self.second!r}"
-        for key, value in coefficients(what, self.friction, self.restitution).items():
-            object.__setattr__(self, key, value)
 
 
 @checked
@@ -124,10 +88,7 @@ class Rigid:
             raise DefinitionError(f"the solver needs a whole number of sweeps, 1 or more, got {self.sweeps}")
         if int(self.iterations) != self.iterations or self.iterations < 0:
             raise DefinitionError(f"the solver needs a whole number of iterations, 0 or more, got {self.iterations}")
-        known_name("combination", self.combination, COMBINATIONS)
-        names = [frozenset((pair.first, pair.second)) for pair in self.material_pairs]
-        if len(set(names)) < len(names):
-            raise DefinitionError("a pair of materials occurs twice in material_pairs; state each pair once")
+        check_rule(self.combination, self.material_pairs)
         for pair in self.pairs or ():
             if isinstance(pair, str) or len(pair) != 2:
                 raise DefinitionError(f"pairs must be two names each, as (('foot', 'terrain'),), got {pair!r}")
@@ -142,19 +103,7 @@ class Rigid:
         Args:
             first, second: Their materials; None for that of the ground.
         """
-        names = {self.material if one is None else one.name for one in (first, second)}
-        for pair in self.material_pairs:
-            if {pair.first, pair.second} == names:
-                return pair.friction, pair.restitution
-        one, other = (
-            (self.friction, self.restitution) if material is None else (material.friction, material.restitution)
-            for material in (first, second)
-        )
-        higher, lower = (0 if material is None else material.priority for material in (first, second))
-        if higher != lower or first is second:
-            return one if higher >= lower else other
-        friction, restitution = (COMBINATIONS[self.combination](a, b) for a, b in zip(one, other, strict=True))
-        return friction, restitution
+        return pair_coefficients(self, (self.friction, self.restitution), first, second)
 
     def describe(self) -> str:
         """Return the terrain and the law in a few lines."""

@@ -76,6 +76,14 @@ class TouchingSystem:
         """
         return self.v_free[0] + self.mobility @ self._J.momentum(p)
 
+    def momentum(self, M: Array, J: Any, v: Array) -> Array:
+        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units.
+
+        Args:
+            M: Inertia matrix, (n, n), mixed units. J: The Jacobian. v: Generalized velocities, (n,), mixed units.
+        """
+        return M @ (v - self.v_free[0])
+
     def write(self, found: Solution) -> None:
         """Write a solution to the tables, and the velocities of all bodies after it, if `solution` has not done it.
 

@@ -91,7 +91,7 @@ class AxisFriction:
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
         """Return (-P atan(C_h v_i / P), (..., 2), [N], no rate); arguments as in `FrictionLaw.force`, tangent axes."""
-        limit = self.coefficient * np.abs(normal_force)[..., None]
+        limit = (self.coefficient * np.abs(normal_force))[..., None]
         return -_arctan_limit(limit, self.viscosity * velocity), memory
 
     def __str__(self) -> str:

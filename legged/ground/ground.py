@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import Vector3, array
+from legged.arguments import Vector3, array, known_name
 from legged.checked import checked, checked_arguments
 from legged.compiler.ir import ExpressionArray, where
 from legged.dynamics.kinematics import link_poses, on_bodies, point_motion
 from legged.errors import DefinitionError, ShapeError
-from legged.ground.friction import FrictionLaw
+from legged.ground.friction import FrictionLaw, Frictionless
+from legged.ground.materials import MaterialPair, check_rule, pair_coefficients
 from legged.ground.normal import NormalLaw
 from legged.ground.terrain import Flat, Terrain
+from legged.robot.configuration import as_vector
 from legged.robot.robot import Robot
 from legged.spatial import cross, mirror, skew
 
@@ -37,12 +40,55 @@ class Ground:
         friction: Law of friction.
         terrain: Height and normal of the surface.
         note: Description of the choice of constants, part of `str(ground)`.
+        material: Name of the ground's material, which contact points without a `Material` have.
+        combination: How the coefficients of friction of ground and contact point are combined where they have equal
+            priority, a key of `legged.ground.materials.COMBINATIONS`, as in `legged.Rigid`.
+        material_pairs: Coefficients of pairs of materials, which replace the combined ones. Coefficients of
+            restitution are not used: `normal` determines the rebound.
     """
 
     normal: NormalLaw
     friction: FrictionLaw
     terrain: Terrain = field(default_factory=Flat)
     note: str = ""
+    material: str = "ground"
+    combination: str = "maximum"
+    material_pairs: tuple[MaterialPair, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_rule(self.combination, self.material_pairs)
+
+    def under(self, robot: Robot) -> Ground:
+        """Return the ground with the coefficient of friction of each contact point of a robot.
+
+        It is the ground itself for a robot whose contact points have no material. In the result the law's `coefficient`
+        is an array, (n,), in the order of `robot.contacts`, so that `forces` takes all of these points.
+
+        Args:
+            robot: The robot, whose links or feet may have a `Material`.
+
+        Raises:
+            DefinitionError: A contact point has a material, and the law of friction no attribute `coefficient`.
+            UnknownNameError: `material_pairs` names a material that neither the ground nor a contact point has.
+        """
+        materials = [contact.material or robot.links[contact.link].material for contact in robot.contacts]
+        known = sorted({self.material, *(m.name for m in materials if m is not None)})
+        for name in (name for pair in self.material_pairs for name in (pair.first, pair.second)):
+            known_name("material", name, known)
+        if (all(m is None for m in materials) and not self.material_pairs) or isinstance(self.friction, Frictionless):
+            return self
+        law = copy.copy(self.friction)
+        if not hasattr(law, "coefficient"):
+            raise DefinitionError(
+                f"friction law {type(law).__name__} has no attribute 'coefficient', which the materials of contact "
+                f"points determine; give the law one, or the links no material"
+            )
+        own = law.coefficient, 0.0  # type: ignore[attr-defined]
+        found = [pair_coefficients(self, own, material, None)[0] for material in materials]
+        object.__setattr__(law, "coefficient", as_vector(found))
+        ground = copy.copy(self)
+        object.__setattr__(ground, "friction", law)
+        return ground
 
     def memory(self, n_points: int) -> Array:
         """Return the initial memory of contact points in the air, (m,), with `friction.memory` numbers per point."""

@@ -1,7 +1,8 @@
 """Joint physics: friction, springs, rotors, stops and motor limits.
 
-Dry friction is regularized as F tanh(v / v_s) with v_s = `TRANSITION_SPEED`. A joint that friction holds under load
-creeps at a speed of the order of v_s or less.
+In functions of the dynamics dry friction is regularized as F tanh(v / v_s) with v_s = `TRANSITION_SPEED`: a joint that
+friction holds under load creeps at a speed of the order of v_s or less. Implicit time steps of simulations have
+Coulomb's law itself, see `legged.simulation.loop.joint_laws`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 PerFreedom = float | Array | tuple[float, ...] | list[float]
 TRANSITION_SPEED = 0.01
 """v_s, the speed over which regularized dry friction builds up, [rad/s] or [m/s]."""
-NUMBERS = ("damping", "friction", "armature", "stiffness", "rest", "lower", "upper", "effort", "speed")
+NUMBERS = (
+    *("damping", "friction", "armature", "stiffness", "rest", "lower", "upper", "effort", "speed"),
+    *("stop_stiffness", "restitution"),
+)
 """Names of the attributes of `JointPhysics` that are numbers: all but the rotor."""
 UNLIMITED = {"lower": -np.inf, "upper": np.inf, "effort": np.inf, "speed": np.inf}
 """Values of the limits that are no limit."""
@@ -76,6 +80,9 @@ class JointPhysics:
         effort: Maximum force of the motor, [N m] or [N].
         speed: No-load speed of a motor of limited effort, [rad/s] or [m/s].
         rotor: The motor's rotor, if it is to be modeled in detail.
+        stop_stiffness: Stiffness of the stops on compliant ground and without ground, [N m/rad] or [N/m]; 0 for one
+            that holds the whole effort, see `legged.simulation.forces`. On rigid ground the stops are rigid.
+        restitution: Newton's coefficient of restitution of the stops on rigid ground, from 0 to 1.
     """
 
     damping: PerFreedom = 0.0
@@ -88,6 +95,8 @@ class JointPhysics:
     effort: PerFreedom = np.inf
     speed: PerFreedom = np.inf
     rotor: Rotor | None = None
+    stop_stiffness: PerFreedom = 0.0
+    restitution: PerFreedom = 0.0
 
     def __post_init__(self) -> None:
         for name in NUMBERS:
@@ -111,6 +120,8 @@ def _check(name: str, value: Array) -> None:
         raise DefinitionError(f"a joint's {name} must be finite, got {value}")
     if name not in ("rest", "lower", "upper") and (value < 0).any():
         raise DefinitionError(f"a joint's {name} must not be negative, got {value}")
+    if name == "restitution" and (value > 1.0).any():
+        raise DefinitionError(f"a joint's restitution must lie between 0 and 1, got {value}")
 
 
 def motor_force(effort: Any, speed: Any, rate: Any) -> Any:

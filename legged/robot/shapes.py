@@ -19,7 +19,10 @@ from legged.spatial import Array
 @checked
 @dataclass(frozen=True)
 class Material:
-    """The material of a surface, for contact on rigid ground; see `legged.contact.Rigid.combination`.
+    """The material of a surface; `legged.contact.Rigid.combination` says how two materials are combined.
+
+    On compliant ground its friction counts alike, see `legged.ground.Ground.under`; the ground's normal law determines
+    the rebound.
 
     Attributes:
         name: For tables of pairs of materials, such as "rubber".

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import compile as compile_function
-from legged.errors import NotFiniteError, SingularError, TraceError
+from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.construction.group import RobotGroup
+from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
 from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
@@ -27,6 +28,10 @@ NO_SOLUTION = (NotFiniteError, SingularError)
 """Errors of an evaluation at a state where the equations of motion have no solution."""
 _AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
 COMPILED = "compiled closed loop"
+_FRICTION_IN_PARTS = (
+    f"a scene with many contacts regularizes the dry friction of joints: one that friction should hold creeps at up to "
+    f"{TRANSITION_SPEED:g} rad/s or m/s; compiled=True computes the scene in one kernel, which holds it"
+)
 
 
 class Backend:
@@ -212,10 +217,14 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     """
     traced = copy.copy(loop)  # with a copy of the controller, whose own state changes while it is traced and compared
     object.__setattr__(traced, "controller", independent_copy(loop.controller))
+    object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
     plant = compiled_plant(loop)
     parts = None if compiled else _in_parts(loop, q, s)
     if parts is not None:
         reason = f"{len(parts.scene.candidates)} contact candidates"
+        if loop.joint_laws.has_friction and "friction in parts" not in loop.notices:
+            loop.notices["friction in parts"] = _FRICTION_IN_PARTS
+            warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
         return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
     if compiled is False:
         return Backend(plant, False, "compiled robot, controller in Python (as asked)")
@@ -234,6 +243,7 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
         reason = f"{type(error).__name__}: {error}"
     else:
         if difference < _AGREEMENT:
+            object.__setattr__(traced, "notices", loop.notices)
             return backend
         reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
         if compiled:

@@ -14,7 +14,7 @@ from legged.compiler.ir.expression import Expression
 from legged.errors import TraceError
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD
-from legged.simulation.loop.results import ContactStep, ExternalForces, Outputs, StepActuation
+from legged.simulation.loop.results import ContactStep, ExternalForces, Outputs, Step, StepActuation
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.many_contacts import SceneInParts
 
@@ -66,7 +66,7 @@ class _CompiledPlant(ClosedLoop):
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         return self._compiled("motion_rate", xi=self.robot.nv, **self._shapes)(xi, q, v, tau, wrenches)
 
-    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
+    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> Step:
         step = self._compiled("time_step", h=(), damping=self.robot.nv, **self._shapes)
         return step(float(h), q, v, tau, damping, wrenches)
 
@@ -83,9 +83,8 @@ class _CompiledPlant(ClosedLoop):
     ) -> ContactStep:
         return self._contact_step(float(h), q, v, ground_memory, tau, damping, wrenches)
 
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
-        return self._compiled("dissipation", **shapes)(float(h), q, v, v_next)
+    def dissipation(self, q: Array, v: Array) -> Any:
+        return self._compiled("dissipation", q=self.robot.nq, v=self.robot.nv)(q, v)
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         return self._compiled("outputs", q=self.robot.nq, s=self.size)(q, s)
@@ -106,9 +105,6 @@ def _numbers(result: Any) -> Any:
 class _CompiledScene(_CompiledPlant, RigidLoop):
     """A closed loop on rigid ground with compiled robot, bodies and contacts; the controller runs in Python."""
 
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        return RigidLoop.dissipation(self, h, q, v, v_next)  # part of `impact_step`, which is compiled as a whole
-
     @cached_property
     def _impact_step(self) -> Callable[..., tuple[Array, Array]]:
         shapes = {"t": (), "h": (), "loads": (len(self.pushes), LOAD), "q": self.robot.nq, "s": self.size}
@@ -119,7 +115,7 @@ class _CompiledScene(_CompiledPlant, RigidLoop):
             return super().impact_step
 
     def pushed(self, loads: Array, q: Array, v: Array, robot: int = 0) -> tuple[Array, Any]:
-        return RigidLoop.pushed(self, loads, q, v, robot)  # part of `impact_step`, as is `dissipation`
+        return RigidLoop.pushed(self, loads, q, v, robot)  # part of `impact_step`, which is compiled as a whole
 
     def impact_step(
         self, t: Any, h: Any, loads: Array, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array

@@ -7,7 +7,8 @@ them compute all, in the lanes of vectors, so that code and its compilation do n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +24,14 @@ from legged.robot.base import FixedBase, FloatingBase
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.graph import links_of
 from legged.robot.construction.group import SEPARATOR, WORLD_LINK, Member, RobotGroup
+from legged.robot.construction.parameters import without_dry_friction
 from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
+from legged.simulation.loop.joint_laws import JointLaws, JointStep, viscous_damping
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
 
@@ -41,11 +44,14 @@ class Start(NamedTuple):
     Attributes:
         q, v: Configuration, (..., nq), and velocity, (..., nv), mixed units, in the middle of the step.
         v_free: Velocity after the step without impulses, (..., nv), mixed units.
+        slope, impulse: Those of stops, see `JointStep`, (..., nv) each, mixed units.
     """
 
     q: Array
     v: Array
     v_free: Array
+    slope: Array
+    impulse: Array
 
 
 class Geometry(NamedTuple):
@@ -118,6 +124,24 @@ class Part(NamedTuple):
     shift: Array
 
 
+@dataclass(frozen=True, eq=False)
+class _RobotInParts(RigidLoop):
+    """A robot of a scene in parts, whose joints do not know the contact forces when their stops are decided.
+
+    Dry friction, which would have to, is regularized, see `legged.robot.physics`.
+    """
+
+    @cached_property
+    def smooth_robot(self) -> Robot:
+        """The robot with its dry friction."""
+        return self.robot
+
+    @cached_property
+    def joint_laws(self) -> JointLaws:
+        """The stops of joints in time steps."""
+        return JointLaws.of(without_dry_friction(self.robot))
+
+
 class EqualRobots:
     """Robots of a scene that share kernels: equal members of a group, or its one robot.
 
@@ -168,12 +192,9 @@ class EqualRobots:
         loads = {"loads": self.loads.shape} if len(self.loads) else {}
         kernel = self._kernel(self._start, h=(), **shapes, **loads)
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
-        q_middle, places[1], places[2], rotation, origin, inertia, jacobians, blocks = (
-            places[0],
-            middle,
-            free,
-            *places[3:],
-        )
+        q_middle, slope, impulse = places[0], places[3], places[4]
+        places[1], places[2] = middle, free
+        rotation, origin, inertia, jacobians, blocks = places[5:]
         places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
         pushed = [self.loads[None]] if loads else []  # of one robot, see `equal_robots`
         start = kernel.prepare(count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
@@ -187,9 +208,9 @@ class EqualRobots:
             for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True)
         ]
 
-        shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
+        shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
         kernel, works = self._kernel(self._end, h=(), q=(nq,), **shapes, **loads), np.empty((count, 4))
-        arguments = memory.h, q_middle, middle, v_next, v, tau, damping, *pushed
+        arguments = memory.h, q_middle, middle, v_next, v, tau, damping, slope, impulse, *pushed
         return [start, *poses], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def geometry(self, q: Array) -> Geometry:
@@ -229,11 +250,12 @@ class EqualRobots:
     ) -> tuple[Start, Geometry]:
         loop = self.loop
         q, v = drift(loop.robot, q, v, 0.5 * h)
-        extra = h * (loop.implicit_damping(h, q, v) + damping)
+        viscous = h * (viscous_damping(loop, v) + damping)
+        joints = loop.free_motion(h, _all(loads), tau, viscous, q, v)
         geometry = self._geometry(q)
-        inertia = geometry.inertia + np.diag(extra)
+        inertia = geometry.inertia + np.diag(viscous + joints.slope)
         geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
-        return Start(q, v, loop.free_velocity(h, _all(loads), tau, extra, q, v)), geometry
+        return Start(q, v, v + h * joints.vdot, joints.slope, joints.impulse), geometry
 
     def _geometry(self, q: Array) -> Geometry:
         robot, at, own = self.loop.robot, motion(self.loop.robot, q), self._carriers
@@ -243,10 +265,21 @@ class EqualRobots:
         return Geometry(rotations, origins, inertia_matrix(robot, q), J, in_blocks(J))
 
     def _end(
-        self, h: Any, q: Array, v: Array, v_next: Array, before: Array, tau: Array, damping: Array, *loads: Array
+        self,
+        h: Any,
+        q: Array,
+        v: Array,
+        v_next: Array,
+        before: Array,
+        tau: Array,
+        damping: Array,
+        slope: Array,
+        impulse: Array,
+        *loads: Array,
     ) -> tuple[Array, Array, Array]:
         loop, impact = self.loop, Impact(np.zeros((0, 3)), [v_next], 0.0, 0.0)
-        works = loop.works(h, _all(loads), tau - damping * (v_next - before), q, v, impact)
+        joints = JointStep(v, slope, impulse)
+        works = loop.works(h, _all(loads), tau - damping * (v_next - before), q, v, impact, joints)
         q, v = drift(loop.robot, q, v_next, 0.5 * h)
         return normalized(loop.robot, q), v, np.stack(works)
 
@@ -279,7 +312,7 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
         bodies = np.array(carriers(robot))
         numbers = np.arange(robot.nq), np.arange(robot.nv), bodies, np.arange(len(loop.nodes))
         pushes = [loop.pushes[k] for k in loop.wrench_rows[0]]
-        alone = RigidLoop(robot, loop.controller, loop.ground, 0, pushes, loop.nodes)
+        alone = _RobotInParts(robot, loop.controller, loop.ground, 0, pushes, loop.nodes)
         return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching, loop.wrench_rows[0])]
     kinds: list[tuple[Any, RigidLoop, list[Part], list[int]]] = []
     index_of = {link.name: link.index for link in robot.links}
@@ -303,7 +336,7 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
         if equal:
             equal[0].append(part)
         else:
-            kinds.append((key, RigidLoop(alone, loop.controller, loop.ground, 0, pushes, nodes), [part], rows))
+            kinds.append((key, _RobotInParts(alone, loop.controller, loop.ground, 0, pushes, nodes), [part], rows))
     return [EqualRobots(own, parts, touching, rows) for _, own, parts, rows in kinds]
 
 

@@ -1,13 +1,20 @@
 """Forces of joints that act only in simulations: stops at the ends of joint ranges, and motor limits.
 
-A stop is a one-sided spring and damper of stiffness I / T^2 and damping 2 I / T, T = `STOP_TIME`. I is the inertia at
-the joint: its diagonal entry of the inertia matrix with every joint at zero or at the nearest stop. A body with this
-inertia that reaches a stop at speed v overshoots it by v T / e and leaves it after 2 T at speed v / e^2.
+On rigid ground stops are rigid, with the coefficient `JointPhysics.restitution`; see `loop.joint_laws`. On compliant
+ground and without ground a stop is a one-sided spring k with critical damping d = 2 sqrt(k I), where I is the inertia
+at the joint: its diagonal entry of the inertia matrix with every joint at zero or at the nearest stop. A body with
+this inertia that reaches a stop at speed v overshoots it by v / (e sqrt(k / I)). Unless `JointPhysics.stop_stiffness`
+states it, k is the largest of
+
+    I / T^2,      tau / s,      I v_max^2 / (e s)^2      with v_max^2 = min(2 tau R / I, speed^2),
+
+with T = `STOP_TIME` and s = `STOP_DEFLECTION`: a motor that presses against the stop with its whole effort tau deflects
+it by s or less, and also one that has accelerated the joint over its whole range R with this effort.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +22,21 @@ import numpy as np
 
 from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
-from legged.errors import StateError
+from legged.errors import SimulationWarning, StateError, warn_caller
 from legged.robot.body import Body
 from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.construction.group import RobotGroup
 from legged.robot.physics import motor_force
 from legged.robot.robot import Robot
-from legged.spatial import is_finite
+from legged.spatial import is_finite, is_zero
 
 Array = np.ndarray
 STOP_TIME = 0.005
-"""Time constant of a stop, [s]."""
+"""Largest time constant of a stop on compliant ground, [s]."""
+STOP_DEFLECTION = {"angle": np.radians(0.5), "length": 1e-3}
+"""Deflection of a stop on compliant ground under the effort of the joint's motor, [rad] and [m]."""
+_OPEN_RANGE = {"angle": np.pi, "length": 1.0}  # [rad] and [m], over which a motor accelerates a joint with one stop
+_ROUNDING = 1e-6  # of the largest force: forces on a base up to it come from rounding in a law
 _RANGE_TOLERANCE = 1e-3  # [rad] or [m], by which an initial configuration may exceed a stop
 
 
@@ -38,7 +50,8 @@ class Stop:
     Attributes:
         body: The body behind the joint.
         lower, upper: Ends of the range, [rad] or [m]; infinite without a stop.
-        stiffness: [N m/rad] or [N/m]. damping: [N m s/rad] or [N s/m].
+        stiffness: [N m/rad] or [N/m]. damping: [N m s/rad] or [N s/m]; both on compliant ground and without ground.
+        restitution: Newton's coefficient of restitution on rigid ground.
     """
 
     body: Body
@@ -46,6 +59,7 @@ class Stop:
     upper: float
     stiffness: float
     damping: float
+    restitution: float = 0.0
 
     def force(self, q: Array, v: Array) -> Any:
         """Return the generalized force on the joint's entry of v, [N m] or [N]; it only pushes back into the range.
@@ -55,18 +69,6 @@ class Stop:
         """
         below, above = self._forces(q, v)
         return self.body.ratio * (below - above)
-
-    def implicit_damping(self, h: Any, q: Array, v: Array) -> Any:
-        """Return the decrease of the force per unit of velocity over a time step, damping + h stiffness while it acts.
-
-        Args:
-            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
-
-        Returns:
-            [N m s/rad] or [N s/m].
-        """
-        below, above = self._forces(q, v)
-        return where(below + above > 0.0, self.body.ratio**2 * (self.damping + h * self.stiffness), 0.0)
 
     def _forces(self, q: Array, v: Array) -> tuple[Any, Any]:
         """Return the magnitudes of the forces of the lower and the upper stop in the joint's own coordinate."""
@@ -79,6 +81,19 @@ class Stop:
         return where(depth > 0.0, np.maximum(self.stiffness * depth + self.damping * rate, 0.0), 0.0)
 
 
+def inertias_at_stops(robot: Robot) -> Array:
+    """Return the diagonal of the inertia matrix with every joint at zero or at the nearest stop, (nv,), mixed units.
+
+    Args:
+        robot: The robot.
+    """
+    position: list[Any] = robot.neutral().tolist()
+    for body, lower, upper in _ranges(robot):
+        if not body.follows:
+            position[body.q.start] = np.minimum(np.maximum(0.0, lower), upper)
+    return np.diag(inertia_matrix(robot, as_vector(position)))
+
+
 def stops_of(robot: Robot) -> tuple[Stop, ...]:
     """Return the stops of all joints with a limited range.
 
@@ -88,15 +103,31 @@ def stops_of(robot: Robot) -> tuple[Stop, ...]:
     ranges = _ranges(robot)
     if not ranges:
         return ()
-    position: list[Any] = robot.neutral().tolist()
+    inertias, stops = inertias_at_stops(robot), []
+    motors = {i: (effort, speed) for body in robot.bodies for i, effort, speed in body.motor_limits}
     for body, lower, upper in ranges:
-        if not body.follows:
-            position[body.q.start] = np.minimum(np.maximum(0.0, lower), upper)
-    inertias, stops = np.diag(inertia_matrix(robot, as_vector(position))), []
-    for body, lower, upper in ranges:
-        inertia: Any = inertias[body.v.start] / body.ratio**2
-        stops.append(Stop(body, lower, upper, inertia / STOP_TIME**2, 2.0 * inertia / STOP_TIME))
+        ratio, number = abs(body.ratio), body.v.start
+        inertia: Any = inertias[number] / ratio**2
+        effort, speed = motors.get(number, (np.inf, np.inf))
+        stiffness = _default_stiffness(body, lower, upper, inertia, effort / ratio, speed * ratio)
+        own, e = (np.ravel(x).tolist()[0] for x in (body.physics.stop_stiffness, body.physics.restitution))
+        if not is_zero(own):
+            stiffness = where(own > 0.0, own, stiffness)
+        stops.append(Stop(body, lower, upper, stiffness, 2.0 * np.sqrt(stiffness * inertia), e))
     return tuple(stops)
+
+
+def _default_stiffness(body: Body, lower: Any, upper: Any, inertia: Any, effort: Any, speed: Any) -> Any:
+    """Return the stiffness of a stop that holds the effort of the joint's motor, [N m/rad] or [N/m]; see the module."""
+    kind = "length" if body.kind == "prismatic" else "angle"
+    least, s = inertia / STOP_TIME**2, STOP_DEFLECTION[kind]
+    if not is_finite(effort):
+        return least
+    closed = is_finite(lower) and is_finite(upper)
+    energy = effort * (upper - lower if closed else _OPEN_RANGE[kind])
+    if is_finite(speed):
+        energy = np.minimum(energy, 0.5 * inertia * speed**2)
+    return np.maximum(np.maximum(least, effort / s), 2.0 * energy / (np.e * s) ** 2)
 
 
 def stop_forces(robot: Robot, stops: Sequence[Stop], q: Array, v: Array) -> Array:
@@ -105,23 +136,9 @@ def stop_forces(robot: Robot, stops: Sequence[Stop], q: Array, v: Array) -> Arra
     Args:
         robot: The robot. stops: See `stops_of`. q: Configuration, (nq,). v: Velocity, (nv,).
     """
-    return _per_stop(robot, stops, lambda stop: stop.force(q, v))
-
-
-def stop_damping(robot: Robot, stops: Sequence[Stop], h: Any, q: Array, v: Array) -> Array:
-    """Return the decrease of the stop forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
-
-    Args:
-        robot: The robot. stops: See `stops_of`. h: Time step, [s].
-        q: Configuration, (nq,). v: Velocity, (nv,).
-    """
-    return _per_stop(robot, stops, lambda stop: stop.implicit_damping(h, q, v))
-
-
-def _per_stop(robot: Robot, stops: Sequence[Stop], value: Callable[[Stop], Any]) -> Array:
     values: list[Any] = [np.zeros(body.nv) for body in robot.bodies]
     for stop in stops:
-        values[stop.body.index] = [value(stop)]
+        values[stop.body.index] = [stop.force(q, v)]
     return scatter_add(robot, values)
 
 
@@ -136,7 +153,7 @@ def check_range(robot: Robot, q: Array) -> None:
         if not lower - _RANGE_TOLERANCE <= x <= upper + _RANGE_TOLERANCE:
             unit = "m" if body.kind == "prismatic" else "rad"
             raise StateError(
-                f"joint {_joint_name(robot, body)!r} is at {x:.4g} {unit}, beyond its stop at "
+                f"joint {joint_name(robot, body)!r} is at {x:.4g} {unit}, beyond its stop at "
                 f"{lower if x < lower else upper:.4g} {unit}; a run must start within the joints' ranges, so give a q"
             )
 
@@ -159,7 +176,12 @@ def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
     return [(body, *body.stops) for body in robot.bodies if body.stops]
 
 
-def _joint_name(robot: Robot, body: Body) -> str:
+def joint_name(robot: Robot, body: Body) -> str:
+    """Return the name of the joint in front of a body.
+
+    Args:
+        robot: The robot. body: The body.
+    """
     if body.coupling is not None:
         return body.coupling.follower
     return next(joint.name for joint in robot.joints if joint.v.start <= body.v.start < joint.v.stop)
@@ -183,3 +205,52 @@ def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
             forward, backward = motor_force(effort, speed, v[i]), motor_force(effort, speed, -v[i])
             limited[i] = np.minimum(np.maximum(limited[i], -backward), forward)
     return as_vector(limited)
+
+
+def unactuated_entries(robot: Robot) -> list[int]:
+    """Return the entries of v along which no motor acts: those of the base, and of the bases of a group's robots.
+
+    Args:
+        robot: The robot.
+    """
+    members = robot.members if isinstance(robot, RobotGroup) else ()
+    bases = [range(m.v.start, m.v.start + m.robot.base.nv) for m in members]
+    return [*range(robot.base.nv), *(i for base in bases for i in base)]
+
+
+def base_force_text(robot: Robot, tau: Array) -> str:
+    """Return the warning that a controller returned forces for a base without motors, or "" for none but rounding.
+
+    Args:
+        robot: The robot. tau: Generalized forces of the controller, (nv,), [N m] or [N], joint axes.
+    """
+    entries = unactuated_entries(robot)
+    forces = np.abs(tau[entries])
+    if not len(entries) or not forces.max() > _ROUNDING * max(float(np.abs(tau).max()), 1.0):
+        return ""
+    k = int(forces.argmax())
+    return (
+        f"the controller returns forces for the base of {robot.name!r}, on which no motor acts: {tau[entries[k]]:.3g} "
+        f"N or N m in entry {entries[k]} of the generalized forces; they are left out. Return the joint forces alone"
+    )
+
+
+def actuator_forces(robot: Robot, tau: Array, notices: dict[str, str]) -> Array:
+    """Return the generalized forces of a controller, (nv,), without those for a base, on which no motor acts.
+
+    Where they are numbers that are no rounding, a warning is given, once for a robot.
+
+    Args:
+        robot: The robot. tau: Generalized forces of the controller, (nv,), [N m] or [N], joint axes.
+        notices: Warnings given, by their subject; see `ClosedLoop.notices`.
+    """
+    entries = unactuated_entries(robot)
+    if not entries or all(is_zero(tau[i]) for i in entries):
+        return tau
+    if tau.dtype != object and "base forces" not in notices and (text := base_force_text(robot, tau)):
+        notices["base forces"] = text
+        warn_caller(text, SimulationWarning)
+    found = list(tau)
+    for i in entries:
+        found[i] = 0.0
+    return as_vector(found)

@@ -69,10 +69,11 @@ def linearize(
     if ground is not None:
         if not isinstance(ground, Ground):
             raise ArgumentError(f"ground must be a legged.ground.Ground, whose forces are smooth, got {ground!r}")
+        surface = ground.under(robot)
 
         def contact_forces(dq: Array, q: Array, v: Array) -> Array:
             moved = integrate(robot, q, dq)
-            forces, _ = ground.forces(*contact_motion(robot, moved, v))
+            forces, _ = surface.forces(*contact_motion(robot, moved, v))
             at_rest = np.zeros(nv)
             loaded = bias_forces(robot, moved, at_rest, contact_wrenches(robot, moved, forces))
             return bias_forces(robot, moved, at_rest) - loaded

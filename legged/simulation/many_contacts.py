@@ -30,8 +30,9 @@ from legged.simulation.controller import is_passive
 from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.flight import flight
 from legged.simulation.loop.results import ExternalForces, Outputs
-from legged.simulation.loop.rigid_loop import RigidLoop, flight
+from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.scene_steps import MOST_STEPS, SceneStep
 from legged.spatial import Array, cross, join
 
@@ -127,7 +128,7 @@ class SceneInParts(RigidLoop):
         robot = self._body.applied(inertia)
         q, v = drift(robot, q, v, 0.5 * h)
         at, wrenches = motion(robot, q), wrench[0][None] if wrench else None
-        return q, v, flight(robot, h, q, v, None, wrenches), at.rotation[0], at.origin[0]
+        return q, v, flight(robot, h, q, v, wrenches), at.rotation[0], at.origin[0]
 
     def _pushed_bodies_start(self, h: Any, q: Array, v: Array, inertia: Array, wrench: Array) -> tuple[Array, ...]:
         """Return the same under a wrench [n; f] on the body in the step, body axes."""
@@ -336,14 +337,13 @@ class SceneInParts(RigidLoop):
         """Return wrenches and power of loads, (n_links, 6) and [W]; see `RigidLoop.pushed`."""
         return RigidLoop.pushed(self, loads, q, v, robot)  # part of the kernels of a step for robots
 
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        """Return the mean power of joint friction and stops, [W]; see `ClosedLoop.dissipation`.
+    def dissipation(self, q: Array, v: Array) -> Any:
+        """Return the power of joint friction and stops, [W]; see `ClosedLoop.dissipation`.
 
         Args:
-            h: Time step, [s]. q: Configuration, (nq,).
-            v: Velocity before the step, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
+            q: Configuration, (nq,). v: Velocity, (nv,).
         """
-        return ClosedLoop.dissipation(self, h, q, v, v_next)  # part of the kernels of a step
+        return ClosedLoop.dissipation(self, q, v)  # of a large group, whose kernel would take long to compile
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.

@@ -31,12 +31,11 @@ from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall, Termination, can_fall
 from legged.simulation.checks.overlap import overlap_warning
-from legged.simulation.checks.stable_step import largest_stable_step
+from legged.simulation.checks.stable_step import StiffStops, largest_stable_step
 from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
-    RungeKutta4,
     SemiImplicitEuler,
 )
 from legged.simulation.loop.closed_chains import ClosedChainLoop
@@ -50,7 +49,9 @@ from legged.simulation.stepping.engines.selection import engine_of_backend
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import Setup
 from legged.simulation.stepping.start import (
+    check_base_forces,
     check_integrator,
+    default_fixed_step,
     initial_state,
     new_loop,
     select_integrator,
@@ -105,10 +106,11 @@ def simulate(
             the neutral configuration; without v, rest. The state must satisfy loop constraints; without q and
             `initial_state`, `legged.loops.assemble` finds a configuration near the neutral one.
         integrator: `BDF(...)`, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid` ground
-            `TimeStepping(step=...)`. By default `TimeStepping()` on rigid ground, `RungeKutta4(step=1e-3)` with closed
-            loops, `SemiImplicitEuler` with a stable step for a controller with a discrete update, and else `BDF()`;
-            `Run.integrator` states which one and why. A fixed step that is too long for the ground, or at which a joint
-            chatters, gives a `SimulationWarning`; see `Run.warnings`.
+            `TimeStepping(step=...)`. By default `TimeStepping()` on rigid ground, `SemiImplicitEuler` with a stable
+            step for joints with dry friction, for closed loops with joint stops and for a controller with a discrete
+            update, `RungeKutta4(step=1e-3)` for other closed loops, and else `BDF()`; `Run.integrator` states which
+            one and why. A fixed step that is too long for the ground, for friction or a stop that is reached, or at
+            which a joint chatters, gives a `SimulationWarning`; see `Run.warnings`.
         sample: Time between stored states, [s].
         fall: Condition that ends the run: a `Fall`, a callable (t, q, v) that returns a message, or False for none. By
             default `Fall()` for a robot with a free base on a ground.
@@ -134,19 +136,20 @@ def simulate(
     times = sample_times(until, sample)
     tree = robot.robot if isinstance(robot, ClosedRobot) else robot
     setup = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
-    default = BDF() if tree is robot else RungeKutta4(step=1e-3)
+    default = default_fixed_step(robot) if isinstance(robot, ClosedRobot) else BDF()
     chosen = select_integrator(integrator, ground, bodies, default)
     q, v = initial_state(robot, controller, q, v)
     started, memory = adapt(controller).start(tree, ground, q, v)
     loop = new_loop(robot, setup, started, len(memory), q, drawing_of(tree).points, time_constant)
     s, reason = loop.initial(v, memory), ""
     if integrator is None:
-        if started.has_update and not isinstance(chosen, FixedStep):
+        if (started.has_update or loop.joint_laws.has_friction) and not isinstance(chosen, FixedStep):
             chosen = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(tree, ground, q, SemiImplicitEuler)))
         reason = f" (chosen for {_chosen_for(loop)})"
     warned = tuple(filter(None, (overlap_warning(loop, q, s), step_warning(loop, q, s, chosen))))
     for text in warned:
         warn_caller(text, SimulationWarning)
+    check_base_forces(loop, q, s, compiled)
     backend = select_backend(loop, q, s, compiled)
     return simulate_loop(backend, q, s, times, chosen, fall, progress, reason, warned)
 
@@ -159,6 +162,8 @@ def _chosen_for(loop: ClosedLoop) -> str:
         return "closed loops"
     if loop.controller.has_update:
         return "a controller with a discrete update"
+    if loop.joint_laws.has_friction:
+        return "dry friction of joints"
     return "smooth motion without ground" if loop.ground is None else "compliant ground and a continuous controller"
 
 
@@ -199,9 +204,10 @@ def simulate_loop(
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
     run = record_run(backend, f"{integrator}{reason}", states, ended)
-    chatter = chatter_of_run(robot, engine.advance, integrator, states, run.vdot)
+    chatter = StiffStops(robot, q, integrator).warning(run.q)
+    chatter = chatter or chatter_of_run(robot, engine.advance, integrator, states, run.vdot)
     violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
-    run = replace(run, warnings=tuple(filter(None, (*warned, chatter, violated))))
+    run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated))))
     if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
         raise SimulationError(f"{violated}; the run is in error.run", run)
     for text in filter(None, (chatter, violated)):

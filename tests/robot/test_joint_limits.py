@@ -89,10 +89,10 @@ def test_a_coupled_joint_at_its_stop_stops_its_master():
     stopped = legged.Revolute("two", "-y", physics=legged.JointPhysics(lower=-0.2, damping=0.3, friction=0.1))
     builder.add(stopped, legged.Link("b", body), to="wall", at=(0, 1, 0))
     robot = builder.couple("two", "one", 0.5, 0.1).build()
-    run = legged.simulate(robot, until=3.0, integrator=FIXED)
+    run = legged.simulate(robot, until=3.0, integrator=legged.SemiImplicitEuler(1e-4))
     assert run.q[-1, 0] == pytest.approx((-0.2 - 0.1) / 0.5, abs=2e-3)
     assert abs(run.v[-1, 0]) < 1e-5
-    assert run.energy_drift < 1e-4 * abs(run.energy.joint_work[-1])
+    assert run.energy_drift < 1e-3 * abs(run.energy.joint_work[-1])  # of first order
 
 
 # Motors.
@@ -151,12 +151,13 @@ def test_viscous_friction_slows_a_wheel_exponentially():
     assert run.energy.joint_work[-1] == pytest.approx(run.energy.kinetic[-1] - run.energy.kinetic[0], rel=1e-9)
 
 
-def test_dry_friction_stops_a_wheel_at_a_steady_rate_and_holds_it():
-    run = legged.simulate(wheel(friction=0.6), until=2.0, v=[3.0])
+@pytest.mark.filterwarnings("ignore:.*regularizes the dry friction:UserWarning")
+def test_regularized_dry_friction_stops_a_wheel_at_a_steady_rate_and_lets_it_creep():
+    run = legged.simulate(wheel(friction=0.6), until=2.0, v=[3.0], integrator=legged.Stiff())
     moving = run.v[:, 0] > 10 * TRANSITION_SPEED
     assert run.v[moving, 0] == pytest.approx(3.0 - 0.6 / INERTIA * run.times[moving], abs=1e-4)
     assert abs(run.v[-1, 0]) < 1e-3 * TRANSITION_SPEED
-    held = legged.simulate(wheel(friction=0.6), asks(0.3), until=2.0)
+    held = legged.simulate(wheel(friction=0.6), asks(0.3), until=2.0, integrator=legged.Stiff())
     assert held.v[-1, 0] == pytest.approx(TRANSITION_SPEED * np.arctanh(0.5), rel=1e-4)
 
 
@@ -167,7 +168,7 @@ def test_semi_implicit_steps_are_stable_for_any_friction(step):
     damped = legged.simulate(wheel(damping=1e5 * INERTIA / 30), until=0.1, v=[3.0], integrator=rule)
     assert np.all(np.diff(damped.v[:, 0]) <= 0.0) and damped.v[-1, 0] >= 0.0
     dry = legged.simulate(wheel(friction=9.0), until=0.5, v=[3.0], integrator=rule)
-    assert np.all(np.diff(dry.v[:, 0]) <= 0.0) and dry.v.min() >= 0.0
+    assert np.all(np.diff(dry.v[:, 0]) <= 1e-12) and dry.v.min() >= -1e-12  # a held joint rests up to rounding
     assert dry.q[-1, 0] == pytest.approx(3.0**2 * INERTIA / 2 / 9.0, abs=3.0 * step + 3e-3)
     for run in (damped, dry):
         assert run.energy_drift < 1e-9  # the work uses the mean speed over a step
@@ -205,6 +206,7 @@ def swings(t, q, v, wrenches):
 START = {"q": np.array([1.0, 0, 0, 0, 0, 0, 0, 0.1, -0.5]), "v": np.array([0.3, -0.5, 0.2, 0, 0, 0, 0, 0])}
 
 
+@pytest.mark.filterwarnings("ignore:.*regularizes the dry friction:UserWarning")
 def test_the_energy_balance_holds_with_all_joint_physics():
     run = legged.simulate(leg(), swings, until=2.0, **START, integrator=legged.Stiff(rtol=1e-8, atol=1e-10))
     assert run.q[:, 7].max() > 0.4  # the stops are reached

@@ -23,6 +23,7 @@ from legged.contact.impulses.solver import (
     once,
     solution_of,
     spread,
+    velocities,
 )
 from legged.contact.impulses.sticking import is_direct, sticking_impulses
 from legged.contact.rigid import Rigid
@@ -65,6 +66,7 @@ def impact(
     h: Any,
     gap: Array,
     guess: Array,
+    applied: bool = False,
 ) -> Impact:
     """Return the impulses of a step of length h from vs, for which it ends without contacts at v_free.
 
@@ -75,6 +77,7 @@ def impact(
         v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
         h: The step, [s]. gap: Distances of the contacts, (m,), [m], along the contact frames' normals.
         guess: Initial impulses, (m, 3), [N s], contact frames.
+        applied: Whether v_free contains the effect of the initial impulses.
     """
     if not len(gap):
         return Impact(np.zeros((0, 3)), list(v_free), 0.0, 0.0)
@@ -83,13 +86,16 @@ def impact(
         blocks, groups = contacts.delassus()
         friction, restitution = zip(*coefficients, strict=True)
         problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution, contacts.aligned())
-        system = GeneralizedSystem(contacts, v_free) if ground.iterations else None
+        if applied:
+            problem = problem._replace(u_free=velocities(problem, -guess))
+        present = guess if applied else None
+        system = GeneralizedSystem(contacts, v_free, present) if ground.iterations else None
         target = [target_velocity(ground.recovery, d, h) for d in gap]
     with stage("contact solver"):
         p, u, residual = solve_impulses(ground, problem, target, before, h, gap, guess, system)
     with stage("contact response"):
         work = 0.5 * (p * (before + u)).sum()
-        return Impact(p, contacts.after(v_free, p), residual, work)
+        return Impact(p, contacts.after(v_free, p - guess if applied else p), residual, work)
 
 
 def solve_impulses(

@@ -105,11 +105,13 @@ class GeneralizedSystem(NamedTuple):
 
     Attributes:
         contacts: The contacts.
-        v_free: Velocity of each robot without impulses, (nv,), mixed units.
+        v_free: Velocity of each robot with the present impulses, (nv,), mixed units.
+        present: Impulses, (m, 3), [N s], contact frames; None for none.
     """
 
     contacts: Contacts
     v_free: Sequence[Array]
+    present: Array | None = None
 
     @property
     def bodies_touch(self) -> bool:
@@ -128,7 +130,17 @@ class GeneralizedSystem(NamedTuple):
         Args:
             p: Impulses, (m, 3), [N s], contact frames.
         """
+        p = p if self.present is None else p - self.present
         return np.concatenate(self.contacts.after(self.v_free, p))
+
+    def momentum(self, M: Array, J: ContactJacobian, v: Array) -> Array:
+        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units.
+
+        Args:
+            M: Inertia matrix, (n, n), mixed units. J: The Jacobian. v: Generalized velocities, (n,), mixed units.
+        """
+        found = M @ (v - np.concatenate(self.v_free))
+        return found if self.present is None else found + J.momentum(self.present)
 
     def matrices(self) -> tuple[Array, ContactJacobian]:
         """Return the inertia matrix of all robots, (n, n), and the Jacobian of the contact velocities.
@@ -312,7 +324,7 @@ def _iterate(
     """Return v, p_bar, the best solution and the relative step of the projection after an iteration."""
     M, J = system.matrices()
     r = scale * system.mobilities(problem)
-    momentum, u = M @ (v - np.concatenate(system.v_free)), J.velocities(v)
+    momentum, u = system.momentum(M, J, v), J.velocities(v)
     p, slopes = system.projected(problem, target, p_bar, u, r)
     dv = system.direction(M, J, slopes, J.momentum(p) - momentum)
     du, change = J.velocities(dv), M @ dv

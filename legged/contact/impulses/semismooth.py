@@ -55,8 +55,7 @@ def semismooth_newton(
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
         enough: Residual below which the first iteration that does not reduce it is the last one, [m/s].
     """
-    v_free = np.concatenate(system.v_free)
-    n, m = len(v_free), len(start.p)
+    n, m = sum(map(len, system.v_free)), len(start.p)
     bounds = (0, n, n + 3 * m, n + 6 * m, n + 9 * m)
 
     def step(state: Array) -> Array:
@@ -65,7 +64,7 @@ def semismooth_newton(
         M, J = system.matrices()
         p, u, r = p.reshape(m, 3), u.reshape(m, 3), system.mobilities(problem)
         moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
-        dv = system.direction(M, J, slopes, J.momentum(p + moved) - M @ (v - v_free))
+        dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
         p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
         v, residual = v + dv, maximum_of(violations)
         better, least, continues = progress(residual, least, goal, enough)

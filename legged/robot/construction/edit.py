@@ -151,6 +151,8 @@ class RobotEditor(RobotBuilder):
         upper: _Limit = None,
         effort: _Limit = None,
         speed: _Limit = None,
+        stop_stiffness: PerFreedom | None = None,
+        restitution: PerFreedom | None = None,
         rotor: Rotor | None = None,
         physics: JointPhysics | None = None,
         at: Vector | None = None,
@@ -160,8 +162,9 @@ class RobotEditor(RobotBuilder):
 
         Args:
             name: Name of the joint.
-            damping, friction, armature, stiffness, rest, lower, upper, effort, speed, rotor: As in `JointPhysics`: one
-                number, or one per degree of freedom; an infinite limit is no limit.
+            damping, friction, armature, stiffness, rest, lower, upper, effort, speed: As in `JointPhysics`: one number,
+                or one per degree of freedom; an infinite limit is no limit.
+            stop_stiffness, restitution, rotor: As in `JointPhysics`.
             physics: All of them at once; the others given beside it replace its values.
             at: Parent link's origin to the joint, (3,), [m], parent link axes.
             rotation: A rotation matrix, (3, 3), joint axes to parent link axes.
@@ -174,7 +177,7 @@ class RobotEditor(RobotBuilder):
         known_name("joint", name, [c.joint.name for c in self._connections])
         index = next(i for i, c in enumerate(self._connections) if c.joint.name == name)
         c, what = self._connections[index], f"joint {name!r}"
-        values = damping, friction, armature, stiffness, rest, lower, upper, effort, speed
+        values = damping, friction, armature, stiffness, rest, lower, upper, effort, speed, stop_stiffness, restitution
         changes: dict[str, Any] = {
             field: array_of_numbers(f"{field} of {what}", value)
             for field, value in zip(NUMBERS, values, strict=True)

@@ -32,9 +32,9 @@ R = TypeVar("R", bound=Robot)
 _INERTIAL = ("mass", "center", "tensor")
 _ROTOR = {"rotor_inertia": "inertia", "gear": "gear"}  # parameter -> field of `Rotor`
 _LARGEST = np.finfo(float).max
-_LEAST = {
-    **dict.fromkeys(("mass", "damping", "friction", "armature", "rotor_inertia", "stiffness", "effort"), 0.0),
-    "speed": np.nextafter(0.0, 1.0),
+_NOT_NEGATIVE = "mass", "damping", "friction", "armature", "rotor_inertia", "stiffness"
+_LEAST = dict.fromkeys((*_NOT_NEGATIVE, "effort", "stop_stiffness", "restitution"), 0.0) | {
+    "speed": np.nextafter(0.0, 1.0)
 }
 """Smallest values of parameters that have a range."""
 _TOLERANCE = 1e-9  # relative, of inertia tensors, as in `Inertia`
@@ -50,7 +50,7 @@ def parameters(robot: Robot) -> dict[str, Any]:
     | `<link>.tensor` | inertia about the center of mass, (3, 3), [kg m^2], link axes |
     | `<joint>.at` | parent link's origin to the joint, (3,), [m], parent link axes; fixed joints too |
     | `<joint>.damping`, ... | numbers of `JointPhysics`: damping, friction, armature, stiffness, rest, lower, |
-    | | upper, effort, speed; one number, or (nv of the joint,) |
+    | | upper, effort, speed, stop_stiffness, restitution; one number, or (nv of the joint,) |
     | `<joint>.rotor_inertia` | inertia of the joint's `Rotor` about its axis, [kg m^2]; only joints that have one |
     | `<joint>.gear` | gear ratio of that rotor, rotor speed over joint speed |
     | `<contact>.position` | link origin to the contact point, (3,), [m], link axes |
@@ -80,7 +80,7 @@ def _physics_fields(joint: Joint, follows: bool) -> list[str]:
     if isinstance(joint, Fixed):
         return []
     ball = any(stage.kind == "ball" for stage in joint.stages)
-    without = {"lower", "upper"} if ball else set()  # it has no stops, and one armature and stiffness for all axes
+    without = {"lower", "upper", "stop_stiffness", "restitution"} if ball else set()  # one armature for all axes
     without |= {field for field in ("armature", "stiffness") if ball and np.ndim(getattr(joint.physics, field))}
     without |= {"effort", "speed"} if follows else set()  # its master has the motor
     return [field for field in NUMBERS if field not in without]
@@ -373,6 +373,8 @@ def _check_range(name: str, value: Array) -> None:
         error = InertiaError if field == "mass" else DefinitionError
         words = "be positive" if field == "speed" else "not be negative"
         raise error(f"{name} must {words}, got {value.min():.6g}{_where(wrong)}")
+    if field == "restitution" and (wrong := value > 1.0).any():
+        raise DefinitionError(f"{name} must lie between 0 and 1, got {value.max():.6g}{_where(wrong)}")
 
 
 def _check_inertia(link: PlacedLink, plain: Mapping[str, Array], values: Mapping[str, Array]) -> None:

@@ -1,4 +1,4 @@
-"""The largest step at which the contacts of a robot with compliant ground are stable.
+"""The largest step at which an explicit method is stable: contacts on compliant ground, joint friction, and stops.
 
 Near rest on the ground, the contact points are pressed against springs and dampers: with the Jacobian J of the points,
 their stiffness K and damping D, the velocities of the points follow u_dot = -A (D u + K x) with A = J M^-1 J^T. The
@@ -10,6 +10,10 @@ fastest mode, with eigenvalues d of A D and k of A K, limits the step h of an ex
 A controller that reacts to the contact forces, such as `ComputedTorque`, changes the acceleration that they cause.
 Where the step exceeds the limit of the robot alone, `stable_step_of_loop` takes A from the closed loop: the derivative
 of the accelerations of the points with respect to the contact forces. Without reaction both agree.
+
+Runge-Kutta steps also take friction and stops of joints explicitly. Regularized dry friction F and damping c are stable
+for h lambda < 2.78 with the largest eigenvalue lambda of M^-1 diag(F / v_s + c); a stop k, d for the fastest mode of
+lambda^2 + a d lambda + a k = 0 with the mobility a of the joint. Other steps with fixed length take both implicitly.
 """
 
 from __future__ import annotations
@@ -22,10 +26,13 @@ import numpy as np
 
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
+from legged.dynamics.passive import friction_slopes
 from legged.errors import NotFiniteError, SingularError
 from legged.ground.ground import Ground, contact_wrenches
+from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.controller import independent_copy
+from legged.simulation.forces import Stop, joint_name, stops_of
 
 if TYPE_CHECKING:
     from legged.simulation.integrators import FixedStep
@@ -101,7 +108,7 @@ def stable_step_of_loop(loop: ClosedLoop, q: Array, s: Array, integrator: FixedS
     def acceleration(forces: Array) -> Array:
         wrenches = contact_wrenches(robot, q, forces.reshape(-1, 3))
         tau, damping, _ = controlled.step_actuation(0.0, h, 0, q, s, wrenches)
-        return controlled.acceleration(q, s[: robot.nv], tau, wrenches, h * damping)
+        return controlled.smooth_acceleration(q, s[: robot.nv], tau, wrenches, h * damping)
 
     def response(J: Array, load: float) -> Array:
         rest = np.tile([0.0, 0.0, load], len(robot.contacts))
@@ -112,6 +119,59 @@ def stable_step_of_loop(loop: ClosedLoop, q: Array, s: Array, integrator: FixedS
         return _limit(*contact_modes(robot, ground, q, response), kind)
     except (NotFiniteError, SingularError):
         return alone
+
+
+def stable_step_of_friction(robot: Robot, q: Array) -> float:
+    """Return the largest stable Runge-Kutta step of joint friction near rest, [s]; infinite without friction.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
+    slopes = scatter_add(robot, [friction_slopes(body, np.zeros(robot.nv)) for body in robot.bodies])
+    if not slopes.any():
+        return np.inf
+    return _RUNGE_KUTTA_LIMIT / float(
+        np.linalg.eigvals(np.linalg.solve(inertia_matrix(robot, q), np.diag(slopes))).real.max()
+    )
+
+
+class StiffStops:
+    """The stops of a robot that are too stiff for the steps of an integrator.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,), at which steps are judged. integrator: The integrator.
+    """
+
+    def __init__(self, robot: Robot, q: Array, integrator: object):
+        self._robot, self._stops = robot, list[tuple[Stop, float]]()
+        self._step = float(getattr(integrator, "step", 0.0))
+        if getattr(integrator, "rule", "") != "runge_kutta":
+            return
+        stops = stops_of(robot)
+        mobilities = np.diag(np.linalg.inv(inertia_matrix(robot, q))) if stops else np.zeros(0)
+        for stop in stops:
+            a = float(mobilities[stop.body.v.start]) * stop.body.ratio**2
+            limit = _limit(a * stop.stiffness, a * stop.damping, integrator)  # type: ignore[arg-type]
+            if self._step > limit:
+                self._stops.append((stop, limit))
+
+    def warning(self, q: Array) -> str:
+        """Return the warning about a joint that is beyond such a stop in some configurations, or "".
+
+        Args:
+            q: Configurations, (k, nq), mixed units.
+        """
+        for stop, limit in self._stops:
+            x = stop.body.joint_position(q.T)[0]
+            depth = np.maximum(stop.lower - x, x - stop.upper)
+            if (depth > 0.0).any():
+                name, unit = joint_name(self._robot, stop.body), "m" if stop.body.kind == "prismatic" else "rad"
+                return (
+                    f"a step of {self._step:g} s is too long for the stop of joint {name!r}, which is stable up to "
+                    f"{limit:.2g} s and which the joint exceeds by up to {np.nanmax(depth):.2g} {unit}; take "
+                    f"{0.5 * limit:.1g} s, or legged.SemiImplicitEuler, which takes stops implicitly"
+                )
+        return ""
 
 
 def _load(robot: Robot) -> float:

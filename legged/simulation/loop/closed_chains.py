@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ PROJECTION_STEPS = 2
 
 @dataclass(frozen=True, eq=False)
 class ClosedChainLoop(ClosedLoop):
-    """The closed loop of a robot with closed kinematic loops; joint friction is integrated explicitly.
+    """The closed loop of a robot with closed kinematic loops.
 
     Attributes:
         closed: The robot with its loops, its rows ordered at the initial configuration by `independent_first`.
@@ -53,14 +54,18 @@ class ClosedChainLoop(ClosedLoop):
         """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `ClosedLoop.runge_kutta`."""
         return _projected(self.closed, *super().runge_kutta(t, h, phase, q, s))
 
-    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.acceleration`."""
         tau = tau + stop_forces(self.robot, self._stops, q, v)
         return simulation_acceleration(self.closed, q, v, tau, wrenches, self.stabilization)
 
-    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
-        """Return zeros, (nv,): joint friction is integrated explicitly; see `ClosedLoop.implicit_damping`."""
-        return np.zeros(self.robot.nv)
+    def smooth_acceleration(
+        self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
+    ) -> Array:
+        """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.smooth_acceleration`."""
+        b = tau - bias_forces(self.smooth_robot, q, v, wrenches)
+        inertia = DenseInertia(self.robot, q, extra, LoopRows(jacobian(self.closed, q), self.closed.independent_count))
+        return inertia.constrained(b, constraint_acceleration(self.closed, q, v, self.stabilization))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +85,11 @@ class ClosedRigidLoop(RigidLoop):
         """Return the loop constraints; see `RigidLoop.loops`."""
         return LoopRows(jacobian(self.closed, q), self.closed.independent_count)
 
-    def smooth_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
-        """Return vdot, (nv,), which satisfies the loop constraints; see `RigidLoop.smooth_acceleration`."""
-        b = tau - bias_forces(self.robot, q, v, wrenches)
+    def smooth_acceleration(
+        self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
+    ) -> Array:
+        """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.smooth_acceleration`."""
+        b = tau - bias_forces(self.smooth_robot, q, v, wrenches)
         inertia = DenseInertia(self.robot, q, extra, self.loops(q))
         return inertia.constrained(b, constraint_acceleration(self.closed, q, v))
 

@@ -14,6 +14,7 @@ from legged.ground.ground import Ground
 from legged.simulation.loop.contact_memory import ContactHistory
 from legged.simulation.loop.equations import WORKS, LoopEquations
 from legged.simulation.loop.external_wrenches import loads_at
+from legged.simulation.loop.joint_laws import has_joint_forces
 from legged.simulation.loop.results import ContactStep, Observation
 
 Array = np.ndarray
@@ -37,7 +38,8 @@ class ClosedLoop(LoopEquations):
         external, (pushed, push_power) = self.external_forces(q, s), self._pushed(loads, t, q, s[:n])
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         motion = self.motion_rate(xi, q, s[:n], tau, external.contact + pushed)
-        powers = tau @ s[:n], external.power, push_power, self._dissipation(0.0, q, s[:n], s[:n])
+        joint_power = self.dissipation(q, s[:n]) if has_joint_forces(self) else 0.0
+        powers = tau @ s[:n], external.power, push_power, joint_power
         history = np.zeros(self.history_size)
         if self.history_size:
             history = ContactHistory.of(history)._replace(impulse=external.forces).flat()
@@ -61,9 +63,9 @@ class ClosedLoop(LoopEquations):
         if self.pushes:
             loads = self.loads(t, h)
             pushed = self.pushed(loads, q, s[:n])[0]
-        q_next, v_next = self.time_step(h, q, s[:n], tau, damping, external.contact + pushed)
-        step = ContactStep(q_next, v_next, external.memory_rate, external.power, external.forces)
-        return q_next, self._after(t, h, q, s, tau - damping * (v_next - s[:n]), memory_rate, step, loads)
+        after = self.time_step(h, q, s[:n], tau, damping, external.contact + pushed)
+        step = ContactStep(*after, external.memory_rate, external.power, external.forces)
+        return after.q, self._after(t, h, q, s, tau - damping * (after.v - s[:n]), memory_rate, step, loads)
 
     def linearly_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a step that is implicit in the forces of the ground and of joints; (nq,) and (size,).
@@ -102,12 +104,12 @@ class ClosedLoop(LoopEquations):
         part, work = self.split(s), 0.0
         if loads is not None:
             work = 0.5 * (self.pushed(loads, q, part.v)[1] + self.pushed(loads, step.q, step.v)[1])
-        powers = np.stack([tau @ part.v, step.power, work, self._dissipation(h, q, part.v, step.v)])
+        works = np.stack([h * (tau @ part.v), h * step.power, h * work, step.joint_work])
         history = part.history
         if self.history_size:
             history = ContactHistory.of(history).after(t + 0.5 * h, h, step.forces).flat()
         memories = part.memory + h * memory_rate, part.ground_memory + h * step.memory_rate
-        return np.concatenate([step.v, *memories, history, part.works + h * powers])
+        return np.concatenate([step.v, *memories, history, part.works + works])
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a step of the classical Runge-Kutta method in the chart around q; (nq,) and (size,).
@@ -156,7 +158,7 @@ class ClosedLoop(LoopEquations):
         """
         v, none = s[: self.robot.nv], np.zeros(self.robot.nv)
         wrenches, before = self.pushed(loads, q, v)
-        v_next = v + self.acceleration(q, v, none, wrenches, none) - self.acceleration(q, v, none, 0.0 * wrenches, none)
+        v_next = v + self.acceleration(q, v, none, wrenches) - self.acceleration(q, v, none, 0.0 * wrenches)
         works = self.split(s).works + np.array([0.0, 0.0, 0.5 * (before + self.pushed(loads, q, v_next)[1]), 0.0])
         end = self.history_entries.stop
         return np.concatenate([v_next, s[len(v) : end], works, s[end + WORKS :]])

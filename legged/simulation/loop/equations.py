@@ -25,21 +25,24 @@ from legged.compiler.ir import where
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
-from legged.dynamics.passive import friction_forces, friction_slopes
+from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
 from legged.robot.configuration import integrate, scatter_add
+from legged.robot.construction.parameters import without_dry_friction
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller, full_torque
-from legged.simulation.forces import Stop, motor_forces, stop_damping, stop_forces, stops_of
+from legged.simulation.forces import Stop, actuator_forces, motor_forces, stop_forces, stops_of
 from legged.simulation.loop.chart import chart_rate, normalized, semi_implicit_euler
 from legged.simulation.loop.contact_memory import ContactHistory
 from legged.simulation.loop.external_wrenches import External, mean_loads, push_wrenches
+from legged.simulation.loop.joint_laws import JointLaws, joint_step, joint_work
 from legged.simulation.loop.results import (
     BreakTimes,
     ContactStep,
     ExternalForces,
     Outputs,
     StateParts,
+    Step,
     StepActuation,
 )
 
@@ -59,6 +62,7 @@ class LoopEquations:
         memory: Length of the controller's memory, m.
         pushes: External wrenches on links.
         nodes: Points (link index, position (3,) [m] in link axes) whose positions `outputs` returns.
+        notices: Warnings about what the equations have met in Python, by their subject; shared by copies of the loop.
     """
 
     robot: Robot
@@ -67,6 +71,7 @@ class LoopEquations:
     memory: int = 0
     pushes: Sequence[External] = ()
     nodes: list[tuple[int, Array]] = field(default_factory=list)
+    notices: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def ground_memory(self) -> int:
@@ -152,7 +157,7 @@ class LoopEquations:
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        robot, ground, part, none = self.robot, self.ground, self.split(s), np.zeros((0, 3))
+        robot, ground, part, none = self.robot, self.surface, self.split(s), np.zeros((0, 3))
         contact, points, forces, rate, power = np.zeros((len(robot.links), 6)), none, none, part.ground_memory, 0.0
         if robot.contacts:
             points, velocities = contact_motion(robot, q, part.v)
@@ -200,6 +205,7 @@ class LoopEquations:
         part = self.split(s)
         arguments = t, phase, q, part.v, contact, part.memory
         commanded = full_torque(self.robot, self.controller.torque(*arguments))
+        commanded = actuator_forces(self.robot, commanded, self.notices)
         return motor_forces(self.robot, part.v, commanded), self.controller.rate(*arguments)
 
     def step_actuation(self, t: Any, h: Any, phase: Any, q: Array, s: Array, contact: Array) -> StepActuation:
@@ -220,24 +226,28 @@ class LoopEquations:
             return StepActuation(tau, np.zeros(self.robot.nv), memory_rate)
         part, (kp, kd) = self.split(s), (full_torque(self.robot, gain) for gain in gains)
         arguments = phase, q, part.v, contact, part.memory
-        commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments)) - h * kp * part.v
+        commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments))
+        commanded = actuator_forces(self.robot, commanded, self.notices) - h * kp * part.v
         tau = motor_forces(self.robot, part.v, commanded)
         slopes = zip(tau, commanded, kd + h * kp, strict=True)
         damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])
         return StepActuation(tau, damping, self.controller.rate(t, *arguments))
 
-    def acceleration(
-        self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array, masses: Mapping[int, Array] | None = None
-    ) -> Array:
-        """Return the generalized acceleration with joint stops, (nv,).
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        """Return the generalized acceleration with compliant stops and regularized dry friction, (nv,).
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces of the actuators, (nv,).
             wrenches: Wrenches on the links, (n_links, 6).
-            extra, masses: Inertia added to joints and bodies for implicit integration; see `accelerations`.
         """
         tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return accelerations(self.robot, q, v, tau, wrenches, extra, masses)
+        return accelerations(self.robot, q, v, tau, wrenches, np.zeros(self.robot.nv))
+
+    def smooth_acceleration(
+        self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
+    ) -> Array:
+        """Return vdot without stops, and without dry friction unless regularized, (nv,); see `accelerations`."""
+        return accelerations(self.smooth_robot, q, v, tau, wrenches, extra, masses)
 
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         """Return the time derivatives of [xi; v], (2 nv,).
@@ -246,44 +256,30 @@ class LoopEquations:
             xi: Chart coordinates, (nv,). q: Configuration, (nq,). v: Velocity, (nv,).
             tau: Generalized forces of the actuators, (nv,). wrenches: Wrenches on the links, (n_links, 6).
         """
-        vdot = self.acceleration(q, v, tau, wrenches, np.zeros(self.robot.nv))
+        vdot = self.acceleration(q, v, tau, wrenches)
         return np.concatenate([chart_rate(self.robot, xi, v), vdot])
 
-    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
-        """Return (q, v) after a semi-implicit Euler step, (nq,) and (nv,).
+    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> Step:
+        """Return the motion of a semi-implicit Euler step.
 
-        Joint friction and stops are integrated implicitly, so that they do not limit the step.
+        Joint friction and stops are implicit, see `joint_laws`, and do not limit the step.
 
         Args:
             h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
             tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches on the links, (n_links, 6).
         """
-        extra = h * (self.implicit_damping(h, q, v) + damping)
-        vdot = self.acceleration(q, v, tau, wrenches, extra)
-        return semi_implicit_euler(self.robot, q, v, vdot, h)
+        joints = joint_step(self, h, q, v, tau, damping, wrenches)
+        q_next, v_next = semi_implicit_euler(self.robot, q, v, joints.vdot, h)
+        return Step(q_next, v_next, joint_work(self, h, v, v_next, joints))
 
-    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        """Return the mean power of joint friction and stops over a time step, [W]; negative where energy is lost.
+    def dissipation(self, q: Array, v: Array) -> Any:
+        """Return the power of joint friction and stops of `acceleration`, [W].
 
         Args:
-            h: Time step, [s]. q: Configuration, (nq,).
-            v: Velocity before the step, (nv,). v_next: Velocity after it, (nv,), mixed units.
+            q: Configuration, (nq,). v: Velocity, (nv,).
         """
         friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
-        force = stop_forces(self.robot, self._stops, q, v) - friction - self.implicit_damping(h, q, v) * (v_next - v)
-        return 0.5 * (v + v_next) @ force
-
-    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
-        """Return the decrease of friction and stop forces per unit of velocity over a time step, (nv,).
-
-        Args:
-            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
-
-        Returns:
-            Damping at the joints, [N m s/rad] or [N s/m].
-        """
-        friction = scatter_add(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
-        return stop_damping(self.robot, self._stops, h, q, v) + friction
+        return v @ (stop_forces(self.robot, self._stops, q, v) - friction)
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         """Return energies, the pose of the base and the positions of the nodes.
@@ -305,28 +301,36 @@ class LoopEquations:
             ground_memory: Memory of the ground, (g,), [m].
             tau, damping: See `StepActuation`, (nv,) each. wrenches: External wrenches on the links, (n_links, 6).
         """
-        robot, ground = self.robot, self.ground
+        robot, ground = self.robot, self.surface
         assert isinstance(ground, Ground)
         points, before = contact_motion(robot, q, v)
         linear = implicit_forces(ground, points, before, ground_memory, h)
         wrenches = wrenches + contact_wrenches(robot, q, linear.forces)
         masses = contact_masses(robot, q, h * linear.damping)
-        extra = h * (self.implicit_damping(h, q, v) + damping)
-        vdot = self.acceleration(q, v, tau, wrenches, extra, masses)
-        q_next, v_next = semi_implicit_euler(robot, q, v, vdot, h)
+        joints = joint_step(self, h, q, v, tau, damping, wrenches, masses)
+        q_next, v_next = semi_implicit_euler(robot, q, v, joints.vdot, h)
         moved, after = contact_motion(robot, q_next, v_next)
         change = (linear.damping * (after - before)[:, None, :]).sum(axis=-1)
         forces = linear.forces - change
         power = 0.5 * (forces * (before + after)).sum()
-        return ContactStep(q_next, v_next, ground.forces(moved, after, ground_memory)[1], power, forces)
+        memory_rate = ground.forces(moved, after, ground_memory)[1]
+        return ContactStep(q_next, v_next, joint_work(self, h, v, v_next, joints), memory_rate, power, forces)
+
+    @cached_property
+    def surface(self) -> Ground | Rigid | None:
+        """The ground, a compliant one with the coefficient of friction of each contact point; see `Ground.under`."""
+        return self.ground.under(self.robot) if isinstance(self.ground, Ground) else self.ground
 
     @cached_property
     def _stops(self) -> tuple[Stop, ...]:
         return stops_of(self.robot)
 
     @cached_property
-    def _is_dissipative(self) -> bool:
-        return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
+    def smooth_robot(self) -> Robot:
+        """The robot without the dry friction that `joint_laws` describe."""
+        return without_dry_friction(self.robot) if self.joint_laws.has_friction else self.robot
 
-    def _dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        return self.dissipation(h, q, v, v_next) if self._is_dissipative else 0.0
+    @cached_property
+    def joint_laws(self) -> JointLaws:
+        """The stops and the dry friction of joints in time steps."""
+        return JointLaws.of(self.robot)

@@ -93,11 +93,24 @@ class StepActuation(NamedTuple):
     memory_rate: Array
 
 
+class Step(NamedTuple):
+    """Result of a time step.
+
+    Attributes:
+        q: Configuration after the step, (nq,). v: Velocity after it, (nv,).
+        joint_work: Work of joint friction and stops in it, [J].
+    """
+
+    q: Array
+    v: Array
+    joint_work: Any
+
+
 class ContactStep(NamedTuple):
     """Motion and contact forces of a time step on compliant ground.
 
     Attributes:
-        q: Configuration after the step, (nq,). v: Velocity after it, (nv,).
+        q, v, joint_work: As in `Step`, (nq,), (nv,) and [J].
         memory_rate: Mean time derivative of the ground's memory, (g,).
         power: Mean power of the contact forces, [W].
         forces: Mean contact forces, (n, 3), [N], world axes.
@@ -105,6 +118,7 @@ class ContactStep(NamedTuple):
 
     q: Array
     v: Array
+    joint_work: Any
     memory_rate: Array
     power: Any
     forces: Array

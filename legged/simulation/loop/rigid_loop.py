@@ -17,9 +17,9 @@ The ground's memory is a `ContactMemory`. Works use the mean of the velocities b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,17 @@ from legged.contact.impulses.dense import LoopRows
 from legged.contact.impulses.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
-from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
-from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground, refuse_round_feet
-from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller
-from legged.simulation.forces import stop_forces
 from legged.simulation.loop.chart import drift, normalized, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory as ContactHistory
 from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory
 from legged.simulation.loop.external_wrenches import External, check_wrenches, push_wrenches
+from legged.simulation.loop.flight import flight, friction_change, midpoint
+from legged.simulation.loop.joint_laws import JointStep, joint_work, viscous_damping
 from legged.simulation.loop.results import ExternalForces, Outputs
 
 Array = np.ndarray
@@ -132,10 +130,6 @@ class RigidLoop(ClosedLoop):
         """
         return None
 
-    def smooth_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
-        """Return the acceleration without contacts, (nv,); arguments as in `accelerations`."""
-        return accelerations(self.robot, q, v, tau, wrenches, extra)
-
     @cached_property
     def wrench_rows(self) -> list[list[int]]:
         """Numbers of the external wrenches on the robot and on each body."""
@@ -152,6 +146,13 @@ class RigidLoop(ClosedLoop):
         """
         rows, which = self.wrench_rows[robot], self.scene.robots[robot] if robot else self.robot
         return push_wrenches(which, [self.pushes[k] for k in rows], [loads[k] for k in rows], q, v)
+
+    def _with_pushed(self, contact: Array | None, loads: Array, q: Array, v: Array, robot: int = 0) -> Array | None:
+        """Return contact wrenches with those of `pushed`, (n_links, 6); None for none of both."""
+        if not self.wrench_rows[robot]:
+            return contact
+        pushed = self.pushed(loads, q, v, robot)[0]
+        return pushed if contact is None else contact + pushed
 
     def external_forces(self, q: Array, s: Array) -> ExternalForces:
         """Return the contact forces of the last step at the present contact points.
@@ -190,15 +191,18 @@ class RigidLoop(ClosedLoop):
         starts = zip(scene.robots, self.states(q, s), strict=True)
         middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
-        extra = [h * (self.implicit_damping(h, *middle[0]) + damping)]
-        extra += [np.zeros(robot.nv) for robot in scene.robots[1:]]
-        free = [self.free_velocity(h, loads, tau, extra[0], *middle[0])]
-        for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
-            wrenches = self.pushed(loads, *state, robot=k)[0] if self.wrench_rows[k] else None
-            free.append(flight(robot, h, *state, None, wrenches))
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
-        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]))
-        works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
+        # Joint laws need the contact forces, of which those of the last step are a part of the motion without impulses.
+        pressed = bool(self.joint_laws.rows) and len(guess) > 0
+        contact = scene.wrenches(qs, geometry, self.forces(s)) if pressed else [None] * len(qs)
+        viscous = h * (viscous_damping(self, vs[0]) + damping)
+        joints = self.free_motion(h, loads, tau, viscous, qs[0], vs[0], contact[0])
+        extra = [viscous + joints.slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
+        free = [vs[0] + h * joints.vdot]
+        for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
+            free.append(flight(robot, h, *state, self._with_pushed(contact[k], loads, *state, robot=k)))
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), pressed)
+        works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact, joints)
         for k, (x, v) in enumerate(middle[1:], 1):
             if self.wrench_rows[k]:
                 works[2] = works[2] + h * self.pushed(loads, x, 0.5 * (v + impact.v_next[k]), robot=k)[1]
@@ -245,68 +249,50 @@ class RigidLoop(ClosedLoop):
         actuation = self.step_actuation(t, h, phase, q, s, contact)
         return self.impact_step(t, h, self.loads(t, h), q, s, *actuation)
 
-    def free_velocity(self, h: Any, loads: Array, tau: Array, extra: Array, q: Array, v: Array) -> Array:
-        """Return the velocity after a step without contacts, (nv,).
+    def free_motion(
+        self, h: Any, loads: Array, tau: Array, viscous: Array, q: Array, v: Array, contact: Array | None = None
+    ) -> JointStep:
+        """Return the joints in a step without contacts, with vdot in axes that do not rotate.
 
         Args:
             h: Time step, [s]. loads: Mean loads of the external wrenches in the step, (k, 9), mixed units and frames.
             tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
-            extra: Inertia added at the joints, (nv,), [kg m^2] or [kg].
+            viscous: Inertia added at the joints for friction and gains, (nv,), [kg m^2] or [kg].
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
+            contact: Wrenches of contacts on the links, (n_links, 6), [N m] and [N], link axes, which act in the step.
         """
-        robot = self.robot
-        wrenches = self.pushed(loads, q, v)[0] if self.wrench_rows[0] else None
-        forces = tau + stop_forces(robot, self._stops, q, v), wrenches, extra
-        return flight(robot, h, q, v, *forces, acceleration=self.smooth_acceleration)
+        robot, laws, wrenches = self.robot, self.joint_laws, self._with_pushed(contact, loads, q, v)
 
-    def works(self, h: Any, loads: Array, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
+        def accelerate(extra: Array, more: Array, last: Array | None) -> Array:
+            def at(v_at: Array) -> Array:
+                forces = tau + more + friction_change(self.smooth_robot, v, v_at)
+                return self.smooth_acceleration(q, v_at, forces, wrenches, viscous + extra) + velocity_product(
+                    robot, v_at
+                )
+
+            if not laws.rows:
+                return at(midpoint(h, v, at))
+            # A stop may turn a joint around within the step: the mean of products, not the product of mean velocities.
+            begin = at(v)
+            return 0.5 * (begin + at(v + h * (begin if last is None else last)))
+
+        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate, refines=True)
+
+    def works(
+        self, h: Any, loads: Array, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep
+    ) -> list[Any]:
         """Return the works of actuators, contacts, external wrenches on the robot, and joints in a step, [J].
 
         Args:
             h: Time step, [s]. loads: Mean loads of the external wrenches in the step, (k, 9), mixed units and frames.
             tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
-            impact: The impulses of the step.
+            impact: The impulses of the step. joints: The joints in it.
         """
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = self.pushed(loads, q, mean)[1] if self.wrench_rows[0] else 0.0
-        return [h * (tau @ mean), impact.work, h * pushed, h * self._dissipation(h, q, v, v_next)]
-
-
-def flight(
-    robot: Robot,
-    h: Any,
-    q: Array,
-    v: Array,
-    tau: Any = None,
-    wrenches: Any = None,
-    extra: Any = None,
-    acceleration: Callable[[Array, Array, Array, Any, Array], Array] | None = None,
-) -> Array:
-    """Return the velocity after a time step without contacts, (nv,), its linear part in axes that do not rotate.
-
-    Velocity-product terms use a first estimate of the velocity in the middle of the step. Joint friction is evaluated
-    at v; `extra` makes it implicit.
-
-    Args:
-        robot: The robot. h: Time step, [s].
-        q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
-        tau: Generalized forces, (nv,), [N m] or [N]. wrenches: Wrenches on the links, (n_links, 6).
-        extra: Inertia added at the joints, (nv,), [kg m^2] or [kg]; see `accelerations`.
-        acceleration: Function of (q, v, tau, wrenches, extra) that returns vdot, (nv,), mixed units; `accelerations` of
-            the robot by default.
-    """
-    tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
-    acceleration = acceleration or partial(accelerations, robot)
-    half = v + 0.5 * h * (acceleration(q, v, tau, wrenches, extra) + velocity_product(robot, v))
-    if any(body.has_friction for body in robot.bodies):
-        tau = tau + _joint_friction(robot, half) - _joint_friction(robot, v)
-    return v + h * (acceleration(q, half, tau, wrenches, extra) + velocity_product(robot, half))
-
-
-def _joint_friction(robot: Robot, v: Array) -> Array:
-    return scatter_add(robot, [friction_forces(body, v) for body in robot.bodies])
+        return [h * (tau @ mean), impact.work, h * pushed, joint_work(self, h, v, v_next, joints)]
 
 
 def closed_loop(

@@ -25,6 +25,7 @@ from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.overlap import OverlapCheck, overlap_warning
+from legged.simulation.checks.stable_step import StiffStops
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -47,6 +48,7 @@ from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngin
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import (
+    check_base_forces,
     check_integrator,
     default_fixed_step,
     select_fall,
@@ -166,6 +168,7 @@ class RolloutTask:
             template = MemberTemplate(self.batch, starts.numbers)
             engine = new_engine(template, starts, members, self.integrator, compiled)
         first, robot = self.batch.first, self.batch.robot
+        check_base_forces(first.loop, first.q, first.s, compiled)
         threads = default_threads() if threads is None else check_threads(threads)
         motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
@@ -174,9 +177,14 @@ class RolloutTask:
         warned = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
         warned.append(step_warning(first.loop, first.q, first.s, self.integrator))
         if not motion.interrupted:
+            reached = members.stored[..., : robot.nq].reshape(-1, robot.nq)
+            warned.append(StiffStops(robot, first.q, self.integrator).warning(reached))
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
         warned.append(self._contact_warning(members))
+        for loop in starts.loops:
+            first.loop.notices.update(loop.notices)
+        warned += first.loop.notices.values()
         return self.result(engine, motion, tuple(filter(None, warned)))
 
     def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
@@ -266,6 +274,8 @@ class RolloutTask:
         found = (
             overlap_warning(loop, states[0].q, states[0].s) if states else "",
             step_warning(first.loop, first.q, first.s, self.integrator),
+            *first.loop.notices.values(),
+            StiffStops(self.batch.robot, first.q, self.integrator).warning(run.q),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )

@@ -17,7 +17,9 @@ from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
 from legged.simulation.checks.chatter import chatter_of_states
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
-from legged.simulation.forces import beyond_range, check_range
+from legged.simulation.checks.stable_step import StiffStops
+from legged.simulation.controller import is_passive
+from legged.simulation.forces import base_force_text, beyond_range, check_range
 from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
 from legged.simulation.loop.chart import quaternion_blocks
 from legged.simulation.loop.closed_chains import check_closed
@@ -110,6 +112,9 @@ class MotionChecks:
         self._interval = self.left = max(round(_INTERVAL / robots.clock.integrator.step), 1)
         self._probe_in = float(_FIRST_PROBE)  # time steps before the next probe
         self._between_probes = _FIRST_PROBE
+        self._warned_of_base = False
+        first = robots.batch.first
+        self._stops: StiffStops | None = StiffStops(robots.batch.robot, first.q, integrator)
 
     def forget(self, robots: np.ndarray | slice) -> None:
         """Judge some robots without their states before.
@@ -143,12 +148,21 @@ class MotionChecks:
     def chatter(self, threads: int) -> tuple[int, str]:
         """Return a robot with a joint that chatters, and the warning; "" if there is none, or no probe is due.
 
+        A command of forces for a base without motors, and a stop that is too stiff for the step, come first, once.
         Controllers in Python may keep a state of their own and are not examined.
 
         Args:
             threads: Maximal number of threads.
         """
         robots, engine = self._robots, self._robots.engine
+        i, text = self._base_command()
+        if not text and self._stops is not None:
+            q = robots.members.state[:, : robots.batch.robot.nq]
+            texts = [self._stops.warning(row[None]) for row in q] if self._stops.warning(q) else []
+            i, text = next(((i, text) for i, text in enumerate(texts) if text), (0, ""))
+            self._stops = None if text else self._stops
+        if text:
+            return i, text
         if self._probe_in > 0 or not isinstance(engine, CompiledEngine):
             return 0, ""
         self._probe_in = float(self._between_probes)
@@ -159,6 +173,17 @@ class MotionChecks:
         if text:
             self._probe_in = math.inf
         return i, text
+
+    def _base_command(self) -> tuple[int, str]:
+        """Return the first robot whose command has forces for its base, and the warning; "" if there is none."""
+        robot, loop, engine = self._robots.batch.robot, self._robots.batch.first.loop, self._robots.engine
+        if self._warned_of_base or not isinstance(engine, CompiledEngine) or not is_passive(loop.controller):
+            return 0, ""  # plain equations warn themselves, see `ClosedLoop.notices`
+        if engine.given.command != robot.nv:
+            return 0, ""
+        texts = [base_force_text(robot, row[: robot.nv]) for row in engine.commands]
+        self._warned_of_base = any(texts)
+        return next(((i, text) for i, text in enumerate(texts) if text), (0, ""))
 
     def reason(self, i: int) -> str:
         """Return why a robot has ended, "" if it has not.

@@ -240,7 +240,8 @@ class CompiledBatch:
 
     def _plain_loop(self, i: int) -> ClosedLoop:
         """Return the closed loop of member i with a copy of its controller, given zeros."""
-        loop = replace(self.starts.loops[i], controller=independent_copy(self.starts.loops[i].controller))
+        loop = self.starts.loops[i]
+        loop = replace(loop, controller=independent_copy(loop.controller), notices={"base forces": ""})
         return self.given.applied(loop, np.zeros(self.given.size))
 
     def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:

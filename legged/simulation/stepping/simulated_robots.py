@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from legged.simulation.stepping.engines.solvers import PythonEngine
 from legged.simulation.stepping.object_tree import flatten
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
 from legged.simulation.stepping.parameters import ParameterSweep
+from legged.simulation.stepping.start import check_base_forces
 
 Array = np.ndarray
 
@@ -66,7 +68,6 @@ class SimulatedRobots:
         batch: Robots, controllers and numbers, as last changed. starts: These at the last start of each robot.
         members: Present states and outcomes. outcome: 0.0, or why a robot has ended, (N,), as in `SimulationState`.
         clock: Time and phase of each robot.
-        history: The entries of the states that hold the history of contacts, (N, c), a view; None without contacts.
         template: The robots as functions of their numbers.
         engine: Advances the robots; None until it is needed, and after a change that it cannot follow.
     """
@@ -80,25 +81,36 @@ class SimulatedRobots:
         grid: FixedStep,
         compiled: bool | None,
     ):
+        check_base_forces(batch.first.loop, batch.first.q, batch.first.s, compiled)
         self.batch, self.starts = batch, starts
         self._num, self._integrator, self._compiled = num, integrator, compiled
         self.members = Members.at(starts.states, 1, batch.element.dtype)
         self.members.stored[:] = 0.0
         self.outcome = self.members.outcome[:, 0]
         self.clock = Clock(grid, starts.loops, edges=not isinstance(integrator, FixedStep))
-        at, nq = batch.first.loop.history_entries, batch.robot.nq
-        self.history = self.members.state[:, nq + at.start : nq + at.stop] if at.start < at.stop else None
         self.engine: StepEngine | None = None
         self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._originals: dict[str, Array] = {}  # values before `change` of the numbers that it has changed
         self._set_template()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes for `pickle` and `copy`, without the view of an array."""
-        return {name: value for name, value in vars(self).items() if name != "outcome"}
+        """Return the attributes for `pickle` and `copy`, without views of arrays."""
+        return {name: value for name, value in vars(self).items() if name not in ("outcome", "history")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, outcome=state["members"].outcome[:, 0])
+
+    @cached_property
+    def history(self) -> Array | None:
+        """The entries of the states that hold the history of contacts, (N, c), a view; None without contacts."""
+        at, nq = self.batch.first.loop.history_entries, self.batch.robot.nq
+        return self.members.state[:, nq + at.start : nq + at.stop] if at.start < at.stop else None
+
+    @property
+    def notices(self) -> list[str]:
+        """The warnings of the equations of motion, see `ClosedLoop.notices`."""
+        loops = self.batch.first.loop, *self.starts.loops
+        return [text for loop in loops for text in loop.notices.values()]
 
     def shown(self, values: Array) -> Any:
         """Return values of all robots, or of the only robot without the leading axis.

@@ -183,7 +183,7 @@ class Simulation:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Texts of the `SimulationWarning`s, each given once: a start inside the ground, a long step, chatter."""
-        return tuple(self._warnings)
+        return tuple(dict.fromkeys((*self._warnings, *self._robots.notices)))
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,18 @@ import numpy as np
 from legged.arguments import number
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationWarning
 from legged.ground.ground import Ground
 from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
+from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, can_fall
-from legged.simulation.checks.stable_step import stable_step_of_loop
-from legged.simulation.controller import Controller
-from legged.simulation.forces import check_range
+from legged.simulation.checks.stable_step import stable_step_of_friction, stable_step_of_loop
+from legged.simulation.controller import Controller, independent_copy, is_passive
+from legged.simulation.forces import check_range, unactuated_entries
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
@@ -31,22 +33,34 @@ from legged.simulation.integrators import (
 )
 from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.joint_laws import JointLaws
 from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import Setup
+from legged.simulation.variable_step import BDF
 
 Array = np.ndarray
 _PERIOD = 0.01  # [s], of a step of `Simulation` with variable integration steps
 _MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/explanation/simulation.md
 
 
+_NEARBY = 1e-3  # [rad], [m], [rad/s] and [m/s], of states near the initial one
+
+
 def step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
-    """Return a warning if a fixed step is too long for the stiffness and damping of compliant ground, or "".
+    """Return a warning of the integrator at the start of a run, or "".
+
+    A fixed step is too long for the stiffness and damping of compliant ground; joint friction is too steep for the step
+    of an explicit integrator, or dry friction is regularized.
 
     Args:
         loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
         integrator: The integrator.
     """
+    return _ground_warning(loop, q, s, integrator) or _friction_warning(loop, q, integrator)
+
+
+def _ground_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
     if not isinstance(integrator, FixedStep) or integrator.rule in ("time_stepping", "linearly_implicit"):
         return ""
     largest = stable_step_of_loop(loop, q, s, integrator)
@@ -56,6 +70,47 @@ def step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
         f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to {largest:.2g} "
         f"s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground"
     )
+
+
+def _friction_warning(loop: ClosedLoop, q: Array, integrator: Any) -> str:
+    robot = loop.robot
+    is_explicit = getattr(integrator, "rule", "") == "runge_kutta"
+    if is_explicit and integrator.step > (limit := stable_step_of_friction(robot, q)):
+        return (
+            f"a step of {integrator.step:g} s is too long for the friction of the joints, which is stable up to "
+            f"{limit:.2g} s; take {0.5 * limit:.1g} s, or legged.SemiImplicitEuler, which takes friction implicitly"
+        )
+    if not loop.joint_laws.has_friction or not (is_explicit or isinstance(integrator, BDF)):
+        return ""
+    return (
+        f"{integrator} regularizes the dry friction of joints: one that friction should hold creeps at up to "
+        f"{TRANSITION_SPEED:g} rad/s or m/s; legged.SemiImplicitEuler holds it"
+    )
+
+
+def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> None:
+    """Warn, see `ClosedLoop.notices`, if a controller that is to be compiled returns forces for a base without motors.
+
+    A copy of the controller is evaluated at the initial state and near it. In Python each call is checked.
+
+    Args:
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        compiled: As in `simulate`.
+    """
+    if compiled is False or is_passive(loop.controller) or not unactuated_entries(loop.robot):
+        return
+    near, n, rng = replace(loop, controller=independent_copy(loop.controller)), loop.robot.nv, np.random.default_rng(0)
+    none = np.zeros((len(loop.robot.links), 6))
+    for size in (0.0, _NEARBY, _NEARBY):
+        xi, noise = size * rng.standard_normal((2, n))
+        state = np.concatenate([s[:n] + noise, s[n:]])
+        try:
+            moved = near.configuration(q, xi)
+            near.actuation(0.0, 0, moved, near.controller_update(0.0, 0, moved, state, none), none)
+        except SimulationWarning:
+            raise
+        except Exception:  # outside of the domain of the user's code, whose errors belong to the run
+            return
 
 
 def select_integrator(
@@ -84,10 +139,13 @@ def select_integrator(
 def default_fixed_step(closed: ClosedRobot | None) -> FixedStep:
     """Return the default integrator with fixed steps, without ground or on compliant ground.
 
+    It takes stops and dry friction implicitly; with closed loops and neither of both it is of order 4.
+
     Args:
         closed: The robot with closed loops, if it has some.
     """
-    return SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
+    explicit = closed is not None and not JointLaws.of(closed.robot).rows
+    return RungeKutta4(step=1e-3) if explicit else SemiImplicitEuler()
 
 
 def step_grid(integrator: Integrator, period: float | None) -> FixedStep:

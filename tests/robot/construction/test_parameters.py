@@ -30,6 +30,9 @@ def random_values(robot, rng):
     found = {}
     for name, present in robot.parameters().items():
         field = name.rpartition(".")[2]
+        if field in ("stop_stiffness", "restitution"):
+            found[name] = np.full(np.shape(present), 0.25)
+            continue
         if rng.random() < 1 / 3 or field in ("lower", "upper", "speed"):
             continue
         if field == "tensor":
