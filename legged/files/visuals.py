@@ -14,7 +14,7 @@ import numpy as np
 from legged.compiler.cache import disk
 from legged.errors import FileError
 from legged.files import reading
-from legged.files.collision import MAX_BYTES, located
+from legged.files.collision import MAX_BYTES, located, meters_per_unit
 from legged.files.description import Shape, tree_of
 from legged.files.load import describe
 from legged.files.mjcf.reader import SHAPES, body_names, compiled, geom_vertices, shape_size
@@ -179,7 +179,7 @@ def opened_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
         FileError: trimesh is not installed, or the file is damaged, without triangles, or larger than 256 MiB.
     """
     reading.check_regular(path, MAX_BYTES, "meshes")
-    stored = disk.file_name(disk.MESH, hashlib.sha256(Path(path).read_bytes()).hexdigest(), Path(path).suffix)
+    stored = disk.file_name(disk.MESH, hashlib.sha256(b"[m] " + Path(path).read_bytes()).hexdigest(), Path(path).suffix)
     content = disk.read(stored)
     parts = _read_mesh(path) if content is None else pickle.loads(content)
     if content is None:
@@ -200,6 +200,7 @@ def _read_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
         parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh) and len(part.faces)]
         found = []
         for part in parts:
+            part.apply_scale(meters_per_unit(path, part))
             color = _mean_color(part)
             part.merge_vertices(merge_tex=True, merge_norm=True)
             found.append((np.array(part.vertices, np.float32), np.array(part.faces, np.int32), color))
