@@ -188,9 +188,9 @@ def loop_depths() -> str:
             table(header, _depth_rows(kind), left=0),
             sentences(
                 f"The last doubling adds {_added(kind, 2)} or {_added(kind, 3)} to the depth of divide and conquer and "
-                "doubles that of the others. Elimination couples every pair of constraints, so that its operations grow "
-                f"with the third power of their number, and exceed those of the pivoted version from {cheaper} four-bars "
-                f"on; by subsystems each four-bar costs {each:.0f} operations."
+                "doubles that of the others. Elimination couples every pair of constraints, so that its operations "
+                f"grow with the third power of their number, and exceed those of the pivoted version from {cheaper} "
+                f"four-bars on; by subsystems each four-bar costs {each:.0f} operations."
             ),
         ]
     )

@@ -16,7 +16,7 @@ from legged.app import figures
 from legged.errors import SimulationError
 from legged.robot.robot import Robot
 from legged.simulation import Run, RungeKutta4, simulate
-from legged.simulation.forces import Push
+from legged.simulation.loop.external_wrenches import Push
 from legged.spatial import Array
 from legged.table import Table
 from robots.balancers import gyroscopic_pendulum, reaction_wheel_pendulum

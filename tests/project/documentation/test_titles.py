@@ -33,6 +33,7 @@ Biomechanics and Motor Control of Human Movement
 Building an orthonormal basis, revisited
 Centroidal dynamics of a humanoid robot
 Centroidal momentum matrix of a humanoid robot: structure and properties
+Constraint wrench formulation for closed-loop systems using two-level recursions
 Direct solutions of sparse network equations by optimally ordered triangular factorization
 Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra
 Efficient factorization of the joint-space inertia matrix for branched kinematic trees
@@ -46,7 +47,9 @@ Load independence of the dynamically consistent inverse of the Jacobian matrix
 MIT Cheetah 3: design and control of a robust, dynamic quadruped robot
 Modeling and control of contact between constrained rigid bodies
 Modular framework for dynamic modeling and analyses of legged robots
+On the adaptive control of robot manipulators
 On solving contact problems with Coulomb friction: formulations and numerical comparisons
+New class of control laws for robotic manipulators
 Nonlinear control of mechanical systems with an unactuated cyclic variable
 Partial feedback linearization of underactuated mechanical systems
 Plucker basis vectors
@@ -54,6 +57,7 @@ Quantitative measures of a robot's ability to balance
 Quantitative measures of a robot's physical ability to balance
 Random number generators: good ones are hard to find
 Recursive formulation of operational space control
+Recursive kinematics and dynamics for parallel structured closed-loop multibody systems
 Reducing the bandwidth of sparse symmetric matrices
 Robot dynamics: equations and algorithms
 Symmetric quasidefinite matrices
