@@ -10,7 +10,7 @@ import numpy as np
 from legged.arguments import number, whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
-from legged.elements import to_float
+from legged.elements import as_floats, has_elements, to_float
 from legged.errors import LoopError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import aligned_axes
