@@ -1,13 +1,16 @@
 """Control laws and gaits."""
 
 from controllers.balance import Balanced, Limits, WorkspaceBalance
+from controllers.balance.gyroscopic import GyroscopicBalance
 from controllers.balance.planar import (
     AngularMomentumControl,
     LinearQuadraticBalance,
+    PartialLinearizationBalance,
     PlanarBalance,
     PlanarBalanceControl,
     SmoothCommand,
     StepCommand,
+    UnactuatedMomentumBalance,
 )
 from controllers.balance.spatial import BendSwivelBalance, BendSwivelControl
 from controllers.commands import CommandedLaw, CommandedPosture, LiveCommand, SampledCommand
@@ -73,6 +76,7 @@ __all__ = [
     "FootKinematics",
     "Gait",
     "GaitLaw",
+    "GyroscopicBalance",
     "Home",
     "HybridControl",
     "InvertedPendulum",
@@ -88,6 +92,7 @@ __all__ = [
     "NumericalGait",
     "OpenLoop",
     "OperationalSpaceControl",
+    "PartialLinearizationBalance",
     "PlanarBalance",
     "PlanarBalanceControl",
     "PointTask",
@@ -102,6 +107,7 @@ __all__ = [
     "SwitchedLaw",
     "Tripod",
     "Trot",
+    "UnactuatedMomentumBalance",
     "Walk",
     "WorkspaceBalance",
     "ZeroOrderHold",

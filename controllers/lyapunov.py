@@ -46,7 +46,7 @@ class LyapunovTracking(GaitLaw):
         slope: Lambda, one number or one per joint coordinate, [1/s].
 
     Source:
-        Wen, Bayard 1988, "A new class of control laws for robotic manipulators", as cited by Rodriguez, Jain,
+        Wen, Bayard 1988, "New class of control laws for robotic manipulators", as cited by Rodriguez, Jain,
         Kreutz-Delgado 1991, section 6; Slotine, Li 1987, "On the adaptive control of robot manipulators". The free base
         is our extension.
     """

@@ -1,6 +1,12 @@
 """Ready-made robots."""
 
-from robots.balancers import bend_swivel_robot, planar_hopper, two_link_hopper
+from robots.balancers import (
+    bend_swivel_robot,
+    gyroscopic_pendulum,
+    planar_hopper,
+    reaction_wheel_pendulum,
+    two_link_hopper,
+)
 from robots.closed_loops import delta, five_bar_leg, five_bar_quadruped, four_bar
 from robots.humanoid import humanoid
 from robots.paper import hexapod, planar_biped, spatial_quadruped
@@ -15,10 +21,12 @@ __all__ = [
     "five_bar_leg",
     "five_bar_quadruped",
     "four_bar",
+    "gyroscopic_pendulum",
     "hexapod",
     "humanoid",
     "planar_biped",
     "planar_hopper",
+    "reaction_wheel_pendulum",
     "spatial_biped",
     "spatial_quadruped",
     "star",

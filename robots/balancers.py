@@ -1,8 +1,9 @@
-"""Machines that balance or hop on a point: a telescopic leg, two links with one motor, and a bend-swivel robot."""
+"""Machines that balance or hop on a point: telescopic leg, two links with one motor, wheels, bend-swivel robot."""
 
 from legged import (
     Box,
     ConstantVelocity,
+    Fixed,
     FixedBase,
     Limb,
     Link,
@@ -44,6 +45,37 @@ def two_link_hopper() -> Robot:
     leg = Link("leg", rod_inertia(0.5, (0.0, 0.0, -0.5), (0.0, 0.0, 0.0)), {"foot": (0.0, 0.0, -0.5)})
     trunk = Link("trunk", rod_inertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.6)))
     return RobotBuilder("two-link hopper", leg, base=PlanarBase()).add(Revolute("hip", "y"), trunk, to="leg").build()
+
+
+@checked
+def gyroscopic_pendulum() -> Robot:
+    """Return a pole on a pivot about y, with a gimbal about z and a wheel in it, 0.4 m above the pivot.
+
+    The pole has 0.5 m and 1 kg, the wheel 0.5 kg and a radius of 5 cm; at zero its axis is x. The gimbal turns by its
+    motor, the pivot has none. The wheel spins freely, by the initial velocity.
+    """
+    pole = Link("pole", rod_inertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.5)))
+    gimbal = Link("gimbal", box_inertia(0.1, (0.12, 0.12, 0.02)))
+    wheel = Link("wheel", cylinder_inertia(0.5, 0.05, (-0.01, 0.0, 0.0), (0.01, 0.0, 0.0)))
+    builder = RobotBuilder("gyroscopic pendulum", Link("ground"), base=FixedBase())
+    builder.add(Revolute("pivot", "y"), pole, to="ground")
+    builder.add(Revolute("gimbal", "z"), gimbal, to="pole", at=(0.0, 0.0, 0.4))
+    return builder.add(Revolute("wheel", "x"), wheel, to="gimbal").build()
+
+
+@checked
+def reaction_wheel_pendulum() -> Robot:
+    """Return the pole, gimbal and wheel of `gyroscopic_pendulum` with the gimbal fixed and the wheel's axis along y.
+
+    The wheel is turned by the only motor.
+    """
+    pole = Link("pole", rod_inertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.5)))
+    frame = Link("frame", box_inertia(0.1, (0.12, 0.12, 0.02)))
+    wheel = Link("wheel", cylinder_inertia(0.5, 0.05, (0.0, -0.01, 0.0), (0.0, 0.01, 0.0)))
+    builder = RobotBuilder("reaction-wheel pendulum", Link("ground"), base=FixedBase())
+    builder.add(Revolute("pivot", "y"), pole, to="ground")
+    builder.add(Fixed("mount"), frame, to="pole", at=(0.0, 0.0, 0.4))
+    return builder.add(Revolute("wheel", "y"), wheel, to="frame").build()
 
 
 @checked

@@ -54,7 +54,7 @@ def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FO
         are fractions of a person's, Winter, "Biomechanics and Motor Control of Human Movement", 4th edition 2009,
         Figure 4.1 and Table 4.1; body 1 has the mass of head, arms and trunk. Depths of segments and ranges and efforts
         of joints are ours. With a mass of 65 kg, a body-mass index of 22, the feet land at the times of the paper's
-        experiment; they land 0.1 s earlier with 75 kg and 0.07 s later with 60 kg.
+        experiment; they land 0.1 s earlier with 75 kg and 0.06 s later with 60 kg.
     """
     trunk = Link("trunk_1", _trunk(mass), shapes=(Box(CHEST),))
     biped = RobotBuilder("spatial biped", trunk, base=base)

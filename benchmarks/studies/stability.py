@@ -4,6 +4,10 @@ Two statements of Featherstone and Orin 2000 are measured. Section 2: the articu
 than the composite-rigid-body algorithm followed by a factorization (their reference [2]). Section 3.4: projection
 (method 3) is more stable than the direct solution (method 1) of robots with closed loops (their reference [9]).
 
+The errors of trees depend on the torques. Under random torques the largest eigenvalues of M^-1, which are those of the
+zigzag motions of neighboring links, dominate the accelerations; under the torques of random accelerations all motions
+have accelerations of one size, and the torques of those with large inertia are the largest.
+
 The exact accelerations of trees are those of the articulated-body algorithm on numbers of fifty digits, the exact
 accelerations of loops the solution of equation (20) in rational numbers.
 """
@@ -11,6 +15,7 @@ accelerations of loops the solution of equation (20) in rational numbers.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -46,6 +51,12 @@ CHAINS: dict[str, dict[str, Any]] = {
     "straight": {"twist": 0.0},
     "payload of 1e4 kg": {"twist": np.pi / 2, "payload": 1e4},
     "lengths fall to 0.7": {"twist": np.pi / 2, "taper": 0.7},
+}
+TORQUES: dict[str, Callable[[legged.Robot, Array, Array, np.random.Generator], Array]] = {
+    "random torques": lambda robot, q, v, rng: rng.normal(size=robot.nv),
+    "torques of random accelerations": lambda robot, q, v, rng: legged.inverse_dynamics(
+        robot, q, v, rng.normal(size=robot.nv)
+    ),
 }
 _COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED)
 
@@ -83,12 +94,17 @@ def chain(n: int, twist: float, taper: float = 1.0, payload: float = 0.0, carrie
     return robot
 
 
-def errors(name: str, n: int) -> tuple[float, float, float]:
-    """Return the median relative errors by articulated and by composite bodies, and the median condition number."""
+def errors(name: str, n: int, torques: str = "random torques") -> tuple[float, float, float]:
+    """Return the median relative errors by articulated and by composite bodies, and the median condition number.
+
+    Args:
+        name: Chain, of `CHAINS`. n: Number of its links. torques: Kind of torques, of `TORQUES`.
+    """
     robot, rng, found = chain(n, **CHAINS[name]), np.random.default_rng(n), []
     for _ in range(CONFIGURATIONS):
         spread = 0.01 if name == "straight" else np.pi
-        q, (v, tau) = rng.uniform(-spread, spread, robot.nq), rng.normal(size=(2, robot.nv))
+        q, v = rng.uniform(-spread, spread, robot.nq), rng.normal(size=robot.nv)
+        tau = TORQUES[torques](robot, q, v, rng)
         exact = exact_forward_dynamics(robot, q, v, tau)
         size = np.abs(exact).max()
         each = [
@@ -154,44 +170,62 @@ def rational_solution(A: Array, b: Array) -> Array:
     return np.array([float(rows[k][-1] / rows[k][k]) for k in range(len(rows))])
 
 
-Trees = dict[str, list[tuple[float, float, float]]]
+Trees = dict[str, dict[str, list[tuple[float, float, float]]]]
+"""Kind of torques -> chain -> results of `errors` for each of `SIZES`."""
 Loops = dict[str, list[dict[str, tuple[float, float]]]]
 
 
 def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
     """Return the errors of both algorithms over the condition number, and of the three methods over the payload."""
-    made = figures.figure(1, 2, width=11.0, height=4.8)
-    left, right = made.axes
-    for (name, found), color in zip(trees.items(), _COLORS, strict=True):
-        first, second, condition = np.maximum(np.array(found).T, ROUNDING)
-        left.plot(condition, first, "o-", color=color, linewidth=1.2, label=f"{name}: articulated")
-        left.plot(condition, second, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
+    made = figures.figure(1, 3, width=16.0, height=4.8)
+    *left, right = made.axes
+    for ax, (torques, chains) in zip(left, trees.items(), strict=True):
+        for (name, found), color in zip(chains.items(), _COLORS, strict=True):
+            first, second, condition = np.maximum(np.array(found).T, ROUNDING)
+            ax.plot(condition, first, "o-", color=color, linewidth=1.2, label=f"{name}: articulated")
+            ax.plot(condition, second, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
+        title = f"Chains of {SIZES[0]} to {SIZES[-1]} links, {torques}"
+        figures.label(ax, title, "condition number of M", "relative error of vdot")
     for (name, found), style in zip(closed.items(), ("o-", "s--"), strict=True):
         for method, color in zip(METHODS, _COLORS, strict=False):
             values = [each[method][0] for each in found]
             right.plot(PAYLOADS, values, style, color=color, linewidth=1.2, label=f"{name}: {method}")
-    for ax in (left, right):
+    for ax in made.axes:
         ax.set_xscale("log")
         ax.set_yscale("log")
-    figures.label(left, f"Chains of {SIZES[0]} to {SIZES[-1]} links", "condition number of M", "relative error of vdot")
+        ax.legend(fontsize=7)
     figures.label(right, "Closed chain of ten links", "payload in its middle [kg]", "relative error of vdot")
-    left.legend(fontsize=7)
-    right.legend(fontsize=7)
     return made
 
 
 def tables(trees: Trees, closed: Loops) -> list[Table]:
     """Return the errors of the longest chains, and those of the closed chains."""
-    rows = [(name, f"{found[-1][2]:.1e}", *(f"{x:.1e}" for x in found[-1][:2])) for name, found in trees.items()]
-    header = ("chain", "condition", "articulated bodies", "composite bodies")
-    first = Table(f"Relative errors of accelerations, {SIZES[-1]} links", header, tuple(rows), left=1)
+    return [
+        tree_table({torques: {name: found[-1] for name, found in chains.items()} for torques, chains in trees.items()}),
+        loop_table(closed),
+    ]
+
+
+def tree_table(longest: dict[str, dict[str, tuple[float, float, float]]]) -> Table:
+    """Return the errors of the longest chains: kind of torques -> chain -> result of `errors`."""
+    rows = [
+        (name, torques, f"{condition:.1e}", f"{first:.1e}", f"{second:.1e}")
+        for name in CHAINS
+        for torques, (first, second, condition) in ((torques, chains[name]) for torques, chains in longest.items())
+    ]
+    header = ("chain", "torques", "condition number of M", "articulated bodies", "composite bodies")
+    return Table(f"Relative errors of accelerations, {SIZES[-1]} links", header, tuple(rows), left=2)
+
+
+def loop_table(closed: Loops) -> Table:
+    """Return the errors of the closed chains."""
     rows = [
         (name, f"{payload:.0e}", *(f"{error:.1e} ({residual:.1e})" for error, residual in each.values()))
         for name, found in closed.items()
         for payload, each in zip(PAYLOADS, found, strict=True)
     ]
     header = ("closed chain", "payload [kg]", *METHODS)
-    return [first, Table("Relative errors of accelerations (of constraints)", header, tuple(rows), left=1)]
+    return Table("Relative errors of accelerations (of constraints)", header, tuple(rows), left=1)
 
 
 def main() -> None:
@@ -199,7 +233,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.stability", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("results/stability.png"), metavar="FILE")
     output = parser.parse_args().output
-    trees = {name: [errors(name, n) for n in SIZES] for name in CHAINS}
+    trees = {torques: {name: [errors(name, n, torques) for n in SIZES] for name in CHAINS} for torques in TORQUES}
     closed = {name: [loop_errors(joint, payload) for payload in PAYLOADS] for name, joint in CLOSING.items()}
     for table in tables(trees, closed):
         print(table.markdown(), end="\n\n")

@@ -17,6 +17,7 @@ import numpy as np
 from legged.algorithms.composite import composite_inertias
 from legged.algorithms.derivatives.kinematics import AxisMotion, axis_motion, map_columns
 from legged.algorithms.links import Links, links_at
+from legged.checked import checked
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass
@@ -109,3 +110,15 @@ def _momentum_rates(links: Links, motion: AxisMotion, inertia: list[Array]) -> A
 def _about_point(c: Array, wrenches: Array) -> Array:
     """Return wrenches about the world origin as wrenches about c, columns [n - c x f; f], (6, m)."""
     return np.stack([join(w[:3] - cross(c, w[3:]), w[3:]) for w in wrenches.T], axis=1)
+
+
+@checked
+def center_of_mass_jacobian(robot: Robot, q: Array) -> Array:
+    """Return J, (3, nv), with velocity of the center of mass = J @ v, [m/s], world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Source: the linear rows of the centroidal momentum matrix over the mass; Orin, Goswami, Lee 2013.
+    """
+    return momentum_matrix(robot, q)[3:] / robot.mass

@@ -8,25 +8,28 @@
 The nonlinear least-squares problem is solved by the Levenberg-Marquardt method on the configuration manifold
 (`legged.algorithms.levenberg_marquardt`), compiled once for a robot and a set of targets. Its damping adapts to the
 decrease of the error, so that steps stay bounded near singular configurations and converge quadratically elsewhere.
+Stationary configurations with a larger error than the tolerance, such as straight legs, are left by second-order steps.
+
+A robot with closed loops, `legged.loops.ClosedRobot`, takes the place of a robot: its loops are closed in the solution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from legged import arguments
-from legged.algorithms.centroidal import momentum_matrix
-from legged.algorithms.levenberg_marquardt import LevenbergMarquardt, Limit, Minimum
+from legged.algorithms.centroidal import center_of_mass_jacobian
+from legged.algorithms.levenberg_marquardt import LevenbergMarquardt, Minimum, joint_limits, nearest_of
 from legged.checked import checked
 from legged.compiler import where
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import ArgumentError, ReachError, ShapeError, UnknownNameError
-from legged.robot.configuration import random_configuration
+from legged.robot.configuration import difference, integrate, random_configuration
 from legged.robot.placement import rotations
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_log
@@ -35,6 +38,24 @@ from legged.spatial import Array
 CENTER_OF_MASS = "center_of_mass"
 KINDS = {"position": (3, 3), "orientation": (3, 9), "pose": (6, 12)}
 """Kinds of targets: number of equations, and number of values that describe the target."""
+
+
+class RobotWithLoops(Protocol):
+    """A spanning tree with constraints on its configuration.
+
+    Attributes:
+        robot: The spanning tree.
+    """
+
+    robot: Robot
+
+    def closing_errors(self, q: Array) -> tuple[Array, Array]:
+        """Return (errors (m,), [m] or 1, zero where the loops are closed, and their derivative by q, (m, nv)).
+
+        Args:
+            q: Configuration, (nq,), mixed units.
+        """
+        ...
 
 
 class IKSolution(NamedTuple):
@@ -79,13 +100,13 @@ class InverseKinematics:
     """A solver for one robot and one set of targets.
 
     Attributes:
-        robot: The robot.
+        robot: The robot, of closed loops their spanning tree.
         targets: Kind of each target by name of the frame, link or contact point, or "center_of_mass".
     """
 
     def __init__(
         self,
-        robot: Robot,
+        robot: Robot | RobotWithLoops,
         targets: Mapping[str, str],
         hold: Iterable[str] = (),
         limits: bool = True,
@@ -95,24 +116,27 @@ class InverseKinematics:
         """Compile the errors of the targets and their Jacobian.
 
         Args:
-            robot: The robot.
+            robot: The robot, or one with closed loops.
             targets: Names of links, contact points, entries of `frames`, or "center_of_mass", each with "position",
                 "orientation" or "pose"; the center of mass has a position only.
             hold: Names of joints that keep their initial positions; "base" for the floating base.
-            limits: Whether joint limits are enforced.
+            limits: Whether joint limits are enforced, those of joints that follow others included.
             weights: Factor of each target's errors in the sum of squares, by name; 1 where none is given. They matter
                 only where not all targets can be reached.
             frames: Frames by names of the user's own, see `legged.Frame`.
 
         Raises:
-            ArgumentError: For invalid kinds or weights. UnknownNameError: For a name that the robot lacks.
+            ArgumentError: For invalid kinds or weights, or limits without a common position.
+            UnknownNameError: For a name that the robot lacks.
         """
-        self.robot = arguments.instance("robot", robot, Robot, "a legged.Robot")
+        closed = None if isinstance(robot, Robot) or not hasattr(robot, "closing_errors") else robot
+        tree = robot if closed is None else closed.robot
+        self.robot: Robot = arguments.instance("robot", tree, Robot, "a legged.Robot")
         self.targets = dict(targets)
         if not self.targets:
             raise ArgumentError("targets must name at least one frame, for example {'trunk': 'pose'}")
         frames = dict(frames or {})
-        q = robot.neutral()
+        q = self.robot.neutral()
         for name, kind in self.targets.items():
             if kind not in KINDS or (name == CENTER_OF_MASS and kind != "position"):
                 allowed = "'position'" if name == CENTER_OF_MASS else ", ".join(map(repr, KINDS))
@@ -120,22 +144,28 @@ class InverseKinematics:
                     f"the kind of target {name!r} must be one of {allowed}, got {arguments.shown(kind)}"
                 )
             if name != CENTER_OF_MASS:
-                frame_pose(robot, q, frames.get(name, name))
-        self._free = _free_columns(robot, hold)
-        self._limits = _joint_limits(robot) if limits else []
+                frame_pose(self.robot, q, frames.get(name, name))
+        self._free = _free_columns(self.robot, hold)
+        self._limits = joint_limits(self.robot) if limits else []
 
         def errors(q: Array, wanted: Array) -> tuple[Array, Array]:
             rows, slopes, at = [], [], 0
             for name, kind in self.targets.items():
                 size = KINDS[kind][1]
-                error, slope = _error(robot, q, frames.get(name, name), kind, wanted[at : at + size])
+                error, slope = _error(self.robot, q, frames.get(name, name), kind, wanted[at : at + size])
                 at += size
                 rows.append(error)
+                slopes.append(slope)
+            if closed is not None:
+                phi, slope = closed.closing_errors(q)
+                rows.append(-phi)
                 slopes.append(slope)
             return np.concatenate(rows), np.concatenate(slopes)
 
         size, factors = sum(KINDS[kind][1] for kind in self.targets.values()), _weights_of(self.targets, weights or {})
-        self._method = LevenbergMarquardt(robot, errors, size, factors, self._free, self._limits)
+        if closed is not None:
+            factors = np.concatenate([factors, np.ones(len(closed.closing_errors(q)[0]))])
+        self._method = LevenbergMarquardt(self.robot, errors, size, factors, self._free, self._limits)
 
     def solve(
         self,
@@ -155,7 +185,9 @@ class InverseKinematics:
                 frame's axes to the world's; a pose (orientation, position) of both.
             tolerance: Largest error of a solution, [m] and [rad].
             iterations: Largest number of steps of each attempt.
-            attempts: Number of starts; all after the first have random joint positions within the limits.
+            attempts: Number of starts. Where the first fails or has to leave a stationary configuration, the others
+                lead step by step from `start` towards random joint positions within the limits, and the solution
+                nearest to `start` is returned.
             seed: Of the random starts.
             partial: Return the best configuration found, with `converged` False, instead of raising ReachError.
 
@@ -170,7 +202,7 @@ class InverseKinematics:
         residual, tried, converged = found.residual.item(), found.iterations.item(), found.converged.item()
         if converged or partial:
             return IKSolution(found.q[0], residual, tried, converged, errors)
-        worst = max(errors, key=lambda name: float(np.abs(errors[name]).max()))
+        worst = max(errors, key=lambda name: float(np.abs(errors[name]).max(initial=0.0)))
         raise ReachError(
             f"inverse kinematics of robot {self.robot.name!r} left an error of {residual:.3g} (tolerance "
             f"{tolerance:.3g}), the largest at target {worst!r}: it may be out of reach; start nearer, free more "
@@ -224,44 +256,49 @@ class InverseKinematics:
         iterations, attempts = (
             arguments.whole(name, n, least=1) for name, n in (("iterations", iterations), ("attempts", attempts))
         )
-        rng, starts, members = np.random.default_rng(arguments.whole("seed", seed, least=0)), q, np.arange(len(q))
-        best: Minimum | None = None
-        for attempt in range(attempts):
-            if attempt:
-                starts = np.array([self._restarted(row, rng) for row in q[members]])
-            found = self._method.minimize(starts, wanted[members], tolerance, iterations)
-            if best is None:
-                best = found
-            else:
-                better = ~(_residuals(found.e) >= _residuals(best.e[members]))
-                for own, new in zip(best, found, strict=True):
-                    own[members[better]] = new[better]
-            members = np.flatnonzero(~(_residuals(best.e) <= tolerance))
-            if not members.size:
-                break
-        assert best is not None
+        seed = arguments.whole("seed", seed, least=0)
+        best = self._method.minimize(q, wanted, tolerance, iterations)
+        members = np.flatnonzero(~(_residuals(best.e) <= tolerance) | (best.escapes > 0))
+        if attempts > 1 and members.size:
+            others = self._restarted(q[members], attempts - 1, np.random.default_rng(seed)).reshape(-1, q.shape[1])
+            members = np.tile(members, attempts - 1)
+            found = self._method.minimize(others, wanted[members], tolerance, iterations)
+            own = np.unique(members)
+            found = Minimum(*(np.concatenate([x[own], y]) for x, y in zip(best, found, strict=True)))
+            numbers, rows = nearest_of(self.robot, q, found, np.concatenate([own, members]), tolerance)
+            for of_all, new in zip(best, found, strict=True):
+                of_all[numbers] = new[rows]
         residual = _residuals(best.e)
         return IKSolutions(best.q, residual, best.iterations, residual <= tolerance, self._by_name(best.e))
 
-    def _restarted(self, q: Array, rng: np.random.Generator) -> Array:
-        """Return q with the free joints at random, within their limits."""
-        other = random_configuration(self.robot, rng)
-        new = q.copy()
-        for body in self.robot.bodies:
-            if not body.follows and body.v.start >= self.robot.base.nv and self._free[body.v].all():
-                new[body.q] = other[body.q]
+    def _restarted(self, q: Array, count: int, rng: np.random.Generator) -> Array:
+        """Return starts for some members, (count, B, nq): steps towards random positions of the free joints.
+
+        Args:
+            q: Initial configurations, (B, nq). count: Number of starts of each. rng: The same starts for each member.
+        """
+        starts = np.empty((count, *q.shape))
+        for i in range(count):
+            other, move = self._random(rng), np.zeros(self.robot.nv)
+            for b, row in enumerate(q):
+                entries = self._free & (np.arange(self.robot.nv) >= self.robot.base.nv)
+                move[entries] = difference(self.robot, row, other)[entries]
+                starts[i, b] = integrate(self.robot, row, (i + 1) / count * move)
+        return starts
+
+    def _random(self, rng: np.random.Generator) -> Array:
+        """Return a configuration with joints at random, within their limits."""
+        q = random_configuration(self.robot, rng)
         for limit in self._limits:
-            if self._free[limit.v] and np.isfinite(limit.lower) and np.isfinite(limit.upper):
-                new[limit.q] = rng.uniform(limit.lower, limit.upper)
-        return new
+            if np.isfinite(limit.lower) and np.isfinite(limit.upper):
+                q[limit.q] = rng.uniform(limit.lower, limit.upper)
+        return q
 
     def _wanted(self, values: Mapping[str, Any], batch: bool) -> Iterator[tuple[str, Array]]:
         """Yield the parts of the targets: a description, and the values, (1, n), or (B, n) in a batch."""
-        missing = [name for name in self.targets if name not in values]
-        if missing:
-            raise ArgumentError(
-                f"values lacks the target {missing[0]!r}; give one for each of {', '.join(self.targets)}"
-            )
+        for name in self.targets:
+            if name not in values:
+                raise ArgumentError(f"values lacks the target {name!r}; give one for each of {', '.join(self.targets)}")
         for name in values:
             if name not in self.targets:
                 raise UnknownNameError("target", name, self.targets)
@@ -306,18 +343,6 @@ def _error(robot: Robot, q: Array, frame: Frame | str, kind: str, wanted: Array)
     return (turn, J[:3]) if kind == "orientation" else (np.concatenate([turn, wanted[9:] - pose.position]), J)
 
 
-@checked
-def center_of_mass_jacobian(robot: Robot, q: Array) -> Array:
-    """Return J, (3, nv), with velocity of the center of mass = J @ v, [m/s], world axes.
-
-    Args:
-        robot: The robot. q: Configuration, (nq,).
-
-    Source: the linear rows of the centroidal momentum matrix over the mass; Orin, Goswami, Lee 2013.
-    """
-    return momentum_matrix(robot, q)[3:] / robot.mass
-
-
 def _rotation_vector(R: Array) -> Array:
     """Return the rotation vector of a rotation matrix, (3,), [rad], of at most half a turn; it can be traced.
 
@@ -356,17 +381,3 @@ def _free_columns(robot: Robot, hold: Iterable[str]) -> Array:
         else:
             free[joints[arguments.known_name("joint", name, joints)]] = False
     return free
-
-
-def _joint_limits(robot: Robot) -> list[Limit]:
-    """Return the joint coordinates that have a limit."""
-    found = []
-    for joint in robot.joints:
-        physics, size = joint.definition.physics, joint.v.stop - joint.v.start
-        if joint.q.stop - joint.q.start != size:
-            continue  # a ball joint has no limits on coordinates
-        lower, upper = np.broadcast_to(physics.lower, size), np.broadcast_to(physics.upper, size)
-        for k in range(size):
-            if np.isfinite(lower[k]) or np.isfinite(upper[k]):
-                found.append(Limit(joint.v.start + k, joint.q.start + k, float(lower[k]), float(upper[k])))
-    return found

@@ -6,6 +6,7 @@ L D L^T factorization, without branches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,7 @@ RANK_TOLERANCE = 1e-8
 """Singular values below this, relative to the largest, count as zero."""
 PIVOT_TOLERANCE = 1e-12
 """Pivots below this, relative to their diagonal entry, count as zero; such a ratio is a squared sine."""
-REACTIVATION_TOLERANCE = 1e-6
-"""`PIVOT_TOLERANCE` of rows that were redundant when a simulation started. Within a time step the state is slightly off
-the constraints, so that redundant rows are redundant only approximately."""
+_ROUNDED_PIVOT = 1e-15  # a pivot below this, relative to its diagonal entry, is rounding
 _ZERO_ROW = 1e-20  # a diagonal entry below this, relative to the trace, is rounding
 
 
@@ -49,12 +48,15 @@ class IndependentRows(NamedTuple):
         L: U^T J, (rank, nv). c: U^T c, (rank,).
         combinations: U, (rows, rank), in the range of J; U lambda are the multipliers of all rows with the least norm.
         inconsistency: Largest entry of (1 - U U^T) c, zero if the constraints are consistent.
+        flags: Whether each row of L is independent of those before it, (rank,), where it was decided but, in traced
+            code, could not select rows; None where all rows are independent or nothing was decided.
     """
 
     L: Array
     c: Array
     combinations: Array
     inconsistency: float
+    flags: Sequence[Any] | None = None
 
 
 def independent_rows(J: Array, c: Array) -> IndependentRows:
@@ -188,7 +190,27 @@ def orthonormal_complement(A: Array) -> Array:
     return K
 
 
-def factor_semidefinite(S: Array, leading: int | None = None) -> tuple[list[list[Any]], list[Any]]:
+def select_rows(J: Array, c: Array, flags: Sequence[Any]) -> IndependentRows:
+    """Return the constraints J vdot = c that count as independent; traced rows unchanged, with their flags.
+
+    The combinations of the selected rows give the multipliers of all rows with the least norm.
+
+    Args:
+        J: Constraint Jacobian, (rows, nv), any unit. c: Right-hand side, (rows,), any unit.
+        flags: Whether each row is independent of those before it, (rows,).
+    """
+    if J.dtype == object or c.dtype == object or not len(J):
+        return IndependentRows(J, c, np.eye(len(J)), 0.0, flags)
+    kept = np.array(flags, bool)
+    L = J[kept]
+    parts = np.linalg.lstsq(L.T, J[~kept].T, rcond=None)[0].T if kept.any() else np.zeros((len(J), 0))
+    E = np.zeros((len(J), len(L)))
+    E[kept], E[~kept] = np.eye(len(L)), parts
+    inconsistency = np.abs(c[~kept] - parts @ c[kept]).max(initial=0.0)
+    return IndependentRows(L, c[kept], np.linalg.pinv(E).T, float(inconsistency))
+
+
+def factor_semidefinite(S: Array, flags: Sequence[Any] | None = None) -> tuple[list[list[Any]], list[Any]]:
     """Return (L, reciprocals of d) with S = L diag(d) L^T as `factor_symmetric`, for a positive semidefinite S.
 
     A row whose pivot counts as zero depends on the rows before it; its reciprocal is set to zero, so that
@@ -197,8 +219,8 @@ def factor_semidefinite(S: Array, leading: int | None = None) -> tuple[list[list
 
     Args:
         S: Symmetric, positive semidefinite, (n, n), any unit.
-        leading: How many of the first rows are known to be independent nearby. Later rows must exceed
-            `REACTIVATION_TOLERANCE`. All rows when None.
+        flags: Whether each row is independent of those before it, (n,), where that was decided elsewhere; such rows
+            need a pivot beyond rounding. None to decide by pivots.
     """
     trace = sum_of(np.diagonal(S))
     L: list[list[Any]] = [[0.0] * len(S) for _ in S]
@@ -209,7 +231,12 @@ def factor_semidefinite(S: Array, leading: int | None = None) -> tuple[list[list
             row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
             L[i][k] = row[k] * reciprocal[k]
         pivot = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
-        tolerance = PIVOT_TOLERANCE if leading is None or i < leading else REACTIVATION_TOLERANCE
-        independent = (pivot > tolerance * S[i, i]) & (S[i, i] > _ZERO_ROW * trace)
-        reciprocal.append(0.0 if is_zero(S[i, i]) else where(independent, 1.0 / where(independent, pivot, 1.0), 0.0))
+        if is_zero(S[i, i]) or (flags is not None and flags[i] is False):
+            reciprocal.append(0.0)
+            continue
+        if flags is None:
+            independent = (pivot > PIVOT_TOLERANCE * S[i, i]) & (S[i, i] > _ZERO_ROW * trace)
+        else:
+            independent = flags[i] & (pivot > _ROUNDED_PIVOT * S[i, i])
+        reciprocal.append(where(independent, 1.0 / where(independent, pivot, 1.0), 0.0))
     return L, reciprocal

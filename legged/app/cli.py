@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from legged.app.balance.commands import balance, bend_swivel, disturbances, gains, hop, hybrid, planar_balance
+from legged.app.balance import commands as studies
 from legged.app.options import (
     BaseName,
     ControllerName,
@@ -381,13 +381,14 @@ def report(
 
 
 command(ROBOTS, "legged view go2.urdf", name="view")(view_command)
-command(BALANCE, "legged balance --mass 3 --velocity 4,0,0.2 --output results/balance")(balance)
-command(BALANCE, "legged disturbances spatial_quadruped --gait trot --directions 12 --sizes 6")(disturbances)
-command(BALANCE, "legged planar-balance --output results/planar-balance")(planar_balance)
-command(BALANCE, "legged hop --output results/hop")(hop)
-command(BALANCE, "legged hybrid --output results/hybrid")(hybrid)
-command(BALANCE, "legged bend-swivel --output results/bend-swivel")(bend_swivel)
-command(BALANCE, "legged velocity-gains go2.urdf --output results/velocity-gains", name="velocity-gains")(gains)
+command(BALANCE, "legged balance --mass 3 --velocity 4,0,0.2 --output results/balance")(studies.balance)
+command(BALANCE, "legged disturbances spatial_quadruped --gait trot --directions 12 --sizes 6")(studies.disturbances)
+command(BALANCE, "legged planar-balance --output results/planar-balance")(studies.planar_balance)
+command(BALANCE, "legged hop --output results/hop")(studies.hop)
+command(BALANCE, "legged wheel-balance --output results/wheel-balance")(studies.wheel_balance)
+command(BALANCE, "legged hybrid --output results/hybrid")(studies.hybrid)
+command(BALANCE, "legged bend-swivel --output results/bend-swivel")(studies.bend_swivel)
+command(BALANCE, "legged velocity-gains go2.urdf --output results/velocity-gains", name="velocity-gains")(studies.gains)
 
 
 def _save_figure(draw: Callable[[], Any], output: Path | None, name: str) -> None:

@@ -8,6 +8,7 @@ The conventions of the programs are listed in `docs/reference/conventions.md`.
 """
 
 from legged.conversions.conversion import Conversion
+from legged.conversions.postures import postures
 from legged.conversions.programs import (
     JointState,
     Odometry,
@@ -30,5 +31,6 @@ __all__ = [
     "mujoco",
     "mujoco_model",
     "pinocchio",
+    "postures",
     "ros",
 ]

@@ -6,11 +6,14 @@ A chart converts between them. All arrays may have leading axes. Velocities are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from legged.rotations import quaternion_matrix
+from legged.files.mjcf.roots import RootChain
+from legged.robot.base import EulerBase
+from legged.rotations import euler_angles, euler_matrix, euler_rate_matrix, quaternion_matrix, quaternion_of
 from legged.spatial import Array
 
 
@@ -217,3 +220,111 @@ def _reorder(q: Array, own: FreeJointLayout, other: FreeJointLayout) -> Array:
     quaternion = np.roll(quaternion, other.w_first - own.w_first, axis=-1)
     parts = [position, quaternion] if other.position_first else [quaternion, position]
     return np.concatenate(parts, axis=-1)
+
+
+@dataclass(frozen=True)
+class PlanarChainChart(Chart):
+    """q = [phi, x, z] here; two slides and a hinge about y there: affine."""
+
+    chain: RootChain
+
+    def to_configuration(self, q: Array) -> Array:
+        chain = self.chain
+        path = (q[..., 1:] - chain.place.position[[0, 2]]) @ np.linalg.inv(chain.slides).T
+        return np.concatenate([path, chain.signs * (q[..., :1] - self._angle)], axis=-1) + chain.references
+
+    def from_configuration(self, q: Array) -> Array:
+        moved = q - self.chain.references
+        position = self.chain.place.position[[0, 2]] + moved[..., :2] @ self.chain.slides.T
+        return np.concatenate([self._angle + self.chain.signs * moved[..., 2:], position], axis=-1)
+
+    def matrix(self, q: Array) -> Array:
+        T = np.zeros((3, 3))
+        T[:2, 1:], T[2, 0] = np.linalg.inv(self.chain.slides), self.chain.signs[0]
+        return np.broadcast_to(T, (*q.shape[:-1], 3, 3))
+
+    @property
+    def _angle(self) -> float:
+        """Angle of the body about the world's y axis with its hinge at rest, [rad]."""
+        R = self.chain.place.rotation
+        return float(np.arctan2(R[0, 2], R[0, 0]))
+
+
+@dataclass(frozen=True)
+class FloatingChainChart(Chart):
+    """q = [quaternion; position] and the body twist here; three slides, and a ball or three hinges there."""
+
+    chain: RootChain
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "own_unit", slice(0, 4))
+        object.__setattr__(self, "other_unit", None if self.chain.sequence else slice(3, 7))
+
+    def to_configuration(self, q: Array) -> Array:
+        return _each(self._to_one, q)
+
+    def from_configuration(self, q: Array) -> Array:
+        return _each(self._from_one, q)
+
+    def matrix(self, q: Array) -> Array:
+        return _each(self._matrix_of_one, q)
+
+    def bias(self, q: Array, v: Array) -> Array:
+        return _each(self._bias_of_one, q, v)
+
+    def _to_one(self, q: Array) -> Array:
+        chain = self.chain
+        path = np.linalg.solve(chain.slides, q[4:7] - chain.place.position) + chain.references[:3]
+        turn = chain.place.rotation.T @ quaternion_matrix(q[:4])
+        if not chain.sequence:
+            return np.concatenate([path, quaternion_of(turn)])
+        return np.concatenate([path, chain.signs * euler_angles(chain.sequence, turn) + chain.references[3:]])
+
+    def _from_one(self, q: Array) -> Array:
+        chain = self.chain
+        position = chain.place.position + chain.slides @ (q[:3] - chain.references[:3])
+        if chain.sequence:
+            turn = euler_matrix(chain.sequence, chain.signs * (q[3:] - chain.references[3:]))
+        else:
+            turn = quaternion_matrix(q[3:])
+        return np.concatenate([quaternion_of(chain.place.rotation @ turn), position])
+
+    def _angles(self, q: Array) -> Array:
+        return euler_angles(self.chain.sequence, self.chain.place.rotation.T @ quaternion_matrix(q[:4]))
+
+    def _matrix_of_one(self, q: Array) -> Array:
+        T = np.zeros((6, 6))
+        T[:3, 3:], T[3:, :3] = np.linalg.solve(self.chain.slides, quaternion_matrix(q[:4])), np.eye(3)
+        if self.chain.sequence:
+            L = euler_rate_matrix(self.chain.sequence, self._angles(q))
+            T[3:, :3] = self.chain.signs[:, None] * np.linalg.inv(L)
+        return T
+
+    def _bias_of_one(self, q: Array, v: Array) -> Array:
+        linear = np.linalg.solve(self.chain.slides, quaternion_matrix(q[:4]) @ np.cross(v[:3], v[3:]))
+        if not self.chain.sequence:
+            return np.concatenate([linear, np.zeros(3)])
+        angles = self._angles(q)
+        L = euler_rate_matrix(self.chain.sequence, angles)
+        base, rates = EulerBase(self.chain.sequence), np.linalg.solve(L, v[:3])
+        bias = base.motion_bias(np.concatenate([angles, np.zeros(3)]), np.concatenate([rates, np.zeros(3)]))[:3]
+        return np.concatenate([linear, -self.chain.signs * np.linalg.solve(L, bias)])
+
+
+def chart_of(chain: RootChain) -> Chart:
+    """Return the chart of a base that a chain of joints moves.
+
+    Args:
+        chain: The joints.
+    """
+    return PlanarChainChart(chain) if chain.kind == "planar" else FloatingChainChart(chain)
+
+
+def _each(function: Callable[..., Array], *arrays: Array) -> Array:
+    """Return a function of vectors of each state, applied to arrays with leading axes."""
+    lead = arrays[0].shape[:-1]
+    rows = zip(*(array.reshape(-1, array.shape[-1]) for array in arrays), strict=True)
+    found = np.array([function(*row) for row in rows])
+    if not lead:
+        return found[0]
+    return found.reshape(*lead, *found.shape[1:]) if found.size else np.zeros((*lead, 6))

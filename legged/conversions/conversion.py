@@ -63,6 +63,8 @@ class Conversion:
         program: Name of the other program.
         nq, nv: Lengths of the vectors of the other program.
         parts: Conversions of the joints and of the base.
+        rest: Configuration of the other program, (nq,), in which the entries of bodies beside the robot are used; their
+            velocities and forces are zero. None if there are none.
     """
 
     robot: Robot
@@ -70,11 +72,18 @@ class Conversion:
     nq: int
     nv: int
     parts: tuple[JointConversion, ...]
+    rest: Array | None = None
 
     def to_configuration(self, q: Any) -> Array:
         """Return the configuration of the other program, (..., nq), of our q, (..., robot.nq)."""
         (q,) = self._check_own(q=q)
-        return self._place(self.nq, "other_q", q, lambda p: p.chart.to_configuration(p.ratio * q[..., p.q] + p.offset))
+        found = self._place(self.nq, "other_q", q, lambda p: p.chart.to_configuration(p.ratio * q[..., p.q] + p.offset))
+        if self.rest is not None:
+            others = np.ones(self.nq, bool)
+            for part in self.parts:
+                others[part.other_q] = False
+            found[..., others] = self.rest[others]
+        return found
 
     def from_configuration(self, q: Any) -> Array:
         """Return our configuration, (..., robot.nq), of that of the other program, (..., nq)."""
@@ -189,6 +198,7 @@ class OtherJoint(NamedTuple):
         q, v: Entries in the vectors of the program.
         order: Layout of a free joint; None for others.
         on_world: Whether it connects a body to the world, so that it may be a floating base.
+        chart: Of a chain of joints that is a base of the robot; None for others.
     """
 
     name: str
@@ -197,6 +207,7 @@ class OtherJoint(NamedTuple):
     v: slice
     order: FreeJointLayout | None = None
     on_world: bool = False
+    chart: Chart | None = None
 
     @property
     def size(self) -> int:
@@ -253,6 +264,12 @@ class _Matcher:
 
     def _base(self) -> list[JointConversion]:
         base = self.robot.base
+        chains = [joint for joint in self.remaining.values() if joint.chart is not None]
+        if chains:
+            (theirs,) = chains
+            chart = self._take(theirs.name).chart
+            assert chart is not None
+            return [JointConversion(chart, slice(0, base.nq), slice(0, base.nv), theirs.q, theirs.v)]
         if base.kind != "floating":
             names = base_names(base)
             return [self._single(name, i, i) for i, name in enumerate(names)]

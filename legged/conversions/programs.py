@@ -6,7 +6,7 @@ Only `mujoco_model` imports the other program.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -14,12 +14,13 @@ from xml.etree import ElementTree
 import numpy as np
 
 from legged.checked import checked
-from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO, ROS
+from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO, ROS, chart_of
 from legged.conversions.conversion import Conversion, OtherJoint, match_joints
 from legged.errors import MismatchError, MissingError, ShapeError
 from legged.files.export_description import base_names, own_stage_names
+from legged.files.mjcf import roots
 from legged.files.mjcf.export import to_mjcf
-from legged.files.mjcf.reader import captured_warnings
+from legged.files.mjcf.reader import body_names, captured_warnings, joint_names
 from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.spatial import Array
@@ -84,20 +85,48 @@ def mujoco(robot: Robot, model: Any) -> Conversion:
     """Return the conversion between the vectors of a robot and those of its `mujoco.MjModel`.
 
     Joint positions are equal if the robot was read from the file of the model, `ref` included. In a model written by
-    hand for the same robot, `ref` offsets the joint positions. Errors as in `match_joints`.
+    hand for the same robot, `ref` offsets the joint positions. A base may be written as slides and hinges, see
+    `legged.load`. Other moving bodies of the model keep its `qpos0`. Errors as in `match_joints`.
     """
-    return match_joints(robot, "MuJoCo", _of_mujoco(model), model.nq, model.nv, w_first=True)
+    names = joint_names(model)
+    own = _own_trees(robot, model, names)
+    found = match_joints(robot, "MuJoCo", _of_mujoco(robot, model, names, own), model.nq, model.nv, w_first=True)
+    is_alone = all(int(model.body_rootid[body]) in own for body in model.jnt_bodyid)
+    return found if is_alone else replace(found, rest=model.qpos0.copy())
 
 
-def _of_mujoco(model: Any) -> Iterator[OtherJoint]:
+def _own_trees(robot: Robot, model: Any, names: list[str]) -> set[int]:
+    """Return the bodies on the world whose trees hold the robot: that of its base link, and those of its joints."""
+    joints = {joint.name for joint in (*robot.joints, *robot.followers)}
+    joints |= {name for joint in robot.joints for name in own_stage_names(joint.definition)}
+    trees = {int(model.body_rootid[i]) for i, name in enumerate(body_names(model)) if name == robot.links[0].name}
+    of_joints = zip(names, model.jnt_bodyid, strict=True)
+    trees |= {int(model.body_rootid[body]) for name, body in of_joints if name in joints}
+    trees -= {0}
+    return trees or {int(model.body_rootid[body]) for body in model.jnt_bodyid}
+
+
+def _of_mujoco(robot: Robot, model: Any, names: list[str], own: set[int]) -> Iterator[OtherJoint]:
+    chain = None
+    for body in own if robot.base.kind in ("floating", "planar") else ():
+        chain = roots.root_chain(model, body)
+        if chain is not None and chain.kind == robot.base.kind:
+            first, last = chain.joints[0], chain.joints[-1]
+            q, v = int(model.jnt_qposadr[first]), int(model.jnt_dofadr[first])
+            nq, nv = _MUJOCO_SIZES[int(model.jnt_type[last])]
+            end = int(model.jnt_qposadr[last]) + nq, int(model.jnt_dofadr[last]) + nv
+            yield OtherJoint("the base", "chain", slice(q, end[0]), slice(v, end[1]), chart=chart_of(chain))
+            break
+        chain = None
     for index in range(model.njnt):
+        if int(model.body_rootid[model.jnt_bodyid[index]]) not in own or (chain and index in chain.joints):
+            continue
         kind = int(model.jnt_type[index])
         q, v = int(model.jnt_qposadr[index]), int(model.jnt_dofadr[index])
         nq, nv = _MUJOCO_SIZES[kind]
-        name = model.joint(index).name or f"(unnamed joint {index})"
         is_free = kind == 0
         order = MUJOCO if is_free else None
-        yield OtherJoint(name, _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), order, is_free)
+        yield OtherJoint(names[index], _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), order, is_free)
 
 
 @checked

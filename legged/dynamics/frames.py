@@ -11,7 +11,7 @@ For a run, or any batch of states: `legged.compile(partial(legged.frame_pose, fr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,6 +48,16 @@ class Frame:
             object.__setattr__(self, "rotation", rotation3(f"the rotation of a frame on {self.on!r}", self.rotation))
 
 
+class Mechanism(Protocol):
+    """A robot with closed loops, `legged.loops.ClosedRobot`; its frames are those of its spanning tree.
+
+    Attributes:
+        robot: The spanning tree.
+    """
+
+    robot: Robot
+
+
 class Pose(NamedTuple):
     """Pose of a frame in another one.
 
@@ -77,16 +87,17 @@ class ResolvedFrame(NamedTuple):
 
 
 @checked
-def frame_pose(robot: Robot, q: Array, frame: str | Frame, relative_to: str | Frame = "world") -> Pose:
+def frame_pose(robot: Robot | Mechanism, q: Array, frame: str | Frame, relative_to: str | Frame = "world") -> Pose:
     """Return the pose (rotation, position) of a frame in the world or in another frame.
 
     Args:
-        robot: The robot. q: Configuration, (nq,).
+        robot: The robot, or one with closed loops. q: Configuration, (nq,).
         frame: Name or `Frame`, see the module. relative_to: Name, `Frame` or "world".
 
     Raises:
         UnknownNameError: For a name that is neither a link's nor a contact point's.
     """
+    robot = _tree(robot)
     (q,) = read(robot, q=q)
     R, o = _world_pose(robot, q, frame)
     if _is_world(relative_to):
@@ -96,26 +107,28 @@ def frame_pose(robot: Robot, q: Array, frame: str | Frame, relative_to: str | Fr
 
 
 @checked
-def frame_jacobian(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
+def frame_jacobian(robot: Robot | Mechanism, q: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
     """Return J, (6, nv), with [omega; velocity of the frame's origin] = J @ v, written in the given axes.
 
     Args:
-        robot: The robot. q: Configuration, (nq,).
+        robot: The robot, or one with closed loops. q: Configuration, (nq,).
         frame: Name or `Frame`, see the module. axes: "world", "local" or a frame.
     """
+    robot = _tree(robot)
     (q,) = read(robot, q=q)
     at = resolve_frame(robot, frame)
     return _written(robot, q, frame, axes, point_jacobian(robot, q, at.link, at.position))
 
 
 @checked
-def frame_twist(robot: Robot, q: Array, v: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
+def frame_twist(robot: Robot | Mechanism, q: Array, v: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
     """Return [omega; velocity of the frame's origin], (6,), [rad/s], [m/s], written in the given axes.
 
     Args:
-        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+        robot: The robot, or one with closed loops. q: Configuration, (nq,). v: Velocity, (nv,).
         frame: Name or `Frame`, see the module. axes: "world", "local" or a frame.
     """
+    robot = _tree(robot)
     q, v = read(robot, q=q, v=v)
     at, moving = resolve_frame(robot, frame), motion(robot, q, v)
     R, t = moving.rotation[at.body], moving.twist[at.body]
@@ -125,7 +138,7 @@ def frame_twist(robot: Robot, q: Array, v: Array, frame: str | Frame, axes: str 
 
 @checked
 def frame_acceleration(
-    robot: Robot, q: Array, v: Array, vdot: Array, frame: str | Frame, axes: str | Frame = "world"
+    robot: Robot | Mechanism, q: Array, v: Array, vdot: Array, frame: str | Frame, axes: str | Frame = "world"
 ) -> Array:
     """Return [omega dot; acceleration of the frame's origin], (6,), [rad/s^2], [m/s^2], written in the given axes.
 
@@ -133,12 +146,18 @@ def frame_acceleration(
     twist in moving axes. With vdot = 0 it is Jdot @ v of the Jacobian in world axes.
 
     Args:
-        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
+        robot: The robot, or one with closed loops.
+        q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
         frame: Name or `Frame`, see the module. axes: "world", "local" or a frame.
     """
+    robot = _tree(robot)
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     at = resolve_frame(robot, frame)
     return _written(robot, q, frame, axes, point_twist_rates(robot, q, v, vdot, [(at.link, at.position)])[0])
+
+
+def _tree(robot: Robot | Mechanism) -> Robot:
+    return robot if isinstance(robot, Robot) else robot.robot
 
 
 def _is_world(frame: str | Frame) -> bool:

@@ -211,7 +211,7 @@ class Audit:
     Attributes:
         source: Path of the file.
         name: Name of the robot.
-        base: "floating" or "fixed".
+        base: "floating", "planar" or "fixed".
         findings: Problems, the most severe first.
         fused: Link -> the links fixed to it, which form one body with it.
         lost: Elements of the file that the robot does not represent, one sentence each.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -113,15 +114,26 @@ def located(name: str, source: str) -> str:
     raise FileError(source, words)
 
 
+def meters_per_unit(path: str, mesh: Any) -> float:
+    """Return the unit of length of a mesh, [m]: that stated in a file of the format Collada (.dae), else 1 m.
+
+    Args:
+        path: The file. mesh: What trimesh read from it.
+    """
+    stated = re.fullmatch(r"([0-9.eE+-]+) \* meters", str(mesh.units)) if path.lower().endswith(".dae") else None
+    return float(stated[1]) if stated else 1.0
+
+
 @lru_cache(maxsize=256)
 def _opened(path: str, source: str, changed: int) -> tuple[Array, str]:
-    """Return the vertices of a mesh in a file, (n, 3), and in words how it differs from its convex hull.
+    """Return the vertices of a mesh in a file, (n, 3), [m], and in words how it differs from its convex hull.
 
     Results are cached by path and by the time of the last change of the file, [ns].
     """
     scene = open_mesh(path)
     try:
         mesh: Any = scene.to_mesh()
+        mesh.apply_scale(meters_per_unit(path, mesh))
         vertices, is_closed = np.asarray(mesh.vertices, float), bool(mesh.is_watertight)
         volume, hull = abs(float(mesh.volume)), float(mesh.convex_hull.volume) if len(vertices) > 3 else 0.0
     except Exception as error:  # of damaged meshes

@@ -5,7 +5,7 @@ URDF and MJCF readers produce a `Description`; the audit, the repairs, the robot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -115,6 +115,10 @@ class Description:
         lost: Elements of the file that are not represented here, one sentence each.
         gravity: Gravitational acceleration, (3,), [m/s^2], world axes; None if not stated.
         repeated_axes: Names of joints with several <axis> elements, of which the first counts.
+        base: Kind of base that the file describes: "floating", "planar", or "joints" for a robot on a fixed base whose
+            first joints move it as a base does; "" if none is stated.
+        choices: Choices made where the file is ambiguous, one sentence each.
+        postures: Name -> position of each joint by name, (n,) each, [rad], [m] or unit quaternions, as in q.
     """
 
     name: str
@@ -126,6 +130,9 @@ class Description:
     lost: tuple[str, ...] = ()
     gravity: Array | None = None
     repeated_axes: tuple[str, ...] = ()
+    base: str = ""
+    choices: tuple[str, ...] = ()
+    postures: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
 
 IDENTITY = Placement(np.eye(3), np.zeros(3))

@@ -23,7 +23,7 @@ from legged.files.inertias import check_positive_definite, entry_inertia, total_
 from legged.files.mjcf.reader import read as read_mjcf
 from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
 from legged.files.urdf.reader import parse_urdf
-from legged.robot.base import Base, FixedBase, FloatingBase
+from legged.robot.base import Base, FixedBase, FloatingBase, PlanarBase
 from legged.robot.construction.assemble import assemble
 from legged.robot.construction.graph import GRAVITY, LinkGraph
 from legged.robot.joint import Connection, Coupling, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
@@ -48,6 +48,8 @@ def load(
     gravity: Vector | None = None,
     shapes: bool = False,
     materials: bool = False,
+    root: str | None = None,
+    armature: bool = True,
 ) -> Robot:
     """Return the robot described by a URDF or MJCF file; its attribute `audit` reports on the file.
 
@@ -59,8 +61,8 @@ def load(
 
     Args:
         path: Path of the file.
-        base: "floating", or "fixed" for a root link fixed to the world. None: as stated in an MJCF file; floating for a
-            URDF, which does not state it.
+        base: "floating", "planar", or "fixed" for a root link fixed to the world. None: as stated in an MJCF file, also
+            by slides and hinges of its root; floating for a URDF, which does not state it.
         feet: Names of links; "spheres" to find the feet and keep their collision spheres as `Sphere`; "shapes" to find
             them and take over all their collision shapes, see `legged.files.feet.Feet`; or a mapping with
             entries contact: (link, position (3,), [m], link axes, or a `Sphere`), or link: a `Sphere`, a list of the
@@ -81,6 +83,10 @@ def load(
         materials: Whether feet and shapes have the friction that the file states, as `Link.material` and as materials
             of shapes: the sliding friction and the priority of a geom in MJCF, mu1 of a link for Gazebo in a URDF. On
             a `Rigid` ground it is combined with that of the other surface.
+        root: Of an MJCF file with several moving bodies, the name of the robot's root body, or "world" for all of them
+            as one robot on a fixed base. None: the body with further joints on a free body, or else "world". The audit
+            names the others under `lost`.
+        armature: Whether armature and rotors of joints act.
 
     Raises:
         FileError: a file that cannot be read or does not describe a robot with regular dynamics.
@@ -88,7 +94,7 @@ def load(
         DefinitionError: a gravity that is not three numbers.
     """
     is_default = order is None and gravity is None
-    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, shapes, materials, is_default)
+    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, shapes, materials, root, armature, is_default)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
     if singular and case.original is None:
         problems = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
@@ -109,7 +115,7 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
     """
     order, gravity = options.pop("order", None), options.pop("gravity", None)
     defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
-    defaults |= {"shapes": False, "materials": False}
+    defaults |= {"shapes": False, "materials": False, "root": None, "armature": True}
     for name in options:
         known_name("argument of load", name, (*defaults, "order", "gravity"))
     case = _read(path, base, **(defaults | options), is_default=order is None and gravity is None)
@@ -151,9 +157,14 @@ def describe(path: str | Path) -> Description:
     return _described(path, reading.read_bytes(path))
 
 
-def _described(path: str | Path, content: bytes) -> Description:
+def _described(path: str | Path, content: bytes, root: str | None = None, base: str | None = None) -> Description:
     if reading.root_tag(content) == "mujoco":
-        return read_mjcf(path)
+        return read_mjcf(path, root, base)
+    words = reading.foreign_format(content)
+    if words:
+        raise FileError(str(path), f"is {words}; robot files are URDF (<robot>) and MJCF (<mujoco>)")
+    if root is not None:
+        raise FileError(str(path), "is a URDF, which has one root: omit `root`")
     return parse_urdf(content, str(path))
 
 
@@ -176,23 +187,29 @@ def _read(
     repair: str | Sequence[str] | None,
     shapes: bool,
     materials: bool,
+    root: str | None,
+    armature: bool,
     is_default: bool,
 ) -> _Reading:
     """Return the content of a robot file; `is_default` states whether order and gravity are those of the file."""
     if base is not None and base not in BASES:
         raise UnknownNameError("base", base, BASES)
     content = reading.read_bytes(path)
-    if is_default and feet is None and not fuse and mimic == "coupled" and joint_physics and repair is None:
+    is_default &= root is None and feet is None and not fuse and mimic == "coupled" and joint_physics and repair is None
+    is_default &= armature
+    if is_default:
         original = _original(content, str(path), base)
         if original is not None:
             return _read_original(original, str(path))
-    description = _described(path, content)
+    description = _described(path, content, root, base)
     if not materials:
         description = _without_materials(description)
-    base = base or ("fixed" if description.floating is False else "floating")
-    description, decided = resolve(description, base, mimic, joint_physics)
+    stated = {"planar": "planar", "joints": "fixed"}.get(description.base)
+    base = base or stated or ("fixed" if description.floating is False else "floating")
+    description, decided = resolve(description, base, mimic, joint_physics, armature)
+    decided = [*description.choices, *decided]
     tree, did = apply_repairs(tree_of(description), repair)
-    found = find_feet(tree, feet, walks=base == "floating")
+    found = find_feet(tree, feet, walks=base != "fixed" or description.base == "joints")
     findings = find_all(tree, base == "floating")
     groups = {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
     if fuse:
@@ -261,7 +278,7 @@ def _audit(case: _Reading) -> Audit:
     )
 
 
-BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase}
+BASES: dict[str, type[Base]] = {"floating": FloatingBase, "planar": PlanarBase, "fixed": FixedBase}
 
 
 def build(

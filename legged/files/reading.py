@@ -89,8 +89,10 @@ def parse(content: bytes, source: str, lenient: bool = False) -> Any:
     """Return the root element (lxml) of a document, without its comments and processing instructions.
 
     The document is parsed piece by piece, so that one of too many elements is rejected before it fills the memory.
-    The version in the XML declaration is ignored, as all readers of robot files do. libxml2 rejects nesting of more
-    than 256 elements and texts of more than 10 MB.
+    The version in the XML declaration is ignored, as all readers of robot files do. So are comments with any content
+    and in any encoding, and blank lines before the declaration. Prefixes without a declaration are accepted; names of
+    the root's namespace have none in the result. libxml2 rejects nesting of more than 256 elements and texts of more
+    than 10 MB.
 
     Args:
         content: The document.
@@ -113,9 +115,7 @@ def parse(content: bytes, source: str, lenient: bool = False) -> Any:
         remove_comments=True,
         remove_pis=True,
     )
-    content = _VERSION.sub(rb"\g<1>1.0\g<2>", content, count=1)
-    if lenient:
-        content = _COMMENT.sub(b"", content)  # libxml2 rejects "--" in comments
+    content, lines = _prepared(content)
     count = 0
     try:
         for start in range(0, len(content), _CHUNK):
@@ -127,11 +127,45 @@ def parse(content: bytes, source: str, lenient: bool = False) -> Any:
                 count += 1
             if count > MOST_ELEMENTS:
                 raise FileError(source, f"has more than {MOST_ELEMENTS} XML elements, the limit for robot files")
-        return parser.close()
+        return _without_namespace(parser.close())
     except etree.XMLSyntaxError as error:
         is_end = error.position[0] >= content.rstrip().count(b"\n") + 1
         hint = "; is the file complete?" if is_end else ""
-        raise FileError(source, f"is not well-formed XML: {error.msg}{hint}") from error
+        if "encod" in error.msg or "UTF-8" in error.msg:
+            hint = '; save the file as UTF-8, or state its encoding in the first line, <?xml ... encoding="gbk"?>'
+        where = f" (line {error.position[0] + lines})" if lines else ""
+        raise FileError(source, f"is not well-formed XML: {error.msg}{where}{hint}") from error
+
+
+def _prepared(content: bytes) -> tuple[bytes, int]:
+    """Return a document that libxml2 accepts, and the number of lines removed from its beginning."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        content = content.decode("utf-16", "replace").encode()
+        content = _DECLARATION.sub(b"", content, count=1)
+    stripped = content.removeprefix(_BOM).lstrip()
+    lines = content.count(b"\n") - stripped.count(b"\n")
+    content = _VERSION.sub(rb"\g<1>1.0\g<2>", stripped, count=1)
+    if b"<![CDATA[" not in content:  # libxml2 rejects "--" and bytes of another encoding in comments
+        content = _COMMENT.sub(lambda found: b"\n" * found[0].count(b"\n"), content)
+    used = {found[1] for found in _PREFIX.finditer(content)}
+    unknown = used - set(_DECLARED.findall(content)) - {b"xml", b"xmlns"}
+    start = _ROOT.search(content)
+    if unknown and start is not None and len(unknown) <= _MOST_PREFIXES:
+        names = b"".join(b' xmlns:%b="undeclared:%b"' % (name, name) for name in sorted(unknown))
+        content = content[: start.end()] + names + content[start.end() :]
+    return content, lines
+
+
+def _without_namespace(root: Any) -> Any:
+    """Return the root element with the names of its own namespace reduced to their local parts."""
+    if root is None or not isinstance(root.tag, str) or not root.tag.startswith("{"):
+        return root
+    own = root.tag[: root.tag.index("}") + 1]
+    for element in root.iter():
+        if isinstance(element.tag, str) and element.tag.startswith(own):
+            element.tag = element.tag.removeprefix(own)
+    _etree("").cleanup_namespaces(root)
+    return root
 
 
 def serialize(root: Any) -> bytes:
@@ -154,6 +188,62 @@ def root_tag(content: bytes) -> str:
             return ""
 
 
+def foreign_format(content: bytes) -> str:
+    """Return what a file is that is neither URDF nor MJCF, in words, with what to do; "" for one that may be.
+
+    Args:
+        content: Content of the file.
+    """
+    start = content.removeprefix(_BOM).lstrip()
+    for beginning, words in _BEGINNINGS.items():
+        if start.startswith(beginning):
+            return words
+    if content[:8].count(b"\0") and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "a binary file, such as a compiled model of MuJoCo (.mjb)" + _SOURCE
+    tag = "html" if start[:14].lower() == b"<!doctype html" else root_tag(content)
+    if not tag and start[:1] != b"<" and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return f"no XML: it begins with {start[:20].decode(errors='replace')!r}"
+    words = _ROOTS.get(tag.lower(), "")
+    if tag == "robot" and b"<link" not in content and _SRDF.search(content):
+        words = "an SRDF, which holds groups and postures of a robot: load the URDF, and read the postures of this file"
+        return f"{words} with legged.conversions.postures(robot, path)"
+    return words
+
+
+_SOURCE = "; load the URDF or MJCF that it was made from"
+_BEGINNINGS = {
+    b"#usda": "a scene of USD in text (.usda)" + _SOURCE,
+    b"PXR-USDC": "a scene of USD (.usd, .usdc)" + _SOURCE,
+    b"PK\x03\x04": "a zip archive (also .usdz and .skel); unpack it and load the URDF or MJCF in it",
+    b"\x1f\x8b": "compressed with gzip; unpack it",
+    b"{": "JSON" + _SOURCE,
+    b"[": "JSON" + _SOURCE,
+    b"#VRML": "VRML, as of Webots (.wbt, .proto)" + _SOURCE,
+    b"version https://git-lfs": "a pointer of Git LFS in place of the file; fetch it with `git lfs pull`",
+    b"solid ": "a mesh (.stl)" + _SOURCE,
+    b"\x89PNG": "a picture",
+}
+_ROOTS = {
+    "sdf": "an SDF; convert it to URDF",
+    "model": "the model of an SDF; convert it to URDF",
+    "world": "a world of SDF; convert its robot to URDF",
+    "collada": "a mesh or scene of COLLADA (.dae)" + _SOURCE,
+    "html": "a web page; download the raw file",
+    "svg": "a picture",
+    "package": "the description of a ROS package; give the path of its robot file",
+    "launch": "a launch file of ROS; give the path of its robot file",
+    "mujocoinclude": "a part that other MJCF files include; load the file that includes it",
+    "kinbody": "a body of OpenRAVE; convert it to URDF",
+    "environment": "an environment of OpenRAVE; convert its robot to URDF",
+    "osim": "a model of OpenSim; convert it to MJCF",
+    "opensimdocument": "a model of OpenSim; convert it to MJCF",
+}
+_SRDF = re.compile(rb"<(?:group|group_state|disable_collisions|end_effector)\b")
+_DECLARATION = re.compile(rb"\A\s*(?:\xef\xbb\xbf)?<\?xml[^>]*\?>")
+_ROOT = re.compile(rb"<[A-Za-z_][\w.:-]*")
+_PREFIX = re.compile(rb"(?:</?|\s)([A-Za-z_][\w.-]*):[A-Za-z_][\w.-]*(?=[\s=/>])")
+_DECLARED = re.compile(rb"\sxmlns:([A-Za-z_][\w.-]*)\s*=")
+_MOST_PREFIXES = 64
 _BOM = b"\xef\xbb\xbf"
 _VERSION = re.compile(rb"""\A((?:\xef\xbb\xbf)?<\?xml\s+version\s*=\s*["'])[0-9.]+(["'])""")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)

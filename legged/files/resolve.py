@@ -23,15 +23,18 @@ from legged.rotations import quaternion_exp, quaternion_matrix
 MIMIC_MODES = ("coupled", "free", "fixed")
 
 
-def resolve(description: Description, base: str, mimic: str, joint_physics: bool) -> tuple[Description, list[str]]:
+def resolve(
+    description: Description, base: str, mimic: str, joint_physics: bool, armature: bool = True
+) -> tuple[Description, list[str]]:
     """Return the description with base, mimic joints and joint physics resolved, and one sentence for each decision.
 
     Args:
         description: Description as read from the file.
-        base: "floating" or "fixed". A massless root connected to the robot by one free joint represents the world: the
-            free joint becomes the floating base, or is locked for a fixed base.
+        base: Kind of base. Unless the file states its base, a massless root connected to the robot by one free joint
+            represents the world: the free joint becomes the floating base, or is locked for a fixed base.
         mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked at their positions with all joints at 0).
         joint_physics: Whether damping, dry friction and springs of joints are kept.
+        armature: Whether armature and rotors of joints are kept.
 
     Raises:
         UnknownNameError: an unknown treatment of mimic joints.
@@ -46,6 +49,10 @@ def resolve(description: Description, base: str, mimic: str, joint_physics: bool
         none: dict[str, float] = dict.fromkeys(("damping", "friction", "stiffness", "rest"), 0.0)
         description = _map_joints(description, lambda joint: replace(joint, physics=replace(joint.physics, **none)))
         notes.append("damping, dry friction and springs of joints are left out (joint_physics=False)")
+    if not armature:
+        bare = {"armature": 0.0, "rotor": None}
+        description = _map_joints(description, lambda joint: replace(joint, physics=replace(joint.physics, **bare)))
+        notes.append("armature and rotors of joints are left out (armature=False)")
     return description, notes
 
 
@@ -54,6 +61,8 @@ def _map_joints(description: Description, change: Callable[[JointEntry], JointEn
 
 
 def _resolve_base(description: Description, base: str, notes: list[str]) -> Description:
+    if description.floating is not None:
+        return description
     root = next(link for link in description.links if link.name == description.root)
     held = [joint for joint in description.joints if joint.parent == root.name]
     if len(held) != 1 or held[0].kind != "free" or root.mass:

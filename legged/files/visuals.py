@@ -14,7 +14,7 @@ import numpy as np
 from legged.compiler.cache import disk
 from legged.errors import FileError
 from legged.files import reading
-from legged.files.collision import located
+from legged.files.collision import located, meters_per_unit
 from legged.files.description import Shape, tree_of
 from legged.files.load import describe
 from legged.files.meshes import MAX_BYTES, open_mesh
@@ -192,7 +192,7 @@ def opened_mesh(path: str) -> list[Part]:
     return parts
 
 
-_LAYOUT = "arrays of NumPy, 1"
+_LAYOUT = "arrays of NumPy in meters, 2"
 """Version of the layout of `_packed`."""
 
 
@@ -220,6 +220,7 @@ def _read_mesh(path: str) -> list[Part]:
         for part in scene.dump():
             if not len(getattr(part, "faces", ())):
                 continue
+            part.apply_scale(meters_per_unit(path, part))
             color = _mean_color(part)
             part.merge_vertices(merge_tex=True, merge_norm=True)
             found.append((np.array(part.vertices, np.float32), np.array(part.faces, np.int32), color))

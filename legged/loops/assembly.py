@@ -7,21 +7,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import RANK_TOLERANCE, independent_row_numbers
 from legged.arguments import number, whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
-from legged.elements import has_elements, to_float
+from legged.elements import as_floats, has_elements, to_float
 from legged.errors import LoopError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import aligned_axes
 from legged.loops.constraints import bias, frame_poses, jacobian, residual
+from legged.loops.redundancy import row_sizes, row_tolerances
 from legged.loops.subsystems import constrained_acceleration
 from legged.robot.configuration import integrate
-from legged.spatial import Array, mirror, solve_symmetric
+from legged.spatial import Array
 
+_REFINEMENTS = 8  # of solutions in numbers of other types than float64, each by 15 digits
 _SMALLEST_FRACTION = 1e-3  # of a Newton step, at which the line search gives up
 _LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
+_ROUNDING = 1e-8  # singular values below this count as zero in the last steps near a singular configuration
+_LONGEST_CORRECTION = 1e-2  # of these steps together, [rad] or [m]
 
 
 @checked
@@ -37,11 +40,14 @@ def assemble(
     """Return a configuration near q that satisfies the loop constraints, (nq,), by Newton iteration.
 
     Each step is the one of least norm that satisfies the linearized constraints, halved until the residual falls.
+    Rounding in the definition of the robot may leave a residual in directions that count as redundant, see `mobility`;
+    up to their tolerance it is accepted, as in `consistent_velocity` and `legged.simulate`.
 
     Args:
         closed: The robot with its loops. q: Initial guess, (nq,).
         hold: Names of joints that keep their values of q. hold_base: Whether the base keeps its pose.
-        tolerance: Largest residual accepted, [m] or 1. iterations: Largest number of steps.
+        tolerance: Largest residual accepted in independent directions, [m] or 1.
+        iterations: Largest number of steps.
 
     Raises:
         LoopError: If none is found, or one in which an axis is reversed; `error.residual` is the residual.
@@ -50,19 +56,11 @@ def assemble(
     whole("iterations", iterations, least=0)
     (q,) = read(closed.robot, q=q)
     free = _free_entries(closed, hold, hold_base)
-    rows = list(closed.holonomic)
-    phi = residual(closed, q)
-    for _ in range(iterations):
-        if np.abs(phi).max(initial=0.0) <= tolerance:
-            break
-        step = np.zeros(closed.robot.nv, dtype=q.dtype)
-        step[free] = _least_norm(jacobian(closed, q)[np.ix_(rows, free)], -phi[rows])
-        moved = _line_search(closed, q, step, phi)
-        if moved is None:
-            break
-        q, phi = moved
+    q, phi = _newton(closed, q, free, tolerance, iterations, np.inf, None)
+    if np.abs(phi).max(initial=0.0) > tolerance:  # at a singular configuration, or rounding in redundant directions
+        q, phi = _newton(closed, q, free, tolerance, iterations, _LONGEST_CORRECTION, _ROUNDING)
     error = to_float(np.abs(phi).max(initial=0.0))
-    if not error <= tolerance:
+    if not _is_closed(closed, q, phi, free, tolerance):
         loop = closed.loops[closed.constraints[int(np.abs(phi).argmax())][0]]
         raise LoopError(
             f"no configuration near the given one closes the loops of {closed.name!r}: constraint residual {error:.3g} "
@@ -96,9 +94,9 @@ def consistent_velocity(
     q, v = read(closed.robot, q=q, v=v)
     free, J = _free_entries(closed, hold, hold_base), jacobian(closed, q)
     v = v.copy()
-    v[free] += _least_norm(J[:, free], -(J @ v))
-    rate = to_float(np.abs(J @ v).max(initial=0.0))
-    if rate > tolerance * max(1.0, np.abs(v).max(initial=0.0)):
+    v[free] += _least_norm(closed, J[:, free], -(J @ v))
+    rate, size = to_float(np.abs(J @ v).max(initial=0.0)), max(1.0, to_float(np.abs(v).max(initial=0.0)))
+    if not _satisfied(closed, J[:, free], J @ v, tolerance * size, size):
         held = f" with {', '.join(hold)} held" if hold else ""
         raise LoopError(
             f"no velocity keeps the loops of {closed.name!r} closed{held}: constraint rate {rate:.3g}; hold fewer "
@@ -135,9 +133,9 @@ def consistent_acceleration(
     q, v, vdot = read(closed.robot, q=q, v=v, vdot=vdot)
     free, J, c = _free_entries(closed, hold, hold_base), jacobian(closed, q), -bias(closed, q, v)
     vdot = vdot.copy()
-    vdot[free] += _least_norm(J[:, free], c - J @ vdot)
-    error = float(np.abs(J @ vdot - c).max(initial=0.0))
-    if error > tolerance * max(1.0, np.abs(vdot).max(initial=0.0), np.abs(c).max(initial=0.0)):
+    vdot[free] += _least_norm(closed, J[:, free], c - J @ vdot)
+    error, size = to_float(np.abs(J @ vdot - c).max(initial=0.0)), max(1.0, *map(to_float, (*np.abs(vdot), *np.abs(c))))
+    if not _satisfied(closed, J[:, free], J @ vdot - c, tolerance * size, size):
         held = f" with {', '.join(hold)} held" if hold else ""
         raise LoopError(
             f"no acceleration keeps the loops of {closed.name!r} closed{held}: constraint acceleration {error:.3g}; "
@@ -175,15 +173,90 @@ def project_state(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) 
 
 def _least_energy(closed: ClosedRobot, q: Array, J: Array, y: Array) -> Array:
     """Return x with J x = y and the least x^T M x, (nv,): the velocity after the impulses of the loops."""
-    return constrained_acceleration(closed, q, np.zeros(closed.robot.nv, J.dtype), J, y, by_pivots=True)[0]
+    return constrained_acceleration(closed, q, np.zeros(closed.robot.nv, J.dtype), J, y)[0]
 
 
-def _least_norm(J: Array, y: Array) -> Array:
-    """Return x with J x = y and the least norm, (nv,)."""
-    if has_elements(J) or has_elements(y):
-        rows = independent_row_numbers(J)
-        return J[rows].T @ solve_symmetric(mirror(J[rows] @ J[rows].T), y[rows])
-    return np.linalg.pinv(J, rcond=RANK_TOLERANCE) @ y
+def _newton(
+    closed: ClosedRobot, q: Array, free: list[int], tolerance: float, iterations: int, reach: float, rank: float | None
+) -> tuple[Array, Array]:
+    """Return (q, phi) after Newton steps until the residual is within the tolerance or falls no more.
+
+    Args:
+        reach: Largest sum of the steps, [rad] or [m]. rank: Singular values up to this count as zero, None for those of
+            redundant directions.
+    """
+    rows = list(closed.holonomic)
+    phi = residual(closed, q)
+    for _ in range(iterations):
+        if np.abs(phi).max(initial=0.0) <= tolerance:
+            break
+        step = np.zeros(closed.robot.nv, dtype=q.dtype)
+        step[free] = _least_norm(closed, jacobian(closed, q)[np.ix_(rows, free)], -phi[rows], rows, rank)
+        reach -= np.abs(step).max(initial=0.0)
+        moved = _line_search(closed, q, step, phi) if reach > 0.0 else None
+        if moved is None:
+            break
+        q, phi = moved
+    return q, phi
+
+
+def _directions(
+    closed: ClosedRobot, J: Array, rows: Sequence[int] | None = None, rank: float | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """Return (row sizes, U, singular values, V^T) of the independent directions of some rows of phi', dimensionless."""
+    chosen = np.arange(len(J)) if rows is None else np.asarray(rows, int)
+    sizes, smallest = row_sizes(closed)[chosen], row_tolerances(closed)[chosen].max(initial=0.0)
+    U, s, Vt = np.linalg.svd((as_floats(J) if has_elements(J) else J) / sizes[:, None], full_matrices=False)
+    kept = s > (smallest if rank is None else rank)
+    return sizes, U[:, kept], s[kept], Vt[kept]
+
+
+def _least_norm(
+    closed: ClosedRobot, J: Array, y: Array, rows: Sequence[int] | None = None, rank: float | None = None
+) -> Array:
+    """Return x with J x = y in the independent directions, and the least norm; numbers of other types are refined."""
+    sizes, U, s, Vt = _directions(closed, J, rows, rank)
+    x = Vt.T @ ((U.T @ (y / sizes)) / s)
+    for _ in range(_REFINEMENTS if has_elements(J) or has_elements(y) else 0):
+        x = x + Vt.T @ ((U.T @ ((y - J @ x) / sizes)) / s)
+    return x
+
+
+def _independent_part(closed: ClosedRobot, J: Array, y: Array, rows: Sequence[int] | None = None) -> Array:
+    """Return the part of y, (rows,), in the independent directions."""
+    sizes, U, _, _ = _directions(closed, J, rows)
+    return U @ (U.T @ (y / sizes)) * sizes
+
+
+def rounding_allowance(closed: ClosedRobot) -> Array:
+    """Return the residual that rounding of the robot's numbers may leave in redundant rows, (rows,), [m] or 1.
+
+    Args:
+        closed: The robot with its loops.
+    """
+    return row_tolerances(closed) * row_sizes(closed)
+
+
+def _is_closed(closed: ClosedRobot, q: Array, phi: Array, free: list[int], tolerance: float) -> bool:
+    """Return whether a residual is within the tolerance, and in redundant directions at least within rounding."""
+    rows = list(closed.holonomic)
+    return _satisfied(closed, jacobian(closed, q)[np.ix_(rows, free)], phi[rows], tolerance, 1.0, rows)
+
+
+def _satisfied(
+    closed: ClosedRobot, J: Array, error: Array, tolerance: float, size: float, rows: Sequence[int] | None = None
+) -> bool:
+    """Return whether errors of rows are within the tolerance, and in redundant directions at least within rounding.
+
+    Args:
+        J: Their Jacobian, of the free coordinates. size: Factor of the rounding that is allowed.
+        rows: Positions of the rows in `closed.constraints`; None for all.
+    """
+    if np.abs(error).max(initial=0.0) <= tolerance:
+        return True
+    allowed = rounding_allowance(closed)[slice(None) if rows is None else list(rows)] * size
+    part = _independent_part(closed, J, error, rows)
+    return bool((np.abs(error) <= np.maximum(tolerance, allowed)).all() and np.abs(part).max() <= tolerance)
 
 
 def _line_search(closed: ClosedRobot, q: Array, step: Array, phi: Array) -> tuple[Array, Array] | None:

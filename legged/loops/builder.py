@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,11 +13,13 @@ import numpy as np
 
 from legged.arguments import known_name
 from legged.checked import checked
-from legged.errors import DefinitionError, FileError
+from legged.errors import DefinitionError, FileError, LoopError
 from legged.files.load import load as load_tree
 from legged.files.mjcf.reader import body_names, compiled
+from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import ClosingJoint, has_default_physics
+from legged.loops.constraints import mobility
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.joint import Connection, Fixed, Screw, Spherical
 from legged.robot.placement import Placement
@@ -116,22 +119,47 @@ class LoopBuilder(RobotBuilder):
 
 
 @checked
-def load(path: str | Path, base: str | None = None, **options: Any) -> ClosedRobot:
+def load(
+    path: str | Path, base: str | None = None, *, rank_tolerance: float | None = None, **options: Any
+) -> ClosedRobot:
     """Return the robot of a file with its loops: MJCF's `connect` as ball joints, its `weld` as fixed joints.
 
-    The constraints are rigid here and soft in MuJoCo. A file without them, such as a URDF, gives a robot without loops.
-    `closed.robot.audit` lists the elements of the file that the tree omits, these equalities included.
+    Equalities between several moving bodies on the world make them one robot, as `root="world"` does. The constraints
+    are rigid here and soft in MuJoCo. A file without them, such as a URDF, gives a robot without loops.
+    `closed.robot.audit` lists the elements of the file that the tree omits, these equalities included, and under
+    `decided` the constraints that count as redundant because of rounding in the file, see `mobility`.
 
     Args:
         path, base, options: As for `legged.load`, of the spanning tree, which is the tree of the file's bodies.
+        rank_tolerance: As in `ClosedRobot.with_rank_tolerance`.
 
     Raises:
         FileError: As `legged.load`, and for an equality with a body that is no link of the robot.
     """
-    closed = ClosedRobot(load_tree(path, base, **options), (), ())
-    for equality in closing_equalities(path):
+    closed, equalities = ClosedRobot(load_tree(path, base, **options), (), ()), tuple(closing_equalities(path))
+    links = {link.name for link in closed.robot.links}
+    ends = {name for equality in equalities for name in (equality.parent, equality.child) if name is not None}
+    if "root" not in options and not ends <= links:  # they join several moving bodies on the world
+        closed = ClosedRobot(load_tree(path, base, root="world", **options), (), ())
+    for equality in equalities:
         closed = _close_equality(closed, equality, str(path))
-    return closed
+    return _with_notes_on_rank(closed.with_rank_tolerance(rank_tolerance))
+
+
+def _with_notes_on_rank(closed: ClosedRobot) -> ClosedRobot:
+    """Return the robot, whose audit names the constraints that are nearly redundant where its loops are closed."""
+    report = closed.robot.audit
+    if not closed.loops or report is None:
+        return closed
+    try:
+        told = mobility(closed, assemble(closed, closed.robot.neutral()))
+    except LoopError as error:
+        note = f"the rank of the loop constraints was not tested: {error}"
+    else:
+        if not told.uncertain:
+            return closed
+        note = f"the loops have {told}"
+    return replace(closed, robot=replace(closed.robot, audit=replace(report, decided=(*report.decided, note))))
 
 
 def _close_equality(closed: ClosedRobot, equality: ClosingEquality, source: str) -> ClosedRobot:

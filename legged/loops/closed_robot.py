@@ -11,10 +11,21 @@ import numpy as np
 
 from legged.arguments import known_name
 from legged.checked import checked
+from legged.compiler.ir import where
 from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
 from legged.elements import Field
 from legged.errors import DefinitionError
 from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
+from legged.loops.redundancy import (
+    UNSCALED,
+    LoopScale,
+    check_tolerance,
+    independent_flags,
+    loop_bodies,
+    loop_frame_poses,
+    loop_frames_jacobian,
+    loop_scale,
+)
 from legged.robot.construction.lifted import lifted_array, lifted_rotation
 from legged.robot.construction.parameters import ParameterVector
 from legged.robot.diagram.layout import Closure
@@ -39,6 +50,7 @@ class Loop:
         child: Name of a link or contact point.
         frame: Pose of the joint frame in the parent frame, or in the world.
         child_frame: Pose of the joint frame in the child frame, with the joint at zero.
+        scale: Sizes of the loop, for the rank of its constraints.
     """
 
     joint: ClosingJoint
@@ -46,6 +58,7 @@ class Loop:
     child: str
     frame: Pose
     child_frame: Pose
+    scale: LoopScale
 
     @property
     def name(self) -> str:
@@ -74,12 +87,15 @@ class ClosedRobot:
         loops: The joints that are not in the tree.
         rows: Numbers of the constraint rows that are imposed, among the constraints of all loops in sequence.
         independent_count: How many of the first rows are independent, if the rows were ordered by `independent_first`.
+        rank_tolerance: Margin up to which a row counts as redundant, dimensionless, see `legged.loops.mobility`; None
+            for that of each loop, 1e-4 or more.
     """
 
     robot: Robot
     loops: tuple[Loop, ...]
     rows: tuple[int, ...]
     independent_count: int | None = None
+    rank_tolerance: float | None = None
 
     def __repr__(self) -> str:
         return f"<ClosedRobot {self.robot.name!r}: {self.robot.nv} DoF of its tree, {len(self.rows)} constraints>"
@@ -97,6 +113,16 @@ class ClosedRobot:
     def name(self) -> str:
         return self.robot.name
 
+    @property
+    def nq(self) -> int:
+        """Number of entries of q, those of the spanning tree."""
+        return self.robot.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of entries of v, those of the spanning tree."""
+        return self.robot.nv
+
     @cached_property
     def constraints(self) -> tuple[tuple[int, ScalarConstraint], ...]:
         """The constraints that are imposed, (number of the loop, constraint) each."""
@@ -108,6 +134,22 @@ class ClosedRobot:
         """Positions of the holonomic constraints in `constraints`."""
         return tuple(i for i, (_, constraint) in enumerate(self.constraints) if constraint.holonomic)
 
+    def closing_errors(self, q: Array) -> tuple[Array, Array]:
+        """Return (phi (m,), [m] or 1, phi' (m, nv)) of the holonomic constraints, redundant rows set to zero.
+
+        Args:
+            q: Configuration of the tree, (nq,).
+        """
+        poses = [loop_frame_poses(self.robot, q, loop) for loop in self.loops]
+        J = [loop_frames_jacobian(self.robot, q, loop) for loop in self.loops]
+        every = np.array([c.jacobian(*poses[k]) @ J[k] for k, c in self.constraints]).reshape(-1, self.robot.nv)
+        flags = independent_flags(self, every)
+        kept = [where(flags[i], 1.0, 0.0) for i in self.holonomic]
+        values = [self.constraints[i][1].value(*poses[self.constraints[i][0]]) for i in self.holonomic]
+        rows = [factor * every[i] for factor, i in zip(kept, self.holonomic, strict=True)]
+        phi = np.array([factor * value for factor, value in zip(kept, values, strict=True)])
+        return phi, np.array(rows).reshape(-1, self.robot.nv)
+
     def loop(self, name: str) -> Loop:
         """Return a loop by its joint's name, or raise UnknownNameError."""
         by_name = {loop.name: loop for loop in self.loops}
@@ -118,9 +160,18 @@ class ClosedRobot:
 
         A loop through the world contains the joints between the base and the world.
         """
-        robot, frames = self.robot, self.loop(name).frames
-        paths = [set(robot.ancestors(resolve_frame(robot, frame).body)) if frame else set() for frame in frames]
-        return tuple(sorted(k for k in paths[0] ^ paths[1] if robot.bodies[k].nv))
+        return tuple(sorted(loop_bodies(self.robot, self.loop(name))))
+
+    @checked
+    def with_rank_tolerance(self, rank_tolerance: float | None) -> ClosedRobot:
+        """Return the robot with another tolerance for redundant constraints; see `legged.loops.mobility`.
+
+        Args:
+            rank_tolerance: Margin up to which a row counts as redundant, 1e-7 to 0.1, dimensionless; None for that of
+                each loop, 1e-4 or more.
+        """
+        value = None if rank_tolerance is None else check_tolerance(rank_tolerance)
+        return replace(self, rank_tolerance=value)
 
     def cycle(self, name: str) -> tuple[str, ...]:
         """Return the links around a loop, from its joint's parent, or the base if that is the world, to its child."""
@@ -182,10 +233,12 @@ class ClosedRobot:
             raise DefinitionError("a joint that closes a loop needs a name")
         if joint.name in {loop.name for loop in self.loops} | {c.joint.name for c in self.robot.connections}:
             raise DefinitionError(f"two joints are named {joint.name!r}; names must differ")
-        loop = Loop(joint, parent, child, _pose(joint.name, at, rotation), _pose(joint.name, child_at, child_rotation))
+        poses = _pose(joint.name, at, rotation), _pose(joint.name, child_at, child_rotation)
+        loop = Loop(joint, parent, child, *poses, UNSCALED)
         bodies = [resolve_frame(self.robot, frame).body for frame in loop.frames if frame is not None]
         if len(bodies) == 2 and bodies[0] == bodies[1]:
             raise DefinitionError(f"joint {joint.name!r} joins {parent!r} and {child!r}, which are one body")
+        loop = replace(loop, scale=loop_scale(self.robot, loop))
         first = sum(len(other.constraints) for other in self.loops)
         rows = (*self.rows, *range(first, first + len(loop.constraints)))
         return replace(self, loops=(*self.loops, loop), rows=rows, independent_count=None)

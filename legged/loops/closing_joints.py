@@ -41,9 +41,11 @@ class ScalarConstraint:
 
     Attributes:
         holonomic: Whether it constrains positions, not velocities alone.
+        is_length: Whether phi is a length, [m], not an angle or cosine.
     """
 
     holonomic: ClassVar[bool] = True
+    is_length: ClassVar[bool] = True
 
     def value(self, P: Pose, C: Pose) -> Any:
         """Return phi, [m] or 1; zero for a nonholonomic constraint."""
@@ -89,6 +91,7 @@ class AngleConstraint(ScalarConstraint):
     a: Array
     b: Array
     cosine: float = 0.0
+    is_length: ClassVar[bool] = False
 
     def value(self, P: Pose, C: Pose) -> Any:
         return (P.rotation @ self.a) @ (C.rotation @ self.b) - self.cosine
@@ -109,6 +112,7 @@ class EqualCosinesConstraint(ScalarConstraint):
 
     a: Array
     b: Array
+    is_length: ClassVar[bool] = False
 
     @property
     def _cosines(self) -> tuple[AngleConstraint, AngleConstraint]:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import independent_row_numbers, numerical_rank
 from legged.arguments import array
 from legged.checked import checked
 from legged.dynamics.arguments import read
-from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
+from legged.dynamics.frames import Frame, frame_acceleration, frame_twist
 from legged.loops.closed_robot import ClosedRobot, Loop
+from legged.loops.redundancy import (
+    GAP_TOP,
+    FramePoses,
+    farthest_first,
+    independent_flags,
+    loop_frame_poses,
+    loop_frames_jacobian,
+    margins,
+    row_tolerances,
+)
 from legged.spatial import Array
-
-
-class FramePoses(NamedTuple):
-    """Poses of a closing joint's two frames in the world."""
-
-    P: Pose
-    C: Pose
 
 
 @checked
@@ -95,9 +96,7 @@ def frame_poses(closed: ClosedRobot, q: Array, loop: Loop) -> FramePoses:
     Args:
         closed: The robot with its loops. q: Configuration, (nq,). loop: One of its loops.
     """
-    parent, child = loop.frames
-    P = loop.frame if parent is None else frame_pose(closed.robot, q, parent)
-    return FramePoses(P, frame_pose(closed.robot, q, child))
+    return loop_frame_poses(closed.robot, q, loop)
 
 
 def frames_jacobian(closed: ClosedRobot, q: Array, loop: Loop) -> Array:
@@ -106,10 +105,7 @@ def frames_jacobian(closed: ClosedRobot, q: Array, loop: Loop) -> Array:
     Args:
         closed: The robot with its loops. q: Configuration, (nq,). loop: One of its loops.
     """
-    parent, child = loop.frames
-    zero = np.zeros((6, closed.robot.nv))
-    J_P = zero if parent is None else frame_jacobian(closed.robot, q, parent)
-    return np.concatenate([J_P, frame_jacobian(closed.robot, q, child)])
+    return loop_frames_jacobian(closed.robot, q, loop)
 
 
 @checked
@@ -137,10 +133,14 @@ def _vector(values: list) -> Array:
 class Mobility:
     """The mobility of a mechanism at a configuration; prints as a sentence.
 
+    The margin of a row is the length of its part that the rows before it do not contain, dimensionless: lengths are
+    relative to the size of the loop. A row whose margin is at most its tolerance is redundant and not imposed.
+
     Attributes:
         rows: Number of constraints. rank: Number of independent ones. freedoms: nv - rank, degrees of freedom.
         singular_values: Of phi', in decreasing order, (min(rows, nv),).
-        dependent: Names of the redundant rows, "joint: k-th row"; of equivalent rows the choice is arbitrary.
+        dependent: Names of the redundant rows, "joint: k-th row"; of equivalent rows the later ones.
+        names: Names of all rows, in their order. margins: Of each row, (rows,). tolerances: Of each row, (rows,).
     """
 
     rows: int
@@ -148,38 +148,78 @@ class Mobility:
     freedoms: int
     singular_values: Array
     dependent: tuple[str, ...]
+    names: tuple[str, ...]
+    margins: Array
+    tolerances: Array
+
+    @property
+    def gap(self) -> float:
+        """Smallest margin of an independent row over the largest of a redundant one; inf without redundant rows.
+
+        A gap of less than 100 means that the number of degrees of freedom depends on the tolerance.
+        """
+        redundant = self.margins <= self.tolerances
+        top, below = self.margins[~redundant], self.margins[redundant].max(initial=0.0)
+        return float(top.min(initial=np.inf) / below) if below > 1e-14 else np.inf
+
+    @property
+    def uncertain(self) -> dict[str, float]:
+        """Name -> margin of the rows between certainly redundant (1e-10) and certainly independent (2e-2)."""
+        return {n: float(m) for n, m in zip(self.names, self.margins, strict=True) if _ROUNDING < m < GAP_TOP}
 
     def __str__(self) -> str:
-        redundant = f"; redundant: {', '.join(self.dependent)}" if self.dependent else ""
+        margins = self.uncertain
+        told = [f"{name} (by {margins[name]:.2g})" if name in margins else name for name in self.dependent]
+        redundant = f"; redundant: {', '.join(told)}" if told else ""
+        close = [f"{name} (by {m:.2g})" for name, m in margins.items() if name not in self.dependent]
+        near = f"; nearly redundant: {', '.join(close)}" if close else ""
         freedoms = "1 degree of freedom" if self.freedoms == 1 else f"{self.freedoms} degrees of freedom"
-        return f"{self.rows} constraints of rank {self.rank}, {freedoms}{redundant}"
+        return f"{self.rows} constraints of rank {self.rank}, {freedoms}{redundant}{near}"
+
+
+_ROUNDING = 1e-10  # margin of a row that is redundant up to rounding
 
 
 @checked
 def mobility(closed: ClosedRobot, q: Array) -> Mobility:
     """Return the number of independent constraints and the degrees of freedom at a configuration.
 
+    It shows the decision that dynamics, simulations and `assemble` take, for numbers and in compiled functions;
+    `closed.with_rank_tolerance` changes it.
+
     Args:
         closed: The robot with its loops. q: Configuration, (nq,).
     """
     (q,) = read(closed.robot, q=q)
     J = jacobian(closed, q)
-    singular_values = np.linalg.svd(J, compute_uv=False)
-    rank, independent = numerical_rank(singular_values), set(independent_row_numbers(J))
-    names = [f"{loop.name}: row {i}" for loop in closed.loops for i in range(1, len(loop.constraints) + 1)]
-    dependent = tuple(names[closed.rows[i]] for i in range(len(J)) if i not in independent)
-    return Mobility(len(J), rank, closed.robot.nv - rank, singular_values, dependent)
+    flags = independent_flags(closed, J)
+    every = [f"{loop.name}: row {i}" for loop in closed.loops for i in range(1, len(loop.constraints) + 1)]
+    names = tuple(every[i] for i in closed.rows)
+    rank = sum(map(bool, flags))
+    return Mobility(
+        rows=len(J),
+        rank=rank,
+        freedoms=closed.robot.nv - rank,
+        singular_values=np.linalg.svd(J, compute_uv=False),
+        dependent=tuple(name for name, flag in zip(names, flags, strict=True) if not flag),
+        names=names,
+        margins=margins(closed, J),
+        tolerances=row_tolerances(closed),
+    )
 
 
 @checked
 def independent_first(closed: ClosedRobot, q: Array) -> ClosedRobot:
     """Return the robot with its constraint rows reordered: those independent at a configuration come first.
 
+    The others become active again where their margin exceeds ten times their tolerance.
+
     Args:
         closed: The robot with its loops. q: Configuration, (nq,).
     """
     (q,) = read(closed.robot, q=q)
-    first = independent_row_numbers(jacobian(closed, q))
+    closed = replace(closed, independent_count=None)
+    first = farthest_first(closed, jacobian(closed, q))
     others = [i for i in range(len(closed.rows)) if i not in first]
     return replace(closed, rows=tuple(closed.rows[i] for i in (*first, *others)), independent_count=len(first))
 
@@ -194,5 +234,6 @@ def independent_only(closed: ClosedRobot, q: Array) -> ClosedRobot:
         closed: The robot with its loops. q: Configuration, (nq,).
     """
     (q,) = read(closed.robot, q=q)
-    rows = tuple(closed.rows[i] for i in sorted(independent_row_numbers(jacobian(closed, q))))
+    flags = independent_flags(closed, jacobian(closed, q))
+    rows = tuple(row for row, flag in zip(closed.rows, flags, strict=True) if flag)
     return replace(closed, rows=rows, independent_count=None)

@@ -13,16 +13,17 @@ import numpy as np
 
 from legged.algorithms import divide_and_conquer
 from legged.algorithms.divide_and_conquer import GROUND, BodyConstraints
-from legged.algorithms.linear_algebra import independent_rows
 from legged.algorithms.massive_bodies import is_massless
+from legged.compiler.ir import where
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.frames import Frame, Pose, resolve_frame
 from legged.dynamics.kinematics import Motion
-from legged.elements import any_element, has_elements
+from legged.elements import any_element
 from legged.errors import DefinitionError
 from legged.loops.closed_robot import ClosedRobot, Loop
 from legged.loops.closing_joints import ScalarConstraint
 from legged.loops.constraints import jacobian
+from legged.loops.redundancy import independent_flags
 from legged.spatial import Array, cross, join, skew
 
 
@@ -69,10 +70,8 @@ def acceleration_constraints(closed: ClosedRobot, q: Array, motion: Motion) -> l
         DefinitionError: For a loop at a massless body.
     """
     frames = [[_frame_motion(closed, loop, frame, motion) for frame in loop.frames] for loop in closed.loops]
-    # Traced rows have no rank test here; the pivots of the assemblies test them.
-    is_traced = q.dtype == object and not has_elements(q)
-    J = np.zeros((len(closed.constraints), 0), object) if is_traced else jacobian(closed, q)
-    groups = [_group_constraints(closed, numbers, frames, J) for numbers in _loops_that_share_joints(closed)]
+    flags = independent_flags(closed, jacobian(closed, q))
+    groups = [_group_constraints(closed, numbers, frames, flags) for numbers in _loops_that_share_joints(closed)]
     return [group for group in groups if group.N and len(group.c)]
 
 
@@ -113,16 +112,22 @@ def _frame_motion(closed: ClosedRobot, loop: Loop, frame: Frame | None, motion: 
 
 
 def _group_constraints(
-    closed: ClosedRobot, loops: Sequence[int], frames: Sequence[Sequence[_FrameMotion]], J: Array
+    closed: ClosedRobot, loops: Sequence[int], frames: Sequence[Sequence[_FrameMotion]], flags: Sequence[Any]
 ) -> BodyConstraints:
-    """Return the independent constraints of some loops, from the frames of all loops and phi', (rows, nv)."""
+    """Return the independent constraints of some loops, from the frames of all loops and the independence of all rows.
+
+    Redundant rows of numbers are left out, those of traced values are set to zero.
+    """
     numbers = [i for i, (k, _) in enumerate(closed.constraints) if k in loops]
+    traced = not all(isinstance(flags[i], (bool, np.bool_)) for i in numbers)
+    if not traced:
+        numbers = [i for i in numbers if flags[i]]
     rows = [_body_row(frames[k], constraint) for k, constraint in (closed.constraints[i] for i in numbers)]
     c = np.array([right_side for _, right_side in rows])
-    U = independent_rows(J[numbers], c).combinations
+    factors = np.array([where(flags[i], 1.0, 0.0) for i in numbers]) if traced else np.ones(len(numbers))
     bodies = frozenset(frame.body for k in loops for frame in frames[k])
     N = {k: np.array([blocks.get(k, np.zeros(6)) for blocks, _ in rows]) for k in bodies - {GROUND}}
-    return BodyConstraints({k: U.T @ block for k, block in N.items()}, U.T @ c, bodies)
+    return BodyConstraints({k: factors[:, None] * block for k, block in N.items()}, factors * c, bodies)
 
 
 def _body_row(frames: Sequence[_FrameMotion], constraint: ScalarConstraint) -> tuple[dict[int, Array], Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinite, independent_rows, null_space
+from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinite, null_space, select_rows
 from legged.algorithms.operators import SpatialOperators
 from legged.arguments import array, number
 from legged.checked import checked
@@ -23,6 +23,7 @@ from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import motor_rate
 from legged.loops.constraints import bias, frame_poses, frames_jacobian, jacobian, residual
+from legged.loops.redundancy import independent_flags
 from legged.loops.subsystems import constrained_acceleration
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, solve_symmetric
@@ -108,8 +109,8 @@ def forward_dynamics(
 ) -> Array:
     """Return the acceleration of a robot with closed loops, (nv,); arguments as in `solve`.
 
-    The method "elimination" can be traced. Redundant constraints are detected by singular values of numbers, and by
-    pivots of traced values, in the order of the rows, see `independent_first`.
+    The method "elimination" can be traced. Of redundant constraints the later rows have no effect, for numbers and for
+    traced values alike; see `mobility`.
     """
     return solve(closed, q, v, tau, wrenches, method=method, stabilization=stabilization, loop_forces=loop_forces).vdot
 
@@ -131,7 +132,7 @@ def solve(
         [ M  L^T ] [ vdot    ]   [ tau - h + tau_a ]
         [ L  0   ] [ -lambda ] = [ c               ]             (20)
 
-    where L vdot = c, (18), are independent combinations of the constraint rows phi' vdot = -phi'_dot v.
+    where L vdot = c, (18), are the independent ones of the constraint rows phi' vdot = -phi'_dot v; see `mobility`.
 
     Args:
         closed: The robot with its loops.
@@ -159,7 +160,7 @@ def solve(
         if method == SUBSYSTEMS:
             solution = Solution(*constrained_acceleration(closed, q, b, J, c))
         else:
-            rows = independent_rows(J, c)
+            rows = select_rows(J, c, independent_flags(closed, J))
             vdot, lagrange = METHODS[method](robot, q, rows, b)
             solution = Solution(vdot, rows.combinations @ lagrange, len(rows.L), rows.inconsistency)
     finite(robot, "the closed-loop dynamics", solution.vdot)
@@ -218,17 +219,14 @@ def joint_wrenches(
 def simulation_acceleration(
     closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, stabilization: Stabilization
 ) -> Array:
-    """Return the acceleration within a time step of a simulation, (nv,): by subsystems, with a rank test by pivots.
-
-    Within a time step the state is slightly off the constraints, and redundant rows are redundant only approximately.
-    For rows that were redundant at the start, see `independent_first`, the pivot test allows for this.
+    """Return the acceleration within a time step of a simulation, (nv,), by subsystems.
 
     Args:
         closed, q, v, tau, wrenches, stabilization: As in `solve`.
     """
-    J, c = jacobian(closed, q), constraint_acceleration(closed, q, v, stabilization)
     b = tau - bias_forces(closed.robot, q, v, wrenches)
-    vdot, *_ = constrained_acceleration(closed, q, b, J, c, by_pivots=True)
+    J, c = jacobian(closed, q), constraint_acceleration(closed, q, v, stabilization)
+    vdot, *_ = constrained_acceleration(closed, q, b, J, c)
     return finite(closed.robot, "the closed-loop dynamics", vdot)
 
 
@@ -252,12 +250,7 @@ def direct(robot: Robot, q: Array, rows: IndependentRows, b: Array) -> tuple[Arr
     return x[:n], -x[n:]
 
 
-def elimination(
-    robot: Robot,
-    q: Array,
-    rows: IndependentRows,
-    b: Array,
-) -> tuple[Array, Array]:
+def elimination(robot: Robot, q: Array, rows: IndependentRows, b: Array) -> tuple[Array, Array]:
     """Return (vdot (nv,), lambda (rank,)) by L M^-1 L^T lambda = c - L M^-1 b, equation (21); O(n n_c^2 + n_c^3).
 
     Args:
@@ -271,8 +264,8 @@ def elimination(
         return vdot_free, np.zeros(0)
     inverse_L = np.array([inverse(row) for row in L])
     mobility = mirror(L @ inverse_L.T)
-    factor = factor_semidefinite if mobility.dtype == object else factor_symmetric  # the rank of traced rows is unknown
-    force = solve_factored(factor(mobility), rows.c - L @ vdot_free)
+    factors = factor_semidefinite(mobility, rows.flags) if mobility.dtype == object else factor_symmetric(mobility)
+    force = solve_factored(factors, rows.c - L @ vdot_free)
     return vdot_free + inverse_L.T @ force, force
 
 

@@ -6,12 +6,12 @@ Source: Chaudhary, Saha 2007, Constraint wrench formulation for closed-loop syst
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import independent_rows, solve_least_norm
+from legged.algorithms.linear_algebra import select_rows, solve_least_norm
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
@@ -21,6 +21,7 @@ from legged.errors import UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import jacobian
 from legged.loops.dynamics import active_forces
+from legged.loops.redundancy import independent_flags
 from legged.loops.subsystems import LoopGroup, loop_groups
 from legged.spatial import Array
 
@@ -152,7 +153,7 @@ def inverse_dynamics(
 
 
 Combinations = dict[int, tuple[list[int], Array]]
-"""Number of a loop -> its rows of J, and orthonormal combinations of them that are independent."""
+"""Number of a loop -> its rows of J, and combinations of them that are independent."""
 
 
 def _driven_entries(closed: ClosedRobot, actuated: Sequence[str]) -> set[int]:
@@ -171,7 +172,9 @@ def _combinations(closed: ClosedRobot, group: LoopGroup, J: Array) -> Combinatio
     for k in group.loops:
         rows = [i for i in group.rows if closed.constraints[i][0] == k]
         own = J[np.ix_(rows, group.entries)]
-        found[k] = (rows, independent_rows(own, np.zeros(len(rows), own.dtype)).combinations)
+        alone = replace(closed, rows=tuple(closed.rows[i] for i in rows), independent_count=None)
+        flags = independent_flags(alone, J[rows])
+        found[k] = (rows, select_rows(own, np.zeros(len(rows), own.dtype), flags).combinations)
     return found
 
 

@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinite, independent_rows, solve_rows
+from legged.algorithms.linear_algebra import factor_semidefinite, select_rows, solve_rows
 from legged.dynamics.inertia import ArticulatedChain, added
 from legged.dynamics.modules import SerialChain, congruence, pairwise_sum, serial_chains
 from legged.loops.closed_robot import ClosedRobot
+from legged.loops.redundancy import independent_flags
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, is_zero, mirror, solve_factored
@@ -133,7 +134,7 @@ class ArticulatedGroup:
         robot: The robot. q: Configuration, (nq,). group: The group.
         M_hat: Mass matrix of each of its bodies, with those transmitted by modules on it, (6, 6), body axes.
         J: phi' of all loops, (rows, nv), any unit. c: Right side, (rows,), any unit.
-        leading: The number of leading independent rows of the group, to test the rank of numbers by pivots, or None.
+        flags: Whether each of its rows is independent of those before it, (rows,).
     """
 
     def __init__(
@@ -144,15 +145,14 @@ class ArticulatedGroup:
         M_hat: Mapping[int, Array],
         J: Array,
         c: Array,
-        leading: int | None,
+        flags: Sequence[Any],
     ) -> None:
         self.group, self.place = group, {e: i for i, e in enumerate(group.entries)}
         self.bodies = [robot.bodies[k] for k in group.bodies]
         self.X = {body.index: body.transform(q) for body in self.bodies if body.parent >= 0}
         self.P = {body.index: robot.base.motion_matrix(q) if body.kind == "base" else body.P for body in self.bodies}
         self.I_hat, self.F, M_head = self._composite(M_hat, object if robot.is_traced else np.result_type(q, float))
-        rows = IndependentRows(J[np.ix_(group.rows, group.entries)], c[list(group.rows)], np.eye(len(group.rows)), 0.0)
-        self.rows = rows if leading is not None else independent_rows(rows.L, rows.c)
+        self.rows = select_rows(J[np.ix_(group.rows, group.entries)], c[list(group.rows)], flags)
         L, n = self.rows.L, len(group.entries)
         self.parts = [(part, factor_symmetric(self.I_hat[np.ix_(part, part)])) for part in _positions(group)]
         self.Y, self.Z = np.zeros((n, 6), self.F.dtype), np.zeros(L.shape, self.F.dtype)
@@ -163,7 +163,7 @@ class ArticulatedGroup:
                 if not all(is_zero(entry) for entry in L[i, part]):
                     self.Z[i, part] = solve_factored(factors, L[i, part])
         S = mirror(L @ self.Z.T)
-        self.S = factor_semidefinite(S, leading) if leading is not None or S.dtype == object else factor_symmetric(S)
+        self.S = factor_symmetric(S) if self.rows.flags is None else factor_semidefinite(S, self.rows.flags)
         self.G = solve_rows(self.S, (L @ self.Y).T).T if group.head >= 0 and len(L) else np.zeros((len(L), 6))
         if group.head >= 0:
             self.Y = self.Y - self.Z.T @ self.G
@@ -235,7 +235,7 @@ class ArticulatedGroup:
 
 
 def constrained_acceleration(
-    closed: ClosedRobot, q: Array, b: Array, J: Array, c: Array, by_pivots: bool = False
+    closed: ClosedRobot, q: Array, b: Array, J: Array, c: Array
 ) -> tuple[Array, Array, int, float]:
     """Return (vdot (nv,), multipliers (rows,), rank, inconsistency) of I vdot = b + J^T lambda, J vdot = c.
 
@@ -246,11 +246,9 @@ def constrained_acceleration(
         closed: The robot. q: Configuration, (nq,).
         b: Generalized forces tau - h, (nv,), [N m] or [N], joint axes.
         J: phi', (rows, nv), any unit. c: Right side, (rows,), any unit.
-        by_pivots: Whether pivots test the rank of numbers, too, with `closed.independent_count`, see
-            `legged.loops.dynamics.simulation_acceleration`.
     """
     robot, groups = closed.robot, loop_groups(closed)
-    count = closed.independent_count if closed.independent_count is not None else len(c)
+    flags = independent_flags(closed, J)
     inertias, wrenches = ([[] for _ in robot.bodies] for _ in range(2))  # of the parts on each body
     solved: list[tuple[SerialChain | LoopGroup, Any, Any]] = []
     for part in reversed(_parts(robot, q, groups)):
@@ -261,9 +259,9 @@ def constrained_acceleration(
             w = added(part, [np.zeros(6) for _ in part.bodies], wrenches[last])
             phi, to_parent = articulated.inward(part.joint_entries(b), w)
         else:
-            parent, leading = part.head, sum(row < count for row in part.rows) if by_pivots else None
+            parent = part.head
             masses = {k: pairwise_sum([robot.bodies[k].regrouped.M, *inertias[k]]) for k in part.bodies}
-            articulated = ArticulatedGroup(robot, q, part, masses, J, c, leading)
+            articulated = ArticulatedGroup(robot, q, part, masses, J, c, [flags[row] for row in part.rows])
             w_k = {k: pairwise_sum([np.zeros(6), *wrenches[k]]) for k in part.bodies}
             phi, to_parent = articulated.inward(b, w_k)
         solved.append((part, articulated, phi))

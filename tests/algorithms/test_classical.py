@@ -179,11 +179,18 @@ def test_accelerations_of_fifty_digits_are_a_solution_of_the_equations_of_motion
 
 
 def test_articulated_bodies_are_more_accurate_than_composite_bodies_where_conditioning_is_bad():
-    """A straight chain of 16 links, condition number 3e5: errors of 7e-16 and 1.4e-12."""
+    """A straight chain of 16 links under random torques, condition number 3e5: errors of 7e-16 and 1.4e-12."""
     by_articulated, by_composite, condition = stability.errors("straight", 16)
     assert condition > 1e5
     assert by_articulated < 1e-14
     assert by_composite > 100 * by_articulated
+
+
+def test_both_lose_digits_by_conditioning_under_the_torques_of_random_accelerations():
+    """The same chain: both errors are above 100 roundings, and their ratio is below 30, where it is 2000 above."""
+    by_articulated, by_composite, _ = stability.errors("straight", 16, "torques of random accelerations")
+    assert min(by_articulated, by_composite) > 1e-14
+    assert 1 / 30 < by_composite / by_articulated < 30
 
 
 def test_projection_keeps_the_constraints_and_is_most_accurate_with_few_degrees_of_freedom():

@@ -115,6 +115,19 @@ def test_internal_forces_have_no_resultant_and_the_motion_part_has_it_all():
     assert abs(internal[1, 3:] @ line) > 0.1
 
 
+@pytest.mark.parametrize("length", [0.05, 1.0, 3.0])
+def test_the_motion_part_has_least_norm_with_moments_divided_by_the_length(length):
+    """It is orthogonal to all internal forces, so that none of them makes its norm smaller."""
+    robot, q, _, held, contacts, rng = grasped(("rigid", "soft finger"), 5)
+    places, H = legged.point_positions(robot, q, TIPS), directions(contacts)
+    forces, others = (H.T @ rng.normal(size=(len(H), 2))).T.reshape(2, 2, 6)
+    motion, _ = soa.internal_forces(places, held, contacts, forces, length=length)
+    _, internal = soa.internal_forces(places, held, contacts, others, length=length)
+    scale = np.array([1.0 / length] * 3 + [1.0] * 3)
+    sizes = np.linalg.norm(scale * motion) * np.linalg.norm(scale * internal)
+    assert abs(np.sum(scale * motion * scale * internal)) < 1e-12 * sizes
+
+
 @pytest.mark.parametrize("kinds", [("rigid", "rigid"), ("soft finger", "soft finger"), ("line", "point")])
 def test_the_control_of_a_grasp_gives_the_body_its_acceleration_and_internal_forces(kinds):
     robot, q, v, held, contacts, rng = grasped(kinds, 6)
@@ -187,3 +200,22 @@ def test_recursive_inverse_kinematics_reach_their_targets(seed):
         R, p = legged.frame_pose(robot, found, target.frame)
         assert p == pytest.approx(target.position, abs=1e-9)
         assert pytest.approx(target.rotation, abs=1e-9) == R
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_last_steps_of_the_recursive_inverse_kinematics_converge_faster_than_linearly(seed):
+    """The damping falls to a third in each step, and the share of the error that a step leaves with its square."""
+    robot, rng = legged.random_tree(seed, 12, joints=("revolute", "ball"), branching=0.3), np.random.default_rng(seed)
+    q = legged.random_configuration(robot, rng)
+    there = legged.integrate(robot, q, 0.05 * rng.normal(size=robot.nv))
+    R, p = legged.frame_pose(robot, there, robot.links[-1].name)
+    target = soa.Target(robot.links[-1].name, p, R)
+
+    def error(steps):
+        found = soa.inverse_kinematics(robot, q, [target], damping=1.0, tolerance=0.0, iterations=steps)
+        R_found, p_found = legged.frame_pose(robot, found, target.frame)
+        return np.linalg.norm(np.concatenate([p_found - p, legged.rotations.rotation_error(R_found @ R.T)]))
+
+    errors = [error(steps) for steps in (1, 2, 3, 4)]
+    assert errors[2] > 1e-10  # far above rounding
+    assert errors[3] / errors[2] < 0.1 * errors[1] / errors[0]  # 1 / 81, of a linear problem

@@ -198,15 +198,85 @@ def test_one_start_or_one_target_serves_a_whole_batch():
 
 
 def test_only_members_that_have_not_converged_start_again():
+    """A tip turned to its target from within the limit of the first joint, which a lower limit of the second blocks."""
     robot = limited_arm()
     ik = InverseKinematics(robot, {"tip": "position"})
     inward = [2.0 * np.cos(0.4), 0.0, 0.0]  # the stretched arm is at a saddle of the distance to it
     wanted = {"tip": np.array([inward, target_of(robot, np.array([0.3, -0.4]), "tip", "position")])}
     first = ik.solve_batch(np.zeros(2), wanted)
-    assert first.converged.tolist() == [False, True]
+    assert first.converged.all()  # the saddle is left by a second-order step
     found = ik.solve_batch(np.zeros(2), wanted, attempts=20)
     assert found.converged.all()
     np.testing.assert_array_equal(found.q[1], first.q[1])
+    assert np.linalg.norm(found.q[0]) <= np.linalg.norm(first.q[0]) + 1e-12
+
+
+def straight_leg(lower=-np.inf, upper=np.inf):
+    """A leg of two bars of 0.4 m below a fixed hip, straight at zero; the knee within limits."""
+    builder = legged.RobotBuilder("leg", legged.Link("hip", legged.sphere_inertia(1.0, 0.1)), base=legged.FixedBase())
+    bar = legged.rod_inertia(1.0, (0, 0, 0), (0, 0, -0.4))
+    builder.add(legged.Revolute("thigh joint", "y"), legged.Link("thigh", bar), to="hip")
+    physics = legged.JointPhysics(lower=lower, upper=upper)
+    shank = legged.Link("shank", bar, contacts={"foot": (0, 0, -0.4)})
+    builder.add(legged.Revolute("knee", "y", physics=physics), shank, to="thigh", at=(0, 0, -0.4))
+    return builder.build()
+
+
+@pytest.mark.parametrize("limits", [(-np.inf, np.inf), (0.0, 2.5), (-2.5, 0.0), (-0.1, 2.5)])
+@pytest.mark.parametrize("height", [1e-4, 0.02, 0.3])
+def test_a_straight_leg_bends_to_draw_its_foot_in(limits, height):
+    """By the law of cosines the foot at distance d from the hip needs |knee| = 2 acos(d / 0.8)."""
+    robot = straight_leg(*limits)
+    ik = InverseKinematics(robot, {"foot": "position"})
+    found = ik.solve(np.zeros(2), {"foot": (0.0, 0.0, -0.8 + height)})
+    bend = 2.0 * np.arccos((0.8 - height) / 0.8)
+    assert abs(found.q[1]) == pytest.approx(bend, abs=1e-6)  # 1e-9 m over the slope at the smallest bend
+    assert limits[0] <= found.q[1] <= limits[1]
+    assert found.q[0] == pytest.approx(-found.q[1] / 2.0, abs=1e-6)
+
+
+def test_a_target_beyond_a_straight_leg_stays_out_of_reach():
+    robot = straight_leg()
+    with pytest.raises(ReachError) as caught:
+        InverseKinematics(robot, {"foot": "position"}).solve(np.zeros(2), {"foot": (0.0, 0.0, -0.9)})
+    assert caught.value.residual == pytest.approx(0.1, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["talos_reduced", "solo12", "bolt", "g1_29dof_rev_1_0"])
+def test_feet_are_drawn_in_from_the_neutral_postures_of_public_robots(name):
+    pytest.importorskip("pinocchio")
+    from oracles.urdfs import all_urdfs
+
+    robot = legged.load(next(path for key, path in all_urdfs().items() if key.endswith(f"/{name}")))
+    q = robot.neutral()
+    feet = sorted({robot.links[point.link].name for point in robot.contacts})
+    goals = {foot: legged.frame_pose(robot, q, foot).position + np.array([0.0, 0.0, 0.02]) for foot in feet}
+    ik = InverseKinematics(robot, dict.fromkeys(feet, "position"), hold=["base"])
+    one, several = ik.solve(q, goals), ik.solve(q, goals, attempts=20)
+    assert one.converged and several.converged
+    distance = np.linalg.norm(several.q - q)
+    assert distance <= np.linalg.norm(one.q - q) + 1e-12
+    assert distance < 0.6 * len(feet)  # a leg of 0.3 to 1 m bends its hip, knee and ankle by 0.2 to 0.6 rad
+
+
+@pytest.mark.parametrize("ratio, offset", [(2.0, 0.1), (-0.5, -0.2)])
+def test_the_limits_of_joints_that_follow_others_hold(ratio, offset):
+    builder = legged.RobotBuilder("arm", legged.Link("base", legged.sphere_inertia(1.0, 0.1)), base=legged.FixedBase())
+    bar = legged.rod_inertia(1.0, (0, 0, 0), (1, 0, 0))
+    narrow = legged.JointPhysics(lower=-0.6, upper=0.3)
+    builder.add(legged.Revolute("first", "y"), legged.Link("upper", bar), to="base")
+    lower = legged.Link("lower", bar, contacts={"tip": (1.0, 0, 0)})
+    builder.add(legged.Revolute("second", "y", physics=narrow), lower, to="upper", at=(1, 0, 0))
+    robot = builder.couple("second", "first", ratio, offset).build()
+    ik = InverseKinematics(robot, {"tip": "position"})
+    for goal in ((0.0, 0.0, 2.0), (0.0, 0.0, -2.0)):
+        found = ik.solve(np.zeros(1), {"tip": goal}, partial=True)
+        follower = ratio * found.q[0] + offset
+        assert min(abs(follower + 0.6), abs(follower - 0.3)) < 1e-9  # at the limit
+    tight = legged.JointPhysics(lower=2.0, upper=2.1)
+    other = robot.edit().change_joint("first", physics=tight).build()
+    with pytest.raises(ArgumentError, match="limits have no position in common"):
+        InverseKinematics(other, {"tip": "position"})
 
 
 def test_the_steps_to_a_minimum_do_not_depend_on_the_scale_of_the_weights():

@@ -58,6 +58,27 @@ def test_pivoted_divide_and_conquer_accepts_thin_rods(make):
     assert unbalanced(robot, q, v, tau, vdot) < 1e-11
 
 
+def test_pivoted_divide_and_conquer_turns_slim_shafts():
+    """Shafts of 1 m and 1 kg with radii of 0.01 mm on ball joints: inertias of 5e-11 and of 1/3 kg m^2 in one matrix.
+
+    The last shaft has a torque about its axis alone. It turns about it by torque / (m r^2 / 2), since it is symmetric.
+    """
+    along, radius = np.array([1.0, 2.0, 2.0]) / 3.0, 1e-5
+    builder = legged.RobotBuilder("shafts", legged.Link("ground"), base=legged.FixedBase())
+    last = "ground"
+    for k in range(4):
+        shaft = legged.Link(f"shaft{k}", legged.cylinder_inertia(1.0, radius, (0, 0, 0), along))
+        builder.add(legged.Spherical(f"joint{k}"), shaft, to=last, at=along * float(k > 0))
+        last = shaft.name
+    robot, rng = builder.build(), np.random.default_rng(0)
+    q, tau, torque = legged.random_configuration(robot, rng), np.zeros(robot.nv), 1e-10
+    tau[9:] = torque * along
+    vdot = divide_and_conquer.forward_dynamics(robot, q, np.zeros(robot.nv), tau)
+    turned = legged.point_twist_rates(robot, q, np.zeros(robot.nv), vdot, [(last, np.zeros(3))])[0, :3]
+    axis = legged.frame_pose(robot, q, last).rotation @ along
+    assert axis @ turned == pytest.approx(torque / (0.5 * radius**2), rel=1e-4)  # rounding 1e-16 over the ratio 1e-10
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase(), legged.PlanarBase()])
 def test_divide_and_conquer_includes_armature_friction_and_springs(base, version):

@@ -68,8 +68,50 @@ def test_impulsive_dynamics_of_a_quadruped_on_its_feet(feet):
         U[joint.v, 0] = action.get(joint.name, 0.0)
     J = np.concatenate([legged.frame_jacobian(robot, q, name)[3:] for name in standing])
     assert np.allclose(gains.velocity, dense(robot, q, J, U, active), rtol=0, atol=1e-9)
+    places = [legged.frame_pose(robot, q, name).position for name in standing]
+    r = legged.center_of_mass(robot, q) - np.mean(places, axis=0)
+    assert gains.angular[:, 0] == pytest.approx(np.cross(r, gains.linear[:, 0]) / (r @ r), abs=1e-12)
     expected = legged.momentum(robot, q, gains.velocity[:, 0])[3:]
     assert np.allclose(gains.impulses[:, 0], expected, rtol=0, atol=1e-10)
+
+
+def test_impulses_move_the_masses_of_the_links_and_not_that_of_the_ground():
+    """The ground of this pendulum has a mass of 1 kg: the impulses are the linear momentum of the two rods."""
+    robot, rng = pendulum(0.5, 0.7), np.random.default_rng(0)
+    q = rng.normal(size=2)
+    gains = velocity_gains(robot, q, action={"joint1": 1.0}, passive=["joint0"])
+    expected = np.zeros(3)
+    for k, length in enumerate((0.5, 0.7)):
+        middle = legged.point_jacobian(robot, q, f"link{k}", (0.0, 0.0, length / 2))[3:]
+        expected += 0.5 * middle @ gains.velocity[:, 0]
+    assert gains.impulses[:, 0] == pytest.approx(expected, abs=1e-12)
+    assert np.abs(expected).max() > 0.01
+
+
+@pytest.mark.parametrize("angle", [-0.7, 0.4, 1.2])
+def test_two_points_of_one_planar_link_hold_it_at_any_slope(angle):
+    """Both points are at rest, so the base is, and a joint that moves by its motor moves nothing else."""
+    points = {"heel": (-0.1, 0.0, 0.0), "toe": (0.2, 0.0, 0.05)}
+    sole = legged.Link("sole", legged.box_inertia(1.0, (0.3, 0.1, 0.05)), contacts=points)
+    builder = legged.RobotBuilder("foot and rod", sole, base=legged.PlanarBase())
+    rod = legged.Link("rod", legged.rod_inertia(2.0, (0, 0, 0), (0, 0, 0.6)))
+    robot = builder.add(legged.Revolute("ankle", "y"), rod, to="sole").build()
+    gains = velocity_gains(robot, np.array([angle, 0.3, -0.2, 0.5]), list(points), action={"ankle": 1.0})
+    assert gains.velocity[:, 0] == pytest.approx([0.0, 0.0, 0.0, 1.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_feet_of_two_planar_legs_move_on_the_line_between_them_alone(seed):
+    """The first foot stands; the second, at another height, may only change its distance to the first."""
+    robot, rng = robots.planar_biped(), np.random.default_rng(seed)
+    q = legged.random_configuration(robot, rng)
+    feet = [next(c.name for c in robot.contacts if c.name.startswith(side)) for side in ("a", "b")]
+    gains = velocity_gains(robot, q, feet)
+    first, second = (legged.frame_jacobian(robot, q, name)[3:] @ gains.velocity for name in feet)
+    line = np.subtract(*(legged.frame_pose(robot, q, name).position for name in feet))
+    assert abs(line[2]) > 0.1 and np.abs(second).max() > 0.1
+    assert first[[0, 2]] == pytest.approx(0.0, abs=1e-12)
+    assert line[2] * second[0] - line[0] * second[2] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_the_gain_is_zero_exactly_where_controllability_is_lost():

@@ -45,7 +45,7 @@ WRONG_ROBOTS = {
     "wrong.py:robot": "DefinitionError: 'wrong.py' cannot be executed: NameError",
     "missing.urdf": "FileError: missing.urdf: cannot be read",
     "cut.urdf": "is the file complete?",
-    "text.urdf": "FileError: text.urdf: is not well-formed XML",
+    "text.urdf": "FileError: text.urdf: is no XML",
     "folder.urdf": "FileError: folder.urdf: cannot be read",
     "empty.xml": "FileError: empty.xml",
 }

@@ -140,7 +140,7 @@ def _tree(folder, count, above):
         (BIPED[:900].encode(), "is not well-formed XML"),
         (BOMB + b"<robot name='&e;'><link name='a'/></robot>", "declares a document type|well-formed"),
         (b"<a>" * 100000 + b"</a>" * 100000, "depth|well-formed"),
-        (b"<sdf version='1.6'/>", "it is an SDF"),
+        (b"<sdf version='1.6'/>", "is an SDF; convert it to URDF"),
         (b"<robot name='a'/>", "has no links"),
         (BIPED.replace('value="8.5"', 'value="heavy"').encode(), "'value' of <mass> of <inertial> of link 'trunk'"),
         (BIPED.replace('ixx="0.11"', 'ixx="nan"').encode(), "must be one finite number, got 'nan'"),

@@ -65,6 +65,19 @@ def test_other_equalities_make_no_loop(tmp_path):
     assert loops.load(urdf).loops == ()
 
 
+def test_a_robot_and_what_an_equality_ties_to_it_are_one_robot(tmp_path):
+    tied = ARMS + '<body name="ball" pos="0 2 0"><freejoint name="rolls"/><geom size="0.1"/></body>'
+    path = tmp_path / "tied.xml"
+    equality = '<equality><weld name="e" body1="r3" body2="ball"/></equality>'
+    only_right = tied[tied.index('<body name="r1"') :]
+    path.write_text(f"<mujoco>{ALONE}<worldbody>{only_right}</worldbody>{equality}</mujoco>")
+    assert legged.load(path).base.kind == "floating"
+    closed = loops.load(path)
+    assert closed.robot.base.kind == "fixed" and closed.robot.nv == 16
+    q = loops.assemble(closed, closed.robot.neutral())
+    assert np.abs(loops.residual(closed, q)).max() < 1e-12
+
+
 def test_a_free_body_connected_to_the_world_cannot_have_a_fixed_base(tmp_path):
     path = tmp_path / "buoy.xml"
     path.write_text(

@@ -10,7 +10,8 @@ import legged
 import robots
 from legged import loops
 from legged.algorithms import operators
-from legged.rotations import quaternion_log, quaternion_of
+from legged.errors import ArgumentError
+from legged.rotations import axis_matrix, quaternion_log, quaternion_of
 
 METHODS = ("direct", "elimination", "projection")
 
@@ -203,6 +204,63 @@ def test_flat_parallelogram_gains_a_degree_of_freedom():
     vdot = [loops.forward_dynamics(closed, flat, np.zeros(3), np.zeros(3), method=method) for method in METHODS]
     assert vdot[1] == pytest.approx(vdot[0], rel=1e-9)
     assert vdot[2] == pytest.approx(vdot[0], rel=1e-9)
+
+
+def misaligned_four_bar(angle, weld=False):
+    """A four-bar in MJCF's way, whose coupler hangs in a frame turned by an angle about x instead of pi/2."""
+    turn, back = axis_matrix("x", angle), axis_matrix("x", -np.pi / 2)
+    crank, coupler, rocker = (
+        legged.Link(name, legged.rod_inertia(2.0 * x, (0, 0, 0), (x, 0, 0)))
+        for name, x in (("crank", A), ("coupler", B), ("rocker", C))
+    )
+    builder = legged.RobotBuilder("four-bar", legged.Link("ground", legged.point_mass(1.0)), base=legged.FixedBase())
+    builder.add(legged.Revolute("crank joint", "-y"), crank, to="ground")
+    builder.add(legged.Revolute("pin", "z"), coupler, to="crank", at=(A, 0, 0), rotation=turn)
+    builder.add(legged.Revolute("rocker joint", "-y"), rocker, to="ground", at=(D, 0, 0))
+    joint = legged.Spherical("closing pin") if not weld else legged.Revolute("closing pin", "y")
+    ends = {"at": (B, 0, 0), "child_at": (C, 0, 0), "rotation": back if weld else None}
+    return loops.close(builder.build(), joint, parent="coupler", child="rocker", **ends)
+
+
+@pytest.mark.parametrize("weld", [False, True], ids=["ball", "hinge"])
+@pytest.mark.parametrize("angle", [np.pi / 2, np.pi / 2 + 1e-8, 1.570796, 1.5708, 1.571, 1.57])
+def test_rounded_angles_do_not_lock_a_linkage(angle, weld):
+    """Mobility 1 and the acceleration in closed form, to the square of the rounding, by every method and compiled."""
+    closed, crank, rate, tau, h = misaligned_four_bar(angle, weld), 1.0, 3.0, 0.7, 1e-30
+    q = loops.assemble(closed, [crank, -0.2, 1.6], hold=["crank joint"])
+    v = loops.consistent_velocity(closed, q, [rate, 0, 0], hold=["crank joint"])
+    m, _ = four_bar_inertia_and_height(crank)
+    slope, pull = (part.imag / h for part in four_bar_inertia_and_height(crank + 1j * h))
+    expected = (tau - 0.5 * slope * rate**2 - pull) / m
+    kernel = legged.compile(loops.forward_dynamics, closed)
+    methods = (*METHODS, "subsystems")
+    found = [loops.forward_dynamics(closed, q, v, [tau, 0, 0], method=method) for method in methods]
+    found += [kernel(q, v, [tau, 0.0, 0.0]), loops.divide_and_conquer.forward_dynamics(closed, q, v, [tau, 0, 0])]
+    first = loops.independent_first(closed, q)
+    found += [loops.forward_dynamics(first, q, v, [tau, 0, 0])]
+    error = abs(angle - np.pi / 2)
+    for vdot in found:
+        assert vdot[0] == pytest.approx(expected, rel=1e-9 + 100 * error**2)
+        assert vdot == pytest.approx(found[0], rel=1e-9)
+    told = loops.mobility(closed, q)
+    assert (told.freedoms, told.rank) == (1, 2)
+    assert told.gap > 50
+    assert bool(told.uncertain) == (error > 1e-9) or weld
+    run = legged.simulate(closed, until=0.05, q=q, v=v)
+    assert run.q[-1][0] > crank + 0.1
+    locked = closed.with_rank_tolerance(1e-7) if error > 1e-5 else closed
+    assert loops.mobility(locked, q).freedoms == (0 if error > 1e-5 else 1)
+
+
+def test_a_linkage_near_a_singular_posture_keeps_its_constraints():
+    """2e-3 rad from flat, where the margin of a constraint is 2e-3, a parallelogram has one degree of freedom."""
+    closed = parallelogram(False)
+    for angle in (2e-3, 1e-2):
+        told = loops.mobility(closed, np.array([angle, -angle, angle]))
+        assert told.freedoms == 1
+        assert "nearly redundant" in str(told)
+    with pytest.raises(ArgumentError, match=r"rank_tolerance must be at most 0\.1"):
+        closed.with_rank_tolerance(0.5)
 
 
 def test_a_ball_rolls_down_a_slope_at_five_sevenths():

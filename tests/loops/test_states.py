@@ -7,7 +7,7 @@ from oracles.looped import looped
 import legged
 import robots
 from legged import loops
-from legged.errors import ArgumentError, DefinitionError, LoopError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, LeggedError, LoopError, UnknownNameError
 
 
 def test_cycles_are_found_and_cut():
@@ -69,6 +69,29 @@ def test_invalid_closing_joints_are_refused():
         loops.solve(robots.four_bar(), np.zeros(3), np.zeros(3), np.zeros(3), method="guessing")
 
 
+def test_inverse_kinematics_keeps_the_loops_closed():
+    """The rocker's tip of a four-bar, and the platform of a delta, whose frames are those of the spanning tree."""
+    closed = robots.four_bar()
+    q = loops.assemble(closed, [1.0, -0.7, 1.5], hold=["crank joint"])
+    goal = loops.assemble(closed, [1.4, -0.7, 1.5], hold=["crank joint"])
+    ik = legged.InverseKinematics(closed, {"rocker": "orientation"})
+    found = ik.solve(q, {"rocker": legged.frame_pose(closed, goal, "rocker").rotation})
+    assert np.abs(loops.residual(closed, found.q)).max() < 1e-9
+    assert found.q == pytest.approx(goal, abs=1e-8)
+    closed, q, rng = looped(4, legged.Revolute("joint", "y"))
+    name = closed.robot.links[-1].name
+    goal = loops.assemble(closed, legged.integrate(closed.robot, q, 0.1 * rng.normal(size=closed.robot.nv)))
+    wanted = legged.frame_pose(closed, goal, name)
+    found = legged.InverseKinematics(closed, {name: "pose"}).solve(q, {name: tuple(wanted)})
+    assert np.abs(loops.residual(closed, found.q)).max() < 1e-9
+    assert legged.frame_pose(closed, found.q, name).position == pytest.approx(wanted.position, abs=2e-9)
+    v = loops.consistent_velocity(closed, q, rng.normal(size=closed.robot.nv))
+    assert legged.frame_jacobian(closed, q, name) @ v == pytest.approx(legged.frame_twist(closed, q, v, name))
+    far = legged.InverseKinematics(robots.four_bar(), {"rocker": "position"})
+    with pytest.raises(LeggedError, match="may be out of reach"):
+        far.solve(loops.assemble(robots.four_bar(), [1.0, -0.7, 1.5]), {"rocker": (9.0, 0.0, 0.0)})
+
+
 def test_projected_states_satisfy_the_constraints_and_stay_near():
     closed, q, rng = looped(4, legged.Universal("joint"))
     robot, off = closed.robot, 1e-3
@@ -79,3 +102,8 @@ def test_projected_states_satisfy_the_constraints_and_stay_near():
     assert np.abs(loops.jacobian(closed, back) @ v_back).max() < 1e-10
     assert legged.kinetic_energy(robot, back, v_back) <= legged.kinetic_energy(robot, back, v)
     assert np.abs(legged.difference(robot, near, back)).max() < 100 * off
+
+
+def test_a_closed_robot_has_the_sizes_of_its_tree():
+    closed = robots.four_bar()
+    assert (closed.nq, closed.nv) == (closed.robot.nq, closed.robot.nv) == (3, 3)

@@ -120,7 +120,7 @@ TWO_BODIES = _model(
       <body name="pole"><joint name="pole" axis="1 0 0"/>{_LIGHT}</body></body>
     <body name="ball" pos="1 0 0"><freejoint name="ball_free"/>{_LIGHT}</body>"""
 )
-"""Two free bodies: neither is the base."""
+"""Two free bodies, of which one has a pole."""
 
 MODELS = {
     "pendulum": PENDULUM,

@@ -175,6 +175,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.sensors.measure": {"run": values["run"], "imu": None},
         "legged.sensors.sliding_per_stance": {"run": values["run"]},
         "legged.conversions.legged": {"other": values["robot"]},
+        "legged.conversions.postures": {"robot": quadruped, "path": mjcf},
         "legged.InverseKinematics": {"targets": {"trunk": "position"}},
         "legged.jacobian": {"function": legged.inertia_matrix, "argument": "q"},
         "legged.ground.Ground": {"normal": legged.ground.KelvinVoigt(1e4, 10.0), "friction": legged.ground.Frictionless()},
@@ -206,6 +207,9 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "controllers.SwitchedLaw": {"laws": [values["law"], values["law"]], "when": [1.0]},
         "controllers.PlanarBalance": {"robot": model.robot, "motion": {"knee": 1.0}},
         "controllers.LinearQuadraticBalance": {"model": model},
+        "controllers.GyroscopicBalance": {"robot": robots.gyroscopic_pendulum()},
+        "controllers.PartialLinearizationBalance": {"model": model},
+        "controllers.UnactuatedMomentumBalance": {"model": model},
         "controllers.AngularMomentumControl": {"model": model},
         "controllers.SmoothCommand": {"steps": controllers.StepCommand([0.1], [0.2])},
         "robots.star": {"legs": 3},
@@ -235,7 +239,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     run_file = resolved(values["run"]).save(FOLDER / "saved_run.npz")
     rollouts = legged.rollout(robots.chain(1), until=0.02, vary={"robot.gravity": np.zeros((2, 3))})
     names = {"joint": robot.joints[0].name, "link": robot.links[1].name}
-    bent, two = np.tile([0.0, 0.6, -1.2], 4), np.array([0.1, 0.2])
+    bent, two, spinning = np.tile([0.0, 0.6, -1.2], 4), np.array([0.1, 0.2]), np.array([0.1, 0.2, 0.3])
     bend_swivel = controllers.BendSwivelBalance(robots.bend_swivel_robot())
     leaning = bend_swivel.balanced(0.2), np.zeros(bend_swivel.robot.nv)
     feet = controllers.FootKinematics(quadruped, ["leg1_foot"])
@@ -250,6 +254,8 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "BendSwivelBalance.angles": {"bend": 0.2, "direction": 0.1}, "BendSwivelBalance.balanced": {"bend": 0.2},
         "BendSwivelBalance.bending": {"q": leaning[0], "at": bend_swivel.equations(*leaning), "direction": 0.1},
         "BendSwivelBalance.center": {"q": leaning[0]},
+        **{f"GyroscopicBalance.{name}": {"q": spinning, "v": spinning} for name in ("momentum", "wheel_momentum")},
+        "GyroscopicBalance.time_constant": {"q": spinning},
         "*.start": {"robot": robot, "ground": None}, "*.reference": {"t": 0.1}, "*.feet": {"t": 0.1}, "*.base": {"t": 0.1},
         "*.plan": {"t": 0.1, "phase": 0}, "*.supporting": {"phase": 0}, "*.switches": {"until": 2.0},
         "*.height": {"x": 0.1, "y": 0.2}, "*.normal": {"x": 0.1, "y": 0.2}, "*.state": {}, "*.named_state": {"q": values["q"], "v": values["v"]},
@@ -266,6 +272,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "OpenLoop.reference_state": {"t": 0.1, "phase": 0}, "InverseKinematics.solve": {"values": {"trunk": np.zeros(3)}},
         "InverseKinematics.solve_batch": {"values": {"trunk": np.zeros(3)}},
         "RobotBuilder.add": placed, "LoopBuilder.add": placed, "Limb.add": {k: placed[k] for k in ("joint", "link")},
+        "ClosedRobot.with_rank_tolerance": {"rank_tolerance": 1e-5}, "ClosedRobot.closing_errors": {"q": np.zeros(3)},
         "ClosedRobot.loop": {"name": values["closed"].loops[0].name}, "ClosedRobot.cycle": {"name": values["closed"].loops[0].name},
         "ClosedRobot.bodies_around": {"name": values["closed"].loops[0].name},
         "Link.prefixed": {"prefix": "left_"}, "RobotEditor.change_contact": {**contact, "at": (0.0, 0.0, 0.0)},
@@ -280,7 +287,8 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "Noise.on": {"times": [0.0, 0.1], "readings": np.zeros((2, 3))}, "Readings.margin": {"points": np.zeros((2, 3))},
         "RobotBuilder.attach": attached, "LoopBuilder.attach": attached, "RobotEditor.attach": attached, "Audit.of": {"severity": "singular"},
         "PlanarBalance.balanced": {"positions": np.array([0.1])}, "PlanarBalance.joint_positions": {"q": two},
-        **{f"PlanarBalance.{name}": {"q": two, "v": two} for name in ("state", "equations")}, "PlanarBalance.center": {"q": two},
+        **{f"PlanarBalance.{name}": {"q": two, "v": two} for name in ("state", "equations")},
+        "PlanarBalance.center": {"q": two}, "PlanarBalance.reduced_inertia": {"q": two},
         "Run.body": {"name": "box"}, "StepCommand.sum_of": {"t": 0.1, "response": np.sin}, "LiveCommand.set": {"value": 0.7}, "Run.load": {"path": run_file},
         "Run.from_motion": {"robot": robot, "t": [0.0, 0.1, 0.3], "q": np.tile(values["q"], (3, 1))},
         "Run.from_csv": {"robot": robot, "path": resolved(values["run"]).to_csv(FOLDER / "motion.csv"), "columns": {"t": "t"}},

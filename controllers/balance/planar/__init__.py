@@ -4,10 +4,14 @@ from controllers.balance.planar.commands import SmoothCommand, StepCommand
 from controllers.balance.planar.control import (
     AngularMomentumControl,
     BalanceGains,
-    LinearQuadraticBalance,
     PlanarBalanceControl,
 )
 from controllers.balance.planar.hopping import HoppingControl, HopPlan
+from controllers.balance.planar.literature import (
+    LinearQuadraticBalance,
+    PartialLinearizationBalance,
+    UnactuatedMomentumBalance,
+)
 from controllers.balance.planar.model import PlanarBalance, PlanarState
 
 __all__ = [
@@ -16,9 +20,11 @@ __all__ = [
     "HopPlan",
     "HoppingControl",
     "LinearQuadraticBalance",
+    "PartialLinearizationBalance",
     "PlanarBalance",
     "PlanarBalanceControl",
     "PlanarState",
     "SmoothCommand",
     "StepCommand",
+    "UnactuatedMomentumBalance",
 ]

@@ -3,14 +3,12 @@
 Source: Featherstone 2015, ISRR, and 2017, IJRR, as in `controllers.PlanarBalance`; Azad and Featherstone 2016,
 Autonomous Robots, "Angular momentum based balance controller for an under-actuated planar robot". The laws are
 reconstructed from the abstracts: gains from the poles of the closed loop, the reference momentum from the plant.
-`LinearQuadraticBalance` is a linear-quadratic regulator for comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,10 +146,10 @@ class MomentumController(PlanarController):
         at = model.equations(q, v)
         state = model.state_of(q, at)
         pole = 1.0 / state.time_constant if self.pole is None else self.pole
-        L3 = self._momentum_rate(t, state, BalanceGains.of(pole, state.Y1, state.Y2))
+        L3 = self._momentum_rate(t, q, at, state, pole)
         return self._forces(self._torques(t, q, at, state, L3))
 
-    def _momentum_rate(self, t: Any, state: PlanarState, gains: BalanceGains) -> Any:
+    def _momentum_rate(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState, pole: Any) -> Any:
         """Return L''', [N m/s^2]."""
         raise NotImplementedError
 
@@ -186,18 +184,30 @@ class MomentumController(PlanarController):
 
     def _torques(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState, L3: Any) -> Array:
         """Return the joint torques, (n - 1,), [N m]."""
+        other = self._other_accelerations(t, q, at.v[1:], state)
+        at_zero, slope = self._balancing_acceleration(at, other)
+        return self._joint_torques(at, other, at_zero + slope * L3)
+
+    def _balancing_acceleration(self, at: ReducedEquations, other: Array) -> tuple[Any, Any]:
+        """Return q2'' = c_0 + c_1 L''', without torque at the pivot, as (c_0, c_1).
+
+        Args:
+            at: Equations of motion. other: Accelerations of the other motions, (n - 1,), [rad/s^2] or [m/s^2], joints.
+        """
         model = self._known
         a = model.direction
-        other = self._other_accelerations(t, q, at.v[1:], state)
         # Two equations for the accelerations of pivot and balancing motion: no torque at the pivot, and L'''.
         b_1 = -at.h[0] - at.H[0, 1:] @ other
-        b_2 = L3 / model.weight - at.X_rate - at.X[1:] @ other
+        b_2 = -at.X_rate - at.X[1:] @ other
         H11, H12, X1, X2 = at.H[0, 0], at.H[0, 1:] @ a, at.X[0], at.X[1:] @ a
         determinant = H11 * X2 - H12 * X1
-        pivot = (X2 * b_1 - H12 * b_2) / determinant
-        balancing = (H11 * b_2 - X1 * b_1) / determinant
-        accelerations = np.concatenate([np.stack([pivot]), a * balancing + other])
-        return (at.H @ accelerations + at.h)[1:]
+        return (H11 * b_2 - X1 * b_1) / determinant, H11 / (determinant * model.weight)
+
+    def _joint_torques(self, at: ReducedEquations, other: Array, balancing: Any) -> Array:
+        """Return the joint torques, (n - 1,), [N m], for q2'' and the other accelerations, without one at the pivot."""
+        joints = self._known.direction * balancing + other
+        pivot = -(at.h[0] + at.H[0, 1:] @ joints) / at.H[0, 0]
+        return (at.H @ np.concatenate([np.stack([pivot]), joints]) + at.h)[1:]
 
     def _other_accelerations(self, t: Any, q: Array, rates: Array, state: PlanarState) -> Array:
         """Return the joint accelerations of the servos without the balancing motion, (n - 1,)."""
@@ -226,8 +236,8 @@ class PlanarBalanceControl(MomentumController):
 
     preview: bool = True
 
-    def _momentum_rate(self, t: Any, state: PlanarState, gains: BalanceGains) -> Any:
-        desired, momentum = self._commanded(t), MomentumReference()
+    def _momentum_rate(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState, pole: Any) -> Any:
+        desired, momentum, gains = self._commanded(t), MomentumReference(), BalanceGains.of(pole, state.Y1, state.Y2)
         if self.preview and callable(self.command):
             desired = previewed(self.command, t, state.time_constant)
         if self.preview and self.others:
@@ -269,66 +279,6 @@ class AngularMomentumControl(MomentumController):
         """
         return self._momentum_of(t, self.command)
 
-    def _momentum_rate(self, t: Any, state: PlanarState, gains: BalanceGains) -> Any:
+    def _momentum_rate(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState, pole: Any) -> Any:
+        gains = BalanceGains.of(pole, state.Y1, state.Y2)
         return self._momentum_of(t, self.command).tracked(state, gains) + gains.k_q * (self._commanded(t) - state.q2)
-
-
-_STEP = 1e-5  # [rad] or [m], of the differences of gravity
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class LinearQuadraticBalance(PlanarController):
-    """A linear-quadratic regulator about the balanced posture at q2 = 0.
-
-    It minimizes the integral of |joint errors|^2 + R |torque errors|^2 for the linearized robot. The command moves the
-    equilibrium: posture and torques of the balanced configuration at q2 = u, without preview.
-
-    Attributes:
-        torque_weight: R, [rad^2/(N m)^2]; None for 100 / (m g c_z)^2: a tenth of weight times height costs as 1 rad.
-    """
-
-    torque_weight: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.torque_weight is not None:
-            arguments.number("torque_weight", self.torque_weight, "rad^2/(N m)^2", above=0.0)
-
-    @cached_property
-    def gain(self) -> Array:
-        """K of torques = -K [position errors; velocity errors], (n - 1, 2 n), with the pivot first."""
-        from scipy.linalg import solve_continuous_are  # SciPy loads slowly
-
-        model = self._known
-        q = model.balanced(model.joint_zero)
-        at_rest = np.zeros(model.robot.nv)
-        at = model.equations(q, at_rest)
-        n = len(at.H)
-        columns = [0, *range(len(q) - n + 1, len(q))]  # without the position of a planar base
-        steps = _STEP * np.eye(len(q))[columns]
-        K = np.stack(
-            [(model.equations(q + d, at_rest).h - model.equations(q - d, at_rest).h) / (2.0 * _STEP) for d in steps],
-            axis=1,
-        )
-        inverse = np.linalg.inv(at.H)
-        A = np.block([[np.zeros((n, n)), np.eye(n)], [-inverse @ K, np.zeros((n, n))]])
-        B = np.concatenate([np.zeros((n, n - 1)), inverse[:, 1:]])
-        R = self.torque_weight or 100.0 / (model.weight * at.c[2]) ** 2
-        weights = np.diag([0.0] + [1.0] * (n - 1) + [0.0] * n)
-        return B.T @ solve_continuous_are(A, B, weights, R * np.eye(n - 1)) / R
-
-    def __call__(self, t: Any, q: Array, v: Array, wrenches: Array | None = None) -> Array:
-        """Return the generalized forces, (nv,), [N m] or [N]; zero at the pivot and the base.
-
-        Args:
-            t: Time, [s]. q: Configuration, (nq,). v: Velocity, (nv,). wrenches: Not used.
-        """
-        model = self._known
-        position, velocity, _ = self._references(t)
-        target = model.balanced(model.joint_zero + model.direction * self._commanded(t) + position)
-        hold = model.equations(target, np.zeros(model.robot.nv)).h[1:]
-        rates = v if model.contact is None else np.concatenate([v[:1], v[3:]])
-        errors = [q[:1] - target[:1], model.joint_positions(q) - model.joint_positions(target)]
-        rate_errors = [rates[:1], rates[1:] - velocity]
-        return self._forces(hold - self.gain @ np.concatenate([*errors, *rate_errors]))

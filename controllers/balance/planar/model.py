@@ -234,14 +234,9 @@ class PlanarBalance:
             q: Configuration, (nq,). v: Velocity, (nv,).
         """
         robot, n = self.robot, self.robot.nv
-        N, drift = np.eye(n), np.zeros(n)
+        N, drift = self._directions(q), np.zeros(n)
         if self.contact is not None:
-            J = frame_jacobian(robot, q, self.contact)[3:]
             at_rest = frame_acceleration(robot, q, v, np.zeros(n), self.contact)[3:]
-            columns = [0, *range(3, n)]
-            rows = [-J[0, columns], -J[2, columns]]
-            identity = np.eye(len(columns))
-            N = np.stack([identity[0], rows[0], rows[1], *identity[1:]])
             zero = 0.0 * at_rest[0]
             drift = np.stack([zero, -at_rest[0], -at_rest[2], *[zero] * (n - 3)])
         M = inertia_matrix(robot, q)
@@ -250,6 +245,25 @@ class PlanarBalance:
         rates = v if self.contact is None else np.concatenate([v[:1], v[3:]])
         bias = bias_forces(robot, q, v) + M @ drift
         return ReducedEquations(rates, N, N.T @ M @ N, N.T @ bias, (J_c @ N)[0], acceleration[0], self.center(q))
+
+    def reduced_inertia(self, q: Array) -> Array:
+        """Return the inertia matrix H of `equations`, (n, n); the function can be traced.
+
+        Args:
+            q: Configuration, (nq,).
+        """
+        N = self._directions(q)
+        return N.T @ inertia_matrix(self.robot, q) @ N
+
+    def _directions(self, q: Array) -> Array:
+        """Return N, (nv, n): the velocities for unit rates about the support point, which is at rest, and of joints."""
+        n = self.robot.nv
+        if self.contact is None:
+            return np.eye(n)
+        J = frame_jacobian(self.robot, q, self.contact)[3:]
+        columns = [0, *range(3, n)]
+        rows, identity = [-J[0, columns], -J[2, columns]], np.eye(len(columns))
+        return np.stack([identity[0], rows[0], rows[1], *identity[1:]])
 
     def center(self, q: Array) -> Array:
         """Return the center of the moving mass from the support point, (3,), [m], world axes.

@@ -244,7 +244,8 @@ def average_angular_velocity(
         above: L is the angular momentum about the point at this height over the center of mass, [m].
 
     Source:
-        D. E. Orin, A. Goswami, "Centroidal momentum matrix of a humanoid robot", IROS 2008, for the average velocity.
+        D. E. Orin, A. Goswami, "Centroidal momentum matrix of a humanoid robot: structure and properties", IROS 2008,
+        for the average velocity.
     """
     robot, q, v = model.robot, model.q, model.v
     factors = factor_symmetric(inertia)

@@ -22,7 +22,7 @@ and with E the map from forces at points of the robot to wrenches on their bodie
     Lambda^-1 = C - B^T A^-1 B,    B = T^T P I^-1 E,    C = E^T I^-1 E
 
 Source: Fijany, Sharf, D'Eleuterio 1995; in the form of Featherstone, Fijany, "A technique for analyzing constrained
-rigid-body systems and its application to the constraint force algorithm", IEEE Transactions on Robotics and Automation
+rigid-body systems, and its application to the constraint force algorithm", IEEE Transactions on Robotics and Automation
 15(6), 1999, for joints of any kind and floating bases. Fijany, Featherstone, "A new factorization of the mass matrix
 for optimal serial and parallel calculation of multibody dynamics", Multibody System Dynamics 29(2), 2013, factors M^-1;
 we know its abstract alone, and the matrices A, B, C and the order of elimination for trees are our derivation.

@@ -135,6 +135,15 @@ def hop(
     print_written(output, lambda folder: write(study, folder))
 
 
+def wheel_balance(output: Output = None) -> None:
+    """Balance a pole by a reaction wheel and by a gyroscope (Featherstone 2016) after pushes."""
+    from legged.app.balance.wheel_study import WheelStudy, write
+
+    study = WheelStudy()
+    print(study.table().text(), end="\n\n")
+    print_written(output, lambda folder: write(study, folder))
+
+
 def bend_swivel(output: Output = None) -> None:
     """Let a spatial robot on a point straighten, crouch and reorient by a constant-velocity joint (Azad 2014)."""
     from legged.app.balance.bend_study import BendSwivelStudy, write

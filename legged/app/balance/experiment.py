@@ -98,6 +98,11 @@ class BalanceExperiment:
         if self.throw is not None:
             check_shapes(self.robot, "throw nothing")
 
+    @property
+    def of_paper(self) -> bool:
+        """Whether the robot is the paper's biped, which is mirrored in x here."""
+        return self.robot.name == "spatial biped"
+
     @cached_property
     def law(self) -> ZeroOrderHold:
         """The controller with zero-order hold."""

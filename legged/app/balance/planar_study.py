@@ -18,10 +18,12 @@ from matplotlib.figure import Figure
 from controllers import (
     AngularMomentumControl,
     LinearQuadraticBalance,
+    PartialLinearizationBalance,
     PlanarBalance,
     PlanarBalanceControl,
     SmoothCommand,
     StepCommand,
+    UnactuatedMomentumBalance,
 )
 from legged import taylor
 from legged.app import figures
@@ -43,7 +45,13 @@ from legged.table import Table
 LENGTHS, MASSES = (0.5, 0.4, 0.3), (0.5, 0.5, 0.5)  # [m], [kg]
 MOTION, OTHER = "hip", "neck"  # joints of the balancing motion and of the other motion
 NO_PREVIEW, PREVIEW, MOMENTUM, REGULATOR = "four-term", "preview", "angular momentum", "LQR"
-CONTROLLERS = (NO_PREVIEW, PREVIEW, MOMENTUM, REGULATOR)
+LITERATURE: dict[str, Any] = {
+    REGULATOR: LinearQuadraticBalance,
+    "partial linearization": PartialLinearizationBalance,
+    "unactuated momentum": UnactuatedMomentumBalance,
+}
+"""Existing controllers, with which those of Featherstone and Azad are compared."""
+CONTROLLERS = (NO_PREVIEW, PREVIEW, MOMENTUM, *LITERATURE)
 SETTLED = 0.02  # [rad], error of a controller that has settled
 PUSHED = 5.0  # [s], time of the push
 FALLEN = 1.3  # [rad], lean of the lowest rod of a robot that has fallen
@@ -232,8 +240,8 @@ class PlanarStudy:
         if name == MOMENTUM:
             command = SmoothCommand(scenario.command, self.time_constant)
             control: Any = AngularMomentumControl(self.model, command, **given)
-        elif name == REGULATOR:
-            control = LinearQuadraticBalance(self.model, scenario.command, **given)
+        elif name in LITERATURE:
+            control = LITERATURE[name](self.model, scenario.command, **given)
         else:
             control = PlanarBalanceControl(self.model, scenario.command, preview=name == PREVIEW, **given)
         return NoisyControl(control, scenario.noise) if scenario.noise else control
@@ -309,7 +317,7 @@ class PlanarStudy:
             f"T_c = {T:.4f} s; four-term and preview: poles at 1/T_c; predicted response: 1 / (1 + T_c s)^3.",
             f"Settled: error below {1e3 * SETTLED:.0f} mrad. Overshoot: beyond the range of the commands, either way.",
             "2.02 N m are 2 % more than the posture at 0.9 rad takes. Push: on the trunk's lower end, at 5 s.",
-            "Angular momentum: the steps pass that lag first. LQR: about the upright posture, without preview.",
+            "Angular momentum: the steps pass that lag first. The last three have no preview.",
         )
         return Table("Controllers of planar balance", (*header, "torque [N m]"), tuple(rows), notes, left=2)
 
@@ -318,7 +326,7 @@ STYLES: dict[str, dict[str, Any]] = {
     NO_PREVIEW: {"color": figures.ORANGE, "linestyle": "-"},
     PREVIEW: {"color": figures.BLUE, "linestyle": "-"},
     MOMENTUM: {"color": figures.GREEN, "linestyle": ":"},
-    REGULATOR: {"color": figures.PURPLE, "linestyle": "-"},
+    **dict(zip(LITERATURE, ({"color": c} for c in (figures.PURPLE, figures.RED, figures.GREY)), strict=True)),
 }
 
 

@@ -49,21 +49,29 @@ def figure_4(run: Run, events: Sequence[float]) -> Figure:
     return made
 
 
+MIRRORED = "opposite sign in the paper"
+"""Label of the quantities of the paper's biped whose sign the reflection in x changes: it faces -x, the one here +x."""
+
+
 def figure_5(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
-    """Return the figure of the base position and its set point."""
+    """Return the figure of the base position and its set point; the label of x says if the paper's is the opposite."""
     run, (place, _) = experiment.run, experiment.wanted
     made = figures.figure(3, 1, height=1.9, sharex=True)
     for i, (ax, axis) in enumerate(zip(made.axes, "xyz", strict=True)):
         ax.plot(run.times, 100.0 * run.base.position[:, i], color=COLORS[i], label="base")
         ax.axhline(100.0 * place[i], linestyle="--", color="black", linewidth=0.9, label="set point")
         _mark(ax, events)
-        figures.label(ax, "", "", f"{axis} [cm]")
+        opposite = f"\n{MIRRORED}" if experiment.of_paper and axis == "x" else ""
+        figures.label(ax, "", "", f"{axis} [cm]{opposite}")
     made.axes[-1].set_xlabel("time [s]", fontsize=9)
     return figures.legend(made)
 
 
 def figure_6(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
-    """Return the figure of the base quaternion and that of its set point."""
+    """Return the figure of the base quaternion and that of its set point; titles say if the paper's sign is opposite.
+
+    A reflection in x changes the signs of q_y and q_z: axes of rotation are axial vectors.
+    """
     run, (_, R) = experiment.run, experiment.wanted
     p = np.array([quaternion_of(R_t) for R_t in run.base.rotation])
     p *= np.sign(p @ quaternion_of(R))[:, None]  # of the two equivalent quaternions, the nearer one
@@ -73,7 +81,8 @@ def figure_6(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
         ax.plot(run.times, p[:, k], color=COLORS[k], label="base")
         ax.axhline(wanted[k], linestyle="--", color="black", linewidth=0.9, label="set point")
         _mark(ax, events)
-        figures.label(ax, f"${name}$", "time [s]" if k > 1 else "")
+        opposite = f", {MIRRORED}" if experiment.of_paper and name in ("q_y", "q_z") else ""
+        figures.label(ax, f"${name}${opposite}", "time [s]" if k > 1 else "")
     return figures.legend(made)
 
 
@@ -170,7 +179,7 @@ class BalanceReport:
     @property
     def of_paper(self) -> bool:
         """Whether the robot is that of the paper."""
-        return self.experiment.robot.name == "spatial biped"
+        return self.experiment.of_paper
 
     def event_table(self) -> Table:
         """Return the times of events, beside those of the paper."""

@@ -92,7 +92,7 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
     """
     page = Page(folder, "The paper's demonstrations, computed here")
     page.text(
-        "Shah, Saha, Dutt, *Modular framework for dynamic modeling and analyzes of legged robots* (2012). Robots, "
+        "Shah, Saha, Dutt, *Modular framework for dynamic modeling and analyses of legged robots* (2012). Robots, "
         "gaits, ground and gains are the paper's, completed from the authors' toolbox; see "
         "`docs/reference/paper.md`. What the paper's figures show is taken from their captions and the text, since its "
         "pictures were not at hand."
@@ -384,8 +384,10 @@ def _balance(page: Page, duration: float, say: Say) -> None:
     balance = BalanceReport(paper_experiment(duration=min(3.0, duration)))
     page.heading("Balance of a biped hit by a block: Wendlandt 1997, Figures 3 to 6")
     page.text(
-        "J. M. Wendlandt, *Workspace balance of a 3-D biped* (1997), section 4: a biped rises to a set point and is "
-        "hit by a thrown block. `legged balance` runs this experiment with other masses, velocities and robots."
+        "J. M. Wendlandt, *A recursive workspace balancing controller for a 3D multibody model of a biped* (1997), "
+        "section 4: a biped rises to a set point and is hit by a thrown block. The paper's biped faces -x, the one "
+        "here +x: in Figures 5 and 6 x, q_y and q_z have the opposite sign of the paper's, whose set point is at x = "
+        "-1 cm. `legged balance` runs this experiment with other masses, velocities and robots."
     )
     for table in (balance.event_table(), balance.result_table(), balance.cost_table()):
         page.table(table)

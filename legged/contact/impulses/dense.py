@@ -7,11 +7,12 @@ velocity changes by impulses J^T p as
 
     N = 1 - M^-1 L^T (L M^-1 L^T)^-1 L.
 
-With J~ in place of J, a problem with constraints is one without. Redundant rows of L are left out by their pivots.
+With J~ in place of J, a problem with constraints is one without. Redundant rows of L are left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +29,11 @@ class LoopRows(NamedTuple):
 
     Attributes:
         jacobian: L, (rows, nv), any unit.
-        independent: Number of the first rows that are known to be independent; see `factor_semidefinite`.
+        independent: Whether each row is independent of those before it, (rows,); see `factor_semidefinite`.
     """
 
     jacobian: Array
-    independent: int | None
+    independent: Sequence[Any]
 
 
 class DenseInertia:

@@ -49,9 +49,11 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     - Limits of effort become `actuatorfrcrange`. There are no actuators or floor, and no limits of speed.
     - Collision shapes and round feet become geoms, which collide with a floor but not with each other.
 
+    - Free joints on a fixed, massless base stay free joints.
+
     A `legged.errors.FileWarning` names the joints that MuJoCo would simulate differently: those with a gyroscopic
     rotor, ball joints whose friction differs by axis or whose spring does not rest at the identity, and free joints
-    inside the tree, which become three slides and a ball. Without description, that is for a joint or base of a user's
+    elsewhere, which become three slides and a ball. Without description, that is for a joint or base of a user's
     own class, it lists what the elements lack as well.
     """
     writer = _Writer(robot, is_exact=False)
@@ -81,7 +83,7 @@ def to_mjcf(robot: Robot) -> ET.Element:
     """Return the element <mujoco> with the dynamics of a robot, without shapes; see `save_mjcf`.
 
     Raises:
-        DefinitionError: a robot that MuJoCo would simulate differently: with a free joint inside the tree, a gyroscopic
+        DefinitionError: a robot that MuJoCo would simulate differently: with a free joint between links, a gyroscopic
             rotor, a ball joint whose friction differs by axis or whose spring does not rest at the identity.
     """
     return _Writer(robot, is_exact=True).root
@@ -193,6 +195,12 @@ class _Writer:
             moved.insert(0, _BodyJoint(each, end))
             end = Placement(each.rotation, each.position) @ end
         moved = [each for each in moved if each.joint.kind != "fixed"]
+        is_free = parent.tag == "worldbody" and len(chain) == 1 and joint.kind == "free" and _is_plain_free(joint)
+        if is_free:
+            physics = _physics(joint.physics)
+            ET.SubElement(body, "joint", {"name": joint.name, "type": "free", **physics})
+            self._fill(body, joint.child, has_body=True)
+            return
         for each in moved:
             words = _difference(each.joint)
             if words and self.is_exact:
@@ -201,6 +209,15 @@ class _Writer:
                 self.approximations.append(f"joint {each.joint.name!r} {words}")
             _joint(body, each.joint, each.place.inverse())
         self._fill(body, joint.child, has_body=bool(moved))
+
+
+def _is_plain_free(joint: JointEntry) -> bool:
+    """Return whether MuJoCo's free joint represents a joint on the world: its frame is that of the world."""
+    fields = ("damping", "friction", "armature")
+    is_alike = all(uniform_value(getattr(joint.physics, field)) is not None for field in fields)
+    is_plain = not np.any(joint.physics.stiffness) and not np.isfinite(np.asarray(joint.physics.effort)).any()
+    at_world = not joint.position.any() and np.array_equal(joint.rotation, np.eye(3))
+    return is_alike and is_plain and at_world
 
 
 def _allowed(name: str) -> str:

@@ -86,11 +86,13 @@ class PhysicsReader:
         ]
 
     def of(self, joint: int) -> JointPhysics:
-        """Return the physics of a joint; empty for a free joint."""
+        """Return the physics of a joint; of a free joint in the order of v of `legged.Free`, without a spring."""
         model, kind = self.model, int(self.model.jnt_type[joint])
-        if kind == FREE:
-            return JointPhysics()
         first = int(model.jnt_dofadr[joint])
+        if kind == FREE:
+            dofs = slice(first, first + 6)
+            friction = model.dof_frictionloss[dofs] * self._on(_CONSTRAINT, _FRICTION)
+            return JointPhysics(model.dof_damping[dofs] * self._on(_DAMPER), friction, model.dof_armature[dofs].copy())
         dofs = slice(first, first + 3) if kind == BALL else first
         own = [actuator for actuator in self.actuators if actuator.joint == joint]
         damping = model.dof_damping[dofs] + sum(a.gear**2 * a.damping for a in own)
@@ -137,7 +139,7 @@ _COUNTED = {
     "nexclude": "pairs of bodies that do not collide",
     "npair": "contact pairs",
     "nsensor": "sensors",
-    "nkey": "keyframes",
+    "nkey": "keyframes (legged.conversions.postures reads them)",
 }
 
 
@@ -148,7 +150,7 @@ def unconverted_elements(model: Any, physics: PhysicsReader, root: int, joint_na
     yield from _equalities(model, physics, joint_names)
     yield from _actuators(model, physics)
     for joint, name in enumerate(joint_names):
-        yield from _of_joint(model, joint, name)
+        yield from _of_joint(model, joint, name, root)
     for field, words in _COUNTED.items():
         if getattr(model, field, 0):
             yield f"{words} ({getattr(model, field)})"
@@ -166,7 +168,8 @@ def unconverted_elements(model: Any, physics: PhysicsReader, root: int, joint_na
 def _scenery(model: Any, root: int) -> Iterator[str]:
     if model.body_geomnum[0]:
         yield f"shapes of the world, such as floor and scenery ({model.body_geomnum[0]})"
-    others = [i for i in range(1, model.nbody) if model.body_rootid[i] != root]
+    moving = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
+    others = [i for i in range(1, model.nbody) if model.body_rootid[i] not in moving]
     if others:
         yield f"fixed bodies of the world ({len(others)})"
 
@@ -200,13 +203,15 @@ def _actuators(model: Any, physics: PhysicsReader) -> Iterator[str]:
         yield f"asymmetric force limits, of which the larger is used ({asymmetric})"
 
 
-def _of_joint(model: Any, joint: int, name: str) -> Iterator[str]:
+def _of_joint(model: Any, joint: int, name: str, root: int) -> Iterator[str]:
     kind, first = int(model.jnt_type[joint]), int(model.jnt_dofadr[joint])
     dofs = slice(first, first + (6 if kind == FREE else 3 if kind == BALL else 1))
-    if kind == FREE and any(
-        getattr(model, f"dof_{what}")[dofs].any() for what in ("damping", "armature", "frictionloss")
-    ):
-        yield f"damping, armature and friction of free joint {name!r}"
+    is_base = kind == FREE and model.jnt_bodyid[joint] == root
+    if is_base and any(getattr(model, f"dof_{what}")[dofs].any() for what in ("damping", "armature", "frictionloss")):
+        yield (
+            f"damping, armature and friction of free joint {name!r}, which a floating base does not have (load with "
+            f"root='world' for a free joint on a fixed base, which has them)"
+        )
     if kind == FREE and model.jnt_stiffness[joint]:
         yield f"the spring of free joint {name!r}"
     if kind == BALL and model.jnt_limited[joint]:

@@ -7,7 +7,7 @@ so that q equals qpos. Sites become massless fixed links.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -20,9 +20,10 @@ import numpy as np
 from legged.errors import DefinitionError, FileError
 from legged.files import reading
 from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.mjcf import roots
 from legged.files.mjcf.limits import check_limits
 from legged.files.mjcf.physics import PhysicsReader, unconverted_elements
-from legged.files.urdf.schema import LARGEST, MOST_LINKS
+from legged.files.urdf.schema import LARGEST, LARGEST_OF_PHYSICS, MOST_LINKS
 from legged.robot.placement import Placement
 from legged.robot.shapes import Material
 from legged.rotations import quaternion_exp, quaternion_matrix
@@ -54,20 +55,26 @@ _NUMBERS = {
     "actuator": ("gear",),
     "eq": ("data",),
 }
-"""Fields of a model that must be finite and must not exceed `LARGEST` in SI units."""
+"""Fields of a model that must be finite and must not exceed `LARGEST`, or `LARGEST_OF_PHYSICS`, in SI units."""
 
 
-def read(path: str | Path) -> Description:
+def read(path: str | Path, root: str | None = None, base: str | None = None) -> Description:
     """Return the description in an MJCF file.
 
-    The root is the body with a free joint if it is the only moving child of the world, otherwise the world itself.
+    The root is the robot's body with a free joint or with slides and hinges that move it as a base, otherwise the
+    world, see `legged.files.mjcf.roots.choose`.
+
+    Args:
+        path: Path of the file.
+        root: Name of the root body on the world, or "world" for all moving bodies; None to find it.
+        base: Kind of base that is asked for; slides and hinges of a base remain joints for "fixed".
 
     Raises:
-        FileError: MuJoCo is not installed, its compiler rejects the file, for example because of a missing mesh, or the
-            model is too large.
+        FileError: MuJoCo is not installed, its compiler rejects the file, for example because of a missing mesh, the
+            model is too large, or `root` does not name a robot.
     """
     model, notes = compiled(path)
-    return describe(model, str(path), notes)
+    return describe(model, str(path), notes, root, base)
 
 
 def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
@@ -99,8 +106,18 @@ def _compiler_error(words: str) -> str:
     return f"MuJoCo's compiler rejects the file: {words}{hint}"
 
 
-def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Description:
-    """Return the description of a compiled model (`mujoco.MjModel`); `notes` are listed in `lost`. Errors as `read`."""
+def joint_names(model: Any) -> list[str]:
+    """Return the names of the joints of a compiled model, with generated names for unnamed joints."""
+    return _names([model.joint(i).name for i in range(model.njnt)], "joint")[0]
+
+
+def describe(
+    model: Any, source: str, notes: tuple[str, ...] = (), root: str | None = None, base: str | None = None
+) -> Description:
+    """Return the description of a compiled model (`mujoco.MjModel`); `notes` are listed in `lost`.
+
+    Args and errors as `read`.
+    """
     if model.nbody == 1:
         raise FileError(source, "has no bodies; a robot has one at least")
     if model.nbody > MOST_LINKS:
@@ -110,16 +127,17 @@ def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Descriptio
         model.names.decode()
     except UnicodeDecodeError as error:
         raise FileError(source, "has names that are not UTF-8; save it as such") from error
-    return _Reader(model, source).description(notes)
+    return _Reader(model, source, root, base).description(notes)
 
 
 def _check_numbers(model: Any, source: str) -> None:
     fields = {f"{of}_{what}": getattr(model, f"{of}_{what}") for of, all_of in _NUMBERS.items() for what in all_of}
     fields |= {"qpos0": model.qpos0, "qpos_spring": model.qpos_spring, "gravity": model.opt.gravity}
     for name, values in fields.items():
-        if not (np.abs(values) <= LARGEST).all():
+        largest = LARGEST_OF_PHYSICS if name.startswith("dof") else LARGEST
+        if not (np.abs(values) <= largest).all():
             raise FileError(
-                source, f"MuJoCo's {name} contains a number that is not finite or exceeds {LARGEST:g} in SI units"
+                source, f"MuJoCo's {name} contains a number that is not finite or exceeds {largest:g} in SI units"
             )
         if name.endswith("quat") and not (np.linalg.norm(values, axis=-1) > 0.5).all():
             raise FileError(source, f"MuJoCo's {name} holds a quaternion of length zero; write 1 0 0 0 for no rotation")
@@ -128,17 +146,48 @@ def _check_numbers(model: Any, source: str) -> None:
 class _Reader:
     """Collects the links and joints of a model, body by body; MuJoCo numbers parents before children."""
 
-    def __init__(self, model: Any, source: str) -> None:
+    def __init__(self, model: Any, source: str, root: str | None, base: str | None) -> None:
         self.model, self.source = model, source
         self.physics = PhysicsReader(model)
         self.bodies, self.new_link = _names([model.body(i).name for i in range(model.nbody)], "body")
         self.moving, self.new_joint = _names([model.joint(i).name for i in range(model.njnt)], "joint")
         self.links: list[LinkEntry] = []
         self.joints: list[JointEntry] = []
+        self.root, self.trees = roots.choose(model, self.bodies, root, source)
+        chain = roots.root_chain(model, self.root) if self.root else None
+        self.kind = "floating" if self.root and chain is None else ""
+        self.choices: list[str] = []
+        if chain is not None:
+            self._choose_base(chain, base)
+        elif not self.root and len(self.trees) == 1 and root != roots.WORLD:
+            joints = roots.other_base_joints(model, self.trees[0])
+            if joints:
+                self._keep_joints(joints, self.trees[0], "they are neither a floating nor a planar base")
+
+    def _choose_base(self, chain: roots.RootChain, base: str | None) -> None:
+        """Take slides and hinges as the base if they can be one, or keep them as joints on the world."""
+        why = "the base is fixed" if base == "fixed" else roots.why_no_base(self.model, chain)
+        if why:
+            self._keep_joints(chain.joints, self.root, why)
+            self.root = 0
+            return
+        self.kind = chain.kind
+        listed = ", ".join(repr(self.moving[j]) for j in chain.joints)
+        self.choices.append(f"{listed} are the {chain.kind} base, {self.bodies[self.root]!r} the base link")
+
+    def _keep_joints(self, joints: Sequence[int], body: int, why: str) -> None:
+        listed = ", ".join(repr(self.moving[j]) for j in joints)
+        self.choices.append(f"{listed} move {self.bodies[body]!r} on a fixed base, since {why}")
+        self.kind = "joints"
 
     def description(self, notes: tuple[str, ...]) -> Description:
-        model, root = self.model, self._root_body()
-        within = [body for body in range(model.nbody) if root == 0 or model.body_rootid[body] == root]
+        model, root = self.model, self.root
+        moving = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
+        others = sorted(moving - set(self.trees))
+        within = [body for body in range(model.nbody) if self._belongs(int(model.body_rootid[body]), others)]
+        if others:
+            listed = ", ".join(repr(self.bodies[body]) for body in others)
+            notes = (*notes, f"other moving bodies: {listed} (load with root= the name of one, or with root='world')")
         for body in within:
             if body != root:
                 self._add_joints(body)
@@ -151,15 +200,22 @@ class _Reader:
         lost = (*notes, *unconverted_elements(model, self.physics, root, self.moving))
         gravity = model.opt.gravity.copy() if self.physics.has_gravity else np.zeros(3)
         name = model.names[: model.names.index(b"\0")].decode() or Path(self.source).stem
-        return Description(name, self.source, self.bodies[root], tuple(self.links), joints, root != 0, lost, gravity)
+        return Description(
+            name,
+            self.source,
+            self.bodies[root],
+            tuple(self.links),
+            joints,
+            root != 0,
+            lost,
+            gravity,
+            base=self.kind,
+            choices=tuple(self.choices),
+        )
 
-    def _root_body(self) -> int:
-        """Return the only body with a free joint, or 0 for the world."""
-        model = self.model
-        moving = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
-        first = min(moving, default=0)
-        is_free = first and model.body_jntnum[first] and model.jnt_type[model.body_jntadr[first]] == 0
-        return first if is_free and len(moving) == 1 else 0
+    def _belongs(self, tree: int, others: list[int]) -> bool:
+        """Return whether the bodies of a tree on the world belong to the robot."""
+        return tree in self.trees if self.root else tree not in others
 
     def _add_joints(self, body: int) -> None:
         """Add the joints of a body, one after the other, with massless links between."""

@@ -170,7 +170,14 @@ def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:
     if lower is None and upper is None:
         notes["a joint without a range, treated as unlimited"] += 1
         return -np.inf, np.inf
-    lower, upper = lower or 0.0, upper or 0.0  # URDF's own default
+    if lower is None or upper is None:  # URDF's own default is 0
+        missing, given = ("lower", upper or 0.0) if lower is None else ("upper", lower)
+        if (given < 0.0) if lower is None else (given > 0.0):
+            notes[f"a joint whose range has no {missing} end and excludes 0, treated as unlimited there"] += 1
+            return (-np.inf, given) if lower is None else (given, np.inf)
+        if given:
+            notes[f"a joint whose range has no {missing} end, which is 0 by URDF's default"] += 1
+    lower, upper = lower or 0.0, upper or 0.0
     if lower > upper:
         raise FileError(source, f"joint {joint.name!r} has the range {lower:g} to {upper:g}; swap the two")
     if lower == upper == 0.0:

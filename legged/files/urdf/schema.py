@@ -10,15 +10,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from legged.errors import FileError
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 LARGEST = 1e9
 """Largest number in a robot file, in SI units, except for limits."""
+LARGEST_OF_PHYSICS = 1e15
+"""Largest damping, friction or armature, which files also use to hold a joint, in SI units."""
 MOST_LINKS = 2000
 """Largest number of links of a robot."""
 SMALLEST = 1e-100
-"""Smallest nonzero magnitude; smaller divisors would overflow."""
+"""Smallest nonzero magnitude; smaller numbers, whose reciprocals might overflow, are read as zero."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class ElementRule:
         first: Children of which the first counts if there are several, as in the parser of ROS (urdfdom).
         dropped: Children and attributes without effect on the motion, which are ignored without a report.
         unlimited: Whether the numbers may be infinite or exceed `LARGEST`.
+        largest: Largest number otherwise.
     """
 
     names: tuple[str, ...] = ()
@@ -46,6 +51,7 @@ class ElementRule:
     first: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     unlimited: bool = False
+    largest: float = LARGEST
 
 
 _ORIGIN = ElementRule(numbers={"xyz": 3, "rpy": 3})
@@ -83,7 +89,7 @@ _JOINT = ElementRule(
         "origin": _ORIGIN,
         "axis": ElementRule(numbers={"xyz": 3}, needed=("xyz",)),
         "limit": ElementRule(numbers={"lower": 1, "upper": 1, "effort": 1, "velocity": 1}, unlimited=True),
-        "dynamics": ElementRule(numbers={"damping": 1, "friction": 1}),
+        "dynamics": ElementRule(numbers={"damping": 1, "friction": 1}, largest=LARGEST_OF_PHYSICS),
         "mimic": ElementRule(names=("joint",), numbers={"multiplier": 1, "offset": 1}),
     },
     required=("parent", "child"),
@@ -110,9 +116,18 @@ def check_schema(root: Any, source: str) -> Counter[str]:
     if root.tag != "robot":
         what = "an SDF" if root.tag == "sdf" else "no URDF"
         raise FileError(source, f"its outermost element is <{root.tag}>, so it is {what}; a URDF starts with <robot>")
+    expand = "expand it first, with `xacro FILE.xacro > FILE.urdf`"
     if any("xacro" in (uri or "") for uri in root.nsmap.values()) and root.find("link") is None:
-        raise FileError(source, "has no links but names xacro: expand it first, with `xacro FILE.xacro > FILE.urdf`")
+        raise FileError(source, f"has no links but names xacro: {expand}")
+    macro = next((e for e in root.iter() if isinstance(e.tag, str) and _XACRO.match(e.tag)), None)
+    if macro is not None:
+        name = macro.tag.split("}")[-1]
+        raise FileError(source, f"is xacro, with <xacro:{name}> on line {macro.sourceline}: {expand}")
     lost: Counter[str] = Counter()
+    for mesh in root.iter("mesh"):
+        if len((mesh.get("scale") or "1").split()) not in (1, 3):
+            del mesh.attrib["scale"]
+            lost["the scale of a <mesh> that is not three numbers"] += 1
     _check(root, ROBOT, "<robot>", source, lost)
     return lost
 
@@ -129,7 +144,11 @@ def _check(element: Any, rule: ElementRule, where: str, source: str, lost: Count
             raise FileError(source, f"{here} has no attribute {name!r}; add it")
     for name, value in element.attrib.items():
         if name in rule.numbers:
-            _check_numbers(value, rule.numbers[name], rule.unlimited, f"{name!r} of {here}", source)
+            largest = np.inf if rule.unlimited else rule.largest
+            tiny = _check_numbers(value, rule.numbers[name], largest, f"{name!r} of {here}", source)
+            if tiny:
+                element.set(name, " ".join("0" if 0.0 < abs(float(w)) < SMALLEST else w for w in value.split()))
+                lost[f"numbers below {SMALLEST:g}, read as 0"] += tiny
         elif name not in rule.names and name not in rule.dropped:
             lost[f"attribute {name!r} of <{element.tag}>"] += 1
     _check_children(element, rule, where, source, lost)
@@ -169,20 +188,22 @@ def _location(child: Any, where: str) -> str:
     return f"{child.tag} {child.get('name')!r}" if named else f"<{child.tag}> of {where}"
 
 
-def _check_numbers(text: str, count: int, unlimited: bool, what: str, source: str) -> None:
+def _check_numbers(text: str, count: int, largest: float, what: str, source: str) -> int:
+    """Return how many nonzero numbers are so small that they are read as zero; raise FileError for invalid ones."""
     words = text.split()
     wanted = "one finite number" if count == 1 else f"{count} finite numbers"
     if len(words) != count or not all(
-        _NUMBER.fullmatch(word) or (unlimited and _INFINITE.fullmatch(word)) for word in words
+        _NUMBER.fullmatch(word) or (largest == np.inf and _INFINITE.fullmatch(word)) for word in words
     ):
-        raise FileError(source, f"{what} must be {wanted}, got {text!r}")
+        hint = "; expand xacro first, with `xacro FILE.xacro > FILE.urdf`" if "${" in text else ""
+        raise FileError(source, f"{what} must be {wanted}, got {text!r}{hint}")
     sizes = [abs(float(word)) for word in words]
-    if not unlimited and max(sizes) > LARGEST:
-        raise FileError(source, f"{what} is {text!r}: numbers must not exceed {LARGEST:g} in SI units")
-    if any(0.0 < size < SMALLEST for size in sizes):
-        raise FileError(source, f"{what} is {text!r}: magnitudes below {SMALLEST:g} are not allowed; write 0")
+    if max(sizes) > largest:
+        raise FileError(source, f"{what} is {text!r}: numbers must not exceed {largest:g} in SI units")
+    return sum(0.0 < size < SMALLEST for size in sizes)
 
 
+_XACRO = re.compile(r"\{[^}]*xacro[^}]*\}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """A number as in C and XML; Python's own notation (1_000, full-width digits) is excluded."""
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import independent_rows
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.contact.impulses.dense import DenseInertia, LoopRows
 from legged.dynamics.inverse import bias_forces
 from legged.errors import LoopError
-from legged.loops.assembly import project_state
+from legged.loops.assembly import project_state, rounding_allowance
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import jacobian, residual
 from legged.loops.dynamics import Stabilization, constraint_acceleration, simulation_acceleration
+from legged.loops.redundancy import independent_flags
 from legged.simulation.forces import stop_forces
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.rigid_loop import RigidLoop
@@ -83,7 +83,8 @@ class ClosedRigidLoop(RigidLoop):
 
     def loops(self, q: Array) -> LoopRows:
         """Return the loop constraints; see `RigidLoop.loops`."""
-        return LoopRows(jacobian(self.closed, q), self.closed.independent_count)
+        J = jacobian(self.closed, q)
+        return LoopRows(J, independent_flags(self.closed, J))
 
     def smooth_acceleration(
         self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
@@ -113,15 +114,19 @@ def check_closed(closed: ClosedRobot, q: Array, v: Array) -> None:
     Args:
         closed: The robot with its loops. q: Configuration, (nq,). v: Velocity, (nv,).
     """
-    error = float(np.abs(residual(closed, q)).max(initial=0.0))
-    if error > CLOSURE_TOLERANCE:
+    phi, accepted = residual(closed, q), np.maximum(CLOSURE_TOLERANCE, rounding_allowance(closed))
+    J = jacobian(closed, q)
+    accepted[np.array(independent_flags(closed, J), bool)] = CLOSURE_TOLERANCE
+    error = float(np.abs(phi).max(initial=0.0))
+    if (np.abs(phi) > accepted).any():
         raise LoopError(
             f"q does not close the loops of {closed.name!r}: constraint residual {error:.3g}; call `assemble(closed, "
             f"q)` to satisfy the constraints",
             error,
         )
-    rate = float(np.abs(jacobian(closed, q) @ v).max(initial=0.0))
-    if rate > CLOSURE_TOLERANCE * max(1.0, float(np.abs(v).max(initial=0.0))):
+    rates = np.abs(J @ v)
+    rate = float(rates.max(initial=0.0))
+    if (rates > accepted * max(1.0, float(np.abs(v).max(initial=0.0)))).any():
         raise LoopError(
             f"v opens the loops of {closed.name!r}: constraint rate {rate:.3g}; call `consistent_velocity(closed, q, "
             f"v)` to satisfy the constraints",
@@ -150,4 +155,4 @@ def loop_ranks(closed: ClosedRobot, run: Run) -> Array:
         closed: The robot with its loops. run: A run of its simulation.
     """
     J = compile_function(partial(jacobian, closed), None, q=closed.robot.nq)(run.q)
-    return np.array([independent_rows(rows, np.zeros(len(rows))).L.shape[0] for rows in J])
+    return np.array([sum(map(bool, independent_flags(closed, rows))) for rows in J])

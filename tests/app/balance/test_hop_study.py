@@ -100,6 +100,19 @@ def test_a_crouch_begins_where_the_center_of_mass_is_above_the_foot(share, begin
     assert (memory[0] == 1.0) == begins
 
 
+@pytest.mark.parametrize(("share", "begins"), [(0.9, True), (1.1, False), (-0.9, True), (-1.1, False)])
+def test_a_crouch_begins_where_the_hip_is_at_rest(share, begins):
+    """The hip's velocity counts as the angle by which it turns in the time constant of toppling."""
+    model = PlanarBalance(two_link_hopper(), {"hip": 1.0}, contact="foot")
+    control = HoppingControl(model, HopPlan())
+    q, v = control.initial_state(model.robot)
+    rate = share * control.settled / model.state(q, v).time_constant
+    v = model.equations(q, v).N @ np.array([0.0, rate])  # the foot is at rest
+    assert np.abs(legged.frame_jacobian(model.robot, q, "foot")[3:] @ v).max() < 1e-12
+    memory = control.update(0.3, 0, q, v, np.ones((len(model.robot.links), 6)), np.zeros(5))
+    assert (memory[0] == 1.0) == begins
+
+
 def test_the_quintic_has_its_ends_and_derivatives():
     ends = 0.4, (1.0, 2.0), (-0.5, -3.0)
     assert np.allclose(quintic(0.0, ends[0], *ends[1], *ends[2]), (1.0, 2.0, 0.0))

@@ -17,11 +17,12 @@ from legged.app.balance.experiment import (
     settling_time,
     standing_experiment,
 )
-from legged.app.balance.report import PAPER, BalanceReport
+from legged.app.balance.report import MIRRORED, PAPER, BalanceReport, figure_5, figure_6
 from legged.app.cli import app
 from legged.contact import Rigid
 from legged.errors import DefinitionError
 from legged.robot.shapes import Box
+from legged.rotations import euler_matrix, quaternion_of
 from legged.simulation.results.records import GROUND
 
 
@@ -208,3 +209,17 @@ def test_the_command_prints_events_beside_the_papers_and_writes_figures_animatio
 def test_the_command_asks_for_three_numbers():
     found = CliRunner().invoke(app, ["balance", "--velocity", "4.5,0"])
     assert found.exit_code == 2 and "takes three numbers" in found.output
+
+
+def test_figures_5_and_6_mark_the_quantities_that_the_reflection_in_x_changes():
+    """A reflection S maps R to S R S; x, q_y and q_z change sign. The paper's set points are -1 cm and -0.1305."""
+    S, R = np.diag([-1.0, 1.0, 1.0]), euler_matrix("zyx", np.array([0.3, -0.4, 0.2]))
+    changed = quaternion_of(S @ R @ S) * quaternion_of(R) < 0.0
+    experiment = paper_experiment(duration=0.02)
+    position, orientation = figure_5(experiment, ()), figure_6(experiment, ())
+    assert [MIRRORED in ax.get_ylabel() for ax in position.axes[:3]] == [True, False, False]
+    assert [MIRRORED in ax.get_title("left") for ax in orientation.axes[:4]] == list(changed)
+    place, wanted = experiment.wanted
+    assert -place[0] == pytest.approx(-0.01) and -quaternion_of(wanted)[2] == pytest.approx(-0.13052619, abs=1e-8)
+    other = standing_experiment(robots.humanoid(), duration=0.02, throw=None)
+    assert not any(MIRRORED in ax.get_ylabel() for ax in figure_5(other, ()).axes)

@@ -9,7 +9,7 @@ import controllers
 import legged
 import robots
 from controllers.balance.divergent_component import DivergentComponent, Support
-from controllers.balance.whole_body import distribute_forces
+from controllers.balance.whole_body import distribute_forces, swing_acceleration
 from legged.errors import ArgumentError, DefinitionError, SimulationError
 from legged.ground import realistic_ground
 from legged.simulation import Push, Stiff, simulate
@@ -147,6 +147,47 @@ def test_distributed_forces_leave_nothing_to_drive_the_base(case):
     d, *_ = np.linalg.lstsq(felt, generalized - tau, rcond=None)
     scale = np.abs(tau).max()
     assert np.abs(felt @ d - (generalized - tau)).max() < 1e-9 * scale  # a 6x6 solve with weights 1e-7 to 1
+
+
+@pytest.mark.parametrize("angular", [True, False])
+def test_distributed_forces_are_the_cheapest_with_the_base_hardly_giving_way(angular):
+    """Every other force, with the base motion d that it needs, costs more: the sum of f^2 and d^2 over compliances.
+
+    These are 1e-3 for the base's horizontal acceleration and 1e-7 for the others, per squared mass, in world axes.
+    """
+    robot = robots.spatial_quadruped()
+    q, rng = robot.neutral(), np.random.default_rng(1)
+    q[:4] = [np.cos(0.1), 0.0, np.sin(0.1), 0.0]
+    slope = np.concatenate([np.eye(6), 0.1 * rng.normal(size=(robot.nj, 6))])
+    inertia = legged.inertia_matrix(robot, q)
+    tau = legged.bias_forces(robot, q, np.zeros(robot.nv))
+    weights = [1.0 if point.name.startswith(("leg1", "leg4")) else 0.0 for point in robot.contacts]
+    _, forces = distribute_forces(robot, q, inertia, tau, slope, weights)
+    assert (forces[:, 2] >= 0).all()
+    J = np.concatenate([legged.point_jacobian(robot, q, p.link, p.position)[3:] for p in robot.contacts])
+    G, W = J[:, :6].T, (inertia @ slope)[:6]
+    d = np.linalg.solve(W, G @ forces.reshape(-1) - tau[:6])
+    R = legged.link_poses(robot, q)[0][0]
+    world = np.kron(np.eye(2), R) @ d
+    compliance = np.array([1e-7, 1e-7, 1e-7, 1e-3, 1e-3, 1e-7]) / robot.mass**2
+    other = np.repeat(weights, 3) * rng.normal(size=G.shape[1])
+    if not angular:  # a pair of forces along the line between the feet, which moves nothing
+        first, second = (legged.frame_pose(robot, q, p.name).position for p in robot.contacts[::3])
+        other = np.concatenate([first - second, np.zeros(6), second - first])
+    change = np.kron(np.eye(2), R) @ np.linalg.solve(W, G @ other)
+    terms = np.concatenate([forces.reshape(-1) * other, world * change / compliance])
+    assert abs(terms.sum()) < 1e-6 * np.abs(terms).max()
+
+
+def test_a_swinging_foot_follows_the_cubic_that_ends_at_rest_at_its_landing():
+    rng = np.random.default_rng(0)
+    (foot, velocity), landing, T = rng.normal(size=(2, 3)), rng.normal(size=2), 0.3
+    found = swing_acceleration(foot, velocity, landing, T, (0.0, 0.0, 0.0), (0.0, 0.0))
+    for k in range(2):
+        # Position and velocity at both ends of p(t) = c0 + c1 t + c2 t^2 + c3 t^3; its acceleration at zero is 2 c2.
+        A = [[1, 0, 0, 0], [0, 1, 0, 0], [1, T, T**2, T**3], [0, 1, 2 * T, 3 * T**2]]
+        c = np.linalg.solve(A, [foot[k], velocity[k], landing[k], 0.0])
+        assert found[k] == pytest.approx(2.0 * c[2], rel=1e-12)
 
 
 @pytest.mark.slow

@@ -72,6 +72,8 @@ def test_momentum_its_derivatives_and_both_plants_along_a_driven_motion(robot, s
     ahead, behind = (model.state(*state, direction) for state in moved)
     weight, up, tolerance = model.weight, np.array([0.0, 0.0, 1.0]), 1e-7 * model.weight  # central differences
     slope = (ahead.momentum - behind.momentum) / (2 * h)
+    assert at.axes @ up == pytest.approx([0.0, 0.0], abs=1e-12)  # both axes are level
+    assert at.axes @ at.axes.T == pytest.approx(np.eye(2), abs=1e-12)
     assert slope == pytest.approx(weight * np.cross(up, model.center(q)), abs=tolerance)  # the moment of gravity
     c_rate = (model.center(moved[0][0]) - model.center(moved[1][0])) / (2 * h)
     for axis, state in zip(at.axes, (at.bend, at.swivel), strict=True):
@@ -91,6 +93,21 @@ def test_bending_and_swiveling_do_not_disturb_each_other_if_the_links_are_symmet
     state = MODEL.state(MODEL.balanced(1.2, direction), np.zeros(5), direction)
     assert np.abs(state.coupling).max() < 1e-15
     assert min(abs(state.bend.gain), abs(state.swivel.gain)) > 0.01
+
+
+def test_the_mass_of_the_ground_changes_nothing():
+    ground = legged.Link("ground", legged.point_mass(2.0, (0.4, -0.3, 0.2)))
+    heavy = legged.RobotBuilder("on a heavy ground", ground, base=legged.FixedBase())
+    heavy.add(legged.Spherical("support"), link("leg"), to="ground")
+    heavy.add(legged.ConstantVelocity("hip"), link("trunk"), to="leg", at=(0.0, 0.0, 0.5))
+    model = BendSwivelBalance(heavy.build())
+    q, v, _ = random_state(MODEL, 1)
+    assert model.mass == pytest.approx(1.5) and model.center(q) == pytest.approx(MODEL.center(q), abs=1e-14)
+    one, other = (each.state(q, v, 0.3) for each in (model, MODEL))
+    assert one.momentum == pytest.approx(other.momentum, abs=1e-12)
+    for pair in zip((one.bend, one.swivel), (other.bend, other.swivel), strict=True):
+        assert pair[0] == pytest.approx(pair[1], rel=1e-10, abs=1e-12)
+    assert model.balanced(1.2, 0.3) == pytest.approx(MODEL.balanced(1.2, 0.3), abs=1e-14)
 
 
 def test_a_load_on_one_side_couples_bending_and_swiveling():

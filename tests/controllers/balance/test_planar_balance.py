@@ -8,10 +8,12 @@ from controllers.balance.planar import (
     AngularMomentumControl,
     BalanceGains,
     LinearQuadraticBalance,
+    PartialLinearizationBalance,
     PlanarBalance,
     PlanarBalanceControl,
     SmoothCommand,
     StepCommand,
+    UnactuatedMomentumBalance,
 )
 from controllers.balance.planar.commands import previewed
 from legged.errors import ArgumentError, DefinitionError, UnknownNameError
@@ -60,6 +62,10 @@ def test_momentum_its_derivatives_and_the_plant_along_a_driven_motion(axis):
     assert np.isclose((ends[0].L - ends[1].L) / (2 * h), at.L1, rtol=1e-6)  # differences: h^2
     assert np.isclose((ends[0].L1 - ends[1].L1) / (2 * h), at.L2, rtol=1e-6)
     assert np.isclose(at.Y1 * at.L + at.Y2 * at.L2 + at.Y3, at.q2_rate, rtol=1e-10)
+    vdot, equations = legged.forward_dynamics(robot, q, v, tau), model.equations(q, v)
+    slope = model.weight * (equations.X @ vdot + equations.X_rate)  # L'''
+    assert np.isclose((ends[0].L2 - ends[1].L2) / (2 * h), slope, rtol=1e-5)
+    assert np.isclose((ends[0].q2 - ends[1].q2) / (2 * h), at.q2_rate, rtol=1e-6)
     assert np.isclose(at.Y1, -at.Y2 / at.time_constant**2, rtol=1e-12)
     assert abs(at.Y2 * weight * at.gain) == pytest.approx(1.0)
 
@@ -206,11 +212,111 @@ def test_poles_of_the_regulator_with_cheap_torques_are_the_mirrored_zeros_of_the
     assert np.allclose(slow, 1.0 / T, rtol=2e-2)
 
 
+def test_the_regulator_obeys_kalmans_identity():
+    """|1 + K (jw - A)^-1 B|^2 = 1 + |q2 / torque|^2 / R at every frequency: the regulator of the cost e^2 + R tau^2."""
+    robot = pendulum(0.5, 0.7)
+    model = PlanarBalance(robot, {"joint1": 1.0})
+    R = 100.0 / (model.weight * model.center(np.zeros(2))[2]) ** 2  # the default
+    K = LinearQuadraticBalance(model).gain
+    A, B, _ = legged.linearize(robot, np.zeros(2), np.zeros(2), np.zeros(2))
+    for w in (0.5, 3.0, 20.0):
+        response = np.linalg.solve(1j * w * np.eye(4) - A, B[:, 1])
+        assert abs(1.0 + (K @ response)[0]) ** 2 == pytest.approx(1.0 + abs(response[1]) ** 2 / R, rel=1e-6)
+
+
 def test_the_regulator_holds_a_command():
     robot = pendulum(0.5, 0.7)
     control = LinearQuadraticBalance(PlanarBalance(robot, {"joint1": 1.0}), StepCommand((0.5,), (0.3,)))
     run = followed(control, robot, until=5.0)
     assert abs(run.q[-1, 1] - 0.3) < 1e-5
+
+
+LINEARIZING = (PartialLinearizationBalance, UnactuatedMomentumBalance)
+
+
+@pytest.mark.parametrize("standing", [False, True])
+@pytest.mark.parametrize("law", LINEARIZING)
+def test_linearizing_controllers_put_all_poles_at_the_chosen_place(law, standing):
+    """The rates of the closed loop, by differences, at the posture about which it is designed."""
+    robot = standing_pendulum(0.5, 0.7) if standing else pendulum(0.5, 0.7)
+    control = law(PlanarBalance(robot, {"joint1": 1.0}, contact="tip" if standing else None), pole=4.0)
+    pivot, h = pendulum(0.5, 0.7), 1e-5
+
+    def rate(x):
+        q, v = x[:2], x[2:]
+        if standing:
+            q, v = np.concatenate([q[:1], [0.0, 0.0], q[1:]]), np.concatenate([v[:1], [0.0, 0.0], v[1:]])
+        tau = control(0.0, q, v)[[0, -1]]
+        return np.concatenate([x[2:], legged.forward_dynamics(pivot, x[:2], x[2:], tau)])
+
+    A = np.stack([(rate(h * e) - rate(-h * e)) / (2 * h) for e in np.eye(4)], axis=1)
+    assert np.poly(A) == pytest.approx(np.poly([-4.0] * 4), rel=1e-4)  # of the differences of gravity in the design
+
+
+@pytest.mark.parametrize("law", LINEARIZING)
+def test_linearizing_controllers_hold_a_command(law):
+    robot = pendulum(0.5, 0.4, 0.3)
+    control = law(PlanarBalance(robot, {"joint1": 1.0, "joint2": -0.5}), StepCommand((0.5,), (0.3,)))
+    run = followed(control, robot, until=6.0)
+    assert run.q[-1, 1:] == pytest.approx([0.3, -0.15], abs=1e-5)
+    assert legged.center_of_mass(robot, run.q[-1])[0] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_partial_linearization_gives_the_joint_the_acceleration_of_its_linear_law():
+    """It is linear in the errors at any posture and velocity; the pivot has no torque."""
+    robot, rng = pendulum(0.5, 0.7), np.random.default_rng(3)
+    control = PartialLinearizationBalance(PlanarBalance(robot, {"joint1": 1.0}), pole=4.0)
+    states = rng.normal(size=(6, 4))
+    found = []
+    for x in states:
+        tau = control(0.0, x[:2], x[2:])
+        assert tau[0] == 0.0
+        found.append(legged.forward_dynamics(robot, x[:2], x[2:], tau)[1])
+    K = np.linalg.lstsq(states, np.array(found), rcond=None)[0]
+    assert np.abs(states @ K - found).max() < 1e-9 * np.abs(found).max()
+
+
+def test_the_output_of_the_unactuated_momentum_obeys_its_linear_law():
+    """h''' + 3 p h'' + 3 p^2 h' + p^3 h = 0 far from balance: h decays with three equal poles."""
+    robot, pole = pendulum(0.5, 0.7), 4.0
+    model = PlanarBalance(robot, {"joint1": 1.0})
+    control = UnactuatedMomentumBalance(model, 0.4, pole=pole)
+    q, v = model.balanced(np.array([0.9])) + np.array([0.05, 0.0]), np.array([0.3, -0.5])
+    run = legged.simulate(robot, control, until=1.0, q=q, v=v, integrator=legged.RungeKutta4(step=1e-3), sample=0.01)
+    target = model.balanced(np.array([0.4]))
+    K = 1.0 / (pole * model.reduced_inertia(target)[0, 0])
+    h = np.array([control._angle(q, q[1]) + K * model.state(q, v).L for q, v in zip(run.q, run.v, strict=True)])
+    h -= control._angle(target, 0.4)
+    t, decay = run.times, np.exp(-pole * run.times)
+    modes = np.stack([decay, t * decay, t**2 * decay], axis=1)
+    fit = modes @ np.linalg.lstsq(modes, h, rcond=None)[0]
+    assert np.abs(fit - h).max() < 1e-6 * np.abs(h).max()
+
+
+def test_the_conjugate_angle_changes_by_the_momentum_over_the_inertia():
+    model = PlanarBalance(pendulum(0.5, 0.7), {"joint1": 1.0})
+    control, rng, h = UnactuatedMomentumBalance(model), np.random.default_rng(4), 1e-5
+    q, v = rng.normal(size=2), rng.normal(size=2)
+    ahead, behind = (control._angle(q + s * v, (q + s * v)[1]) for s in (h, -h))
+    at = model.equations(q, v)
+    assert (ahead - behind) / (2 * h) == pytest.approx(at.H[0] @ v / at.H[0, 0], rel=1e-8)
+
+
+def test_the_regulator_asks_for_the_holding_torques_alone_on_its_moving_reference():
+    """On the balanced posture of the reference, with the reference's velocities, no error is left to correct."""
+    robot = pendulum(0.5, 0.4, 0.3)
+    model = PlanarBalance(robot, {"joint1": 1.0})
+
+    def swing(t):
+        return 0.3 * np.sin(3.0 * t), 0.9 * np.cos(3.0 * t), -2.7 * np.sin(3.0 * t)
+
+    control = LinearQuadraticBalance(model, 0.2, others={"joint2": swing})
+    t = 0.4
+    q = model.balanced(np.array([0.2, swing(t)[0]]))
+    hold = legged.bias_forces(robot, q, np.zeros(3))
+    assert hold[0] == pytest.approx(0.0, abs=1e-12)  # it is balanced
+    assert control(t, q, np.array([0.0, 0.0, swing(t)[1]])) == pytest.approx(hold, abs=1e-12)
+    assert np.abs(control(t, q, np.zeros(3)) - hold).max() > 0.1
 
 
 def test_wrong_arguments_are_named():

@@ -15,6 +15,7 @@ from controllers.balance.workspace.set_point import (
     desired_motion,
 )
 from legged.rotations import (
+    euler_matrix,
     quaternion_conjugate,
     quaternion_exp,
     quaternion_log,
@@ -119,6 +120,18 @@ def test_errors_from_a_moving_set_point_obey_the_gains():
 
 def spinning(t):
     return np.stack([0.2 * t, np.sin(t), 0.3 * t * t])
+
+
+def test_a_robot_starts_with_the_point_of_its_set_point_in_place_and_level_soles():
+    place, point = np.array([0.02, 0.01, 1.1]), np.array([0.05, 0.02, 0.1])
+    robot = CASES["biped"][0]
+    law = WorkspaceBalance(position=place, orientation=(0.0, 0.2, 0.1), point=point)
+    q, _ = law.initial_state(robot)
+    assert legged.point_positions(robot, q, [(0, point)])[0] == pytest.approx(place, abs=1e-12)
+    R = legged.link_poses(robot, q)[0][0]
+    assert pytest.approx(euler_matrix("zyx", np.array([0.1, 0.2, 0.0])), abs=1e-12) == R
+    heights = [legged.frame_pose(robot, q, contact.name).position[2] for contact in robot.contacts]
+    assert heights == pytest.approx(np.zeros(len(heights)), abs=1e-8)
 
 
 def test_the_point_of_the_set_point_accelerates_as_wanted():

@@ -91,6 +91,11 @@ def test_free_joints_come_back_to_their_posture_while_their_parents_stand():
     tau = law.plan(0.0, moved, still).tau
     vdot = held_acceleration(robot, law.feet, moved, still, tau)
     assert vdot[wrist.v][2] == pytest.approx(-60.0 * 0.2, rel=0.01)
+    turning = still.copy()
+    turning[wrist.v.start + 2] = 0.7
+    tau = law.plan(0.0, q, turning).tau
+    vdot = held_acceleration(robot, law.feet, q, turning, tau)
+    assert vdot[wrist.v][2] == pytest.approx(-9.0 * 0.7, rel=0.01)
 
 
 def test_the_limit_of_a_heavy_base_is_what_the_paper_uses():

@@ -1,0 +1,50 @@
+"""Computed parts of `docs/explanation/hybrid_control.md` and `docs/explanation/contact.md`."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from benchmarks.balance import step_costs
+from benchmarks.pages.parts import Part, spaced, table
+from legged.app.balance.hybrid_study import HybridStudy
+
+HYBRID, CONTACT = "explanation/hybrid_control.md", "explanation/contact.md"
+
+
+@cache
+def _hybrid() -> HybridStudy:
+    return HybridStudy()
+
+
+def hybrid_arm() -> str:
+    """Return the errors of an arm on two faces."""
+    found = _hybrid().tables()[0]
+    return table(("", found.header[1]), found.rows)
+
+
+def hybrid_gantry() -> str:
+    """Return the errors of a gantry on a plate that vibrates."""
+    found = _hybrid().tables()[1]
+    return table(("plate", "its motion [mm]", "change of T^T M q [kg m]", "force error after 0.1 s [N]"), found.rows)
+
+
+def hybrid_wall() -> str:
+    """Return the results of a quadruped that presses on a wall."""
+    return table(("after 1.5 s", ""), _hybrid().tables()[2].rows)
+
+
+def contact_steps() -> str:
+    """Return the operations of time steps of the biped in several scenes."""
+    rows = [
+        (scene, str(contacts), spaced(every), spaced(solver))
+        for scene, (contacts, every, solver) in step_costs().items()
+    ]
+    return table(("scene", "contacts", "operations", "in the solver"), rows)
+
+
+PARTS = {
+    "hybrid-arm": Part(HYBRID, hybrid_arm, 0.95, 1e-13, slow=True),
+    "hybrid-gantry": Part(HYBRID, hybrid_gantry, 0.05, 1e-13, slow=True),
+    "hybrid-wall": Part(HYBRID, hybrid_wall, 0.02, slow=True),
+    "contact-steps": Part(CONTACT, contact_steps, slow=True),
+}
