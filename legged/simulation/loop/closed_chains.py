@@ -64,7 +64,7 @@ class ClosedChainLoop(ClosedLoop):
     ) -> Array:
         """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.smooth_acceleration`."""
         b = tau - bias_forces(self.smooth_robot, q, v, wrenches)
-        inertia = DenseInertia(self.robot, q, extra, LoopRows(jacobian(self.closed, q), self.closed.independent_count))
+        inertia = DenseInertia(self.robot, q, extra, _loop_rows(self.closed, q))
         return inertia.constrained(b, constraint_acceleration(self.closed, q, v, self.stabilization))
 
 
@@ -83,8 +83,7 @@ class ClosedRigidLoop(RigidLoop):
 
     def loops(self, q: Array) -> LoopRows:
         """Return the loop constraints; see `RigidLoop.loops`."""
-        J = jacobian(self.closed, q)
-        return LoopRows(J, independent_flags(self.closed, J))
+        return _loop_rows(self.closed, q)
 
     def smooth_acceleration(
         self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
@@ -99,6 +98,11 @@ class ClosedRigidLoop(RigidLoop):
     ) -> tuple[Array, Array]:
         """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `RigidLoop.impact_step`."""
         return _projected(self.closed, *super().impact_step(t, h, loads, q, s, tau, damping, memory_rate))
+
+
+def _loop_rows(closed: ClosedRobot, q: Array) -> LoopRows:
+    J = jacobian(closed, q)
+    return LoopRows(J, independent_flags(closed, J))
 
 
 def _projected(closed: ClosedRobot, q: Array, s: Array) -> tuple[Array, Array]:

@@ -63,7 +63,8 @@ def recorded_run(
     ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
     q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
     none, nothing, unknown = np.zeros((count, 0, 3)), np.zeros((count, 0)), np.full(count, np.nan)
-    contacts = (), (), (), none, none, none, nothing, np.zeros(0), np.zeros(count), np.zeros(count), nothing
+    touched, residual = np.zeros(0), np.zeros(count)
+    contacts = (), (), (), none, none, none, nothing, touched, touched, residual, residual, nothing
     return Run(
         robot=robot.name,
         backend=BACKEND,
