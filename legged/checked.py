@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from legged.argument_checks import Check, annotations_of, parameter_checks
-from legged.elements import any_element
+from legged.elements import any_element, without_boundary
 from legged.errors import ArgumentError, LeggedError, NotFiniteError
 
 T = TypeVar("T")
@@ -133,6 +133,7 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
 
     if not of_class and _ROBOTS & named:
         wrapper = any_element(wrapper)
+        wrapper.__wrapped__ = function
     _ORIGINALS[wrapper] = function
     return wrapper
 
@@ -155,8 +156,8 @@ _ORIGINALS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def undecorated(function: Any) -> Any:
-    """Return the function that `checked` decorated, or the function itself if it is not decorated."""
-    return _ORIGINALS.get(function, function)
+    """Return the function that `checked` or `any_element` decorated, or the function itself if it is not decorated."""
+    return _ORIGINALS.get(function) or without_boundary(function)
 
 
 def _is_raised_here(error: BaseException) -> bool:

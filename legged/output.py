@@ -230,3 +230,31 @@ def _escape(character: str) -> str:
 _HIDDEN = re.compile(
     "[\0-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+
+
+_MOST_LABEL = 60  # characters
+
+
+def paragraphs(*texts: str) -> str:
+    """Return the Markdown of paragraphs.
+
+    Args:
+        texts: The texts, none of which is read as Markdown or HTML.
+    """
+    return "\n\n".join(map(as_markdown, texts))
+
+
+def distinct_labels(names: Iterable[str]) -> dict[str, str]:
+    """Return label -> name for elements of the page, which tells them apart by their labels.
+
+    Args:
+        names: The names.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        label, count = visible(name, _MOST_LABEL), 1
+        while label in found:
+            count += 1
+            label = f"{visible(name, _MOST_LABEL)} ({count})"
+        found[label] = name
+    return found

@@ -169,9 +169,7 @@ def verify(
 
 @command(ROBOTS, "legged count planar_biped --output results/count")
 def count(
-    robot: Annotated[
-        str, typer.Argument(help="A robot as in `info`, `families` (chains), `modules`, or `all`.")
-    ] = "all",
+    robot: Annotated[str, typer.Argument(help="A robot as in `info`, `families`, `modules`, or `all`.")] = "all",
     base: BaseName = None,
     algorithms: Annotated[
         str | None,

@@ -8,6 +8,7 @@ import functools
 import inspect
 import numbers
 import threading
+import weakref
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -188,8 +189,21 @@ def _boundary(function: Any) -> Any:
             return result
         return drop(result, dtype, field)
 
-    wrapper.accepts_any_element = True  # type: ignore[attr-defined]
+    _ORIGINALS[wrapper] = function
     return wrapper
+
+
+_ORIGINALS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def without_boundary(function: Any) -> Any:
+    """Return the function that `any_element` decorated, or the function itself if it is not decorated."""
+    return _ORIGINALS.get(function, function)
+
+
+def accepts_any_element(function: Any) -> bool:
+    """Return whether `any_element` has decorated a function."""
+    return function in _ORIGINALS
 
 
 _SIMPLE = frozenset((float, int, str, bool, type(None), np.float64))

@@ -12,7 +12,7 @@ import numpy as np
 from legged.arguments import known_name
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
-from legged.output import visible
+from legged.output import distinct_labels, paragraphs, visible
 from legged.robot.diagram.drawing import svg_element
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import contact_sides, planned_footsteps
@@ -21,7 +21,7 @@ from legged.simulation.results.stick_figure import ground_lines, ground_surface
 from legged.simulation.stepping.simulation import Simulation
 from legged.viewer.motion import Motion, capture_of, quaternions, states, support_of
 from legged.viewer.scene import scene_of
-from legged.viewer.server import RATE, Actor, Viewer, distinct_labels, paragraphs
+from legged.viewer.server import RATE, Actor, Viewer
 
 Array = np.ndarray
 MOST_ROBOTS = 9

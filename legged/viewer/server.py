@@ -8,13 +8,13 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from legged.errors import MissingError
-from legged.output import as_html, as_markdown, visible
+from legged.output import as_html, paragraphs
 from legged.viewer.gate import Gate, check_host, guarded
 from legged.viewer.meshes import Color, grid_faces, revolved, rotation_to
 from legged.viewer.motion import Motion, quaternions
@@ -33,7 +33,6 @@ OVERLAYS = {
     "footsteps": ("planned footsteps", False),
 }
 """Overlays by name: their label, and whether they are shown at the start."""
-_MOST_LABEL = 60  # characters
 RATE = 60.0
 """Largest number of pictures per second."""
 
@@ -360,31 +359,6 @@ class Actor:
                 cone.visible = visible
             if visible:
                 cone.position = points[k]
-
-
-def paragraphs(*texts: str) -> str:
-    """Return the Markdown of paragraphs.
-
-    Args:
-        texts: The texts, none of which is read as Markdown or HTML.
-    """
-    return "\n\n".join(map(as_markdown, texts))
-
-
-def distinct_labels(names: Iterable[str]) -> dict[str, str]:
-    """Return label -> name for elements of the page, which tells them apart by their labels.
-
-    Args:
-        names: The names.
-    """
-    found: dict[str, str] = {}
-    for name in names:
-        label, count = visible(name, _MOST_LABEL), 1
-        while label in found:
-            count += 1
-            label = f"{visible(name, _MOST_LABEL)} ({count})"
-        found[label] = name
-    return found
 
 
 def is_interactive() -> bool:

@@ -27,6 +27,7 @@ from benchmarks.studies.any_element import (
 )
 from legged import algorithms, loops, taylor
 from legged.algorithms import articulated, composite
+from legged.elements import accepts_any_element
 from legged.errors import ArgumentError
 
 ROBOTS = {
@@ -241,6 +242,6 @@ def test_every_public_function_of_a_robot_and_its_state_accepts_any_element():
     for name, function in functions.items():
         first, *others = [*signature(function).parameters, ""]
         is_algorithm = first in ("robot", "closed", "operators") and {"q", "v", "tau"} & set(others)
-        if is_algorithm and not getattr(function, "accepts_any_element", False):
+        if is_algorithm and not accepts_any_element(function):
             missing.append(name)
     assert len(functions) > 100 and not missing
