@@ -56,11 +56,16 @@ def world_chains(robot: Robot, at: Kinematics) -> list[SerialChain]:
     chains = []
     for m in robot.modules:
         bodies = tuple(robot.bodies[k] for k in m.bodies)
-        A_k = tuple(twist_propagation(at.origin[b.index] - at.origin[b.parent]) for b in bodies)
+        A_k = tuple(_propagation_from_parent(b, at) for b in bodies)
         H_k = tuple(np.vstack([rotor_spin(b, at), np.zeros((3, b.nv))]) for b in bodies)
         parent_links = len(robot.modules[m.parent].bodies) if m.parent >= 0 else 0
         chains.append(SerialChain(m.index, m.parent, parent_links, bodies, A_k, tuple(at.p[k] for k in m.bodies), H_k))
     return chains
+
+
+def _propagation_from_parent(body: Body, at: Kinematics) -> Array:
+    """Return A_(k,k-1), (6, 6), world axes; the base has 1."""
+    return np.eye(6) if body.parent < 0 else twist_propagation(at.origin[body.index] - at.origin[body.parent])
 
 
 def rotor_spin(body: Body, at: Kinematics) -> Array:
@@ -158,7 +163,7 @@ def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
         if body.kind == "base":
             p_dot.append(_base_motion_rate(robot, q, v, at))
         else:
-            t = t + twist_propagation(at.origin[body.index] - at.origin[body.parent]) @ twist[body.parent]
+            t = t + _propagation_from_parent(body, at) @ twist[body.parent]
             p_dot.append(_twice(skew(t[:3])) @ p)
         twist.append(t)
     return Rates(np.array(twist), tuple(p_dot))
@@ -245,17 +250,18 @@ def paper_block(M: Array, omega: Array) -> Array:
 
 
 def module_index(robot: Robot, name: str, value: int) -> int:
+    """Return the number of a module, or raise ArgumentError. name: Of the argument. value: What it is."""
     return whole(name, value, least=0, most=len(robot.modules) - 1)
 
 
 @checked
 def gamma(robot: Robot, i: int) -> tuple[int, ...]:
     """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
-    found = [module_index(robot, "i", i)]
+    numbers = [module_index(robot, "i", i)]
     for module in robot.modules[i + 1 :]:  # a child's number is above its parent's
-        if module.parent in found:
-            found.append(module.index)
-    return tuple(found)
+        if module.parent in numbers:
+            numbers.append(module.index)
+    return tuple(numbers)
 
 
 @checked
@@ -282,7 +288,7 @@ def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Ar
         if above >= 0:
             A_dot = np.zeros((6, 6))
             A_dot[3:, :3] = -skew(moving.twist[k, 3:] - moving.twist[above, 3:])
-            A = twist_propagation(at.origin[k] - at.origin[above])
+            A = _propagation_from_parent(body, at)
             N[k], N_dot[k] = A @ N[above], A @ N_dot[above] + A_dot @ N[above]
         N[k][:, body.v] += at.p[k]
         N_dot[k][:, body.v] += moving.p_dot[k]
