@@ -190,7 +190,7 @@ def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
     Args:
         robot: The robot. q: Configuration, (nq,).
 
-    Source: Shah, Saha, Dutt 2012, eq. (24), without rotors; for these see `legged.denoc.joints`.
+    Source: Shah, Saha, Dutt 2012, eqs. (24), (A.1), without rotors; for these see `legged.denoc.joints`.
     """
     at = kinematics(robot, q)
     N, H = np.matmul(*_decoupled(robot, at)), rotor_momentum(robot, at)

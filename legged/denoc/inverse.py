@@ -167,7 +167,7 @@ class ConditionReport:
     def __str__(self) -> str:
         words = [f"condition number {self.whole:.3g}"]
         words += [f"M_{cause.module} ({cause.name}) worsens it {factor:.3g} times" for cause, factor in self.causes]
-        end = f"{self.remaining:.3g} without" if self.causes else "no few modules cause it"
+        end = f"{self.remaining:.3g} without" if self.causes else "no small group of modules causes it"
         return "; ".join([*words, end])
 
     def table(self) -> Table:
