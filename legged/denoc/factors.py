@@ -19,7 +19,7 @@ from legged.spatial import Array
 
 @checked
 def composite_modules(robot: Robot, q: Array) -> list[Array]:
-    """Return the composite mass matrix M~^i of every module and all outward of it, (6 eta^i, 6 eta^i), world axes.
+    """Return M~^i of every composite module, (6 eta^i, 6 eta^i), [kg m^2, kg m, kg], world axes.
 
         M~^i = M^i + sum over j in xi^i of (A^(j,i))^T M~^j A^(j,i)
 
@@ -38,7 +38,9 @@ def _composite(robot: Robot, at: Kinematics) -> list[Array]:
 
 @checked
 def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
-    """Return the GIM, (nv, nv), block by block: I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0.
+    """Return the GIM, (nv, nv), [kg m^2, kg m, kg], block by block.
+
+        I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0
 
     Args:
         robot: The robot. q: Configuration, (nq,).

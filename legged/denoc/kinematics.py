@@ -25,12 +25,12 @@ from legged.spatial import Array, skew
 
 
 class Kinematics(NamedTuple):
-    """Poses and joint axes of all bodies.
+    """Poses and joint axes of n bodies.
 
     Attributes:
         rotation: R_k, (n, 3, 3), body axes to world axes.
         origin: O_k, (n, 3), [m], world axes.
-        p: p_k of each body, (6, nv of its joint), world axes.
+        p: p_k of each body, (6, nv of its joint), [1, m], world axes.
     """
 
     rotation: Array
@@ -64,7 +64,7 @@ def world_chains(robot: Robot, at: Kinematics) -> list[SerialChain]:
 
 
 def _propagation_from_parent(body: Body, at: Kinematics) -> Array:
-    """Return A_(k,k-1), (6, 6), world axes; the base has 1."""
+    """Return A_(k,k-1), (6, 6), [1, m], world axes; the base has 1."""
     return np.eye(6) if body.parent < 0 else twist_propagation(at.origin[body.index] - at.origin[body.parent])
 
 
@@ -82,7 +82,7 @@ class Rates(NamedTuple):
 
     Attributes:
         twist: t_k, (n, 6), [rad/s, m/s], world axes.
-        p_dot: Time derivative of p_k, (6, nv of its joint), world axes.
+        p_dot: Time derivative of p_k, (6, nv of its joint), [1/s, m/s], world axes.
     """
 
     twist: Array
@@ -91,7 +91,7 @@ class Rates(NamedTuple):
 
 @checked
 def twist_propagation(r: Vector3) -> Array:
-    """Return A of equation (2), (6, 6), which transforms a twist to another point of the same rigid body.
+    """Return A of equation (2), (6, 6), [1, m], which transforms a twist to another point of the same rigid body.
 
         A = [  1   0 ]      t_k = A @ t_j,      w_j = A.T @ w_k
             [ -r~  1 ]
@@ -129,7 +129,7 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
 
 @checked
 def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
-    """Return A_(k,j), (6, 6), world axes, eq. (2): twist of body j to that of body k if it were fixed to body j.
+    """Return A_(k,j), (6, 6), [1, m], world axes, eq. (2): twist of body j to that of body k if fixed to body j.
 
     Args:
         robot: The robot. q: Configuration, (nq,). k, j: Indices into `robot.bodies`.
@@ -208,19 +208,19 @@ def read_state(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
 
 
 def mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
-    """Return each body's mass matrix about its origin, world axes, (6, 6)."""
+    """Return M_k of each body about its origin, (6, 6), [kg m^2, kg m, kg], world axes."""
     rotations = [block_diagonal([R, R]) for R in at.rotation]
     return [R @ body.M @ R.T for body, R in zip(robot.bodies, rotations, strict=True)]
 
 
 def weights(robot: Robot, at: Kinematics) -> Array:
-    """Return w^E of gravity, (6 n,): m g acts at the center of mass, at d from O_k, so w_k = [m d x g; m g]."""
+    """Return w^E of gravity, (6 n,), [N m, N], world axes: m g at the center of mass, so w_k = [m d x g; m g]."""
     w = [(np.cross(first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in mass_blocks(robot, at)]
     return np.array(w).ravel()
 
 
 def external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
-    """Return w^F, (6 n,): external wrenches on links, about their bodies' origins in world axes."""
+    """Return w^F, (6 n,), [N m, N]: external wrenches on links, about their bodies' origins in world axes."""
     total = np.zeros((len(robot.bodies), 2, 3))
     for k, w in body_wrenches(robot, wrenches).items():
         total[k] = w.reshape(2, 3) @ at.rotation[k].T
