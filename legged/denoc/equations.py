@@ -2,7 +2,8 @@
 
 Every matrix is formed, in world axes. The blocks A^(i,beta) and N^i are those of `legged.dynamics.modules`, whose
 operators drive the recursions. A module's twist t^i stacks the twists of its bodies, (6 eta,), in the order of
-`robot.modules[i].bodies`. Source: Shah, Saha, Dutt 2012, sections 2.2 and 3.
+`robot.modules[i].bodies`. Errors: ShapeError or NotFiniteError for arrays that do not fit the robot, ArgumentError for
+a number that no module has. Source: Shah, Saha, Dutt 2012, sections 2.2 and 3.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from legged.spatial import Array, skew
 
 @checked
 def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array:
-    """Return A^(i,beta), (6 eta^i, 6 eta^beta), world axes: twist of M_beta to that of M_i if M_i were fixed to it.
+    """Return A^(i,beta), (6 eta^i, 6 eta^beta), [1, m], world axes: twist of M_beta to that of M_i if fixed to it.
 
     It depends only on the last link of M_beta, so only the last six columns are nonzero. It is the identity for
     i = beta and zero unless M_i lies outward of M_beta.
@@ -56,7 +57,7 @@ def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array
 
 
 def module_propagation(chains: Sequence[SerialChain], i: int, j: int) -> Array:
-    """Return A^(i,j), (6 eta^i, 6 eta^j): the product of A^(i,beta) on the path from M_i to M_j, or zero."""
+    """Return A^(i,j), (6 eta^i, 6 eta^j), [1, m]: the product of A^(i,beta) on the path from M_i to M_j, or zero."""
     block = np.eye(6 * len(chains[i].bodies))
     while i > j:
         block = block @ dense(chains[i].A)
@@ -66,7 +67,7 @@ def module_propagation(chains: Sequence[SerialChain], i: int, j: int) -> Array:
 
 @checked
 def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
-    """Return N^i, (6 eta, module's DoF), world axes: module-joint rates to the module's twist relative to its parent.
+    """Return N^i, (6 eta, module's DoF), [1, m], world axes: module-joint rates to the twist relative to its parent.
 
     Its (k, l) block is A_(k,l) p_l for l at or before k. N^0 is P_0. The rates are `v[module.v]`.
 
@@ -80,7 +81,7 @@ def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
 
 @checked
 def module_twists(robot: Robot, q: Array, v: Array) -> list[Array]:
-    """Return t^i of every module, (6 eta,) each, world axes, by the recursion t^i = A^(i,beta) t^beta + N^i v^i.
+    """Return t^i of every module, (6 eta,) each, [rad/s, m/s], world axes, by t^i = A^(i,beta) t^beta + N^i v^i.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
@@ -97,7 +98,7 @@ def module_twists(robot: Robot, q: Array, v: Array) -> list[Array]:
 
 @checked
 def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
-    """Return (N_l, N_d), (6 n, 6 n) and (6 n, nv) for n bodies, world axes: t = N_l @ N_d @ v.
+    """Return (N_l, N_d), (6 n, 6 n) and (6 n, nv) for n bodies, [1, m], world axes: t = N_l @ N_d @ v.
 
     N_l is block lower triangular with A^(i,j) of equation (9); N_d has N^i of equation (5) in the rows of module i and
     the columns of its joints: block diagonal if v has the joints module by module and no joint is coupled.
@@ -125,7 +126,7 @@ def _decoupled(robot: Robot, at: Kinematics) -> tuple[Array, Array]:
 
 @checked
 def complement(robot: Robot, q: Array) -> Array:
-    """Return N = N_l @ N_d, (6 n, nv), world axes, eq. (24): the natural orthogonal complement, t = N @ v.
+    """Return N = N_l @ N_d, (6 n, nv), [1, m], world axes, eq. (24): the natural orthogonal complement, t = N @ v.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -135,7 +136,7 @@ def complement(robot: Robot, q: Array) -> Array:
 
 @checked
 def complement_rate(robot: Robot, q: Array, v: Array) -> Array:
-    """Return the time derivative of N, (6 n, nv), world axes.
+    """Return the time derivative of N, (6 n, nv), [1/s, m/s], world axes.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
@@ -147,7 +148,7 @@ def complement_rate(robot: Robot, q: Array, v: Array) -> Array:
 
 @checked
 def mass_matrix(robot: Robot, q: Array) -> Array:
-    """Return M, (6 n, 6 n) for n bodies, world axes: block diagonal, each body's mass matrix about its O_k.
+    """Return M, (6 n, 6 n), [kg m^2, kg m, kg], world axes: block diagonal, the mass matrix M_k of n bodies about O_k.
 
         M_k = [  I_k     m d~_k ]
               [ -m d~_k  m 1    ]
@@ -185,12 +186,12 @@ def coupling_matrix(robot: Robot) -> Array:
 
 @checked
 def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
-    """Return the generalized inertia matrix (GIM), (nv, nv): I = N^T M N + N^T H + H^T N + I_r with the joints' rotors.
+    """Return the GIM, (nv, nv), [kg m^2, kg m, kg]: I = N^T M N + N^T H + H^T N + I_r with the joints' rotors.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
 
-    Source: Shah, Saha, Dutt 2012, eq. (24), without rotors; for these see `legged.denoc.joints`.
+    Source: Shah, Saha, Dutt 2012, eqs. (24), (A.1), without rotors; for these see `legged.denoc.joints`.
     """
     at = kinematics(robot, q)
     N, H = np.matmul(*_decoupled(robot, at)), rotor_momentum(robot, at)
@@ -236,7 +237,7 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
 
 @checked
 def gravity_forces(robot: Robot, q: Array) -> Array:
-    """Return N^T w^E, (nv,), the generalized force of gravity, on the right-hand side of equation (23).
+    """Return N^T w^E, (nv,), [N m] or [N], the generalized force of gravity, on the right-hand side of equation (23).
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -247,7 +248,7 @@ def gravity_forces(robot: Robot, q: Array) -> Array:
 
 @checked
 def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
-    """Return tau^F = N^T w^F, (nv,), the generalized force of external wrenches, eq. (24).
+    """Return tau^F = N^T w^F, (nv,), [N m] or [N], the generalized force of external wrenches, eq. (24).
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -259,7 +260,7 @@ def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
 
 @checked
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
-    """Return h = C v - tau^F, (nv,), with gravity: N^T (M Nd v + Omega M E t - w^E - w^F).
+    """Return h = C v - tau^F, (nv,), [N m] or [N], with gravity: N^T (M Nd v + Omega M E t - w^E - w^F).
 
     The paper's equation for h omits gravity; its nomenclature and the authors' code include it. h also includes
     friction, springs and rotors of the joints.
@@ -323,12 +324,14 @@ def _solved(robot: Robot, inertia: Array, b: Array) -> Array:
 
 
 def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
-    """Return M, (6 n, 6 n), world axes, as `mass_matrix` does, for known kinematics."""
+    """Return M, (6 n, 6 n), [kg m^2, kg m, kg], world axes, as `mass_matrix` does, for known kinematics."""
     return block_diagonal(mass_blocks(robot, at))
 
 
 class ArticulatedModule(DenseArticulation):
     """A module together with all modules outward of it, their joints free, in world axes; see `DenseArticulation`.
+
+    It is an articulated module in the sense of `legged.dynamics.inertia.ArticulatedModule` with every matrix formed.
 
     For an exactly singular I^ the pseudoinverse is used, so that motions without inertia have no effect.
     """

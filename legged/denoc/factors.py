@@ -19,7 +19,7 @@ from legged.spatial import Array
 
 @checked
 def composite_modules(robot: Robot, q: Array) -> list[Array]:
-    """Return the composite mass matrix M~^i of every module and all outward of it, (6 eta^i, 6 eta^i), world axes.
+    """Return M~^i of every composite module, (6 eta^i, 6 eta^i), [kg m^2, kg m, kg], world axes.
 
         M~^i = M^i + sum over j in xi^i of (A^(j,i))^T M~^j A^(j,i)
 
@@ -38,7 +38,9 @@ def _composite(robot: Robot, at: Kinematics) -> list[Array]:
 
 @checked
 def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
-    """Return the GIM, (nv, nv), block by block: I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0.
+    """Return the GIM, (nv, nv), [kg m^2, kg m, kg], block by block.
+
+        I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -49,19 +51,19 @@ def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     M_tilde, chains = _composite(robot, at), world_chains(robot, at)
     N = [dense(chain.N) for chain in chains]
     H = [block_diagonal(chain.H_k) for chain in chains]
-    found = reflected_inertia(robot)
+    gim = reflected_inertia(robot)
     for j, above in enumerate(robot.modules):
         twice = block_diagonal([p.T @ H_k for p, H_k in zip(chains[j].p_k, chains[j].H_k, strict=True)])
-        np.add.at(found, np.ix_(above.v, above.v), -twice - twice.T)  # H takes the twist of the body, not of its parent
+        np.add.at(gim, np.ix_(above.v, above.v), -twice - twice.T)  # H takes the twist of the body, not of its parent
         for i in gamma(robot, j):
             block = (M_tilde[i] @ N[i] + H[i]).T @ module_propagation(chains, i, j) @ N[j]
             place = np.ix_(robot.modules[i].v, above.v)
             if i == j:
                 block = block + N[i].T @ H[i]
             else:
-                np.add.at(found.T, place, block)
-            np.add.at(found, place, block)
-    return found
+                np.add.at(gim.T, place, block)
+            np.add.at(gim, place, block)
+    return gim
 
 
 @checked_arguments

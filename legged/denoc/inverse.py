@@ -1,4 +1,4 @@
-"""The inverse of the GIM in module blocks, and what it tells: which module makes the GIM badly conditioned.
+"""The inverse of the GIM in module blocks, and from it the modules that make the GIM badly conditioned.
 
 Source: the inverse is that of Saha, "Analytical expression for the inverted inertia matrix of serial robots",
 International Journal of Robotics Research 18(1), 1999, for a serial chain, which Shah, Saha, Dutt 2012 cite; here links
@@ -155,7 +155,7 @@ class ConditionReport:
         whole: Condition number of the GIM, rows and columns divided by the square roots of its diagonal.
         modules: The modules, that with the largest share first.
         causes: The modules that together worsen it at least a hundredfold, each with the factor by which it alone
-            worsens the condition number of the others; empty if no few modules stand out.
+            worsens the condition number of the others; empty if no small group of modules causes it.
         remaining: Condition number with the joints of all causes locked.
     """
 
@@ -167,7 +167,7 @@ class ConditionReport:
     def __str__(self) -> str:
         words = [f"condition number {self.whole:.3g}"]
         words += [f"M_{cause.module} ({cause.name}) worsens it {factor:.3g} times" for cause, factor in self.causes]
-        end = f"{self.remaining:.3g} without" if self.causes else "no few modules cause it"
+        end = f"{self.remaining:.3g} without" if self.causes else "no small group of modules causes it"
         return "; ".join([*words, end])
 
     def table(self) -> Table:

@@ -25,12 +25,12 @@ from legged.spatial import Array, skew
 
 
 class Kinematics(NamedTuple):
-    """Poses and joint axes of all bodies.
+    """Poses and joint axes of n bodies.
 
     Attributes:
         rotation: R_k, (n, 3, 3), body axes to world axes.
         origin: O_k, (n, 3), [m], world axes.
-        p: p_k of each body, (6, nv of its joint), world axes.
+        p: p_k of each body, (6, nv of its joint), [1, m], world axes.
     """
 
     rotation: Array
@@ -56,11 +56,16 @@ def world_chains(robot: Robot, at: Kinematics) -> list[SerialChain]:
     chains = []
     for m in robot.modules:
         bodies = tuple(robot.bodies[k] for k in m.bodies)
-        A_k = tuple(twist_propagation(at.origin[b.index] - at.origin[b.parent]) for b in bodies)
+        A_k = tuple(_propagation_from_parent(b, at) for b in bodies)
         H_k = tuple(np.vstack([rotor_spin(b, at), np.zeros((3, b.nv))]) for b in bodies)
         parent_links = len(robot.modules[m.parent].bodies) if m.parent >= 0 else 0
         chains.append(SerialChain(m.index, m.parent, parent_links, bodies, A_k, tuple(at.p[k] for k in m.bodies), H_k))
     return chains
+
+
+def _propagation_from_parent(body: Body, at: Kinematics) -> Array:
+    """Return A_(k,k-1), (6, 6), [1, m], world axes; the base has 1."""
+    return np.eye(6) if body.parent < 0 else twist_propagation(at.origin[body.index] - at.origin[body.parent])
 
 
 def rotor_spin(body: Body, at: Kinematics) -> Array:
@@ -77,7 +82,7 @@ class Rates(NamedTuple):
 
     Attributes:
         twist: t_k, (n, 6), [rad/s, m/s], world axes.
-        p_dot: Time derivative of p_k, (6, nv of its joint), world axes.
+        p_dot: Time derivative of p_k, (6, nv of its joint), [1/s, m/s], world axes.
     """
 
     twist: Array
@@ -86,7 +91,7 @@ class Rates(NamedTuple):
 
 @checked
 def twist_propagation(r: Vector3) -> Array:
-    """Return A of equation (2), (6, 6), which transforms a twist to another point of the same rigid body.
+    """Return A of equation (2), (6, 6), [1, m], which transforms a twist to another point of the same rigid body.
 
         A = [  1   0 ]      t_k = A @ t_j,      w_j = A.T @ w_k
             [ -r~  1 ]
@@ -124,7 +129,7 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
 
 @checked
 def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
-    """Return A_(k,j), (6, 6), world axes, eq. (2): twist of body j to that of body k if it were fixed to body j.
+    """Return A_(k,j), (6, 6), [1, m], world axes, eq. (2): twist of body j to that of body k if fixed to body j.
 
     Args:
         robot: The robot. q: Configuration, (nq,). k, j: Indices into `robot.bodies`.
@@ -158,7 +163,7 @@ def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
         if body.kind == "base":
             p_dot.append(_base_motion_rate(robot, q, v, at))
         else:
-            t = t + twist_propagation(at.origin[body.index] - at.origin[body.parent]) @ twist[body.parent]
+            t = t + _propagation_from_parent(body, at) @ twist[body.parent]
             p_dot.append(_twice(skew(t[:3])) @ p)
         twist.append(t)
     return Rates(np.array(twist), tuple(p_dot))
@@ -203,19 +208,19 @@ def read_state(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
 
 
 def mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
-    """Return each body's mass matrix about its origin, world axes, (6, 6)."""
+    """Return M_k of each body about its origin, (6, 6), [kg m^2, kg m, kg], world axes."""
     rotations = [block_diagonal([R, R]) for R in at.rotation]
     return [R @ body.M @ R.T for body, R in zip(robot.bodies, rotations, strict=True)]
 
 
 def weights(robot: Robot, at: Kinematics) -> Array:
-    """Return w^E of gravity, (6 n,): m g acts at the center of mass, at d from O_k, so w_k = [m d x g; m g]."""
+    """Return w^E of gravity, (6 n,), [N m, N], world axes: m g at the center of mass, so w_k = [m d x g; m g]."""
     w = [(np.cross(first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in mass_blocks(robot, at)]
     return np.array(w).ravel()
 
 
 def external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
-    """Return w^F, (6 n,): external wrenches on links, about their bodies' origins in world axes."""
+    """Return w^F, (6 n,), [N m, N]: external wrenches on links, about their bodies' origins in world axes."""
     total = np.zeros((len(robot.bodies), 2, 3))
     for k, w in body_wrenches(robot, wrenches).items():
         total[k] = w.reshape(2, 3) @ at.rotation[k].T
@@ -245,17 +250,18 @@ def paper_block(M: Array, omega: Array) -> Array:
 
 
 def module_index(robot: Robot, name: str, value: int) -> int:
+    """Return the number of a module, or raise ArgumentError. name: Of the argument. value: What it is."""
     return whole(name, value, least=0, most=len(robot.modules) - 1)
 
 
 @checked
 def gamma(robot: Robot, i: int) -> tuple[int, ...]:
     """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
-    found = [module_index(robot, "i", i)]
+    numbers = [module_index(robot, "i", i)]
     for module in robot.modules[i + 1 :]:  # a child's number is above its parent's
-        if module.parent in found:
-            found.append(module.index)
-    return tuple(found)
+        if module.parent in numbers:
+            numbers.append(module.index)
+    return tuple(numbers)
 
 
 @checked
@@ -282,7 +288,7 @@ def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Ar
         if above >= 0:
             A_dot = np.zeros((6, 6))
             A_dot[3:, :3] = -skew(moving.twist[k, 3:] - moving.twist[above, 3:])
-            A = twist_propagation(at.origin[k] - at.origin[above])
+            A = _propagation_from_parent(body, at)
             N[k], N_dot[k] = A @ N[above], A @ N_dot[above] + A_dot @ N[above]
         N[k][:, body.v] += at.p[k]
         N_dot[k][:, body.v] += moving.p_dot[k]

@@ -92,17 +92,17 @@ def accelerations(
     masses: Mapping[int, Array] | None = None,
     intra: Mapping[int, Intra] | None = None,
 ) -> Array:
-    """Return vdot, (nv,), with (I + diag(extra) + sum of J_k^T A_k J_k) vdot = tau - h.
+    """Return vdot, (nv,), with (I + diag(extra) + sum of J_k^T dM_k J_k) vdot = tau - h.
 
-    It is `forward_dynamics` with added inertia, for integrators that treat forces implicitly: `extra` and A_k are then
+    It is `forward_dynamics` with added inertia, for integrators that treat forces implicitly: `extra` and dM_k are then
     the time step times the decrease of joint forces, and of the wrench on a body, per velocity.
 
     Args:
         robot, q, v, tau, wrenches: As in `forward_dynamics`.
         extra: Inertia added to the joints, (nv,), [kg m^2] or [kg], zero in the base's rows.
-        masses: A_k by the index of the body, (6, 6), [kg m^2, kg m, kg], about the body's origin in body axes; J_k maps
-            v to the twist of the body.
-        intra: Intra-modular steps of the user's own by the number of a module, see `legged.dynamics.inertia.Intra`.
+        masses: dM_k by the index of the body, (6, 6), [kg m^2, kg m, kg], about the body's origin in body axes; J_k
+            maps v to the twist of the body.
+        intra: Intra-modular algorithms by the number of a module, as `intra_modular` in `forward_dynamics`.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     if robot.coupled_joints:
@@ -171,14 +171,14 @@ def hybrid_dynamics(
     vdot = np.array([x if fixed else 0.0 for x, fixed in zip(vdot, given, strict=True)])
     if robot.coupled_joints:
         b = tau - inverse_dynamics(robot, q, v, vdot, wrenches)
-        found = _solved(robot, q, b, np.zeros(robot.nv), given)
+        free = _solved(robot, q, b, np.zeros(robot.nv), given)
     else:
         locked = frozenset(body.index for body in robot.bodies if body.nv and given[body.v].all())
         with stage(STEP_1):
             w, f = module_wrenches(robot, q, v, vdot, wrenches)
         rotors = [body.rotor_inertia for body in robot.bodies]
-        found = _module_accelerations(robot, serial_chains(robot, q), w, _drives(robot, tau, f), rotors, locked)
-    vdot = finite(robot, "the hybrid dynamics", vdot + found)
+        free = _module_accelerations(robot, serial_chains(robot, q), w, _drives(robot, tau, f), rotors, locked)
+    vdot = finite(robot, "the hybrid dynamics", vdot + free)
     forces = inverse_dynamics(robot, q, v, vdot, wrenches)
     return HybridDynamics(vdot, np.array([y if fixed else x for x, y, fixed in zip(tau, forces, given, strict=True)]))
 
@@ -192,9 +192,9 @@ def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Arr
         extra: As in `accelerations`.
     """
     w = [-impulses[k] if k in impulses else np.zeros(6) for k in range(len(robot.bodies))]
-    none = by_module(robot, [np.zeros(body.nv) for body in robot.bodies])
+    no_forces = by_module(robot, [np.zeros(body.nv) for body in robot.bodies])
     rotors = [rotor_inertia(body, extra) for body in robot.bodies]
-    return _module_accelerations(robot, serial_chains(robot, q), by_module(robot, w), none, rotors)
+    return _module_accelerations(robot, serial_chains(robot, q), by_module(robot, w), no_forces, rotors)
 
 
 def rotor_inertia(body: Body, extra: Array) -> Array:
@@ -224,14 +224,14 @@ def _solved(
     if locked is not None:
         columns = [i for i in columns if not locked[i]]
     with stage(STEP_3):
-        found = solve_symmetric(inertia[np.ix_(columns, columns)], b[columns])
-    return scatter(robot.nv, zip((slice(i, i + 1) for i in columns), found[:, None], strict=True))
+        solution = solve_symmetric(inertia[np.ix_(columns, columns)], b[columns])
+    return scatter(robot.nv, zip((slice(i, i + 1) for i in columns), solution[:, None], strict=True))
 
 
 def _drives(robot: Robot, tau: Array, f: list[Vectors]) -> list[Vectors]:
     """Return tau^i - f^i of each module: generalized forces, (nv,), less the passive forces of the joints."""
-    own = by_module(robot, [tau[body.v] for body in robot.bodies])
-    return [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(own, f, strict=True)]
+    tau_i = by_module(robot, [tau[body.v] for body in robot.bodies])
+    return [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(tau_i, f, strict=True)]
 
 
 def _module_accelerations(

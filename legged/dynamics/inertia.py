@@ -41,7 +41,7 @@ def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> li
         masses: Inertia to add by the index of the body, (6, 6), [kg m^2, kg m, kg], about its origin in body axes.
     """
     M, masses = [body.regrouped.M for body in robot.bodies], masses or {}
-    return by_module(robot, [own + masses[k] if k in masses else own for k, own in enumerate(M)])
+    return by_module(robot, [M_k + masses[k] if k in masses else M_k for k, M_k in enumerate(M)])
 
 
 def blocks_operator(blocks: Sequence[Array]) -> Operator:
@@ -151,8 +151,8 @@ class JointFactors(NamedTuple):
     """Factors of one joint: its columns of Psi and its block of D.
 
     Attributes:
-        Psi: psi_k = M^_k p_k I^_k^-1, (6, nv of the joint), body axes; (6, 0) for the base.
-        I_hat: The articulated inertia I^_k = p_k^T M^_k p_k of the joint as factored by `factor_symmetric`.
+        Psi: psi_k = psi^_k m^_k^-1 with psi^_k = M^_k p_k, (6, nv of the joint), body axes; (6, 0) for the base.
+        I_hat: The articulated inertia m^_k = p_k^T psi^_k of the joint as factored by `factor_symmetric`.
     """
 
     Psi: Array
@@ -273,8 +273,8 @@ class ArticulatedChain:
 
     def solve(self, phi: Vectors) -> Vectors:
         """Return (I^^i)^-1 phi = U_i^-T D_i^-1 U_i^-1 phi, one (nv,) per link, for forces phi of the joints."""
-        none = [np.zeros(6) for _ in self.chain.bodies]
-        return self.outward(self.inward(phi, none)[0], None)[0]
+        no_wrench = [np.zeros(6) for _ in self.chain.bodies]
+        return self.outward(self.inward(phi, no_wrench)[0], None)[0]
 
     def inward(self, tau: Vectors, w: Vectors) -> tuple[Vectors, Array]:
         """Return (D_i^-1 U_i^-1 phi^^i, wrench on the parent's last link (6,)); see `ArticulatedModule.inward`.
@@ -387,11 +387,11 @@ def articulate(
         intra: By the number of a module, the class for its intra-modular part; `ArticulatedChain` for others.
     """
     children: list[list[Array]] = [[] for _ in chains]
-    found: dict[int, Any] = {}
+    articulated: dict[int, Any] = {}
     for chain in inward_modules(chains):
         i = chain.index
         intra_modular = (intra or {}).get(i, ArticulatedChain)
-        found[i] = intra_modular(chain, added(chain, M[i], children[i]), rotors[i], prescribed)
+        articulated[i] = intra_modular(chain, added(chain, M[i], children[i]), rotors[i], prescribed)
         if chain.parent >= 0:
-            children[chain.parent].append(found[i].transmitted)
-    return [found[chain.index] for chain in chains]
+            children[chain.parent].append(articulated[i].transmitted)
+    return [articulated[chain.index] for chain in chains]

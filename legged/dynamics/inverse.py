@@ -132,7 +132,7 @@ def joint_forces(chains: Sequence[SerialChain], w: list[Vectors], f: list[Vector
     for chain in inward_modules(chains):
         i = chain.index
         w_tilde = added(chain, w[i], from_children[i])
-        h_tilde[i] = [force + own for force, own in zip(chain.N.T @ w_tilde, f[i], strict=True)]
+        h_tilde[i] = [a + b for a, b in zip(chain.N.T @ w_tilde, f[i], strict=True)]
         if chain.parent >= 0:
             from_children[chain.parent].append(chain.A.T @ w_tilde)
     return h_tilde
@@ -141,7 +141,7 @@ def joint_forces(chains: Sequence[SerialChain], w: list[Vectors], f: list[Vector
 def _base_and_torques(
     robot: Robot, chains: Sequence[SerialChain], h_tilde: Array, M_tilde: list[Vectors]
 ) -> tuple[Array, Array]:
-    """Return (vdot_0, tau): step 3, with I_theta0^i vdot_0 = (M~ N^i + H)^T a, a the acceleration due to vdot_0.
+    """Return (vdot_0, tau): step 3; joint k has (M~_k p_k + H_k)^T a_k in I_theta0 vdot_0, a_k due to vdot_0 alone.
 
     Args:
         h_tilde: h~ of the robot, (nv,). M_tilde: Mass matrix of each link and all outward of it, by module, (6, 6).
@@ -161,6 +161,6 @@ def _base_and_torques(
         tau.append([])
         for k in chain.outward():
             body, F = chain.bodies[k], M_tilde[chain.index][k] @ chain.p_k[k] + chain.H_k[k]
-            own = F.T @ a[-1][k]
-            tau[-1].append(own if body.follows else own + h_tilde[body.v])  # (27)
+            force = F.T @ a[-1][k]
+            tau[-1].append(force if body.follows else force + h_tilde[body.v])  # (27)
     return vdot_0, scatter_add(robot, by_body(tau))[n0:]

@@ -32,7 +32,7 @@ STEP_2 = "2 inward"
 STEP_3 = "3 outward"
 
 Vectors = list[Array]
-"""A module twist or wrench, one (6,) per link, or module-joint rates, one (nv of the joint,) per link."""
+"""One array per link of a module: twists or wrenches (6,), joint rates (nv of the joint,), mass matrices (6, 6)."""
 
 
 def outward(robot: Robot) -> Iterator[Body]:
@@ -89,9 +89,9 @@ def joint_rate(body: Body, q: Array, v: Array, vdot: Array | None, t: Array, td:
     """Return a body's twist t_k and its rate td_k, both (6,), body axes, from its parent's: equation (1) and its rate.
 
         t_k  = A t_p + p qd
-        td_k = A td_p + Ad t_p + p qdd + pd qd,     pd qd = [omega x e qd; 2 omega x e qd]
+        td_k = A td_p + p qdd + Ad t_p + pd qd,    Ad t_p + pd qd = [omega x p_1 qd; omega x (omega x r + 2 p_2 qd)]
 
-    The factor 2 for a prismatic joint is the Coriolis acceleration.
+    for p = [p_1; p_2] at the joint, r from the parent's origin to it, omega of the parent; 2 p_2 is the Coriolis term.
 
     Args:
         body: The body. q: Configuration of the robot, (nq,). v: Its velocity, (nv,).
@@ -174,9 +174,9 @@ class SerialChain:
         It gives the twists of M_i if it were fixed to M_beta, [0 ... 0 A_(k,eta)] for each link k: only the columns of
         the last link of M_beta are nonzero. Its transpose gives the wrench on that link, (6,), of a module wrench w^i.
         """
-        none = [np.zeros(body.nv) for body in self.bodies]
+        at_rest = [np.zeros(body.nv) for body in self.bodies]
         return Operator(
-            lambda t_beta: self.twists(t_beta, none),
+            lambda t_beta: self.twists(t_beta, at_rest),
             lambda w: self.A_k[0].T @ self.accumulated_wrenches(w)[0],
             (6,) * self.parent_links,
         )
@@ -213,12 +213,12 @@ class SerialChain:
             qd: Joint rates of the module, one (nv of the joint,) per link, [rad/s] or [m/s].
         """
         t = t_beta[-1] if t_beta else None
-        found = []
+        t_i = []
         for k in self.outward():
             relative = self.p_k[k] @ qd[k] if self.p_k[k].shape[1] else np.zeros(6)
             t = relative if t is None else self.A_k[k] @ t + relative
-            found.append(t)
-        return found
+            t_i.append(t)
+        return t_i
 
     def accumulated_wrenches(self, w: Vectors) -> Vectors:
         """Return the wrench that each joint transmits if the module carries w^i, one (6,) per link, [N m, N].
@@ -266,12 +266,12 @@ class Operator:
 
     @property
     def T(self) -> Operator:
-        """The transpose."""
+        """The transpose; its matrix is `dense(operator).T`."""
         return Operator(self.transposed, self.product)
 
 
 def dense(operator: Operator) -> Array:
-    """Return the matrix of A^(i,beta) or N^i in the axes of the links, from its products with unit vectors."""
+    """Return the matrix of an operator, such as N^i (6 eta, DoF of M_i), from its products with unit vectors."""
     ends = np.cumsum(operator.sizes)[:-1]
     zero = np.concatenate(operator @ [np.zeros(size) for size in operator.sizes])
     columns = [np.concatenate(operator @ np.split(unit, ends)) for unit in np.eye(sum(operator.sizes))]
@@ -394,7 +394,7 @@ def module_wrenches(
     for body in outward(robot):
         k = body.index
         moment, force = rotor_forces(body, v, vdot, t[k], td[k])
-        own = newton_euler(body.regrouped, t[k], td[k]) + join(moment, np.zeros(3))
-        w.append(own - w_F[k] if k in w_F else own)
+        w_k = newton_euler(body.regrouped, t[k], td[k]) + join(moment, np.zeros(3))
+        w.append(w_k - w_F[k] if k in w_F else w_k)
         f.append(force + friction_forces(body, v) + spring_forces(body, q))
     return by_module(robot, w), by_module(robot, f)

@@ -75,7 +75,7 @@ def test_bad_legs_are_named_with_the_factor_by_which_they_worsen_the_condition_n
         assert cause.own > 1e6 and cause.name == f"shank{cause.module - 1}"
     assert f"M_{bad[0] + 1} (shank{bad[0]}) worsens it" in str(report)
     sound = condition_report(healthy, configuration(healthy))
-    assert not sound.causes and "no few modules cause it" in str(sound)
+    assert not sound.causes and "no small group of modules causes it" in str(sound)
 
 
 def test_shares_sum_to_one_and_locking_a_module_never_worsens_the_condition_number():

@@ -45,6 +45,7 @@ _OF_GRAPH = ("name", "base", "gravity", "order", "audit")
 _OF_NODE = ("link", "module")
 _OF_COUPLING = ("master", "ratio", "offset")
 _OF_EDGE = ("joint", "definition", "kind", "at", "rotation", *_OF_COUPLING)
+_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,9 +361,6 @@ def check_names(what: str, names: Sequence[str]) -> None:
         if name in seen:
             raise DefinitionError(f"two {what}s are named {name!r}; names must differ (a limb's prefix helps)")
         seen.add(name)
-
-
-_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def refuse_two_parents(child: str, first: str, second: str) -> NoReturn:

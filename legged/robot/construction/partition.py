@@ -74,8 +74,8 @@ def partition(graph: nx.DiGraph[str]) -> tuple[Module, ...]:
 
     The rules: module M_0 is the base; each other module is a run of serial links, which starts from the last link of
     its parent module and has a higher number than the parent. By default the runs are the longest ones, numbered depth
-    first. Links on fixed joints belong to the module of the link that they are fixed to. A partition of one's own is
-    given by the attribute `module` of the nodes, the numbers of the modules of their links.
+    first. Links on fixed joints belong to the module of the link that they are fixed to. Another partition
+    is given by the attribute `module` of the nodes, the numbers of the modules of their links.
 
         graph = nx.DiGraph()
         graph.add_node("trunk", link=Link("trunk", box_inertia(4.0, (1.0, 0.5, 0.2))))
@@ -90,7 +90,7 @@ def partition(graph: nx.DiGraph[str]) -> tuple[Module, ...]:
     Raises:
         ArgumentError: The graph is no directed graph with one edge between two nodes, or an attribute has a wrong type.
         DefinitionError: An attribute is missing, unknown or wrong; two parts have one name; the graph is no tree.
-        ModuleError: A partition of one's own violates a rule, which the message names.
+        ModuleError: A given partition violates a rule, which the message names.
         UnknownNameError: A joint follows an unknown joint, or the order of joints contains one.
 
     Source:
@@ -179,12 +179,12 @@ def _numbered(
 
 def _own_entries(joint: Joint) -> list[int]:
     """Return the entries of the joint's v of each stage in turn; a stage that repeats another has its entries."""
-    found: list[list[int]] = []
-    own = 0
+    by_stage: list[list[int]] = []
+    first = 0
     for stage in joint.stages:
-        found.append([*range(own, own + stage.nv)] if stage.repeats is None else found[stage.repeats])
-        own += stage.nv
-    return [k for entries in found for k in entries]
+        by_stage.append([*range(first, first + stage.nv)] if stage.repeats is None else by_stage[stage.repeats])
+        first += stage.nv
+    return [k for entries in by_stage for k in entries]
 
 
 def refuse_massless_ends(division: Partition) -> None:

@@ -73,9 +73,9 @@ def svg_element(robot: Robot, closures: Sequence[Closure] = ()) -> str:
     Args:
         robot: The robot. closures: Joints that close loops.
     """
-    figure, found = draw(robot, closures), io.BytesIO()
-    figure.savefig(found, format="svg", metadata={"Date": None})
-    source = base64.b64encode(found.getvalue()).decode("ascii")
+    figure, buffer = draw(robot, closures), io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    source = base64.b64encode(buffer.getvalue()).decode("ascii")
     least, most = (f"{scale * figure.get_figwidth():.0f}px" for scale in (75.0, 100.0))  # [pixel/inch]
     return (
         f'<div style="overflow-x: auto"><img alt="kinematic modules" style="width: 100%; min-width: {least}; '
