@@ -130,7 +130,8 @@ def _step_cost(robot: legged.Robot, *bodies: FreeBody, pairs: Any = None) -> tup
     loop = RigidLoop(robot, adapt(None), Rigid(0.3, 0.2, pairs=pairs), 0, (), [], bodies)
 
     def step(q: Any, s: Any, tau: Any) -> Any:
-        return loop.impact_step(0.0, TIME_STEPS[FINE], q, s, tau, np.zeros(robot.nv), np.zeros(0))
+        h = TIME_STEPS[FINE]
+        return loop.impact_step(0.0, h, loop.loads(0.0, h), q, s, tau, np.zeros(robot.nv), np.zeros(0))
 
     counts = legged.count(step, None, q=robot.nq, s=loop.size, tau=robot.nv)
     solver = counts.by_stage["contact solver"]

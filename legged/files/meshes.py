@@ -50,7 +50,7 @@ def open_mesh(path: str) -> Any:
             _check_archive(content, path)
         if kind in ("gltf", "glb"):
             _check_arrays(content, path)
-        scene: Any = trimesh.load_scene(io.BytesIO(content), file_type=kind, resolver=companions)
+        scene: Any = trimesh.load_scene(io.BytesIO(content), file_type=kind, resolver=companions)  # type: ignore[arg-type]
         copies = (scene.graph[node][1] for node in scene.graph.nodes_geometry)
         triangles = sum(len(getattr(scene.geometry[name], "faces", ())) for name in copies)
     except FileError:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import legged
+from legged.contact import Hull
 from legged.errors import FileError
 from legged.files import reading
 
@@ -202,6 +203,7 @@ def test_meshes_of_collada_have_the_unit_that_they_state(unit, tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text(BIPED.replace('<box size="0.2 0.3 0.4"/>', '<mesh filename="part.dae" scale="1 1 2"/>'))
     (shape,) = legged.load(path, shapes=True, feet=()).link("trunk").shapes
+    assert isinstance(shape, Hull)
     assert np.ptp(shape.vertices, axis=0) == pytest.approx([0.1, 0.1, 0.4], rel=1e-6)
     ((vertices, _, _),) = opened_mesh(str(tmp_path / "part.dae"))
     assert np.ptp(vertices, axis=0) == pytest.approx([0.1, 0.1, 0.2], rel=1e-6)

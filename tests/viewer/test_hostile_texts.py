@@ -9,6 +9,7 @@ import pytest
 from oracles.programs.browser import Browser
 
 import legged
+from legged.errors import DefinitionError
 from legged.output import as_cell, as_html, as_label, as_markdown, as_script, visible
 from legged.simulation import plots
 from legged.simulation.results.summary import run_table
@@ -169,7 +170,7 @@ def test_names_that_files_cannot_contain_are_refused(character):
         base = legged.Link("base", legged.sphere_inertia(1.0, 0.1))
         tip = legged.Link(bad["link"], legged.sphere_inertia(1.0, 0.1), contacts={bad["contact point"]: (0, 0, 0)})
         builder = legged.RobotBuilder(bad["robot"], base).add(legged.Revolute(bad["joint"], "y"), tip, to="base")
-        with pytest.raises(legged.errors.DefinitionError, match=f"of a {kind} has control characters"):
+        with pytest.raises(DefinitionError, match=f"of a {kind} has control characters"):
             builder.build()
 
 

@@ -77,7 +77,7 @@ class Fall:
                     f"link {name!r} in Fall.contacts has no collision shapes, so that it touches nothing"
                 )
         bases = tuple(self._base_limits(ground, body, *pose(q)) for _, body, pose in _moving_bases(robot))
-        return FallLimits(bases, self.contacts, self.height)
+        return FallLimits(bases, tuple(self.contacts), self.height)
 
     def _base_limits(self, ground: Ground | Rigid | None, body: Body, R: Array, origin: Array) -> BaseLimits:
         moments = body.moments
