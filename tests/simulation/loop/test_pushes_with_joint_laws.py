@@ -1,7 +1,5 @@
 """Pushes on robots whose joints rest, slide and reach stops: impulses, Coulomb's law and records of contacts."""
 
-import copy
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -151,19 +149,3 @@ def test_commands_for_the_base_are_reported_beside_wrenches_of_the_step():
     with pytest.warns(SimulationWarning, match="for the base of 'satellite', on which no motor acts"):
         sim.step(command, n=20, wrenches=wrench)
     assert momentum(robot, sim.q, sim.v)[3:] == pytest.approx([0.06, 0.0, 0.0], abs=1e-12)
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda sim: pickle.loads(pickle.dumps(sim))], ids=["copy", "pickle"])
-@pytest.mark.parametrize("case", ["compliant", "rigid"])
-def test_copies_of_simulations_report_contacts_of_their_last_call(case, copied):
-    robot = satellite(9.81)
-    q = robot.neutral() + np.array([0.0] * 6 + [0.05] + [0.0])
-    sim = legged.Simulation(robot, ground=STEPS[case][0], q=q, integrator=STEPS[case][1])
-    sim.step(n=20)
-    other = copied(sim)
-    for one in (sim, other):
-        one.step(n=3)
-        one.step(n=2)
-    assert sim.contacts.impulse[:, 2].sum() > 0.0
-    np.testing.assert_array_equal(other.contacts.impulse, sim.contacts.impulse)
-    np.testing.assert_array_equal(other.contacts.peak, sim.contacts.peak)

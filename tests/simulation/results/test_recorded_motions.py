@@ -50,8 +50,13 @@ def test_velocities_are_differences_of_second_order(robot):
     )
 
 
+def standing(robot):
+    """A configuration above the ground, into which the base at the origin would reach."""
+    return robot.state(base_position=(0.0, 0.0, 0.6)).q
+
+
 def test_a_simulated_motion_comes_back_as_recorded(robot):
-    run = legged.simulate(robot, ground=paper_ground(robot), until=0.1, fall=False)
+    run = legged.simulate(robot, ground=paper_ground(robot), q=standing(robot), until=0.1, fall=False)
     again = Run.from_motion(robot, run.times, run.q, run.v, run.tau, ground=paper_ground(robot))
     for name in ("q", "v", "tau"):
         assert np.array_equal(getattr(again, name), getattr(run, name))
@@ -77,7 +82,7 @@ def test_recorded_motions_are_saved_drawn_and_written(robot, tmp_path):
 
 
 def test_tables_of_runs_come_back(robot, tmp_path):
-    run = legged.simulate(robot, ground=paper_ground(robot), until=0.05, fall=False)
+    run = legged.simulate(robot, ground=paper_ground(robot), q=standing(robot), until=0.05, fall=False)
     again = Run.from_csv(robot, run.to_csv(tmp_path / "run"))
     for name in ("times", "q", "v", "tau"):
         assert np.array_equal(getattr(again, name), getattr(run, name)), name

@@ -79,9 +79,10 @@ def test_saved_rollouts_come_back(tmp_path):
 
 def test_members_that_ended_early_come_back(tmp_path):
     robot = robots.planar_hopper()
-    runs = legged.rollout(
-        robot, ground=paper_ground(robot), until=1.0, vary={"robot.trunk.mass": [4.0, 5.0]}, sample=0.05
-    )
+    q = robot.state(base_position=(0.0, 0.0, 1.0)).q
+    vary = {"robot.trunk.mass": [4.0, 5.0]}
+    runs = legged.rollout(robot, ground=paper_ground(robot), q=q, until=1.0, vary=vary, sample=0.05)
+    assert runs.fallen.any()
     again = Rollouts.load(runs.save(tmp_path / "runs"))
     assert np.array_equal(again.q, runs.q, equal_nan=True) and again.reasons == runs.reasons
     assert len(again.run(0)) == len(runs.run(0)) and again.run(0).ended == runs.reasons[0]
