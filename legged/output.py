@@ -1,9 +1,9 @@
-"""What leaves the toolkit: files, and texts of other people in pages, panels, plots and tables.
+"""Output: writing of files, and escaping of text in pages, panels, plots, tables and terminals.
 
-Every file is written by `write_file` or `replaced`: beside its place under another name, and then renamed, so that an
-error leaves the file that was there untouched. Every text that a robot file, a run file or a user's program may have
-given (names, reasons, paths, messages) passes one of the functions `as_html`, `as_markdown`, `as_script`, `as_label`,
-`as_cell`, `as_terminal` or `visible` where it enters something that another program interprets.
+`write_file` and `replaced` write every file under a temporary name in its folder and then rename it, so that an error
+leaves an existing file unchanged. Text that comes from a robot file, a run file or a user's program (names, reasons,
+paths, messages) is escaped by `as_html`, `as_markdown`, `as_script`, `as_label`, `as_cell`, `as_terminal` or `visible`
+where it enters a format that another program interprets.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def output_file(path: str | Path, *suffixes: str) -> Path:
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """Give the path of a new file, which takes the place of `path` at the end of the context.
+    """Context manager: yield the path of a temporary file, which replaces `path` at the end of the context.
 
-    The new file lies in the same folder and has the same suffix. If the context ends with an exception, or if the new
-    file cannot be written completely, it is deleted and the file that was there stays as it was.
+    The temporary file is in the same folder and has the same suffix. If the context ends with an exception, or if the
+    file cannot be written completely, the temporary file is deleted and an existing file `path` is unchanged.
 
     Args:
         path: As returned by `output_file`.
@@ -96,13 +96,13 @@ def replaced(path: Path) -> Iterator[Path]:
     place = path.resolve() if path.is_symlink() else path
     draft = place.with_name(f".legged-{secrets.token_hex(8)}{place.suffix}")
     try:
-        with draft.open("xb"):  # with the rights of any new file
+        with draft.open("xb"):  # with the permissions of any new file
             pass
         with contextlib.suppress(FileNotFoundError):
             os.chmod(draft, stat.S_IMODE(place.stat().st_mode))
         yield draft
         with draft.open("r+b") as file:
-            os.fsync(file.fileno())  # some disks tell only now that they are full
+            os.fsync(file.fileno())  # some file systems report a full disk only here
         os.replace(draft, place)
     except (OSError, ValueError) as error:
         if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
@@ -159,7 +159,7 @@ _SEPARATORS = tuple({"/", os.sep, os.altsep or "/"})
 
 
 def visible(text: Any, most: int | None = MOST_CHARACTERS) -> str:
-    r"""Return a text on one line, whose characters can all be seen.
+    r"""Return a text on one line without invisible characters.
 
     White space becomes single spaces. Control characters, lone surrogates, and marks that change the direction of
     writing become escapes such as \x1b and \u202e.
@@ -179,27 +179,30 @@ def printable(text: str) -> str:
 
 
 def as_terminal(text: str) -> str:
-    """Return a text of several lines for a terminal, in which none of its characters is an instruction."""
+    """Return a text of several lines for a terminal, with control characters as escapes."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def as_html(text: Any) -> str:
-    """Return a text for the inside of an element or of a quoted attribute of HTML."""
+    """Return a text escaped for the content of an element, or of a quoted attribute, of HTML."""
     return html.escape(visible(text), quote=True)
 
 
 def as_markdown(text: Any) -> str:
-    """Return a text for a Markdown page: every mark is a character reference, so that none of it is an instruction."""
+    """Return a text for Markdown: ASCII punctuation becomes character references, which have no effect as markup."""
     return "".join(c if c.isalnum() or c == " " or not c.isascii() else f"&#{ord(c)};" for c in visible(text))
 
 
 def as_script(data: Any) -> str:
-    """Return plain data as JSON for the inside of a <script> element, with texts made `visible`."""
+    """Return plain data as JSON for the content of a <script> element, with its texts as by `visible`."""
     return json.dumps(_visible_texts(data), separators=(",", ":")).replace("<", "\\u003c")
 
 
 def as_label(text: Any, most: int = 80) -> str:
-    """Return a text for a plot by Matplotlib: dollar signs are no formula, and the legend shows a leading underscore.
+    """Return a text for Matplotlib, which shows dollar signs and a leading underscore as they are.
+
+    Dollar signs are escaped, since they would begin a formula. A space precedes an underscore at the beginning, since
+    legends leave out labels that begin with one.
 
     Args:
         text: The text. most: As in `visible`.
@@ -209,7 +212,7 @@ def as_label(text: Any, most: int = 80) -> str:
 
 
 def as_cell(text: Any) -> str:
-    """Return a text for a table that a spreadsheet may open: one that it would evaluate begins with an apostrophe."""
+    """Return a text for a cell of a table; an apostrophe precedes texts that a spreadsheet would evaluate."""
     words = visible(text, None)
     return f"'{words}" if words.startswith(("=", "+", "-", "@")) else words
 

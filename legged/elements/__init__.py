@@ -1,12 +1,12 @@
 """Numbers of other types than float64 as elements of the algorithms: extended precision, rationals, intervals.
 
-An algorithm is plain NumPy over any element, but the numbers of other libraries are no elements by themselves: NumPy
-calls `x.cos()` on the entries of an array of objects, which mpmath's numbers do not have; `0.5 * Fraction(1, 3)` is a
-float; `[0, 1] < [0, 1]` of intervals is None, which counts as false. An `Element` holds such a number and does what the
-algorithms need: floats that meet it are constants with their exact value, elementary functions are those of the
-number's library, and comparisons of overlapping intervals are `Undecided`.
+Algorithms are plain NumPy, and arrays of objects may take the place of arrays of floats. The numbers of other libraries
+cannot be used directly: NumPy calls `x.cos()` on the entries of an array of objects, and numbers of mpmath have no such
+method; `0.5 * Fraction(1, 3)` is a float; `[0, 1] < [0, 1]` of intervals is None, which counts as false. An `Element`
+wraps such a number: floats in operations with it are converted exactly, elementary functions are those of the number's
+library, and the comparison of overlapping intervals is `Undecided`.
 
-Users do not see elements. Functions with the decorator `any_element`, and those with `legged.checked.checked` that take
+Elements are internal. Functions with the decorator `any_element`, and those with `legged.checked.checked` that take
 a robot, read numbers of other types as elements and return numbers of this type:
 
     energy = legged.kinetic_energy(robot, q.astype(np.longdouble), v.astype(np.longdouble))  # a long double

@@ -71,7 +71,7 @@ def _lifted_array(entries: list[Any], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def drop(value: Any, dtype: Any = object, field: Field | None = None) -> Any:
-    """Return a result with numbers of the elements' type for elements, and for the floats that stand beside them.
+    """Return a result with plain numbers in place of elements; floats in the same arrays become numbers of that type.
 
     Args:
         value: A number, an array, or a tuple, list, mapping or record of these.

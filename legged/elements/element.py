@@ -1,4 +1,4 @@
-"""`Element`, a number of another type than float64 in the place of a float, and truth values of intervals."""
+"""`Element`, a number of another type than float64 in place of a float, and conditions on intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def to_float(x: Any) -> float:
 
 
 def as_floats(x: np.ndarray) -> np.ndarray:
-    """Return the nearest floats, (...), for tests of rank and the like.
+    """Return the nearest floats, (...), for tests that need no more digits, such as those of rank.
 
     Args:
         x: Numbers or elements, (...), [any unit].
@@ -55,7 +55,7 @@ def has_elements(x: np.ndarray) -> bool:
 
 
 class Element:
-    """A number of another type than float64 in the place of a float, as entry of the arrays of an algorithm.
+    """A number of another type than float64 in place of a float, as entry of the arrays of an algorithm.
 
     Attributes:
         value: The number. field: Its type.
@@ -156,7 +156,8 @@ def _with_operands(function: Callable[[Any, Any], Any], swapped: bool = False) -
 
 def _mixed(a: Element, b: Element) -> Any:
     raise ArgumentError(
-        f"numbers of the types {a.field.kind.__name__} and {b.field.kind.__name__} meet; give all arguments in one type"
+        f"numbers of the types {a.field.kind.__name__} and {b.field.kind.__name__} are combined; give all arguments in "
+        f"one type"
     )
 
 

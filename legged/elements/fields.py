@@ -184,10 +184,10 @@ class IntervalField(Field):
             return self._angle
         return super()._find(name)
 
-    def _by_ends(self, name: str, falls: bool, x: Any) -> Any:
+    def _by_ends(self, name: str, is_decreasing: bool, x: Any) -> Any:
         """Return the interval of a monotonic function between the values at the ends of x."""
         ends = [self._at(name, end) for end in self._ends(x)]
-        return self.hull(*(reversed(ends) if falls else ends))
+        return self.hull(*(reversed(ends) if is_decreasing else ends))
 
     def _ends(self, x: Any) -> tuple[Any, Any]:
         """Return both ends of an interval as numbers."""

@@ -1,14 +1,16 @@
-"""Which constraints of closed loops are redundant: one decision for numbers, traced code, all dynamics and states.
+"""Rank of the constraints of closed loops: the test that decides which rows are redundant, in all computations.
 
-The rows of phi' are made dimensionless: rows of lengths are divided by the size of their loop, and columns by the size
-of the motion that they cause in the loops, so that entries of independent rows are of the order of one. In the order of
-the rows, each row is then split into a combination of the rows before it and a remainder, whose length is the row's
-*margin*. A row whose margin is at most its tolerance is redundant: it has no effect, and the rows before it satisfy it.
-The margin depends on the geometry alone, not on the masses, and its test has no branches.
+The rows of phi', the Jacobian of the constraints, are made dimensionless: rows of lengths are divided by the size of
+their loop, and columns by the size of the motion that they cause in the loops, so that entries of independent rows are
+of the order of one. Each row is then split into a linear combination of the rows before it and an orthogonal remainder
+(Gram-Schmidt), whose norm is the row's *margin*. A row whose margin is at most its tolerance is redundant: it is left
+out, since the rows before it imply it. The margin depends on the geometry alone, not on the masses. The test has no
+branches, so that it can be traced and compiled.
 
-The default tolerance has the scale of numbers in files from CAD, which round angles to 1e-6 or 1e-5 (1.5708 for pi/2).
-Where a loop has a clear gap at an arbitrary configuration between rows of margin above `GAP_TOP` and rows whose margin
-is always smaller, as with 1.57 for pi/2, the tolerance lies within the gap.
+The default tolerance, 1e-4, is above the errors of angles in files from CAD, which round them to 1e-6 or 1e-5 (1.5708
+for pi/2). With coarser numbers, such as 1.57 for pi/2, it is larger: if the margin of a row is at most `GAP_TOP` at
+all of several random configurations, the row is redundant except for rounding, and the tolerance is three times the
+largest such margin.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ REACTIVATION = 10.0
 """Factor on the tolerance for rows that were redundant at a reference configuration, see `independent_first`: within a
 time step the state is slightly off the constraints, and redundant rows are redundant only approximately."""
 GAP_TOP = 2e-2
-"""Smallest margin, at any of several arbitrary configurations, of a row that is not redundant by rounding alone."""
+"""Margin above which a row is independent, if it occurs at one of several random configurations; see the module."""
 _CONFIGURATIONS = 4
 _SMALLEST_TOLERANCE, _LARGEST_TOLERANCE = 1e-7, 0.1
 

@@ -1,10 +1,11 @@
-"""Closed-loop dynamics in DeNOC form: cut joints, and their Lagrange multipliers eliminated subsystem by subsystem.
+"""Closed-loop dynamics in DeNOC form: Lagrange multipliers of cut joints, eliminated group by group of loops.
 
-The closing joints are cut, and multipliers act in their place. Loops that share joints of the tree are a `LoopGroup`.
-Its bodies hang on one link, its head, in one or several *subsystems*: serial or tree-type branches of the cut group.
+The closing joints are cut, and Lagrange multipliers, their constraint forces, act in their place. Loops that share
+joints of the tree are a `LoopGroup`. The bodies of a group are attached to one body outside of it, its *head*, in one
+or several *subsystems*: the serial or tree-type branches that the cuts leave.
 
-- Forward dynamics is the recursion of a tree between groups. Subsystems have the equations of a module, and the group
-  is eliminated as a module with its multipliers: its head receives an articulated inertia and a wrench.
+- Forward dynamics is the recursion of a tree between groups. A subsystem has the equations of a kinematic module. A
+  group is eliminated with its multipliers, as a module is: its head receives an articulated inertia and a wrench.
 - Inverse dynamics finds the multipliers from the equations of joints without actuators. Those of a *determinate*
   subsystem, which has as many such equations as unknown multipliers, come first; they are known in the others, of which
   some become determinate. Indeterminate subsystems are solved together.
@@ -48,7 +49,7 @@ class Subsystem:
 
 @dataclass(frozen=True)
 class LoopGroup:
-    """Loops that share joints of the tree, or joints that are coupled, with all joints around them.
+    """Loops that share joints of the tree, or joints that follow others, with all bodies that these loops contain.
 
     Attributes:
         head: Index of the body that carries the group; -1 if the group contains the base, as with feet that are pinned.
@@ -73,7 +74,7 @@ class LoopGroup:
 
 
 def loop_groups(closed: ClosedRobot) -> tuple[LoopGroup, ...]:
-    """Return the groups of loops and of coupled joints, each body in at most one; a loop around no joint has none."""
+    """Return the groups of loops and of coupled joints, each body in at most one; rigid loops have none."""
     robot = closed.robot
     found: list[tuple[set[int], list[int]]] = []
     around = [(set(closed.bodies_around(loop.name)), [k]) for k, loop in enumerate(closed.loops)]
@@ -100,7 +101,7 @@ def _coupled_bodies(robot: Robot) -> Iterator[set[int]]:
 
 
 def _branches(robot: Robot, bodies: set[int], head: int) -> Iterator[Subsystem]:
-    """Yield the branches of a group, outer joints first, which preserves zeros of factors; coupled ones are one."""
+    """Yield the branches of a group, with outer joints first to keep zeros in the factors; coupled branches are one."""
     branches: list[tuple[set[int], list[int]]] = []
     for k in sorted(bodies, reverse=True):
         body = robot.bodies[k]
@@ -115,20 +116,22 @@ def _branches(robot: Robot, bodies: set[int], head: int) -> Iterator[Subsystem]:
 
 
 class ArticulatedGroup:
-    """A group with closed loops and free joints, and all modules outward of it; a `legged.dynamics.inertia` module.
+    """The articulated inertia of a group of loops, with the methods of modules in `legged.dynamics.inertia`.
 
-    With N, A and M~ of the cut group, where M~ includes the articulated modules on it, and L independent rows of J,
+    With N, A and M~ of the cut group, where M~ includes the articulated inertias of all modules outward of it, L the
+    independent rows of J, and lambda their multipliers,
 
         I^ = N^T M~ N,  F = A^T M~ N                                             (A.2), (A.3) of a group
-        I^ qdd + F^T a = phi + L^T lambda,    L qdd = c,    S = L I^^-1 L^T
+        I^ qdd + F^T a = phi + L^T lambda,    L qdd = c,    S = L inv(I^) L^T
         qdd = x - Y a,   lambda = y + G a
         transmitted: A^T M~ A - F Y,    wrench on the head: A^T w + F x          (A.9) with multipliers
 
-    where a is the acceleration of the head. I^ has a block for each subsystem, and S is the sum of their mobilities.
+    where a is the acceleration of the head, phi the generalized forces of the group and w the wrenches on its bodies.
+    I^ has a diagonal block for each subsystem, so that S is a sum over the subsystems.
 
-    The inverse of S exists if L has full rank. A recursion that eliminates the multipliers of each subsystem by its own
-    mobility would fail where a subsystem is stretched, such as crank and coupler of a four-bar linkage twice per turn,
-    although the group is regular there.
+    The inverse of S exists if L has full rank. The term of one subsystem in S may be singular, as that of crank and
+    coupler of a four-bar linkage where both lie in a line, twice per revolution. Multipliers are therefore not
+    eliminated for each subsystem alone.
 
     Args:
         robot: The robot. q: Configuration, (nq,). group: The group.

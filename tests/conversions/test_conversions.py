@@ -95,6 +95,20 @@ def test_pinocchios_ball_planar_and_free_joints_are_ours():
         )
 
 
+def test_integration_moves_the_base_straight_where_pinocchio_follows_a_screw(tmp_path):
+    """Yaw by 1 rad and 1 m forward end at (1, 0) here, and on the circle at (sin 1, 1 - cos 1) in Pinocchio."""
+    path, robot = loaded(random_case(0, links=4, joints=("revolute",), bases=("floating",)), tmp_path)
+    pin, model, _ = pinocchio_of(path, robot)
+    to, q, step = conversions.pinocchio(robot, model), robot.neutral(), np.zeros(robot.nv)
+    step[2], step[3] = 1.0, 1.0
+    straight = legged.integrate(robot, q, step)
+    assert close(straight[4:7], [1.0, 0.0, 0.0], 1e-15)
+    assert close(legged.difference(robot, q, straight), step, 1e-14)
+    screw = pin.integrate(model, to.to_configuration(q), to.to_velocity(q, step))
+    assert close(to.from_configuration(screw)[4:7], [np.sin(1.0), 1.0 - np.cos(1.0), 0.0], 1e-14)
+    assert close(straight[:4], to.from_configuration(screw)[:4], 1e-14)  # the same rotation
+
+
 @pytest.mark.parametrize("mimic", [False, True])
 def test_joints_that_follow_others_are_pinocchios_with_and_without_its_mimic(mimic, tmp_path):
     physics, body = legged.JointPhysics(lower=-4.0, upper=4.0), legged.box_inertia(1.0, (0.1, 0.2, 0.3))

@@ -80,7 +80,7 @@ def test_functions_that_need_floats_say_so():
 
 def test_two_types_cannot_be_mixed():
     robot = robots.chain(2)
-    with pytest.raises(ArgumentError, match="meet; give all arguments in one type"):
+    with pytest.raises(ArgumentError, match="are combined; give all arguments in one type"):
         legged.kinetic_energy(robot, [mpf(1), *[mpf(0)] * 8], [THIRD] * robot.nv)
 
 

@@ -33,11 +33,12 @@ class Fall:
     """A robot has fallen when its trunk is too low or tilts too far, or when given links touch the ground.
 
     The trunk is the base with the links that are fixed to it. Its height is that of its center of mass over the ground
-    below, so that it does not depend on where the frame of the base is. By default a robot may crouch to a third
-    of its initial height. A group has fallen when one of its robots has fallen.
+    below, so that it does not depend on where the frame of the base is. By default the height may decrease to 0.3 of
+    its initial value. A group has fallen when one of its robots has fallen.
 
     Attributes:
-        height: Lowest height of the trunk, as a fraction of its initial height.
+        height: Lowest height of the trunk, as a fraction of its initial height; without effect on a trunk that begins
+            at or below the height of the ground.
         tilt: Largest angle between the vertical and the axis of the trunk that is vertical at the start, [rad].
         contacts: Names of links whose collision shapes must not touch the ground.
     """

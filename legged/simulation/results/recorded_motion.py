@@ -1,4 +1,4 @@
-"""Runs from recorded motions: times and positions of a log, or of a table of comma-separated values."""
+"""Runs from recorded motions: times and configurations in arrays, or in a table of comma-separated values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def recorded_run(
     v = velocities(robot, times, q) if v is None else _samples("v", v, count, robot.nv)
     tau = np.full((count, robot.nv), np.nan) if tau is None else _samples("tau", tau, count, robot.nv)
     drawing = drawing_of(robot)
-    points, rotation, position, kinetic, potential = compile_function(_seen(drawing.points), robot)(q, v)
+    points, rotation, position, kinetic, potential = compile_function(_drawn_quantities(drawing.points), robot)(q, v)
     nodes = drawing.nodes(points, np.zeros((count, 0, 7)))
     ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
     q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
@@ -90,7 +90,7 @@ def recorded_run(
 
 
 def velocities(robot: Robot, times: Array, q: Array) -> Array:
-    """Return velocities of a motion by differences of second order, of first order at its ends, (T, nv), frame as v.
+    """Return velocities of a motion, (T, nv), as v: differences of second order, at both ends of first order.
 
     Args:
         robot: The robot. times: Times, (T,), [s]. q: Configurations, (T, nq), mixed units.
@@ -179,15 +179,15 @@ def _names(robot: Robot) -> dict[str, list[str]]:
     return {letter: [n for n, own in zip(names, letters, strict=True) if own == letter] for letter in ("q", "v", "tau")}
 
 
-def _seen(points: list[tuple[int, Array]]) -> Any:
+def _drawn_quantities(points: list[tuple[int, Array]]) -> Any:
     """Return the function (robot, q, v) -> points, rotation and position of the base, kinetic and potential energy."""
 
-    def seen(robot: Robot, q: Array, v: Array) -> tuple[Any, ...]:
+    def quantities(robot: Robot, q: Array, v: Array) -> tuple[Any, ...]:
         rotation, position = robot.base.pose(q[: robot.base.nq])
         energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
         return point_positions(robot, q, points), np.asarray(rotation), np.asarray(position), *energies
 
-    return seen
+    return quantities
 
 
 def _samples(name: str, value: Any, count: int, size: int) -> Array:
