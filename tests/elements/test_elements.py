@@ -121,6 +121,16 @@ def test_functions_of_intervals_contain_those_of_their_numbers(name, data):
         assert a <= value <= b
 
 
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "cos", "tan", "sinh", "tanh", "arctan"])
+def test_intervals_of_small_numbers_and_of_numbers_near_one_contain_the_value(name):
+    """Where the value is near the argument or near 1, a wrong direction of rounding excludes it."""
+    for k in range(1, 60):
+        for x in (2.0**-k, 1.0 + 2.0**-k, 1.0 - 2.0**-k, *(() if name == "log" else (-(2.0**-k),))):
+            low, high = getattr(np, name)(elements.lift(iv.mpf([x, x]))).value._mpi_
+            with mp.workdps(100):
+                assert mp.make_mpf(low) <= getattr(mp, {"arctan": "atan"}.get(name, name))(x) <= mp.make_mpf(high), x
+
+
 def test_where_of_intervals_that_overlap_is_the_hull_and_a_branch_an_error():
     x, y = elements.lift(np.array([iv.mpf([0, 2]), iv.mpf([1, 3])], object))
     hull = legged.where(x < y, x, 10.0)

@@ -133,3 +133,24 @@ def test_contacts_are_checked_in_every_member_of_a_compiled_rollout():
     runs = legged.rollout(robot, q=q, ground=Rigid(), until=0.4, fall=fall, integrator=STEP)
     assert runs.fallen.tolist() == [True, False]
     assert "Fall.contacts" in runs.reasons[0]
+
+
+@pytest.mark.parametrize("height, falls", [(0.2, False), (0.1, True)])
+def test_a_commanded_crouch_is_no_fall_down_to_the_limit(height, falls):
+    """A trunk 0.5 m above its foot is lowered by a servo: to 0.4 of its height, and to 0.2, below the limit of 0.3."""
+    corners = {f"{x}{y}": (0.1 * x, 0.1 * y, 0.0) for x in (-1, 1) for y in (-1, 1)}
+    foot = legged.Link("foot", legged.box_inertia(1.0, (0.2, 0.2, 0.02)), corners)
+    trunk = legged.Link("trunk", legged.box_inertia(4.0, (0.2, 0.2, 0.1)))
+    robot = legged.RobotBuilder("lift", trunk).add(legged.Prismatic("leg", "z"), foot, to="trunk").build()
+    q = robot.neutral()
+    q[6], q[7] = 0.5, -0.5
+
+    def lower(t, q, v, wrenches):
+        return np.stack([-4.0 * 9.81 + 400.0 * (-height - q[7]) - 80.0 * v[6]])
+
+    options = {"ground": Rigid(), "q": q, "until": 1.5, "integrator": legged.TimeStepping(1e-3)}
+    if falls:
+        with pytest.raises(SimulationError, match=r"fell below 0\.15 m, 0\.3 of its initial height \(Fall\.height\)"):
+            legged.simulate(robot, lower, **options)
+    else:
+        assert legged.simulate(robot, lower, **options).q[-1, 6] == pytest.approx(height, abs=1e-3)  # settles in 0.1 s
