@@ -239,8 +239,8 @@ def _hop_sentences(study: HopStudy, found: dict[float, list[Hop]]) -> str:
     return sentences(
         f"In flight the angular momentum is constant within {change:.0e} of itself and the center of mass follows the "
         f"parabola within {1e6 * deviation:.1f} um (the error of the time stepping; with `RungeKutta4` both are exact "
-        f"to rounding). Energy and works agree within {1e3 * drift:.0f} mJ, of {_work(runs[0]):.1f} J of the motor's "
-        f"work. With friction 0.3 the foot slips by {1e3 * slip:.0f} mm in each hop, and all {study.hops} hops "
+        f"to rounding). The change of the energy and the work of all forces agree within {1e3 * drift:.0f} mJ, of "
+        f"{_work(runs[0]):.1f} J of the motor's work. With friction 0.3 the foot slips by {1e3 * slip:.0f} mm in each hop, and all {study.hops} hops "
         "succeed. With 0.2 it slips away in the launch; the jump is too low and too short, and the robot does not "
         "recover. The error is the larger of lean and error of the hip; after each but the last hop it is "
         f"{1e3 * between:.0f} mrad, where the next crouch starts. The rest has an error of second order in the time "

@@ -19,14 +19,6 @@ TESTS = [
     (int(number), name, int(cases))
     for number, name, cases in re.findall(r"^\| (\d+) \| `([\w/.:]+)` \| (\d+) \|$", PAGE, re.MULTILINE)
 ]
-MERGED_LATER = {
-    "ground/test_materials_of_links.py",
-    "simulation/test_base_forces.py",
-    "simulation/test_stops_and_friction.py",
-}
-"""Files of another change: counted as soon as they exist."""
-FILES = {name.partition("::")[0] for _, name, _ in TESTS}
-FILES -= {file for file in MERGED_LATER if not (ROOT / "tests" / file).exists()}
 EXTRAS = ("mujoco", "pinocchio", "trimesh", "viser", "yourdfpy")
 
 
@@ -35,7 +27,7 @@ def collected():
     """Return the number of cases that pytest collects of each test of the named files, without those marked slow."""
     for name in EXTRAS:
         pytest.importorskip(name)
-    files = sorted(f"tests/{file}" for file in FILES)
+    files = sorted({f"tests/{name.partition('::')[0]}" for _, name, _ in TESTS})
     options = ["-p", "no:xdist", "-p", "no:cacheprovider", "--collect-only"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     done = subprocess.run(
@@ -63,6 +55,5 @@ def test_every_kind_has_tests_and_the_sum_of_their_cases_and_no_wrong_result():
 
 
 def test_every_test_runs_every_day_in_the_stated_number_of_cases(collected):
-    here = [(name, count) for _, name, count in TESTS if name.partition("::")[0] in FILES]
-    wrong = {name: collected[name] for name, count in here if collected[name] != count}
+    wrong = {name: collected[name] for _, name, count in TESTS if collected[name] != count}
     assert not wrong, f"the page states other numbers of cases than are collected: {wrong}"
