@@ -131,6 +131,7 @@ def inertia_of_links(s: Sample) -> float:
 def _rotors(robot: Robot, q: Array) -> Array:
     """Return the contribution of rotors and armature to the inertia matrix, (nv, nv)."""
     total, connections = np.zeros((robot.nv, robot.nv)), {c.joint.name: c for c in robot.connections}
+    total[: robot.base.nv, : robot.base.nv] = robot.base.physics.armature * np.eye(robot.base.nv)
     for joint in (*robot.joints, *robot.followers):
         ratio, physics, c = getattr(joint, "ratio", 1.0), joint.definition.physics, connections[joint.name]
         rotor = physics.rotor
