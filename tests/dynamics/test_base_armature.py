@@ -240,7 +240,9 @@ def test_loops_on_the_base():
     q = loops.assemble(closed, legged.integrate(robot, start, 0.2 * rng.normal(size=robot.nv)))
     v, tau = loops.consistent_velocity(closed, q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
     direct = loops.solve(closed, q, v, tau, method="direct")
-    residual = legged.inverse_dynamics(robot, q, v, direct.vdot) - tau - loops.jacobian(closed, q).T @ direct.multipliers
+    residual = (
+        legged.inverse_dynamics(robot, q, v, direct.vdot) - tau - loops.jacobian(closed, q).T @ direct.multipliers
+    )
     assert np.abs(residual).max() < 1e-9 * np.abs(legged.bias_forces(robot, q, v)).max()
     assert apart(loops.solve(closed, q, v, tau, method="subsystems").vdot, direct.vdot) < 1e-9
     assert apart(loops.divide_and_conquer.forward_dynamics(closed, q, v, tau), direct.vdot) < 1e-9
@@ -261,7 +263,9 @@ def test_laws_and_compiled_functions(seed):
 def test_a_ball_in_flight_slows_down_as_the_closed_form_says():
     """(m + a) xdd = -b xd + m g and (J + a) omega dot = -b omega for a ball, whose axes turn meanwhile."""
     m, J, a, b = 2.0, 0.3, BASE.armature, BASE.damping
-    ball = legged.RobotBuilder("ball", legged.Link("ball", legged.Inertia(m, (0, 0, 0), J * np.eye(3))), base=BASE).build()
+    ball = legged.RobotBuilder(
+        "ball", legged.Link("ball", legged.Inertia(m, (0, 0, 0), J * np.eye(3))), base=BASE
+    ).build()
     q, v, t = ball.neutral(), np.array([1.0, -2.0, 3.0, 0.5, 0.7, -0.3]), 0.8
     run = legged.simulate(ball, until=t, q=q, v=v, integrator=legged.RungeKutta4(1e-3))
     R, o = ball.base.pose(run.q[-1])
@@ -272,7 +276,11 @@ def test_a_ball_in_flight_slows_down_as_the_closed_form_says():
     assert run.v[-1, :3] == pytest.approx(v[:3] * np.exp(-b / (J + a) * t), abs=1e-6)
 
 
-@pytest.mark.parametrize("ground", [None, realistic_ground(robots.spatial_quadruped()), legged.Rigid(sweeps=40, iterations=80)], ids=["flight", "soft", "rigid"])
+@pytest.mark.parametrize(
+    "ground",
+    [None, realistic_ground(robots.spatial_quadruped()), legged.Rigid(sweeps=40, iterations=80)],
+    ids=["flight", "soft", "rigid"],
+)
 def test_the_energy_of_a_tumbling_robot_is_balanced(ground):
     """Energy minus the work of damping and of the ground, to the integrator's error, as large without armature: 2e-3 on rigid ground."""
     robot = robots.spatial_quadruped().edit().change_robot(base=BASE).build()
@@ -289,7 +297,9 @@ def test_descriptions_and_graphs_keep_the_base():
     assert robot.base == BASE
     for again in (legged.Robot.from_graph(robot.graph), legged.Robot.from_description(robot.describe())):
         assert again.base == BASE
-    assert legged.Robot.from_description({**robot.describe(), "base": {"kind": "floating"}}).base == legged.FloatingBase()
+    assert (
+        legged.Robot.from_description({**robot.describe(), "base": {"kind": "floating"}}).base == legged.FloatingBase()
+    )
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])

@@ -113,7 +113,9 @@ def test_a_robot_read_from_mjcf_goes_through_mjcf_again(load, name, tmp_path):
 def test_armature_and_damping_of_the_free_joint_are_those_of_the_base(load, tmp_path):
     """MuJoCo's inertia matrix and forces, term by term; options of `load` leave either out, and say so."""
     robot, model = load(HEAVY_BASE), mujoco.MjModel.from_xml_string(HEAVY_BASE)
-    assert robot.base == FloatingBase(armature=0.9, damping=1.3) and not any("free joint" in x for x in robot.audit.lost)
+    assert robot.base == FloatingBase(armature=0.9, damping=1.3) and not any(
+        "free joint" in x for x in robot.audit.lost
+    )
     theirs = conversions.mujoco(robot, model)
     for seed in range(10):
         q, v, vdot = random_state(robot, seed)
