@@ -1,7 +1,7 @@
 """Armature and damping of a floating base act in every algorithm as a free joint of MuJoCo has them.
 
-MuJoCo itself is the judge in tests/files/test_mjcf.py; here the judges are a closed form, the laws of mechanics, and the
-agreement of all algorithms. Errors are relative to the size of the terms; 1e-11 is the project's promise.
+MuJoCo itself is the judge in tests/files/test_mjcf.py; here the judges are closed forms, the laws of mechanics, and
+the agreement of all algorithms. Errors are relative to the size of the terms; 1e-11 is the project's promise.
 """
 
 from dataclasses import replace
@@ -135,7 +135,7 @@ def test_forward_dynamics_agree(seed, name):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_inverse_dynamics_and_inertia_matrices_agree(seed):
-    robot, q, v, vdot, tau = case(seed)
+    robot, q, v, vdot, _ = case(seed)
     forces, M = legged.inverse_dynamics(robot, q, v, vdot), legged.inertia_matrix(robot, q)
     for coordinates in ("link", "absolute"):
         found = newton_euler.inverse_dynamics(robot, q, v, vdot, coordinates=coordinates)
@@ -276,13 +276,19 @@ def test_a_ball_in_flight_slows_down_as_the_closed_form_says():
     assert run.v[-1, :3] == pytest.approx(v[:3] * np.exp(-b / (J + a) * t), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "ground",
-    [None, realistic_ground(robots.spatial_quadruped()), legged.Rigid(sweeps=40, iterations=80)],
-    ids=["flight", "soft", "rigid"],
-)
+GROUNDS = {
+    "flight": None,
+    "soft": realistic_ground(robots.spatial_quadruped()),
+    "rigid": legged.Rigid(sweeps=40, iterations=80),
+}
+
+
+@pytest.mark.parametrize("ground", GROUNDS.values(), ids=GROUNDS)
 def test_the_energy_of_a_tumbling_robot_is_balanced(ground):
-    """Energy minus the work of damping and of the ground, to the integrator's error, as large without armature: 2e-3 on rigid ground."""
+    """Energy minus the work of damping and of the ground, to the integrator's error.
+
+    On rigid ground it is 2e-3, with and without armature.
+    """
     robot = robots.spatial_quadruped().edit().change_robot(base=BASE).build()
     q, v = robot.neutral(), np.random.default_rng(1).normal(size=robot.nv)
     q[6] = 1.0
