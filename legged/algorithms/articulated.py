@@ -12,7 +12,7 @@ from legged.algorithms.newton_euler import velocities
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.modules import inward, outward
-from legged.dynamics.passive import friction_forces, spring_forces
+from legged.dynamics.passive import spring_forces, velocity_forces
 from legged.elements import any_element
 from legged.errors import DefinitionError
 from legged.moving_coordinates import cross_force, cross_motion
@@ -64,7 +64,7 @@ def forward_dynamics(
     links = links_at(robot, q, coordinates)
     with stage("1 velocities and bias"):
         p, c = _bias(links, v, wrenches)
-        drive = [tau[body.v] - friction_forces(body, v) - spring_forces(body, q) for body in robot.bodies]
+        drive = [tau[body.v] - velocity_forces(body, v) - spring_forces(body, q) for body in robot.bodies]
     with stage("2 articulated inertias"):
         articulated = articulated_inertias(links)
         u = _inward(links, articulated, p, c, drive)

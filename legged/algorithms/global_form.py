@@ -15,7 +15,7 @@ from legged.algorithms.newton_euler import velocities
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.modules import outward
-from legged.dynamics.passive import friction_forces, spring_forces
+from legged.dynamics.passive import spring_forces, velocity_forces
 from legged.elements import any_element
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter_add
@@ -85,7 +85,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     form = _matrices(links)
     with stage("2 right side"):
         a_0, bias = _bias(links, form, q, v, wrenches)
-        passive = scatter_add(robot, [friction_forces(body, v) + spring_forces(body, q) for body in robot.bodies])
+        passive = scatter_add(robot, [velocity_forces(body, v) + spring_forces(body, q) for body in robot.bodies])
         right_side = tau - passive - form.rotor_momentum.T @ a_0 - form.S.T @ (form.I @ a_0 + bias)
     with stage("3 solution"):
         return finite(robot, "the forward dynamics", solve_symmetric(form.mass, right_side))

@@ -18,7 +18,7 @@ from legged.algorithms.newton_euler import velocities
 from legged.dynamics.arguments import Wrenches
 from legged.dynamics.kinematics import Motion
 from legged.dynamics.modules import outward
-from legged.dynamics.passive import friction_forces, spring_forces
+from legged.dynamics.passive import spring_forces, velocity_forces
 from legged.elements import as_floats, to_float
 from legged.errors import DefinitionError
 from legged.moving_coordinates import cross_force, cross_motion
@@ -91,7 +91,7 @@ def massive_bodies(
     massless: dict[int, MassiveBody] = {}
     for body in outward(robot):
         k = body.index
-        drive = tau[body.v] - friction_forces(body, v) - spring_forces(body, q)
+        drive = tau[body.v] - velocity_forces(body, v) - spring_forces(body, q)
         own = _with_joint(links, body, v[body.v], drive, t[k], external.get(k))
         if body.parent in massless:
             own = _combine_joints(massless[body.parent], own)

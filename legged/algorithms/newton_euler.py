@@ -12,7 +12,7 @@ from legged.algorithms.links import Links, base_bias, links_at, transform_forces
 from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.modules import inward, outward, transforms, twists_and_rates
-from legged.dynamics.passive import friction_forces, spring_forces
+from legged.dynamics.passive import spring_forces, velocity_forces
 from legged.elements import any_element
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter_add
@@ -75,7 +75,7 @@ def _outward(links: Links, q: Array, v: Array, vdot: Array, wrenches: Wrenches) 
             a.append(links.X[k] @ a[body.parent] + h @ vdot[body.v] + cross_motion(t[k], h @ v[body.v]))
         f_k = links.I[k] @ a[k] + cross_force(t[k], links.I[k] @ t[k])
         f.append(f_k - external[k] if k in external else f_k)
-        tau_joint.append(friction_forces(body, v) + spring_forces(body, q))
+        tau_joint.append(velocity_forces(body, v) + spring_forces(body, q))
         if body.has_gyroscopic_rotor:
             f[k] = f[k] + links.H[k] @ vdot[body.v] + cross_force(t[k], links.H[k] @ v[body.v])
             tau_joint[k] = tau_joint[k] + links.H[k].T @ a[k]

@@ -14,7 +14,7 @@ import numpy as np
 
 from legged.arguments import array, known_name
 from legged.checked import checked
-from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
+from legged.denoc.joints import armature_rotation, joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
 from legged.denoc.kinematics import (
     Kinematics,
     block_diagonal,
@@ -213,7 +213,7 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
               [ -m (omega x d)~                           0 ]
 
     so that S t = Omega M E t, and Md - 2 S is skew: hence Id - 2 C = N^T (Md - 2 S) N + Nd^T M N - N^T M Nd is.
-    Rotors add N^T Hd + H^T Nd to either.
+    Rotors add N^T Hd + H^T Nd to either, and the armature of the base a skew-symmetric matrix.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). form: "skew" or "paper".
@@ -232,7 +232,8 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
     S_k = skew_block if form == "skew" else paper_block
     S = block_diagonal([S_k(M, t[:3]) for M, t in zip(mass_blocks(robot, at), moving.twist, strict=True)])
     H, H_dot = rotor_momentum(robot, at), rotor_momentum_rate(robot, at, moving)
-    return N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N + H_dot) + H.T @ N_dot
+    C = N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N + H_dot) + H.T @ N_dot
+    return C + armature_rotation(robot, v)
 
 
 @checked
@@ -278,7 +279,7 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
     w = mass_matrix_at(robot, at) @ (N_dot @ v)
     w += np.concatenate([paper_block(M, t[:3]) @ t for M, t in zip(mass_blocks(robot, at), moving.twist, strict=True)])
     w += rotor_momentum_rate(robot, at, moving) @ v
-    own = rotor_momentum(robot, at).T @ (N_dot @ v) + joint_forces(robot, q, v)
+    own = rotor_momentum(robot, at).T @ (N_dot @ v) + joint_forces(robot, q, v) + armature_rotation(robot, v) @ v
     return N.T @ (w - weights(robot, at) - external(robot, at, wrenches)) + own
 
 

@@ -14,7 +14,7 @@ from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
-from legged.spatial import Array
+from legged.spatial import Array, skew
 
 
 def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
@@ -59,6 +59,20 @@ def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
             own = own + physics.stiffness * _deflection(body, q)
         forces[body.v] += body.ratio * own
     return forces
+
+
+def armature_rotation(robot: Robot, v: Array) -> Array:
+    """Return the matrix C of the base's armature, (nv, nv), with C v = [0; a omega x v] in the rows of the base.
+
+    It is skew-symmetric: the linear velocity of a floating base has axes that rotate with the base.
+
+    Args:
+        robot: The robot. v: Velocity, (nv,).
+    """
+    C = np.zeros((robot.nv, robot.nv))
+    if robot.bodies[0].has_base_armature:
+        C[3:6, 3:6] = float(robot.bodies[0].physics.armature) * skew(v[:3])
+    return C
 
 
 def _deflection(body: Body, q: Array) -> Array:

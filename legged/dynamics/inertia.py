@@ -249,7 +249,8 @@ class ArticulatedChain:
             if body.index in prescribed:
                 self.factors[k] = JointFactors(np.zeros((6, body.nv)), ([], []))
             elif body.kind == "base":
-                self.factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(mirror(p.T @ remaining @ p)))
+                own = mirror(p.T @ remaining @ p + rotors[k])
+                self.factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(own))
             else:
                 self.factors[k], remaining = eliminate(body, remaining, rotors[k])
             if k:

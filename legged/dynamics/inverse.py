@@ -149,7 +149,8 @@ def _base_and_torques(
     n0 = robot.base.nv
     vdot_0, P_0 = np.zeros(0), chains[0].p_k[0]
     if n0:
-        vdot_0 = -solve_symmetric(P_0.T @ M_tilde[0][0] @ P_0, h_tilde[:n0])  # (26)
+        I_0 = P_0.T @ M_tilde[0][0] @ P_0 + robot.bodies[0].rotor_inertia
+        vdot_0 = -solve_symmetric(I_0, h_tilde[:n0])  # (26)
     a: list[Vectors] = []
     tau: list[Vectors] = []
     for chain in outward_modules(chains):

@@ -22,7 +22,7 @@ import numpy as np
 
 from legged.compiler.ir.annotations import item, module
 from legged.dynamics.arguments import Wrenches, body_wrenches
-from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
+from legged.dynamics.passive import rotor_forces, spring_forces, velocity_forces
 from legged.robot.body import Body, Moments
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, angular_acceleration_tensor, cross, join
@@ -396,5 +396,5 @@ def module_wrenches(
         moment, force = rotor_forces(body, v, vdot, t[k], td[k])
         w_k = newton_euler(body.regrouped, t[k], td[k]) + join(moment, np.zeros(3))
         w.append(w_k - w_F[k] if k in w_F else w_k)
-        f.append(force + friction_forces(body, v) + spring_forces(body, q))
+        f.append(force + velocity_forces(body, v) + spring_forces(body, q))
     return by_module(robot, w), by_module(robot, f)

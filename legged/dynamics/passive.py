@@ -8,7 +8,7 @@ from legged.compiler.ir import where
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
-from legged.spatial import Array, cross, is_zero
+from legged.spatial import Array, cross, is_zero, join
 
 
 def friction_forces(body: Body, v: Array) -> Array:
@@ -25,6 +25,21 @@ def friction_forces(body: Body, v: Array) -> Array:
             for c, F, rate in _friction(body, v)
         ]
     )
+
+
+def velocity_forces(body: Body, v: Array) -> Array:
+    """Return the passive forces of a joint that depend on velocity, (nv of the joint,), [N m] or [N], joint axes.
+
+    They are friction, and for the armature a of a floating base, whose linear velocity has base axes, [0; a omega x v].
+
+    Args:
+        body: The body behind the joint. v: Velocity of the robot, (nv,).
+    """
+    friction = friction_forces(body, v)
+    if not body.has_base_armature:
+        return friction
+    a, rates = _each(body.physics.armature, body)[0], v[body.v]
+    return friction + join(np.zeros(3), a * cross(rates[:3], rates[3:]))
 
 
 def friction_slopes(body: Body, v: Array) -> Array:

@@ -117,6 +117,7 @@ class Description:
         repeated_axes: Names of joints with several <axis> elements, of which the first counts.
         base: Kind of base that the file describes: "floating", "planar", or "joints" for a robot on a fixed base whose
             first joints move it as a base does; "" if none is stated.
+        base_physics: Armature and damping of the floating base.
         choices: Choices made where the file is ambiguous, one sentence each.
         postures: Name -> position of each joint by name, (n,) each, [rad], [m] or unit quaternions, as in q.
     """
@@ -131,6 +132,7 @@ class Description:
     gravity: Array | None = None
     repeated_axes: tuple[str, ...] = ()
     base: str = ""
+    base_physics: JointPhysics = field(default_factory=JointPhysics)
     choices: tuple[str, ...] = ()
     postures: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 

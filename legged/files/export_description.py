@@ -80,7 +80,8 @@ class _Writer:
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
         links, joints, floating = tuple(self.links), tuple(self.joints), robot.base.kind == "floating"
-        return Description(robot.name, "a robot built in code", root, links, joints, floating, (), robot.gravity)
+        own, physics = (robot.name, "a robot built in code", root), robot.base.physics
+        return Description(*own, links, joints, floating, (), robot.gravity, base_physics=physics)
 
     def _base(self, first: str) -> str:
         """Add a chain of slides and hinges from a new root to the base link, and return the name of the root."""

@@ -12,7 +12,7 @@ import numpy as np
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.denoc import conditioning
-from legged.errors import FileError, LeggedError, UnknownNameError
+from legged.errors import DefinitionError, FileError, LeggedError, UnknownNameError
 from legged.files import embedded, reading
 from legged.files.audit import Audit, Finding, by_severity, find_all, ill_conditioned_modules
 from legged.files.collision import collision_shapes
@@ -28,6 +28,7 @@ from legged.robot.construction.assemble import assemble
 from legged.robot.construction.graph import GRAVITY, LinkGraph
 from legged.robot.joint import Connection, Coupling, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
+from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement, Vector, vector3
 from legged.robot.robot import Robot
 from legged.robot.shapes import Shape, Sphere
@@ -313,13 +314,25 @@ def build(
         couplings = {
             j.name: Coupling(j.name, j.mimic.joint, j.mimic.multiplier, j.mimic.offset) for _, j in joints if j.mimic
         }
-        named = description.name, BASES[base](), vector3("gravity", gravity)
+        named = description.name, _base(base, description.base_physics), vector3("gravity", gravity)
         graph = LinkGraph.of(*named, links, connections, couplings)
         if order == "file":
             order = [joint.name for joint in description.joints if joint.kind != "fixed" and not joint.mimic]
         return assemble(graph, order=order)
     except LeggedError as error:
         raise FileError(description.source, str(error)) from error
+
+
+def _base(kind: str, physics: JointPhysics) -> Base:
+    if kind != "floating":
+        return BASES[kind]()
+    armature, damping = (np.asarray(x) for x in (physics.armature, physics.damping))
+    if np.ptp(armature) or np.ptp(damping):
+        raise DefinitionError(
+            "the free joint of a floating base needs one armature and one damping for all axes; leave them out with "
+            "armature=False and joint_physics=False"
+        )
+    return FloatingBase(float(armature.flat[0]), float(damping.flat[0]))
 
 
 def _joint(entry: JointEntry) -> Joint:

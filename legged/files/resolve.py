@@ -47,17 +47,26 @@ def resolve(
     description = _resolve_mimics(description, mimic, notes)
     if not joint_physics:
         none: dict[str, float] = dict.fromkeys(("damping", "friction", "stiffness", "rest"), 0.0)
-        description = _map_joints(description, lambda joint: replace(joint, physics=replace(joint.physics, **none)))
+        description = _map_physics(description, lambda physics: replace(physics, **none))
         notes.append("damping, dry friction and springs of joints are left out (joint_physics=False)")
     if not armature:
         bare = {"armature": 0.0, "rotor": None}
-        description = _map_joints(description, lambda joint: replace(joint, physics=replace(joint.physics, **bare)))
+        description = _map_physics(description, lambda physics: replace(physics, **bare))
         notes.append("armature and rotors of joints are left out (armature=False)")
+    own = description.base_physics
+    if base != "floating" and (np.any(own.armature) or np.any(own.damping)):
+        notes.append(f"armature and damping of the free joint of the base are left out, since the base is {base}")
     return description, notes
 
 
 def _map_joints(description: Description, change: Callable[[JointEntry], JointEntry]) -> Description:
     return replace(description, joints=tuple(change(joint) for joint in description.joints))
+
+
+def _map_physics(description: Description, change: Callable[[JointPhysics], JointPhysics]) -> Description:
+    """Return a description with the physics of all joints and of the base changed."""
+    description = replace(description, base_physics=change(description.base_physics))
+    return _map_joints(description, lambda joint: replace(joint, physics=change(joint.physics)))
 
 
 def _resolve_base(description: Description, base: str, notes: list[str]) -> Description:
@@ -72,9 +81,13 @@ def _resolve_base(description: Description, base: str, notes: list[str]) -> Desc
         notes.append(f"the free joint {joint.name!r} is locked, since the base is fixed")
         return _map_joints(description, lambda j: locked_joint(j, 0.0) if j is joint else j)
     notes.append(f"the free joint {joint.name!r} is the floating base, {joint.child!r} the base link")
+    physics, left_out = joint.physics, ("friction", "stiffness")
+    if any(np.any(getattr(physics, name)) for name in left_out):
+        notes.append(f"dry friction and springs of the free joint {joint.name!r} are left out")
+    physics = JointPhysics(physics.damping, armature=physics.armature)
     links = tuple(link for link in description.links if link is not root)
     joints = tuple(j for j in description.joints if j is not joint)
-    return replace(description, root=joint.child, links=links, joints=joints)
+    return replace(description, root=joint.child, links=links, joints=joints, base_physics=physics)
 
 
 def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Description:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from legged.checked import checked
+from legged.errors import DefinitionError
 from legged.robot.joint import euler_axes
+from legged.robot.physics import JointPhysics
 from legged.rotations import (
     euler_angles,
     euler_matrix,
@@ -39,6 +41,11 @@ class Base:
     def coordinates(self) -> tuple[str, ...]:
         """Names of the entries of v."""
         return ()
+
+    @property
+    def physics(self) -> JointPhysics:
+        """Inertia and friction in the coordinates of the base alone, without those of the links."""
+        return JointPhysics()
 
     def pose(self, q: Array) -> tuple[Array, Array]:
         """Return (R, o): rotation matrix from base to world axes, (3, 3), and the base's origin, (3,), [m], world axes.
@@ -134,14 +141,40 @@ class PlanarBase(Base):
 @checked
 @dataclass(frozen=True)
 class FloatingBase(Base):
-    """Six degrees of freedom: q = [unit quaternion, w first; position], v the body twist in base axes."""
+    """Six degrees of freedom: q = [unit quaternion, w first; position], v the body twist in base axes.
 
+    Armature and damping are those of a free joint in MuJoCo. With the armature a and the damping b, the forces in the
+    rows of the base gain
+
+        a [omega dot; R^T (d/dt)(R v)] + b [omega; v] = a vdot + [0; a omega x v] + b [omega; v]
+
+    The armature is an inertia without weight and without moments of mass: it belongs to the inertia matrix and to the
+    kinetic energy, a (|omega|^2 + |v|^2) / 2, but not to the mass, the center of mass and the momentum of the links.
+
+    Attributes:
+        armature: a, added to the diagonal of the inertia matrix, [kg m^2] for rotations and [kg] for translations.
+        damping: b, viscous friction against the world, [N m s/rad] and [N s/m].
+    """
+
+    armature: float = 0.0
+    damping: float = 0.0
     nq = 7
     nv = 6
+
+    def __post_init__(self) -> None:
+        for name in ("armature", "damping"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise DefinitionError(f"the {name} of a floating base must be finite and not negative, got {value}")
+            object.__setattr__(self, name, float(value))
 
     @property
     def coordinates(self) -> tuple[str, ...]:
         return ("omega_x", "omega_y", "omega_z", "v_x", "v_y", "v_z")
+
+    @property
+    def physics(self) -> JointPhysics:
+        return JointPhysics(armature=self.armature, damping=self.damping)
 
     def pose(self, q: Array) -> tuple[Array, Array]:
         return quaternion_matrix(q[:4]), q[4:7]

@@ -92,7 +92,8 @@ class Body:
         after_joint: Translation along the joint's axis from the joint to the body's origin, [m].
         coupling: Coupling of the joint to its master, of the joint to itself where a stage repeats the coordinate of an
             earlier one, or None.
-        physics: Friction, springs, rotors and limits of the joint, one entry per degree of freedom.
+        physics: Friction, springs, rotors and limits of the joint, one entry per degree of freedom; of the base, its
+            armature and damping.
     """
 
     name: str
@@ -191,6 +192,11 @@ class Body:
     def has_gyroscopic_rotor(self) -> bool:
         """Whether `rotor_momentum` is not zero."""
         return not _all_zero(self.rotor_momentum)
+
+    @cached_property
+    def has_base_armature(self) -> bool:
+        """Whether this is a floating base with armature; see `FloatingBase`."""
+        return self.kind == "base" and not _all_zero(self.physics.armature)
 
     @cached_property
     def reflected_inertia(self) -> Array:

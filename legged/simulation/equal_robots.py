@@ -200,7 +200,8 @@ class EqualRobots:
         start = kernel.prepare(count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
-        if isinstance(robot.base, FloatingBase) and not robot.joints and gains is None:  # body axes, no damping
+        is_free = isinstance(robot.base, FloatingBase) and not robot.bodies[0].has_friction
+        if is_free and not robot.joints and gains is None:  # body axes, no damping
             bodies.constant.add(kind)
         numbers = self.bodies.ravel()
         poses = [

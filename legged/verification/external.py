@@ -21,6 +21,7 @@ from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError
 from legged.files.mjcf.reader import captured_warnings
 from legged.files.urdf.export import to_urdf
+from legged.robot.base import FloatingBase
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -79,7 +80,9 @@ def _rigid(robot: Robot) -> Robot:
     """Return the robot without joint physics, both in its bodies and in its joint definitions."""
     none = JointPhysics()
     connections = tuple(replace(c, joint=replace(c.joint, physics=none)) for c in robot.connections)
-    return replace(robot, bodies=tuple(replace(b, physics=none) for b in robot.bodies), connections=connections)
+    bodies = tuple(replace(b, physics=none) for b in robot.bodies)
+    base = FloatingBase() if isinstance(robot.base, FloatingBase) else robot.base
+    return replace(robot, base=base, bodies=bodies, connections=connections)
 
 
 def _own_file(robot: Robot, endings: tuple[str, ...]) -> Path | None:

@@ -131,6 +131,7 @@ def inertia_of_links(s: Sample) -> float:
 def _rotors(robot: Robot, q: Array) -> Array:
     """Return the contribution of rotors and armature to the inertia matrix, (nv, nv)."""
     total, connections = np.zeros((robot.nv, robot.nv)), {c.joint.name: c for c in robot.connections}
+    total[: robot.base.nv, : robot.base.nv] = robot.base.physics.armature * np.eye(robot.base.nv)
     for joint in (*robot.joints, *robot.followers):
         ratio, physics, c = getattr(joint, "ratio", 1.0), joint.definition.physics, connections[joint.name]
         rotor = physics.rotor
@@ -192,7 +193,8 @@ def without_friction(robot: Robot) -> Robot:
 def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
     """Return the drift of energy and momentum in a free motion of `DURATION`, without friction and joint forces.
 
-    Only components of momentum along free directions of the base count; a fixed base has none.
+    Only components of momentum along free directions of the base count; a fixed base has none, and neither has a base
+    with armature, whose own momentum is not that of the links.
 
     Args:
         robot: The robot.
@@ -223,7 +225,8 @@ def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
     energy = kinetic + [potential_energy(robot, y[:nq]) for y in states]
     fallen = np.outer(times, np.concatenate([np.zeros(3), robot.mass * robot.gravity]))
     each = np.array([momentum(robot, y[:nq], y[nq:]) for y in states]) - fallen
-    each = each[:, {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))]
+    free = {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))
+    each = each[:, [] if robot.bodies[0].has_base_armature else free]
     return FlightDrift(_drift(energy[:, None], kinetic.max()), _drift(each, np.abs(each).max(initial=0.0)))
 
 

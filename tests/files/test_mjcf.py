@@ -14,7 +14,7 @@ from legged.files.mjcf import reader
 
 pytest.importorskip("mujoco")
 import mujoco
-from oracles.mjcf_models import COUPLED, FLOATING, GEOMETRIES, MODELS, MOTORS, SEVERAL
+from oracles.mjcf_models import COUPLED, FLOATING, GEOMETRIES, HEAVY_BASE, MODELS, MOTORS, SEVERAL
 from oracles.mutations import (
     cut,
     duplicated,
@@ -108,6 +108,33 @@ def test_a_robot_read_from_mjcf_goes_through_mjcf_again(load, name, tmp_path):
         rates = legged.forward_dynamics(robot, q, v, tau)
         found = theirs.from_acceleration(qpos, qvel, acceleration(model, qpos, qvel, force))
         assert np.abs(found - rates).max() <= PROMISED * np.abs(rates).max()
+
+
+def test_armature_and_damping_of_the_free_joint_are_those_of_the_base(load, tmp_path):
+    """MuJoCo's inertia matrix and forces, term by term; options of `load` leave either out, and say so."""
+    robot, model = load(HEAVY_BASE), mujoco.MjModel.from_xml_string(HEAVY_BASE)
+    assert robot.base == FloatingBase(armature=0.9, damping=1.3) and not any(
+        "free joint" in x for x in robot.audit.lost
+    )
+    theirs = conversions.mujoco(robot, model)
+    for seed in range(10):
+        q, v, vdot = random_state(robot, seed)
+        qpos, qvel = theirs.to_configuration(q), theirs.to_velocity(q, v)
+        M, f = smooth_terms(model, qpos, qvel)
+        bias = legged.inverse_dynamics(robot, q, v, vdot)
+        found = theirs.from_force(qpos, M @ theirs.to_acceleration(q, v, vdot) - f)
+        assert np.abs(found - bias).max() <= 1e-12 * np.abs(bias).max()
+        columns = [theirs.from_force(qpos, M @ theirs.to_acceleration(q, 0.0 * v, e)) for e in np.eye(robot.nv)]
+        inertia = legged.inertia_matrix(robot, q)
+        assert np.abs(np.array(columns).T - inertia).max() <= 1e-12 * np.abs(inertia).max()
+    assert load(HEAVY_BASE, armature=False).base == FloatingBase(damping=1.3)
+    assert load(HEAVY_BASE, joint_physics=False).base == FloatingBase(armature=0.9)
+    for base in ("fixed", "planar"):
+        assert any("left out, since the base is" in words for words in load(HEAVY_BASE, base=base).audit.decided)
+    assert legged.loops.load(tmp_path / "model.xml").robot.base == robot.base
+    path = legged.save_mjcf(robot, tmp_path / "again.xml")
+    assert legged.load(path).base == legged.load(path, gravity=(0, 0, -1)).base == robot.base
+    assert legged.load(legged.save_urdf(robot, tmp_path / "again.urdf")).base == robot.base
 
 
 def test_sites_are_links_with_their_frames(load):
@@ -219,7 +246,7 @@ LOSSES_OF_BODIES = {
     "the stop of ball joint 'j'": ('<joint name="j"', '<joint name="j" type="ball" limited="true" range="0 1"'),
     "the nonlinear part of the spring of joint 'j'": ('<joint name="j"', '<joint name="j" stiffness="1 2 3"'),
     "motion-capture bodies": ("<worldbody>", '<worldbody><body name="m" mocap="true"><geom size="0.1"/></body>'),
-    "damping, armature and friction of free joint 'i'": ('<joint name="i"', '<joint name="i" type="free" damping="1"'),
+    "dry friction of free joint 'i'": ('<joint name="i"', '<joint name="i" type="free" frictionloss="1"'),
     "the spring of free joint 'i'": ('<joint name="i"', '<joint name="i" type="free" stiffness="1"'),
 }
 

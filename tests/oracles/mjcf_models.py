@@ -122,6 +122,11 @@ TWO_BODIES = _model(
 )
 """Two free bodies, of which one has a pole."""
 
+HEAVY_BASE = FLOATING.replace(
+    '<freejoint name="root"/>', '<joint name="root" type="free" armature="0.9" damping="1.3"/>'
+)
+"""A free joint with armature and damping, as the defaults of public files often give it."""
+
 MODELS = {
     "pendulum": PENDULUM,
     "references": REFERENCES,
@@ -129,6 +134,7 @@ MODELS = {
     "several joints in a body": SEVERAL,
     "balls": BALLS,
     "floating": FLOATING,
+    "floating with armature": HEAVY_BASE,
     "motors": MOTORS,
     "geometries": GEOMETRIES,
     "two free bodies": TWO_BODIES,

@@ -15,7 +15,7 @@ from controllers.balance.workspace.feet import StanceFoot
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.inertia import JointFactors, eliminate
 from legged.dynamics.modules import base_rate, inward, joint_rate, newton_euler, outward, transforms
-from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
+from legged.dynamics.passive import rotor_forces, spring_forces, velocity_forces
 from legged.robot.body import Body
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
@@ -98,7 +98,7 @@ def outward_pass(robot: Robot, q: Array, v: Array) -> OutwardPass:
             found.gravity.append(join(np.zeros(3), found.R[k].T @ gravity))
             moment, force = rotor_forces(body, v, None, found.t[k], found.td[k])
             found.z.append(newton_euler(body.regrouped, found.t[k], found.td[k]) + join(moment, np.zeros(3)))
-            found.f.append(force + friction_forces(body, v) + spring_forces(body, q))
+            found.f.append(force + velocity_forces(body, v) + spring_forces(body, q))
     return found
 
 
@@ -191,6 +191,9 @@ def inward_pass(
             found.factors[k], found.phi[k] = factors, solve_factored(factors.I_hat, phi_hat)
             P[body.parent] = P[body.parent] + X.transform_inertia(remaining)
             z[body.parent] = z[body.parent] + X.T @ (z[k] + factors.Psi @ phi_hat)
+        central = robot.bodies[0]
+        if central.has_base_armature or central.has_friction:  # a floating base, whose armature has no weight
+            P[0], z[0] = P[0] + central.reflected_inertia, z[0] + out.f[0]
         return found._replace(P=mirror(P[0]), z=z[0] - P[0] @ (out.td[0] + out.gravity[0]))
 
 

@@ -110,6 +110,11 @@ def inverse_derivatives(
         for body in inward(robot):
             for number in reversed(range(len(motion.axes[body.index]))):
                 matrices.add_column(body.index, number, inertia[body.index], B[body.index], f[body.index])
+    if base_terms is not None and robot.bodies[0].has_base_armature:
+        a, (psidd, Sd) = robot.bodies[0].reflected_inertia, base_terms
+        matrices.q[:6, :6] -= a @ psidd  # M[:, :6] includes the armature, which does not rotate
+        matrices.v[:6, :6] -= a @ Sd
+        matrices.v[3:6, :6] += a[3:, 3:] @ np.concatenate([-skew(v[3:6]), skew(v[:3])], axis=1)
     return InverseDerivatives(matrices.q, matrices.v, matrices.vdot), base_terms
 
 
@@ -152,7 +157,7 @@ class _Matrices:
         self.links, self.motion = links, motion
         dtype = np.result_type(q, v, *motion.a)
         self.q, self.v, self.vdot = (np.zeros((len(v), len(v)), dtype=dtype) for _ in range(3))
-        for body in links.robot.bodies[1:]:
+        for body in links.robot.bodies:
             self.q[body.v, body.v] += spring_derivative(body, q)
             self.v[body.v, body.v] += np.diag(friction_derivative(body, v))
             self.vdot[body.v, body.v] += body.rotor_inertia

@@ -11,7 +11,7 @@ from legged.algorithms.operators.spatial_operators import Points, SpatialOperato
 from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import on_bodies, point_twist_rates
 from legged.dynamics.modules import outward
-from legged.dynamics.passive import friction_forces, spring_forces
+from legged.dynamics.passive import spring_forces, velocity_forces
 from legged.elements import any_element
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import configuration_rate, scatter, scatter_add
@@ -28,7 +28,7 @@ def bias_forces(operators: SpatialOperators, v: Array, wrenches: Wrenches = None
     """
     robot, S = operators.robot, operators
     a, b = _quadratic(S, v, wrenches)
-    passive = [friction_forces(body, v) + spring_forces(body, S.q) for body in robot.bodies]
+    passive = [velocity_forces(body, v) + spring_forces(body, S.q) for body in robot.bodies]
     return S.H @ (S.phi @ (S.M @ (S.phi.T @ a) + b)) + scatter_add(robot, passive)
 
 

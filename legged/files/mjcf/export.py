@@ -45,7 +45,8 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     - Joints of several degrees of freedom, and joints connected by massless links, become several joints of one body,
       named as in `save_urdf`.
     - Links fixed to others and contact points become sites; their mass is added to the body.
-    - A floating base has a free joint named "base"; a link named "world" gets a trailing underscore.
+    - A floating base has a free joint named "base", with its armature and damping; a link named "world" gets a
+      trailing underscore.
     - Limits of effort become `actuatorfrcrange`. There are no actuators or floor, and no limits of speed.
     - Collision shapes and round feet become geoms, which collide with a floor but not with each other.
 
@@ -117,7 +118,9 @@ class _Writer:
         if description.floating or self._group_inertia(first).mass:
             body = ET.SubElement(body, "body", name=_allowed(first))
         if description.floating:
-            ET.SubElement(body, "freejoint", name="base")
+            physics = _physics(description.base_physics)
+            kind = ("joint", {"type": "free"}) if physics else ("freejoint", {})
+            ET.SubElement(body, kind[0], {"name": "base", **kind[1], **physics})
         self._fill(body, first, has_body=True)
         equality = ET.SubElement(self.root, "equality")
         for joint in description.joints:

@@ -207,10 +207,10 @@ def _of_joint(model: Any, joint: int, name: str, root: int) -> Iterator[str]:
     kind, first = int(model.jnt_type[joint]), int(model.jnt_dofadr[joint])
     dofs = slice(first, first + (6 if kind == FREE else 3 if kind == BALL else 1))
     is_base = kind == FREE and model.jnt_bodyid[joint] == root
-    if is_base and any(getattr(model, f"dof_{what}")[dofs].any() for what in ("damping", "armature", "frictionloss")):
+    if is_base and model.dof_frictionloss[dofs].any():
         yield (
-            f"damping, armature and friction of free joint {name!r}, which a floating base does not have (load with "
-            f"root='world' for a free joint on a fixed base, which has them)"
+            f"dry friction of free joint {name!r}, which a floating base does not have (load with root='world' for a "
+            f"free joint on a fixed base, which has it)"
         )
     if kind == FREE and model.jnt_stiffness[joint]:
         yield f"the spring of free joint {name!r}"

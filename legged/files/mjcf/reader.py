@@ -22,8 +22,9 @@ from legged.files import reading
 from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.mjcf import roots
 from legged.files.mjcf.limits import check_limits
-from legged.files.mjcf.physics import PhysicsReader, unconverted_elements
+from legged.files.mjcf.physics import FREE, PhysicsReader, unconverted_elements
 from legged.files.urdf.schema import LARGEST, LARGEST_OF_PHYSICS, MOST_LINKS
+from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.robot.shapes import Material
 from legged.rotations import quaternion_exp, quaternion_matrix
@@ -210,8 +211,16 @@ class _Reader:
             lost,
             gravity,
             base=self.kind,
+            base_physics=self._base_physics(),
             choices=tuple(self.choices),
         )
+
+    def _base_physics(self) -> JointPhysics:
+        """Return the armature and damping of the free joint of a floating base, zero without one."""
+        if not self.root or self.model.jnt_type[self.model.body_jntadr[self.root]] != FREE:
+            return JointPhysics()
+        own = self.physics.of(int(self.model.body_jntadr[self.root]))
+        return JointPhysics(own.damping, armature=own.armature)
 
     def _belongs(self, tree: int, others: list[int]) -> bool:
         """Return whether the bodies of a tree on the world belong to the robot."""

@@ -59,7 +59,11 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     differ from what `legged.load` assumes.
     """
     root = _to_element(robot)
-    found = [] if embedded.add_to_urdf(root, robot) else losses(robot)
+    found = []
+    if not embedded.add_to_urdf(root, robot):
+        found = losses(robot)
+        if robot.bodies[0].has_base_armature or robot.bodies[0].has_friction:
+            found.append("armature and damping of the base")
     left_out = sum(isinstance(shape, Ellipsoid | Hull) for link in robot.links for shape in link.shapes)
     if left_out:
         found.append(f"the {left_out} ellipsoids and hulls of the robot, which other programs will not see")

@@ -122,7 +122,7 @@ def _bodies(
             frames.append(IDENTITY)
             moments = moments_of(part.inertia, IDENTITY)
             P, slices = np.zeros((6, base.nv)), (slice(0, base.nq), slice(0, base.nv))
-            bodies.append(Body(part.name, index, -1, "base", *slices, P, moments, moments))
+            bodies.append(Body(part.name, index, -1, "base", *slices, P, moments, moments, physics=base.physics))
             continue
         stage = part.stage
         body_in_link = _body_frame(stage, [p for p in parts if p.parent == index])

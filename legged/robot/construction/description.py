@@ -119,7 +119,12 @@ def _base(base: Base) -> dict[str, Any]:
         raise DefinitionError(
             f"plain data cannot contain a base of class {type(base).__name__}; use one of the toolkit"
         )
-    return {"kind": base.kind, "sequence": base.sequence} if isinstance(base, EulerBase) else {"kind": base.kind}
+    found: dict[str, Any] = {"kind": base.kind}
+    if isinstance(base, EulerBase):
+        found["sequence"] = base.sequence
+    if isinstance(base, FloatingBase):
+        found |= {name: value for name in ("armature", "damping") if (value := getattr(base, name))}
+    return found
 
 
 def _link(link: Link) -> dict[str, Any]:
@@ -204,8 +209,12 @@ def _json(value: Any) -> Any:
 
 def _read_base(data: Any) -> Base:
     kind = known_name("base", instance("the base", data, Mapping, "a mapping with a kind").get("kind"), BASES)
-    own = _entries(f"the base of kind {kind!r}", data, ("kind",), ("sequence",) if kind == "euler" else ())
-    return BASES[kind](**{name: text(name, value) for name, value in own.items() if name != "kind"})
+    optional = {"euler": ("sequence",), "floating": ("armature", "damping")}.get(kind, ())
+    own = _entries(f"the base of kind {kind!r}", data, ("kind",), optional)
+    del own["kind"]
+    if kind == "euler":
+        return EulerBase(**{name: text(name, value) for name, value in own.items()})
+    return BASES[kind](**{name: number(f"{name} of the base", value, least=0.0) for name, value in own.items()})
 
 
 def _read_link(data: Any) -> Link:

@@ -266,7 +266,7 @@ def _carrier(name: str, robot: Robot) -> Joint:
     """Return the joint that carries the base link of a robot in the group."""
     if robot.base.kind == "planar":
         return Planar(name, "z", "x")  # turns about y
-    return Free(name) if robot.base.kind == "floating" else Fixed(name)
+    return Free(name, physics=robot.base.physics) if robot.base.kind == "floating" else Fixed(name)
 
 
 def _add(builder: RobotBuilder, name: str, robot: Robot, carrier: Joint, place: Placement) -> list[str]:
