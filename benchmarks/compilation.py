@@ -201,7 +201,7 @@ def growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, 
         machine_code.unload()
         kernel = Kernel(graph)
         clock.append(time.process_time())
-        sizes = _section_sizes(next(Path(folder).glob("*.o")).name)
+        sizes = _section_sizes(next(Path(folder).rglob("*.o")).name)
         seconds = [f"{after - before:.2f}" for before, after in itertools.pairwise(clock)]
         kilobytes = [f"{size / 1e3:.0f}" for size in sizes]
         times = [f"{1e6 * t:.2f}" for t in _run_times(kernel, robot)]

@@ -42,9 +42,10 @@ def legend(made: Figure, columns: int = 4) -> Figure:
 
 def save(made: Figure, path: Path) -> Path:
     """Write a figure in the format of the suffix of a path, PNG without one, and return the path."""
-    path = output_file(path, path.suffix if path.suffix in (".svg", ".pdf") else ".png")
+    suffix = Path(path).suffix
+    path = output_file(path, suffix if suffix in (".svg", ".pdf") else ".png")
     with replaced(path) as draft:
-        made.savefig(draft, dpi=130)
+        made.savefig(draft, dpi=130, format=path.suffix[1:])
     return path
 
 

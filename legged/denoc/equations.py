@@ -332,8 +332,7 @@ def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
 class ArticulatedModule(DenseArticulation):
     """A module together with all modules outward of it, their joints free, in world axes; see `DenseArticulation`.
 
-    It is an articulated module in the sense of `legged.dynamics.inertia.ArticulatedModule` with every matrix formed.
-
+    It is a `legged.dynamics.inertia.ArticulatedModule` with every matrix formed.
     For an exactly singular I^ the pseudoinverse is used, so that motions without inertia have no effect.
     """
 

@@ -131,7 +131,7 @@ class Robot:
         The base M_0 is at the top; each module is a dotted column below its parent. The label #k^i of a link is its
         number among the bodies of module i, in which a joint of several degrees of freedom counts as several. Letters
         in circles, or in a square for a translation, are the types of joints, explained below the picture. The size of
-        the figure follows from the robot; `robot.draw_modules().savefig("modules.svg")` writes it.
+        the figure follows from the robot; its method `savefig` writes it.
 
         Source:
             Shah, Saha, Dutt 2012, figures 1, 5 and 15.

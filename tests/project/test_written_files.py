@@ -23,7 +23,9 @@ ROOT = Path(legged.__file__).parents[1]
 @pytest.fixture(scope="module")
 def run():
     robot = robots.planar_hopper()
-    return legged.simulate(robot, ground=paper_ground(robot), until=0.02, fall=False)
+    q = robot.neutral()
+    q[2] = 0.7  # above the ground
+    return legged.simulate(robot, q=q, ground=paper_ground(robot), until=0.02, fall=False)
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +202,7 @@ def test_one_module_writes_all_files():
     for package in ("legged", "controllers", "robots"):
         for path in (ROOT / package).rglob("*.py"):
             name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
-            lines = [line for line in text.splitlines() if WRITING.search(line)]
+            lines = [line for line in text.splitlines() if WRITING.search(line) and "(buffer" not in line]
             assert name in ALLOWED or not lines or "replaced(" in text, (name, lines)
             assert name in ALLOWED or "mkdir(" not in text or name == "legged/app/options.py", name
 

@@ -14,7 +14,7 @@ from controllers import WorkspaceBalance
 from controllers.balance.workspace.set_point import (
     gain_matrix,
 )
-from legged.errors import DefinitionError, NotFiniteError, ShapeError, SingularError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError, SingularError, UnknownNameError
 from legged.rotations import (
     axis_quaternion,
     quaternion_matrix,
@@ -245,7 +245,7 @@ def test_the_measured_stance_is_traced():
         ({"position": (0.0, 1.0)}, ShapeError, "position of the set point"),
         ({"orientation": (0.0, 0.0, 0.0, 0.0)}, NotFiniteError, "quaternion must not be zero"),
         ({"big_base": 0.0}, DefinitionError, "big_base"),
-        ({"posture": (1.0, -1.0)}, DefinitionError, "posture"),
+        ({"posture": (1.0, -1.0)}, ArgumentError, "posture must be at least 0"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, error, words):
