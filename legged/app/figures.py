@@ -42,8 +42,7 @@ def legend(made: Figure, columns: int = 4) -> Figure:
 
 def save(made: Figure, path: Path) -> Path:
     """Write a figure in the format of the suffix of a path, PNG without one, and return the path."""
-    suffix = Path(path).suffix
-    path = output_file(path, suffix if suffix in (".svg", ".pdf") else ".png")
+    path = output_file(path, ".svg" if str(path).endswith(".svg") else ".png")
     with replaced(path) as draft:
         made.savefig(draft, dpi=130, format=path.suffix[1:])
     return path
