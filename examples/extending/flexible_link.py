@@ -7,6 +7,9 @@ joint of a user's own (`Joint.stages`) chains massless stages, so that it cannot
 joints that follow others can.
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# SciPy has no types.
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import brentq
