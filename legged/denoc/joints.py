@@ -71,7 +71,7 @@ def armature_rotation(robot: Robot, v: Array) -> Array:
     """
     C = np.zeros((robot.nv, robot.nv))
     if robot.bodies[0].has_base_armature:
-        C[3:6, 3:6] = float(robot.bodies[0].physics.armature) * skew(v[:3])
+        C[3:6, 3:6] = np.asarray(robot.bodies[0].physics.armature) * skew(v[:3])
     return C
 
 

@@ -32,7 +32,8 @@ from legged.algorithms.operators import dynamics as operators
 from legged.algorithms.sparse import constraint_force, sparsity, system
 from legged.contact.impulses.delassus import _port_mobility
 from legged.dynamics.forward import accelerations, velocity_jump
-from legged.errors import DefinitionError
+from legged.dynamics.kinematics import motion
+from legged.errors import DefinitionError, LeggedError
 from legged.ground import realistic_ground
 
 EXACT = 1e-11
@@ -205,7 +206,7 @@ def denoc_jacobian(robot, q, link):
     body = robot.link(link).body
     columns = []
     for e in np.eye(robot.nv):
-        columns.append(legged.dynamics.kinematics.motion(robot, q, e).twist[body])
+        columns.append(motion(robot, q, e).twist[body])
     return np.array(columns).T
 
 
@@ -311,5 +312,5 @@ def test_descriptions_and_graphs_keep_the_base():
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
 @pytest.mark.parametrize("name", ["armature", "damping"])
 def test_wrong_numbers_are_refused(name, value):
-    with pytest.raises(legged.errors.LeggedError, match=name):
+    with pytest.raises(LeggedError, match=name):
         legged.FloatingBase(**{name: value})
