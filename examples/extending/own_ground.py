@@ -32,7 +32,10 @@ robot = robots.hexapod()
 ground = Ground(HuntCrossley(stiffness=5e5, dissipation=2.0), VectorFriction(0.8, viscosity=500.0), Waves())
 print(ground)
 
-run = legged.simulate(robot, controllers.ComputedTorque(controllers.Tripod()), ground=ground, until=2.0)
+law = controllers.ComputedTorque(controllers.Tripod())
+q, v = law.initial_state(robot)
+q[6] += Waves().height_of_crests  # [m], so that no foot begins inside of a crest
+run = legged.simulate(robot, law, q=q, v=v, ground=ground, until=2.0)
 lean = np.degrees(np.abs(run.base.angles("xyz")[:, 1]).max())
 print(
     f"ran {run.base.position[-1, 0] - run.base.position[0, 0]:.2f} m over the waves, pitching up to {lean:.1f} degrees"

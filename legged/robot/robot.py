@@ -89,6 +89,8 @@ class Robot:
     def from_graph(graph: nx.DiGraph[str]) -> Robot:
         """Return the robot of a graph whose nodes are links and whose edges, from parent to child, are joints.
 
+            import networkx as nx
+
             graph = nx.DiGraph(name="monopod", base=FloatingBase())
             graph.add_node("trunk", link=Link("trunk", box_inertia(4.0, (0.3, 0.3, 0.2))))
             graph.add_node("leg", link=Link("leg", rod_inertia(1.0, (0.0, 0.0, -0.4)), {"foot": (0.0, 0.0, -0.4)}))

@@ -116,6 +116,7 @@ def along(function, run):
     return np.array([function(*state) for state in zip(run.times, run.phases, run.q, run.v, run.memory, strict=True)])
 
 
+@pytest.mark.filterwarnings("ignore:.*regularizes the dry friction")
 @pytest.mark.parametrize("slope", [0.0, 3.0])
 @pytest.mark.parametrize("base", [legged.FloatingBase(), legged.FixedBase()], ids=lambda base: base.kind)
 def test_the_lyapunov_function_never_grows_in_a_run(base, slope):

@@ -77,6 +77,8 @@ def partition(graph: nx.DiGraph[str]) -> tuple[Module, ...]:
     first. Links on fixed joints belong to the module of the link that they are fixed to. Another partition
     is given by the attribute `module` of the nodes, the numbers of the modules of their links.
 
+        import networkx as nx
+
         graph = nx.DiGraph()
         graph.add_node("trunk", link=Link("trunk", box_inertia(4.0, (1.0, 0.5, 0.2))))
         graph.add_node("thigh", link=Link("thigh", rod_inertia(1.0, (0.0, 0.0, -0.3))))

@@ -92,6 +92,8 @@ def examples() -> dict[str, list[str]]:
 
 
 SETTINGS = {
+    "legged.robot.robot": "from legged import *",
+    "legged.robot.construction.partition": "from legged import *",
     "legged.algorithms.inverse_kinematics": """
 start = q
 starts = np.tile(q, (3, 1))

@@ -71,6 +71,7 @@ Three-dimensional bipedal walking control based on divergent component of motion
 Unilateral contact and dry friction in finite freedom dynamics
 Walking control based on step timing adaptation
 XenoCollide: complex collision made simple
+Dynamic model simplification of serial manipulators
 """.strip().splitlines()
 """Each as it stands on its publication, in lower case; a new citation adds its title here, from the first page."""
 YEAR = re.compile(r"\b(19|20)\d\d\b")
