@@ -93,7 +93,7 @@ class Robot:
 
             graph = nx.DiGraph(name="monopod", base=FloatingBase())
             graph.add_node("trunk", link=Link("trunk", box_inertia(4.0, (0.3, 0.3, 0.2))))
-            graph.add_node("leg", link=Link("leg", rod_inertia(1.0, (0.0, 0.0, -0.4)), {"foot": (0.0, 0.0, -0.4)}))
+            graph.add_node("leg", link=Link("leg", rod_inertia(1.0, (0, 0, 0), (0, 0, -0.4)), {"foot": (0, 0, -0.4)}))
             graph.add_edge("trunk", "leg", joint=Universal("hip", "x", "-y"), at=(0.0, 0.0, -0.1))
             robot = Robot.from_graph(graph)
 

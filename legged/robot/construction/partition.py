@@ -81,7 +81,7 @@ def partition(graph: nx.DiGraph[str]) -> tuple[Module, ...]:
 
         graph = nx.DiGraph()
         graph.add_node("trunk", link=Link("trunk", box_inertia(4.0, (1.0, 0.5, 0.2))))
-        graph.add_node("thigh", link=Link("thigh", rod_inertia(1.0, (0.0, 0.0, -0.3))))
+        graph.add_node("thigh", link=Link("thigh", rod_inertia(1.0, (0, 0, 0), (0, 0, -0.3))))
         graph.add_edge("trunk", "thigh", joint=Revolute("hip", "-y"), at=(0.5, 0.25, 0.0))
         [module.links for module in legged.partition(graph)]  # [("trunk",), ("thigh",)]
 
