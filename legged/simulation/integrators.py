@@ -116,7 +116,7 @@ class DynamicalSystem(Protocol):
 
 
 class ForcedSystem(DynamicalSystem, Protocol):
-    """A `DynamicalSystem` with external wrenches, whose state records what contacts have done.
+    """A `DynamicalSystem` with external wrenches, whose state contains the contact history.
 
     Its `rate` takes loads as a last argument, see `external_wrenches`.
     """

@@ -123,7 +123,7 @@ def branches_table() -> Table:
 
 
 def sentences() -> list[str]:
-    """Return what agrees with the abstract and what differs, from the counts."""
+    """Return sentences that compare the counts with the claims of the abstract."""
     ready = robots.humanoid()
     own = count(sparsity.forward_dynamics, ready).total / count(articulated.forward_dynamics, ready).total
     here, fixed = ratios("floating", "articulated bodies"), ratios("fixed", "articulated bodies")

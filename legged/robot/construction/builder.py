@@ -176,7 +176,7 @@ class RobotBuilder:
         return assemble(self._graph(), modules, order)
 
     def _graph(self) -> LinkGraph:
-        """Return the graph of the robot, or raise an error for what a graph cannot contain."""
+        """Return the graph of the robot, or raise an error for unknown links and double couplings."""
         names = [link.name for link in self._links]
         check_names("link", names)
         known, joined = set(names), dict[tuple[str, str], str]()

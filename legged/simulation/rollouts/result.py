@@ -153,7 +153,7 @@ class RecordedMembers(NamedTuple):
     why: str
 
     def __call__(self, runs: Rollouts, i: int) -> Run:
-        """Return member i as a recorded motion, with a warning that states what is unknown.
+        """Return member i as a recorded motion, with a warning that names the missing records.
 
         Args:
             runs: The rollouts. i: Index of the member.
