@@ -26,10 +26,14 @@ class Gate:
 
     Attributes:
         token: First part of the path of all requests; "" for none.
+        is_closed: Whether the server was stopped. A browser opens connections before it needs them, and the server
+            keeps those that it accepted: such a connection is then closed without an answer, upon which the browser
+            connects again and reaches the server that now listens at the address.
     """
 
     def __init__(self, host: str, token: str):
         self.token = token
+        self.is_closed = False
         self._is_open = not _is_loopback(host)
         name = socket.gethostname().lower()
         own = (name, name.partition(".")[0], f"{name}.local", host.lower()) if self._is_open else ()
@@ -103,6 +107,9 @@ def guarded(gate: Gate) -> Iterator[None]:
         guarded_servers.append(handler)
 
         def checked_request(connection: Any, request: Any) -> Any:
+            if gate.is_closed:
+                connection.transport.abort()
+                return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "the viewer was stopped\n")
             refusal = gate.refusal(request)
             if refusal:
                 return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")

@@ -59,7 +59,8 @@ class Viewer:
                 "viewing in the browser needs viser: pip install 'legged[view]'; run.save_html(path) needs nothing"
             ) from error
         token = secrets.token_urlsafe(12) if token is None else token
-        with guarded(Gate(host, token)), contextlib.redirect_stdout(io.StringIO()):  # its address lacks the token
+        self._gate = Gate(host, token)
+        with guarded(self._gate), contextlib.redirect_stdout(io.StringIO()):  # its address lacks the token
             self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.server.scene.set_up_direction("+z")
         self.server.gui.main_panel.dock_right()
@@ -90,6 +91,7 @@ class Viewer:
     def stop(self) -> None:
         """End the server and the motion."""
         self._stopped.set()
+        self._gate.is_closed = True
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(5.0)

@@ -1,6 +1,8 @@
 """Who may open the viewer: names of the machine, origins of pages, and the token, by requests and in the browser."""
 
+import contextlib
 import http
+import socket
 import urllib.error
 import urllib.request
 import warnings
@@ -115,6 +117,25 @@ def test_other_machines_are_let_in_with_a_warning():
 def test_hosts_of_other_machines_are_refused(host):
     with pytest.raises(ArgumentError, match=r"the viewer cannot listen at host .*; give 127\.0\.0\.1"):
         legged.view(robots.chain(1), host=host, wait=False)
+
+
+def test_a_connection_that_outlives_its_viewer_is_closed_without_an_answer():
+    """A browser that opened it in advance then connects to the viewer that listens at the same port afterwards."""
+    first = legged.view(robots.chain(1), port=8520, wait=False)
+    port = first.server.get_port()
+    with socket.create_connection(("127.0.0.1", port), timeout=20.0) as early:
+        assert status(first.address)[0] == 200  # the server has accepted the earlier connection too
+        first.stop()
+        second = legged.view(robots.chain(1), port=port, wait=False)
+        try:
+            assert second.server.get_port() == port
+            path = second.address.partition(f":{port}")[2]
+            early.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+            with contextlib.suppress(ConnectionResetError):
+                assert early.recv(100) == b""
+            assert status(second.address)[0] == 200
+        finally:
+            second.stop()
 
 
 def test_a_server_that_cannot_be_guarded_is_refused():
