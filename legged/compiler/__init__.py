@@ -10,7 +10,7 @@ from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.compiler.passes.counting import Counts
-from legged.compiler.passes.differentiate import jacobian
+from legged.compiler.passes.jacobian import jacobian
 from legged.compiler.runtime.kernel import Kernel
 
 __all__ = [

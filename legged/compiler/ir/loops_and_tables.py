@@ -12,7 +12,7 @@ from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import CONDITIONS, Lookup, Loop, LoopResult, is_call
+from legged.compiler.ir.operations import CONDITIONS, Gather, Loop, LoopResult, is_call
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import ShapeError, TraceError
 
@@ -121,7 +121,7 @@ class LookupTable:
         found = rounded_array("the numbers of a lookup table", numbers, (None,))
         if not 1 <= len(found) <= _MOST:
             raise ShapeError(f"a lookup table needs 1 to {_MOST} entries, got {len(found)}")
-        self.operation = Lookup(found)
+        self.operation = Gather(found)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LookupTable) and self.operation == other.operation

@@ -60,7 +60,7 @@ class Tracer:
 
     def input(self) -> Expression:
         """Return a new input."""
-        return self._append("input", ())
+        return self._append("argument", ())
 
     def loop_state(self) -> Expression:
         """Return a new entry of the state of a loop, inside of its step; see `repeat`."""
@@ -131,6 +131,6 @@ def require_unit_norm(name: str, quaternion: Sequence[Any]) -> None:
     """
     tracer = annotations.current.tracer
     if isinstance(tracer, Tracer) and all(
-        isinstance(x, Expression) and x.operation == "input" and x.tracer is tracer for x in quaternion
+        isinstance(x, Expression) and x.operation == "argument" and x.tracer is tracer for x in quaternion
     ):
         tracer.unit_quaternions[tuple(x.index for x in quaternion)] = name

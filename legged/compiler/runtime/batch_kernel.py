@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from legged.compiler.codegen import llvm
-from legged.compiler.ir.graph import Graph, Shape, record
+from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes.simplify import simplify
+from legged.compiler.passes.pipeline import trace
 from legged.compiler.runtime.batches import BatchCode, address_of, has_contiguous_rows
 from legged.errors import NotFiniteError
 
@@ -58,7 +58,7 @@ class BatchKernel:
         """
         self.name = getattr(function, "__name__", "function")
         with gc_paused():
-            self.graph: Graph = simplify(record(function, shapes))
+            self.graph: Graph = trace(function, shapes)
         self.shapes = [shape for _, shape in self.graph.inputs]
         self.code = BatchCode(self.graph, _no_single_state, lambda *code: None, llvm.default_target())
 
