@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import CallSequence, differs, exceeds
+from legged.compiler import BatchKernel, Call, CallSequence, PreparedCall, Rows, windows
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
@@ -270,8 +269,8 @@ class PairTables:
         """
         detection = self._detections[True]
         near = detection.possible
-        moved = exceeds(self._excess, np.zeros(()), "the motion since pairs were searched")
-        same = differs(near.nearness, detection.near, "the nearness of pairs")
+        moved = Call.guard_less_equal(self._excess, np.zeros(()), "the motion since pairs were searched")
+        same = Call.guard_same_sign(near.nearness, detection.near, "the nearness of pairs")
         return [*near.calls.calls, moved, same, *detection.calls.calls]
 
     def _search(self) -> _NearPairs:

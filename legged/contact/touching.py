@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Call, Rows
-from legged.compiler.runtime.call_sequence import CallSequence, copied, differs, raised
+from legged.compiler import BatchKernel, Call, CallSequence, Rows
 from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
@@ -229,8 +228,8 @@ class _Reach:
         sides = [Rows(reach, side % len(reach)) for side in (detected.first, detected.second)]
         call = _slack().prepare(len(detected.pair), detected.gap, *sides)
         self.slack: Array = call.results
-        self.more = CallSequence([call, raised(self.slack, self.reached, detected.pair)])
-        self.calls = CallSequence([copied(np.zeros(len(self.reached)), self.reached), *self.more.calls])
+        self.more = CallSequence([call, Call.scatter_max(self.slack, self.reached, detected.pair)])
+        self.calls = CallSequence([Call.copy(np.zeros(len(self.reached)), self.reached), *self.more.calls])
 
 
 class ContactSolver:
@@ -295,13 +294,13 @@ class ContactSolver:
             return None
         if tables is None:
             _, v_free, v_next = bodies.wide
-            solution = [copied(v_free, v_next)]
+            solution = [Call.copy(v_free, v_next)]
         elif len(tables.restitution):
             return None
         else:
             solution = tables.calls(CONVERGED * ground.tolerance, ground.tolerance)
-        same = differs(reach.reached, taken.pairs, "the reach of bodies")
-        again = [*bodies.update_reach.calls, copied(taken.pairs, reach.reached), *reach.more.calls, same]
+        same = Call.guard_same_sign(reach.reached, taken.pairs, "the reach of bodies")
+        again = [*bodies.update_reach.calls, Call.copy(taken.pairs, reach.reached), *reach.more.calls, same]
         return [*reach.calls.calls, same, *solution, *again]
 
     def _contacts(self, detected: Detected, pairs: Array) -> TakenContacts:

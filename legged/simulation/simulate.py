@@ -13,7 +13,7 @@ import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler import Members
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import (
     ArgumentError,

@@ -14,6 +14,7 @@ from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.pipeline import trace
 from legged.compiler.runtime.batches import BatchCode, address_of, has_contiguous_rows
+from legged.compiler.runtime.call_sequence import Call
 from legged.errors import NotFiniteError
 
 
@@ -101,22 +102,6 @@ class BatchKernel:
             results: Arrays that receive the results, (n, ...) with contiguous rows; new ones by default.
         """
         return PreparedCall(self, count, arguments, results)
-
-
-class Call(NamedTuple):
-    """A call of machine code in a `CallSequence`.
-
-    Attributes:
-        function: Address of the function. count: Number of its items. argument: Address of its argument.
-        name: What it computes. work: Size of its working memory, [bytes]. memory: What has to stay in memory.
-    """
-
-    function: int
-    count: int
-    argument: int
-    name: str
-    work: int = 0
-    memory: Any = None
 
 
 class PreparedCall:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members
+from legged.compiler import NOT_FINITE, Members
 from legged.errors import DivergenceError, SimulationError, SimulationInterrupt
 from legged.simulation.backend import Backend
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor

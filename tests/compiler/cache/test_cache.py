@@ -55,7 +55,7 @@ def compiled(monkeypatch) -> list[str]:
 def traced(monkeypatch) -> list[object]:
     """The functions that are traced."""
     functions: list[object] = []
-    module = sys.modules["legged.compiler.compile"]
+    module = sys.modules["legged.compiler.compilation"]
     inner = module._traced
     monkeypatch.setattr(module, "_traced", lambda *a: (functions.append(a[0]), inner(*a))[1])
     return functions

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from legged.compiler.codegen.batches.time_loop import ENDED, EXCEEDED
-from legged.compiler.runtime.time_loop import Members, Schedule
+from legged.compiler import ENDED, EXCEEDED, Members, Schedule
 from legged.errors import SimulationError
 from legged.simulation.integrators import FixedStep, SmoothInterval, StateSample, smooth_intervals
 from legged.simulation.loop.results import BreakTimes
