@@ -8,7 +8,7 @@ from legged.compiler.cache.disk import cached_bytes
 from legged.compiler.cache.disk import clear as clear_cache
 from legged.compiler.cache.disk import describe as cache_contents
 from legged.compiler.codegen.batches.time_loop import CODES_ONLY, ENDED, EXCEEDED
-from legged.compiler.codegen.element_type import FLOAT32, FLOAT64, ElementType, element_type
+from legged.compiler.codegen.element_type import FLOAT32, FLOAT64, ElementType, PrecisionError, element_type
 from legged.compiler.codegen.llvm import TargetError
 from legged.compiler.compilation import compile, count, count_and_depth, depth
 from legged.compiler.ir import LookupTable, where
@@ -56,6 +56,7 @@ __all__ = [
     "Kernel",
     "LookupTable",
     "Members",
+    "PrecisionError",
     "PreparedCall",
     "PreparedLoop",
     "Rows",

@@ -121,7 +121,7 @@ def test_an_error_in_the_compilation_of_a_loop_is_raised(folder, monkeypatch, is
     inner = llvm.machine_code
 
     def fails(text):
-        if "define void @legged_loop" in text:
+        if "define void @legged_while" in text:
             raise RuntimeError("no code")
         return inner(text)
 
