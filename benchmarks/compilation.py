@@ -43,9 +43,10 @@ import robots
 from benchmarks.harness.record import Record, quantity_table
 from benchmarks.harness.subjects import SUBJECTS, Settings, available_robots
 from benchmarks.harness.timing import Spread
-from legged.compiler import ARGUMENTS, CompilationReport, Kernel, record, run_passes
+from legged.compiler import CompilationReport, Kernel, record, run_passes
 from legged.compiler.cache import disk, machine_code
 from legged.compiler.codegen import selection
+from legged.compiler.compilation import ARGUMENTS
 from legged.compiler.ir import gc_paused
 from legged.table import Table
 

@@ -63,9 +63,9 @@ class ParametricKernel(Kernel[..., Any]):
         """
         numbers = arrays[-1] if len(arrays) == len(self.arguments) else named.get(PARAMETERS)
         if numbers is not None:
-            found = real_array(PARAMETERS, numbers)
-            if found.shape[-1:] == self.shapes[-1]:  # otherwise the kernel raises ShapeError
-                self.parameters.check(found.astype(float))
+            values = real_array(PARAMETERS, numbers)
+            if values.shape[-1:] == self.shapes[-1]:  # otherwise the kernel raises ShapeError
+                self.parameters.check(values.astype(float))
         return self._unchecked(*arrays, **named)
 
 

@@ -169,12 +169,12 @@ def scale(c: float, x: Expression) -> Number:
         return x
     if c == -1.0:
         return negate(x)
-    kind = x.operation
-    if kind == "negate":
+    opcode = x.operation
+    if opcode == "negate":
         return scale(-c, x.arguments[0])
-    if (kind == "multiply" or kind == "divide") and type(x.arguments[0]) is float:
+    if (opcode == "multiply" or opcode == "divide") and type(x.arguments[0]) is float:
         factor, y = x.arguments
-        return scale(c * factor, y) if kind == "multiply" else divide(c * factor, y)
+        return scale(c * factor, y) if opcode == "multiply" else divide(c * factor, y)
     return x.tracer.multiple(c, x)
 
 

@@ -96,14 +96,14 @@ class Graph:
     @property
     def lookups(self) -> tuple[Gather, ...]:
         """The distinct lookups of constant tables among the operations and in the bodies of loops."""
-        found = [node.operation for node in self.nodes if isinstance(node.operation, Gather)]
-        return tuple(dict.fromkeys([*found, *(lookup for loop in self.loops for lookup in loop.body.lookups)]))
+        gathers = [node.operation for node in self.nodes if isinstance(node.operation, Gather)]
+        return tuple(dict.fromkeys([*gathers, *(lookup for loop in self.loops for lookup in loop.body.lookups)]))
 
     @property
     def loops(self) -> tuple[Loop, ...]:
         """The distinct loops among the operations."""
-        found = [node.operation.loop for node in self.nodes if isinstance(node.operation, LoopResult)]
-        return tuple(dict.fromkeys(found))
+        loops = [node.operation.loop for node in self.nodes if isinstance(node.operation, LoopResult)]
+        return tuple(dict.fromkeys(loops))
 
     @cached_property
     def digest(self) -> str:

@@ -94,8 +94,8 @@ class CompilationReport:
         """Add the times of another report."""
         self.total += other.total
         for name, more in other.passes.items():
-            found = self.passes.get(name, PassTime(0, 0, 0.0))
-            sums = found.calls + more.calls, found.operations + more.operations, found.seconds + more.seconds
+            before = self.passes.get(name, PassTime(0, 0, 0.0))
+            sums = before.calls + more.calls, before.operations + more.operations, before.seconds + more.seconds
             self.passes[name] = PassTime(*sums)
 
     def measure(self, name: str, run: Callable[[], R], graph: Any) -> R:

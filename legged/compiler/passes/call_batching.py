@@ -88,7 +88,7 @@ def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call
         # The key is text since 1 == 1.0, although 1 is the number of a value and 1.0 a constant.
         call = calls.setdefault(function, {}).setdefault(repr(arguments), Call(arguments, []))
         call.nodes.append(i)
-    return {function: list(found.values()) for function, found in calls.items()}
+    return {function: list(by_arguments.values()) for function, by_arguments in calls.items()}
 
 
 def function_results(function: str) -> tuple[str, ...]:

@@ -132,9 +132,9 @@ def _reverse(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Sca
     operands: list[list[Scalar]] = []
     active = [i in wanted for i in range(first)]
     for node in graph.nodes:
-        value, found = _evaluated(node, values)
+        value, node_operands = _evaluated(node, values)
         values.append(value)
-        operands.append(found)
+        operands.append(node_operands)
         needed = any(isinstance(a, int) and active[a] for a in node.arguments)
         active.append(needed and node.operation not in CONDITIONS)
     rows = []

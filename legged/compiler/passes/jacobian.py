@@ -161,5 +161,5 @@ def _results(graph: Graph, rows: list[list[Scalar]], shape: tuple[int, ...]) -> 
             entries[:] = flat
             yield entries.reshape(result + shape).view(ExpressionArray) if result + shape else flat[0]
         else:
-            found = np.array(flat, float).reshape(result + shape)
-            yield found if found.ndim else found[()]
+            numeric = np.array(flat, float).reshape(result + shape)
+            yield numeric if numeric.ndim else numeric[()]

@@ -199,9 +199,8 @@ class KernelWriter:
         """
         is_narrow = self.w.element.bits == 32 or llvm.current_target().vector_registers < 32
         window = SMALL_WINDOW if self.w.width > 1 and is_narrow else WINDOW
-        results = run_passes(
-            self.graph, fused=True, ordered=True, scheduling=Scheduling(self.computed, window, section)
-        )
+        scheduling = Scheduling(self.computed, window, section)
+        results = run_passes(self.graph, fused=True, ordered=True, scheduling=scheduling)
         self.graph = results.graph
         if self.w.width > 1:
             outputs = distinct_outputs(self.graph)
