@@ -20,10 +20,10 @@ from benchmarks.harness.references import BLOCK, FRICTION, TRUNK_POSITION, mujoc
 from benchmarks.harness.subjects import Settings
 from benchmarks.harness.timing import Spread, Times, Workload, repeat, time_in_turns
 from benchmarks.simulation import ALL_CORES, BATCH, ONE, REAL_TIME, check_all_finished, compiled_rollout
-from legged.app.balance.disturbance_map import DisturbanceMap
-from legged.app.balance.disturbance_report import DisturbanceStudy
-from legged.app.balance.experiment import paper_experiment
-from legged.app.balance.report import PAPER_LAW, PAPER_RUN
+from examples.studies.balance.disturbance_map import DisturbanceMap
+from examples.studies.balance.disturbance_report import DisturbanceStudy
+from examples.studies.balance.experiment import paper_experiment
+from examples.studies.balance.report import PAPER_LAW, PAPER_RUN
 from legged.compiler import Members, default_threads
 from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import ContactGeometry, Scene

@@ -17,14 +17,20 @@ from benchmarks.harness.subjects import robot_file
 from benchmarks.pages.parts import EXAMPLES, Part, sentences, table
 from controllers import WorkspaceBalance
 from controllers.balance.planar.hopping import BALANCE
-from legged.app.balance import gain_study
-from legged.app.balance.bend_study import BendSwivelStudy
-from legged.app.balance.disturbance_report import DisturbanceStudy
-from legged.app.balance.experiment import BalanceExperiment, base_errors, foot_events, paper_experiment, settling_time
-from legged.app.balance.hop_study import Hop, HopStudy
-from legged.app.balance.planar_study import PlanarStudy
-from legged.app.balance.report import PAPER, BalanceReport
-from legged.app.balance.wheel_study import WheelStudy
+from examples.studies.balance import gain_study
+from examples.studies.balance.bend_study import BendSwivelStudy
+from examples.studies.balance.disturbance_report import DisturbanceStudy
+from examples.studies.balance.experiment import (
+    BalanceExperiment,
+    base_errors,
+    foot_events,
+    paper_experiment,
+    settling_time,
+)
+from examples.studies.balance.hop_study import Hop, HopStudy
+from examples.studies.balance.planar_study import PlanarStudy
+from examples.studies.balance.report import PAPER, BalanceReport
+from examples.studies.balance.wheel_study import WheelStudy
 from legged.app.selection import select_robot
 from legged.simulation import Run
 from legged.spatial import Array

@@ -6,7 +6,7 @@ from functools import cache
 
 from benchmarks.balance import step_costs
 from benchmarks.pages.parts import Part, spaced, table
-from legged.app.balance.hybrid_study import HybridStudy
+from examples.studies.balance.hybrid_study import HybridStudy
 
 HYBRID, CONTACT = "explanation/hybrid_control.md", "explanation/contact.md"
 

@@ -34,7 +34,7 @@ from benchmarks.studies.any_element import (
     numbers_of,
 )
 from benchmarks.studies.simplification import reduced_table
-from legged.app.operations.branches import branches_table
+from examples.studies.operations.branches import branches_table
 from legged.table import Table
 
 DIGITS = 120

@@ -8,8 +8,8 @@ import numpy as np
 import controllers
 import legged
 import robots
-from legged.app.balance.disturbance_map import Pushes, SettlingCriterion, disturbance_map
-from legged.app.balance.disturbance_report import map_figure
+from examples.studies.balance.disturbance_map import Pushes, SettlingCriterion, disturbance_map
+from examples.studies.balance.disturbance_report import map_figure
 from legged.ground import realistic_ground
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/disturbance_map")
