@@ -202,7 +202,7 @@ def figure_trunk(runs: Runs, curves: Mapping[str, Callable[[Run], np.ndarray]]) 
 
     Args:
         runs: Runs by controller.
-        curves: Title -> function of a run that returns a quantity, (T,).
+        curves: Title -> function of a run that returns a scalar quantity over time, (T,), in any unit.
     """
     rows = len(curves) // 3
     made = figures.figure(rows, 3, width=10.0, height=3.1 if rows == 1 else 2.7, sharex=True)

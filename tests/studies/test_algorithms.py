@@ -4,8 +4,10 @@ import csv
 import io
 
 import pytest
+from typer.testing import CliRunner
 
 import robots
+from examples.studies.commands import app
 from examples.studies.operations import algorithms as field
 from examples.studies.operations.algorithm_report import (
     condition_numbers,
@@ -14,6 +16,7 @@ from examples.studies.operations.algorithm_report import (
     task_table,
     write,
 )
+from legged.app.cli import MOVED
 from legged.errors import UnknownNameError
 
 SIZES = (2, 4, 8, 12, 16)
@@ -98,3 +101,28 @@ def test_data_is_written_as_csv_and_as_a_table(tmp_path):
 def test_a_timed_algorithm_has_a_time():
     (found,) = field.costs(robots.planar_biped(), ["composite bodies, absolute"], timed=True)
     assert found.time is not None and 0 < found.time < 1e4
+
+
+def test_every_study_is_a_command_with_an_example():
+    names = [command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands]
+    assert len(names) == 12 and set(MOVED) < set(names)
+    for name, command in zip(names, app.registered_commands, strict=True):
+        assert command.epilog.startswith(f"Example: python -m examples.studies {name}")
+        shown = CliRunner().invoke(app, [name, "--help"])
+        assert shown.exit_code == 0 and "Usage" in shown.output
+
+
+def test_the_command_compares_chosen_algorithms_on_chosen_robots(tmp_path):
+    line = ["algorithms", "--algorithms", "Newton,modular", "--robots", "chain(2); chain(3)", "--base", "fixed"]
+    result = CliRunner().invoke(app, [*line, "-o", str(tmp_path)])
+    assert result.exit_code == 0 and "2-link chain, 2 DoF" in result.output and "3-link chain, 3 DoF" in result.output
+    assert "Newton-Euler, absolute" in (tmp_path / "algorithms.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_command_of_operations_gives_table_1_and_figure_7(tmp_path):
+    result = CliRunner().invoke(app, ["operations", "-o", str(tmp_path)])
+    assert result.exit_code == 0 and "164n + 60" in result.output and "300n - 267" in result.output
+    assert "measured, arbitrary twist" in result.output and "Hollerbach 1980" in result.output
+    assert "forward, divide and conquer" in (tmp_path / "operations.md").read_text()
+    assert (tmp_path / "figures" / "figure-07-operations.png").stat().st_size > 10_000
