@@ -172,8 +172,8 @@ def contact_problem() -> tuple[Callable[..., tuple[Any, ...]], tuple[np.ndarray,
     def impulses(q: Any, v: Any, x: Any, u: Any, guess: Any) -> tuple[Any, ...]:
         geometry: ContactGeometry = scene.contact_geometry([q, x])
         free = [v + np.concatenate([fall, np.zeros(robot.nv - 6)]), u + fall]
-        found = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], h, geometry, guess)
-        return (found.p, *found.v_next, found.residual)
+        solution = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], h, geometry, guess)
+        return (solution.p, *solution.v_next, solution.residual)
 
     return impulses, (q, v, x, u, np.zeros((len(scene.candidates), 3)))
 

@@ -144,12 +144,12 @@ def disturbances(
     case = DisturbanceStudy(select_robot(robot), gait, throw, friction=friction, restitution=restitution, **given)
     interrupt = None
     try:
-        found = case.map()
+        mapped = case.map()
     except SimulationInterrupt as error:
-        found, interrupt = error.run, error
-    print(found.table().text())
-    print(f"{found.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
-    print_written(output, lambda folder: write(case, found, folder))
+        mapped, interrupt = error.run, error
+    print(mapped.table().text())
+    print(f"{mapped.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
+    print_written(output, lambda folder: write(case, mapped, folder))
     if interrupt is not None:
         stop(str(interrupt))
 

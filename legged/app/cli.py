@@ -136,9 +136,9 @@ def audit(
     import legged
     from legged.app import robot_tables
 
-    found = legged.audit(file, base, mimic=mimic, repair=repair)
-    _show(robot_tables.audit_headline(found), *(table.text() for table in robot_tables.audit_tables(found)))
-    if found.singular:
+    audited = legged.audit(file, base, mimic=mimic, repair=repair)
+    _show(robot_tables.audit_headline(audited), *(table.text() for table in robot_tables.audit_tables(audited)))
+    if audited.singular:
         raise typer.Exit(1)
     robot = legged.load(file, base, mimic=mimic, repair=repair)
     _show(*(table.text() for table in robot_tables.robot_tables(robot)))
@@ -161,10 +161,10 @@ def verify(
     from legged.app.selection import select_robot
     from legged.errors import MismatchError
 
-    found = legged.verify(select_robot(robot, base), against or (), states=states)
-    print(found)
-    if found.refused:
-        raise MismatchError("; ".join(found.refused))
+    verification = legged.verify(select_robot(robot, base), against or (), states=states)
+    print(verification)
+    if verification.refused:
+        raise MismatchError("; ".join(verification.refused))
 
 
 @command(ROBOTS, "legged count planar_biped --output results/count")

@@ -227,10 +227,10 @@ class BendSwivelStudy:
         bend, swivel, center, momentum, azimuth, torque = made.axes
         t = run.times
         bent = at.across > _BENT
-        for ax, which, found in ((bend, "bend", at.bend), (swivel, "swivel", np.where(bent, at.swivel, np.nan))):
+        for ax, which, coordinate in ((bend, "bend", at.bend), (swivel, "swivel", np.where(bent, at.swivel, np.nan))):
             ax.plot(t, _value(getattr(scenario, which), t), color="black", linewidth=1.0, label="command")
             ax.plot(t, self.lag(scenario, which), color=figures.GREY, linewidth=3.0, alpha=0.5, label="predicted lag")
-            ax.plot(t, found, color=figures.BLUE, label="robot")
+            ax.plot(t, coordinate, color=figures.BLUE, label="robot")
         directions = ("in the bending plane", figures.BLUE), ("across it", figures.ORANGE)
         for k, (name, color) in enumerate(directions):
             center.plot(t, 1e3 * at.center[:, k], color=color, label=name)
@@ -350,14 +350,14 @@ def _start(command: float | StepCommand) -> float:
 def _outlines(robot: Robot, q: Array) -> list[tuple[Array, str]]:
     """Return (closed line (k, 3), [m], world axes; color) of leg and trunk as the flat faces of their shapes."""
     R, origins = link_poses(robot, q)
-    found = []
+    outlines = []
     for name, color in (("leg", figures.ORANGE), ("trunk", figures.BLUE)):
         link = robot.link(name)
         box: Any = link.shapes[0]
         corners = np.array([(0.0, -1.0, -1.0), (0.0, 1.0, -1.0), (0.0, 1.0, 1.0), (0.0, -1.0, 1.0), (0.0, -1.0, -1.0)])
         points = np.asarray(box.center) + 0.5 * corners * box.size
-        found.append((origins[link.index] + points @ R[link.index].T, color))
-    return found
+        outlines.append((origins[link.index] + points @ R[link.index].T, color))
+    return outlines
 
 
 def write(study: BendSwivelStudy, folder: Path) -> list[Path]:

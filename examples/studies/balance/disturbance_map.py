@@ -1,8 +1,8 @@
 """Disturbance maps: the largest push or throw from each direction that a robot survives, by rollouts.
 
 pushes = Pushes(legged.Push("trunk_1", (0.0, 0.0, 0.0), at=0.2), np.linspace(0.5, 12.0, 24))
-found = disturbance_map(robot, controllers.WorkspaceBalance(), pushes, ground=Rigid(friction=0.3))
-print(found.table().text())
+mapped = disturbance_map(robot, controllers.WorkspaceBalance(), pushes, ground=Rigid(friction=0.3))
+print(mapped.table().text())
 """
 
 from __future__ import annotations
@@ -280,10 +280,10 @@ def disturbance_map(
     unfinished = np.isfinite(runs.when) & ~runs.fallen
     outcomes[unfinished | (unfinished[-1] & ~runs.fallen)] = INTERRUPTED  # without the undisturbed run, none is judged
     words, rows = type(getattr(law, "law", law)).__name__, outcomes[:-1].reshape(-1, directions)
-    found = DisturbanceMap(robot.name, words, disturbance, angles, rows, settled, q, runs)
+    mapped = DisturbanceMap(robot.name, words, disturbance, angles, rows, settled, q, runs)
     if interrupt is not None:
-        raise SimulationInterrupt(f"{interrupt}: the map up to there", found)
-    return found
+        raise SimulationInterrupt(f"{interrupt}: the map up to there", mapped)
+    return mapped
 
 
 def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion) -> Array:

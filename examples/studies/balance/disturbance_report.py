@@ -40,37 +40,37 @@ SOLES = 0.16
 """Size of the drawn feet relative to the radius of the map."""
 
 
-def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
+def map_figure(robot: Robot, mapped: DisturbanceMap) -> Figure:
     """Return the map as a polar figure seen from above: angle of origin, and radius for the size of the disturbance."""
     made = Figure(figsize=(6.4, 7.0), layout="constrained")
     ax: Any = made.add_subplot(projection="polar")
-    sizes, angles = found.disturbance.sizes, found.angles
+    sizes, angles = mapped.disturbance.sizes, mapped.angles
     half = np.pi / len(angles)
     first, last = max(0.0, 1.5 * sizes[0] - 0.5 * sizes[1]), 1.5 * sizes[-1] - 0.5 * sizes[-2]
     edges = np.array([first, *(0.5 * (sizes[1:] + sizes[:-1])), last])  # radii of the boundaries of the cells
     norm = BoundaryNorm([-0.5, 0.5, 1.5, 2.5, 3.5], 4)
     cells = np.append(angles, 2 * np.pi) - half
-    ax.pcolormesh(cells, edges, found.outcomes, cmap=ListedColormap(COLORS), norm=norm, edgecolor="white", lw=0.15)
-    outer = edges[np.searchsorted(sizes, found.boundary, side="right")]
+    ax.pcolormesh(cells, edges, mapped.outcomes, cmap=ListedColormap(COLORS), norm=norm, edgecolor="white", lw=0.15)
+    outer = edges[np.searchsorted(sizes, mapped.boundary, side="right")]
     around = np.repeat(np.append(angles, angles[0] + 2 * np.pi), 2) + np.tile([-half, half], len(angles) + 1)
     ax.plot(around, np.repeat(np.append(outer, outer[0]), 2), color="black", linewidth=1.6)
-    _axes(ax, found, edges[-1])
-    _soles(ax, robot, found, edges[-1])
+    _axes(ax, mapped, edges[-1])
+    _soles(ax, robot, mapped, edges[-1])
     patches = [
         Patch(facecolor=COLORS[k], label=words)
         for k, words in reversed(list(enumerate(OUTCOMES)))
-        if k in found.outcomes or k < INTERRUPTED
+        if k in mapped.outcomes or k < INTERRUPTED
     ]
     line = ax.plot([], [], color="black", linewidth=1.6, label="all below survived")[0]
     made.legend(handles=[*patches, line], fontsize=9, frameon=False, loc="outside lower center", ncols=4)
     return made
 
 
-def _axes(ax: Any, found: DisturbanceMap, most: float) -> None:
-    what = found.disturbance
+def _axes(ax: Any, mapped: DisturbanceMap, most: float) -> None:
+    what = mapped.disturbance
     thing = "thrown at" if what.bodies else "pushed"
     ax.figure.suptitle(
-        f"{found.robot} under {found.law}, {thing} from all around\n"
+        f"{mapped.robot} under {mapped.law}, {thing} from all around\n"
         f"angle: where it comes from, seen from above; radius: {what.words} [{what.unit}]",
         fontsize=10,
     )
@@ -83,12 +83,12 @@ def _axes(ax: Any, found: DisturbanceMap, most: float) -> None:
     ax.grid(color="#666666", linewidth=0.4, alpha=0.6)
 
 
-def _soles(ax: Any, robot: Robot, found: DisturbanceMap, most: float) -> None:
+def _soles(ax: Any, robot: Robot, mapped: DisturbanceMap, most: float) -> None:
     """Draw the feet at the center in their arrangement, not to scale."""
     links: dict[int, list[Any]] = {}
     for contact in robot.contacts:
         links.setdefault(contact.link, []).append((contact.link, contact.position))
-    feet = [point_positions(robot, found.q, points)[:, :2] for points in links.values()]
+    feet = [point_positions(robot, mapped.q, points)[:, :2] for points in links.values()]
     everywhere = np.concatenate(feet)
     middle = 0.5 * (everywhere.min(axis=0) + everywhere.max(axis=0))
     scale = SOLES * most / np.abs(everywhere - middle).max()
@@ -189,10 +189,10 @@ class DisturbanceStudy:
         )
 
 
-def write(case: DisturbanceStudy, found: DisturbanceMap, folder: Path) -> list[Path]:
+def write(case: DisturbanceStudy, mapped: DisturbanceMap, folder: Path) -> list[Path]:
     """Write the figure and a CSV file with one row per run, and return the paths."""
     name = "throws" if case.throw else "pushes"
     return [
-        figures.save(map_figure(case.robot, found), folder / f"{name}.png"),
-        found.write_csv(folder / f"{name}.csv"),
+        figures.save(map_figure(case.robot, mapped), folder / f"{name}.png"),
+        mapped.write_csv(folder / f"{name}.csv"),
     ]

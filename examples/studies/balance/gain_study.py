@@ -176,7 +176,7 @@ class DiagonalStance:
             for joint in robot.joints
             for k, column in enumerate(range(joint.v.start, joint.v.stop))
         }
-        found = {names[column]: np.eye(robot.nv - first)[column - first] for column in lifted}
+        actions = {names[column]: np.eye(robot.nv - first)[column - first] for column in lifted}
         along, across = self.axes
         zero = np.zeros(3)
         twists = {
@@ -187,8 +187,8 @@ class DiagonalStance:
         for name, twist in twists.items():
             rates = np.zeros(robot.nv - first)
             rates[columns - first] = np.linalg.solve(J[:, columns], -J[:, :first] @ twist)
-            found[name] = rates
-        return found
+            actions[name] = rates
+        return actions
 
     def gains(self) -> dict[str, tuple[float, float]]:
         """Return (linear gain across the line, angular gain about the line) of each action.
@@ -197,8 +197,8 @@ class DiagonalStance:
         """
         along, across = self.axes
         given = np.stack(list(self.actions.values()), axis=1)
-        found = velocity_gains(self.robot, self.q, self.feet, given)
-        numbers = zip(self.actions, across @ found.linear, along @ found.angular, strict=True)
+        gains = velocity_gains(self.robot, self.q, self.feet, given)
+        numbers = zip(self.actions, across @ gains.linear, along @ gains.angular, strict=True)
         return {name: (float(linear), float(angular)) for name, linear, angular in numbers}
 
     def table(self) -> Table:
@@ -251,15 +251,15 @@ def design_figure(designs: Sequence[Design]) -> Figure:
     return made
 
 
-def pose_figure(found: PoseMap) -> Figure:
+def pose_figure(poses: PoseMap) -> Figure:
     """Return the gains over the balanced poses, with the lines of zero gain, where the joint cannot balance."""
     made = figures.figure(1, 2, width=9.0, height=3.9)
     for k, (ax, joint) in enumerate(zip(made.axes, JOINTS, strict=True)):
-        values = found.gains[:, :, k]
+        values = poses.gains[:, :, k]
         most = float(np.abs(values).max())
         ax.grid(False)
-        mesh = ax.pcolormesh(found.hip, found.neck, values, cmap="RdBu_r", vmin=-most, vmax=most, shading="nearest")
-        ax.contour(found.hip, found.neck, values, levels=[0.0], colors="black", linewidths=1.4)
+        mesh = ax.pcolormesh(poses.hip, poses.neck, values, cmap="RdBu_r", vmin=-most, vmax=most, shading="nearest")
+        ax.contour(poses.hip, poses.neck, values, levels=[0.0], colors="black", linewidths=1.4)
         made.colorbar(mesh, ax=ax, label="[m/s per rad/s]")
         figures.label(ax, f"gain of the {joint}; black: zero", "hip [rad]", "neck [rad]")
     return made
@@ -278,7 +278,7 @@ def height_figure(robots: Sequence[Robot], number: int = 6) -> Figure:
         gains = [DiagonalStance(robot, height).gains() for height in heights]
         for name in gains[0]:
             style = "--" if name.startswith("trunk") else "-"
-            ax.plot(heights, [found[name][1] for found in gains], style, linewidth=1.4, label=name)
+            ax.plot(heights, [pair[name][1] for pair in gains], style, linewidth=1.4, label=name)
         figures.label(ax, f"{robot.name}: angular gain about the line", "height of the hips [m]", "[rad/s] per unit")
         ax.legend(fontsize=6.5, frameon=False)
     return made

@@ -101,8 +101,8 @@ class HopStudy:
         Args:
             run: The run.
         """
-        found = [self._center(q, v) for q, v in zip(run.q, run.v, strict=True)]
-        return np.array([c for c, _ in found]), np.array([h for _, h in found])
+        centers = [self._center(q, v) for q, v in zip(run.q, run.v, strict=True)]
+        return np.array([c for c, _ in centers]), np.array([h for _, h in centers])
 
     @cached_property
     def _center(self) -> Kernel:

@@ -185,8 +185,8 @@ class BalanceReport:
         """Return the times of events, beside those of the paper."""
         rows = []
         if self.experiment.throw is not None:
-            found = f"{self.hit.time:.3f}" if self.hit else "never"
-            rows.append(("the block hits the trunk", found, self._paper("hit")))
+            hit_time = f"{self.hit.time:.3f}" if self.hit else "never"
+            rows.append(("the block hits the trunk", hit_time, self._paper("hit")))
         for foot in self.feet:
             rows.append((f"{foot.name} begins to rise", _times(foot.rises), self._paper("rises")))
         for foot in self.feet:

@@ -48,35 +48,39 @@ PUBLISHED: tuple[tuple[str, str, Formula], ...] = (
 """Task, name in `ALGORITHMS`, and published count of the algorithm for a chain of n links on a fixed base."""
 
 
-def task_table(found: Sequence[AlgorithmCost], task: str) -> Table:
+def task_table(measured: Sequence[AlgorithmCost], task: str) -> Table:
     """Return M + A of the algorithms of a task, one column per robot."""
     notes = (
         "Multiplications, divisions and additions, counted on the traced graph; sines are not counted.",
         "A dash: the algorithm does not support the robot (branches, couplings, rotors, or thin rods).",
         "The modular inertia matrix is a derivation of the composite-body algorithm. Ends: last links of all limbs.",
     )
-    return _side_by_side(f"{task.capitalize()}: operations, M + A", found, task, lambda c: str(c.total), notes)
+    return _side_by_side(f"{task.capitalize()}: operations, M + A", measured, task, lambda c: str(c.total), notes)
 
 
-def depth_table(found: Sequence[AlgorithmCost]) -> Table:
+def depth_table(measured: Sequence[AlgorithmCost]) -> Table:
     """Return the length of the critical path of forward dynamics, one column per robot."""
     notes = ("Depth: longest chain of dependent operations, the time with unlimited processors.",)
-    return _side_by_side("Forward dynamics: depth", found, "forward dynamics", lambda c: str(c.depth), notes)
+    return _side_by_side("Forward dynamics: depth", measured, "forward dynamics", lambda c: str(c.depth), notes)
 
 
-def time_table(found: Sequence[AlgorithmCost], task: str) -> Table:
+def time_table(measured: Sequence[AlgorithmCost], task: str) -> Table:
     """Return the times of the algorithms of a task, [us], one column per robot."""
     notes = (f"One compiled call with one state from Python. A dash: not supported, or over {MOST_TIMED} operations.",)
     cell: Callable[[AlgorithmCost], str] = lambda c: "-" if c.time is None else f"{c.time:.2f}"  # noqa: E731
-    return _side_by_side(f"{task.capitalize()}: time [us]", found, task, cell, notes)
+    return _side_by_side(f"{task.capitalize()}: time [us]", measured, task, cell, notes)
 
 
 def _side_by_side(
-    title: str, found: Sequence[AlgorithmCost], task: str, cell: Callable[[AlgorithmCost], str], notes: tuple[str, ...]
+    title: str,
+    measured: Sequence[AlgorithmCost],
+    task: str,
+    cell: Callable[[AlgorithmCost], str],
+    notes: tuple[str, ...],
 ) -> Table:
-    known = {(c.robot, c.algorithm): c for c in found if c.task == task}
-    robots = list(dict.fromkeys((c.robot, c.n) for c in found))
-    names = [name for name in ALGORITHMS[task] if any(c.algorithm == name and c.task == task for c in found)]
+    known = {(c.robot, c.algorithm): c for c in measured if c.task == task}
+    robots = list(dict.fromkeys((c.robot, c.n) for c in measured))
+    names = [name for name in ALGORITHMS[task] if any(c.algorithm == name and c.task == task for c in measured)]
     rows = [
         (name, *(cell(known[robot, name]) if (robot, name) in known else "-" for robot, _ in robots)) for name in names
     ]
@@ -113,8 +117,8 @@ def crossover_table(sizes: Sequence[int] = SIZES) -> Table:
     rows = []
     for family in FAMILIES:
         for linear in (LINEAR, "modular"):
-            found = crossover(family, CUBIC, linear, sizes)
-            words = f"over {sizes[-1]}" if found is None else "2 or less" if found <= sizes[0] else f"{found:.1f}"
+            size = crossover(family, CUBIC, linear, sizes)
+            words = f"over {sizes[-1]}" if size is None else "2 or less" if size <= sizes[0] else f"{size:.1f}"
             ratios = np.divide(growth(family, CUBIC, shown), growth(family, linear, shown))
             rows.append((family, linear, words, *(f"{ratio:.2f}" for ratio in ratios)))
     header = ("tree", "recursion", "recursion cheaper from n", *(f"ratio at n = {n}" for n in shown))
@@ -125,11 +129,11 @@ def crossover_table(sizes: Sequence[int] = SIZES) -> Table:
     return Table("Where recursion becomes cheaper than the inertia matrix", header, tuple(rows), notes, left=2)
 
 
-def cubic_table(found: Sequence[AlgorithmCost]) -> Table:
+def cubic_table(measured: Sequence[AlgorithmCost]) -> Table:
     """Return the ratio of the costs of the O(n^3) and the O(n) method on each robot."""
-    known = {(c.robot, c.algorithm): c for c in found if c.task == "forward dynamics"}
+    known = {(c.robot, c.algorithm): c for c in measured if c.task == "forward dynamics"}
     rows = []
-    for robot, n in dict.fromkeys((c.robot, c.n) for c in found):
+    for robot, n in dict.fromkeys((c.robot, c.n) for c in measured):
         if (robot, CUBIC) in known and (robot, LINEAR) in known:
             cubic, linear = known[robot, CUBIC], known[robot, LINEAR]
             times = f"{cubic.time / linear.time:.2f}" if cubic.time and linear.time else "-"
@@ -143,11 +147,11 @@ def cubic_table(found: Sequence[AlgorithmCost]) -> Table:
     return Table("The cubic method beside the linear one", header, tuple(rows), notes)
 
 
-def detail_table(found: Sequence[AlgorithmCost]) -> Table:
+def detail_table(measured: Sequence[AlgorithmCost]) -> Table:
     """Return all costs, one row for each algorithm and robot."""
     rows = [
         (c.robot, c.task, c.algorithm, str(c.M), str(c.A), str(c.depth), "-" if c.time is None else f"{c.time:.2f}")
-        for c in found
+        for c in measured
     ]
     header = ("robot", "task", "algorithm", "M", "A", "depth", "one state [us]")
     return Table("All costs", header, tuple(rows), left=3)
@@ -209,8 +213,8 @@ def depth_figure() -> Figure:
     chains = [chain(n - 1, twist=0.7) for n in BODIES]
     for name, (color, dashes) in PARALLEL.items():
         function = ALGORITHMS["forward dynamics"][name]
-        found = [count_and_depth(function, robot) for robot in chains]
-        for ax, values in zip(made.axes, ([d for _, d in found], [c.M + c.A for c, _ in found]), strict=True):
+        measured = [count_and_depth(function, robot) for robot in chains]
+        for ax, values in zip(made.axes, ([d for _, d in measured], [c.M + c.A for c, _ in measured]), strict=True):
             ax.loglog(BODIES, values, dashes, marker="o", markersize=3, color=color, linewidth=1.5, label=name)
     for ax, title in zip(made.axes, ("depth", "operations, M + A"), strict=True):
         figures.label(ax, f"Forward dynamics of a chain: {title}", "bodies, the base among them", title)
@@ -219,9 +223,9 @@ def depth_figure() -> Figure:
     return figures.legend(made, columns=3)
 
 
-def time_figure(found: Sequence[AlgorithmCost]) -> Figure:
+def time_figure(measured: Sequence[AlgorithmCost]) -> Figure:
     """Return the times of forward dynamics on each robot, a group of bars each."""
-    timed = [c for c in found if c.task == "forward dynamics" and c.time is not None]
+    timed = [c for c in measured if c.task == "forward dynamics" and c.time is not None]
     robots = list(dict.fromkeys(c.robot for c in timed))
     names = list(dict.fromkeys(c.algorithm for c in timed))
     made = figures.figure(1, 1, width=11.0, height=4.4)
@@ -267,9 +271,9 @@ def condition_figure() -> Figure:
     colors = (figures.BLUE, figures.GREEN, figures.ORANGE, figures.RED)
     for ax, (panel, curves) in zip(made.axes, STUDY.items(), strict=True):
         for (name, make), color in zip(curves.items(), colors, strict=False):
-            found = np.array([condition_numbers(make(n)) for n in LINKS])
-            ax.loglog(LINKS, np.median(found, axis=1), "o-", color=color, markersize=3, linewidth=1.2, label=name)
-            ax.fill_between(LINKS, found.min(axis=1), found.max(axis=1), color=color, alpha=0.15, linewidth=0)
+            numbers = np.array([condition_numbers(make(n)) for n in LINKS])
+            ax.loglog(LINKS, np.median(numbers, axis=1), "o-", color=color, markersize=3, linewidth=1.2, label=name)
+            ax.fill_between(LINKS, numbers.min(axis=1), numbers.max(axis=1), color=color, alpha=0.15, linewidth=0)
         ax.set_xticks(LINKS, [str(n) for n in LINKS])
         ax.minorticks_off()
         ax.legend(title=panel.split(",")[0].split(" ")[0], fontsize=8, title_fontsize=8, frameon=False)
@@ -286,21 +290,21 @@ INTRODUCTION = (
 )
 
 
-def compared(found: Sequence[AlgorithmCost]) -> list[Table]:
+def compared(measured: Sequence[AlgorithmCost]) -> list[Table]:
     """Return one table of operations per task, then depth, and times if measured."""
-    tasks = [task for task in ALGORITHMS if any(c.task == task for c in found)]
-    made = _noted_once([task_table(found, task) for task in tasks])
+    tasks = [task for task in ALGORITHMS if any(c.task == task for c in measured)]
+    made = _noted_once([task_table(measured, task) for task in tasks])
     if "forward dynamics" in tasks:
-        made.append(depth_table(found))
-    if any(c.time is not None for c in found):
-        made += _noted_once([time_table(found, task) for task in tasks])
+        made.append(depth_table(measured))
+    if any(c.time is not None for c in measured):
+        made += _noted_once([time_table(measured, task) for task in tasks])
     return made
 
 
-def all_tables(found: Sequence[AlgorithmCost], whole: bool = True) -> list[Table]:
+def all_tables(measured: Sequence[AlgorithmCost], whole: bool = True) -> list[Table]:
     """Return the tables of `compared`, and with `whole` those on crossovers and published counts."""
-    general = [crossover_table(), cubic_table(found), published_table(12)] if whole else []
-    return compared(found) + general
+    general = [crossover_table(), cubic_table(measured), published_table(12)] if whole else []
+    return compared(measured) + general
 
 
 def _noted_once(alike: list[Table]) -> list[Table]:
@@ -308,35 +312,35 @@ def _noted_once(alike: list[Table]) -> list[Table]:
     return [alike[0], *(replace(table, notes=()) for table in alike[1:])] if alike else []
 
 
-def write(folder: Path, found: Sequence[AlgorithmCost], whole: bool = True) -> list[Path]:
+def write(folder: Path, measured: Sequence[AlgorithmCost], whole: bool = True) -> list[Path]:
     """Write `algorithms.md`, `algorithms.csv` and the figures into a folder, and return their paths.
 
     Args:
         folder: Output folder, created if missing.
-        found: Measured costs.
+        measured: Measured costs.
         whole: Whether to add crossovers, published formulas, growth, depth and condition numbers, which do not depend
             on the robots.
     """
     page = Page(folder, "The algorithms of the field, counted")
     page.text(INTRODUCTION)
     page.heading("Operations, depth and time on robots")
-    for table in compared(found):
+    for table in compared(measured):
         page.table(table)
-    if any(c.time is not None and c.task == "forward dynamics" for c in found):
-        page.figure(time_figure(found), "times", "Time of forward dynamics for one state, compiled, by robot")
+    if any(c.time is not None and c.task == "forward dynamics" for c in measured):
+        page.figure(time_figure(measured), "times", "Time of forward dynamics for one state, compiled, by robot")
     if whole:
-        _general(page, found)
+        _general(page, measured)
     page.heading("All costs")
-    page.table(detail_table(found))
+    page.table(detail_table(measured))
     written = page.write("algorithms.md")
-    return [written, write_costs(folder / "algorithms.csv", found), *page.figures]
+    return [written, write_costs(folder / "algorithms.csv", measured), *page.figures]
 
 
-def _general(page: Page, found: Sequence[AlgorithmCost]) -> None:
+def _general(page: Page, measured: Sequence[AlgorithmCost]) -> None:
     """Add the sections on families of robots and on the literature."""
     page.heading("Inertia matrix or recursion")
     page.table(crossover_table())
-    page.table(cubic_table(found))
+    page.table(cubic_table(measured))
     page.figure(growth_figure(), "growth", "Operations of forward dynamics over the number of links, M + A")
     page.heading("Depth of the parallel forms")
     page.figure(

@@ -140,12 +140,12 @@ def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = F
     for name in chosen:
         if not any(other.startswith(name) for other in known):
             raise UnknownNameError("algorithm", name, sorted(known))
-    found = []
+    measured = []
     for task, group in ALGORITHMS.items():
         for name in group:
             if not chosen or name.startswith(chosen):
-                found += _cost(robot, task, name, timed)
-    return found
+                measured += _cost(robot, task, name, timed)
+    return measured
 
 
 def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[AlgorithmCost]:
@@ -182,10 +182,10 @@ def microseconds(robot: Robot, arguments: int, function: Callable[..., Any], cal
     return 1e6 * median(times)
 
 
-def write_costs(path: Path, found: Sequence[AlgorithmCost]) -> Path:
+def write_costs(path: Path, measured: Sequence[AlgorithmCost]) -> Path:
     """Write the costs as comma-separated values with a header, and return the path."""
     header = ("robot", "n", "task", "algorithm", "M", "A", "depth", "time_us")
-    return write_table(path, header, ((c.robot, c.n, c.task, c.algorithm, c.M, c.A, c.depth, c.time) for c in found))
+    return write_table(path, header, ((c.robot, c.n, c.task, c.algorithm, c.M, c.A, c.depth, c.time) for c in measured))
 
 
 FAMILIES: dict[str, Callable[[int], Robot]] = {

@@ -56,17 +56,17 @@ def parents(base: str) -> list[int]:
         base: "fixed" or "floating".
     """
     (trunk, head), arms, legs = _LIMBS[base]
-    found: list[int] = []
+    parents_of_links: list[int] = []
 
     def limb(joints: int, root: int) -> int:
         for k in range(joints):
-            found.append(root if k == 0 else len(found))
-        return len(found)
+            parents_of_links.append(root if k == 0 else len(parents_of_links))
+        return len(parents_of_links)
 
     chest = limb(trunk, 0)
     for joints, root in ((head, chest), *((n, chest) for n in arms), *((n, 0) for n in legs)):
         limb(joints, root)
-    return found
+    return parents_of_links
 
 
 @cache
@@ -114,9 +114,10 @@ def ratios(base: str, linear: str) -> Ratios:
 def branches_table() -> Table:
     """Return the claims beside the counts, with sentences on where they differ."""
     columns = [(base, linear) for base in _LIMBS for linear in ("articulated bodies", "modular")]
-    found = [ratios(base, linear) for base, linear in columns]
+    measured = [ratios(base, linear) for base, linear in columns]
     rows = tuple(
-        (name, f"{claim:.2f}", *(f"{each[k]:.2f}" for each in found)) for k, (name, claim) in enumerate(CLAIMS.items())
+        (name, f"{claim:.2f}", *(f"{each[k]:.2f}" for each in measured))
+        for k, (name, claim) in enumerate(CLAIMS.items())
     )
     header = ("ratio of costs", "abstract of 2005", *(f"{base} base, {linear}" for base, linear in columns))
     return Table("Branch-induced sparsity of a humanoid", header, rows, tuple(sentences()), left=1)

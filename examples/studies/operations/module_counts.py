@@ -102,16 +102,16 @@ def depth_table(joints: int = 3, legs: Sequence[int] = MANY_LEGS) -> Table:
     """
     rows = []
     for number in legs:
-        found = star_counts(number, joints)
-        operations = sum(found.forward)
-        rows.append((str(number), str(operations), str(found.depth), f"{operations / found.depth:.0f}"))
+        counts = star_counts(number, joints)
+        operations = sum(counts.forward)
+        rows.append((str(number), str(operations), str(counts.depth), f"{operations / counts.depth:.0f}"))
     notes = ("The contributions of the modules to the trunk are added in pairs: each doubling adds a constant depth.",)
     header = ("legs", "operations", "depth", "operations / depth")
     return Table("Forward dynamics: depth over the number of modules", header, tuple(rows), notes)
 
 
-def _row(words: str, found: StarCounts) -> tuple[str, ...]:
-    return words, *map(str, (*found.inverse, *found.forward)), str(found.depth)
+def _row(words: str, counts: StarCounts) -> tuple[str, ...]:
+    return words, *map(str, (*counts.inverse, *counts.forward)), str(counts.depth)
 
 
 def module_figure() -> Figure:
