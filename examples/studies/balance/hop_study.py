@@ -182,7 +182,7 @@ class HopStudy:
         return Table("Hops with one motor", (*header, *ends), tuple(rows), notes, left=1)
 
     def figure(self, friction: float) -> Figure:
-        """Return the history of a run: hip, center of mass, momentum, ground force, torque and slip.
+        """Return the history of a run: hip, heights, momentum, ground force and torque.
 
         Args:
             friction: Coefficient of friction.
@@ -193,13 +193,14 @@ class HopStudy:
         contact = run.contact("foot")
         t = run.times
         hip, height, angular, force, torque = made.axes
-        hip.plot(t, run.q[:, 3], color=figures.BLUE)
-        height.plot(t, c[:, 2], color=figures.BLUE, label="center of mass")
-        height.plot(t, contact.position[:, 2], color=figures.ORANGE, label="foot")
-        angular.plot(t, h[:, 1], color=figures.BLUE)
-        force.plot(t, contact.force[:, 2], color=figures.BLUE)
+        n = run.at(t[-1] - 0.1) if run.ended else len(t)  # the torque diverges at the end of a fall
+        hip.plot(t[:n], run.q[:n, 3], color=figures.BLUE)
+        height.plot(t[:n], c[:n, 2], color=figures.BLUE, label="center of mass")
+        height.plot(t[:n], contact.position[:n, 2], color=figures.ORANGE, label="foot")
+        angular.plot(t[:n], h[:n, 1], color=figures.BLUE)
+        force.plot(t[:n], contact.force[:n, 2], color=figures.BLUE)
         force.set_ylim(0.0, 8.0 * self.model.mass * 9.81)
-        torque.plot(t, run.tau[:, 3], color=figures.BLUE)
+        torque.plot(t[:n], run.tau[:n, 3], color=figures.BLUE)
         labels = "hip [rad]", "height [m]", "L about center of\nmass [kg m^2/s]", "normal force [N]", "torque [N m]"
         for ax, words in zip(made.axes, labels, strict=True):
             figures.label(ax, "", "", words)

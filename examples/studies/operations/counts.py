@@ -15,7 +15,7 @@ from legged.compiler import count
 from legged.dynamics.inertia import inertia_matrix
 from legged.robot.base import FixedBase
 from legged.table import Table
-from robots import chain
+from robots import chain, hexapod, planar_biped, spatial_quadruped
 
 SIZES = (4, 8, 12, 16, 20, 30)
 TWISTS = {"parallel axes": 0.0, "perpendicular axes": np.pi / 2, "arbitrary twist": 0.7}
@@ -31,6 +31,12 @@ def family(twist: float, floating: bool = True, sizes: Sequence[int] = SIZES) ->
 @cache
 def _measured_chain(n: int, twist: float, floating: bool) -> DynamicsCounts:
     return measure(chain(n, twist=twist, base=None if floating else FixedBase()))
+
+
+@cache
+def walking_robots() -> list[DynamicsCounts]:
+    """Return the counts of three walking robots, two of them the paper's."""
+    return [measure(robot) for robot in (planar_biped(), spatial_quadruped(), hexapod())]
 
 
 def line(sizes: Sequence[int], counts: Sequence[int]) -> tuple[float, float, float]:

@@ -23,7 +23,7 @@ from examples.studies.operations import counts, module_counts
 from examples.studies.operations.branches import branches_table
 from examples.studies.paper import stiff_ground, timing
 from legged.app import figures
-from legged.app.counts import measure, robot_table
+from legged.app.counts import robot_table
 from legged.app.figures import Page
 from legged.app.report import LINE_STYLES, SHOWN, Demonstration, Runs, Say, add_demonstrations, write
 from legged.app.robot_tables import module_table
@@ -189,7 +189,7 @@ def _stiff_floor(page: Page, duration: float, say: Say) -> None:
 
 
 def _counts(page: Page, say: Say) -> None:
-    measured = [measure(robot) for robot in (robots.planar_biped(), robots.spatial_quadruped(), robots.hexapod())]
+    measured = counts.walking_robots()
     page.heading("Operation counts: Table 1 and Figure 7")
     for table in (counts.family_table(), robot_table(measured)):
         page.table(table)
