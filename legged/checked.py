@@ -52,8 +52,8 @@ def checked(target: T) -> T:
             if name.startswith("_") or name in PER_STEP or not inspect.isfunction(function) or function in _ORIGINALS:
                 continue
             if len(inspect.signature(function).parameters) > (kind is not staticmethod):
-                found = _checked(function, f"{target.__name__}.{name}", of_class=True)
-                setattr(target, name, kind(found) if kind else found)
+                wrapped = _checked(function, f"{target.__name__}.{name}", of_class=True)
+                setattr(target, name, kind(wrapped) if kind else wrapped)
         return target  # type: ignore[return-value]
     return _checked(target, target.__name__)  # type: ignore
 
@@ -190,8 +190,8 @@ def _largest(values: Iterable[Any]) -> float:
     sizes = [0.0]
     for value in values:
         try:
-            found = np.asarray(value, float)
+            entries = np.asarray(value, float)
         except (TypeError, ValueError, OverflowError):
             continue
-        sizes.append(float(np.abs(found).max(initial=0.0)))
+        sizes.append(float(np.abs(entries).max(initial=0.0)))
     return max(sizes)
