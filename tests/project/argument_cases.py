@@ -13,7 +13,7 @@ import numpy as np
 from argument_values import method_arguments, resolved, special_arguments, usual_arguments
 
 import legged
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler import Members
 
 MODULES = (
     "legged",
