@@ -2,8 +2,8 @@
 
 One BLAS thread is fastest for small matrices and tests in parallel. Of a test with the parameter `seed`, the first
 `DAILY_SEEDS` seeds run every day, or as many as a file of short tests states in its own `DAILY_SEEDS`; the others are
-marked slow. The first test of each file that is not slow is marked quick. A test or a file of tests that needs a
-library of `LIBRARIES` is skipped where the library is missing.
+marked slow. The first test of each file that is not slow is marked quick, or the one that a file whose first test takes
+longer names in its `QUICK`. A test or a file of tests that needs a library of `LIBRARIES` is skipped without it.
 """
 
 import os
@@ -75,6 +75,9 @@ def pytest_collection_modifyitems(items):
         seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
         if isinstance(seed, int) and seed >= getattr(item.module, "DAILY_SEEDS", DAILY_SEEDS):
             item.add_marker(pytest.mark.slow)
-    first = {item.path: item for item in reversed(items) if not item.get_closest_marker("slow")}
-    for item in first.values():
-        item.add_marker(pytest.mark.quick)
+    chosen = set[Path]()
+    for item in items:
+        is_candidate = getattr(item.module, "QUICK", None) in (None, item.originalname)
+        if is_candidate and item.path not in chosen and not item.get_closest_marker("slow"):
+            chosen.add(item.path)
+            item.add_marker(pytest.mark.quick)
