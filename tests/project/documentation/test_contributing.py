@@ -19,7 +19,7 @@ def names(paragraph: str) -> list[str]:
 
 def is_path(name: str) -> bool:
     """Return whether a name is that of a file or folder, from the root of the repository."""
-    return "/" in name or name.endswith((".md", ".toml"))
+    return " " not in name and ("/" in name or name.endswith((".md", ".toml")) or (ROOT / name).is_dir())
 
 
 def resolve(name: str) -> object:
