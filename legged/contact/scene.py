@@ -32,6 +32,7 @@ from legged.contact.detection.pairs import (
 from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.dense import LoopRows
 from legged.contact.impulses.impact import Impact, impact
+from legged.contact.impulses.joint_rows import JointRows
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError, UnknownNameError
@@ -153,6 +154,7 @@ class Scene:
         guess: Array,
         loops: LoopRows | None = None,
         applied: bool = False,
+        rows: JointRows | None = None,
     ) -> Impact:
         """Return the impulses of one step, and the velocities after it; see `impact`.
 
@@ -164,13 +166,18 @@ class Scene:
             h: The step, [s]. geometry: At qs.
             guess: Initial impulses, (m, 3), [N s], contact frames: those of the last step.
             loops: Constraints of the closed loops of the robot, which hold for v_free; None without loops.
-            applied: See `impact`.
+            applied, rows: See `impact`.
         """
+        own = list(extra)
+        if rows is not None:
+            own[0] = own[0] + rows.generalized(rows.slope, len(own[0]))
         sides = [(candidate.first, candidate.second) for candidate in self.candidates]
         obstacles = [candidate.obstacle for candidate in self.candidates]
-        contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point, loops, obstacles)
+        contacts = Contacts.of(self.robots, sides, qs, own, geometry.frame, geometry.point, loops, obstacles)
         coefficients = [self.ground.coefficients(*candidate.materials) for candidate in self.candidates]
-        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess, applied)
+        return impact(
+            self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess, applied, rows, extra
+        )
 
     def wrenches(self, qs: Sequence[Array], geometry: ContactGeometry, forces: Array) -> list[Array]:
         """Return the wrenches of contact forces on the links of each robot, (n_links, 6), link axes, for controllers.

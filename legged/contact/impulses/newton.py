@@ -223,7 +223,7 @@ class GeneralizedSystem(NamedTuple):
         H = M.copy()
         for columns, block, slope in items(zip(J.columns, J.blocks, slopes, strict=True)):
             H[np.ix_(columns, columns)] = H[np.ix_(columns, columns)] + block.T @ (slope @ block)
-        return _solved(H, b)
+        return solved(H, b)
 
     def line_search(
         self,
@@ -289,14 +289,14 @@ def proximal_newton(
         start: A first solution. iterations: Largest number of iterations.
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
     """
-    n, m = sum(map(len, system.v_free)), len(start.p)
-    bounds = (0, n, n + 3 * m, n + 6 * m, n + 9 * m)
+    n, m, shape = sum(map(len, system.v_free)), start.p.size, start.p.shape
+    bounds = (0, n, n + m, n + 2 * m, n + 3 * m)
 
     def step(state: Array) -> Array:
         v, p_bar, p, u = (state[start:end] for start, end in pairwise(bounds))
         residual, scale, _ = state[bounds[-1] :]
-        best = Solution(p.reshape(m, 3), u.reshape(m, 3), residual)
-        v, p_bar, found, scale = _iterate(problem, target, system, v, p_bar.reshape(m, 3), best, scale, goal)
+        best = Solution(p.reshape(shape), u.reshape(shape), residual)
+        v, p_bar, found, scale = _iterate(problem, target, system, v, p_bar.reshape(shape), best, scale, goal)
         active = where(found.residual > goal, 1.0, 0.0)
         numbers = np.stack([found.residual, scale, active])
         return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, found.p, found.u)), numbers])
@@ -306,7 +306,7 @@ def proximal_newton(
     p, numbers = start.p.reshape(-1), np.stack([start.residual, system.search.first])
     state = np.concatenate([v, p, p, start.u.reshape(-1), numbers, active])
     end = repeat_while(step, state, iterations)
-    p, u = (end[start:last].reshape(m, 3) for start, last in pairwise(bounds[2:]))
+    p, u = (end[start:last].reshape(shape) for start, last in pairwise(bounds[2:]))
     return Solution(p, u, end[bounds[-1]])
 
 
@@ -334,7 +334,7 @@ def _iterate(
     now = system.solution(problem, target, p)
     better = now.residual < best.residual
     solution = Solution(*(where(better, a, b) for a, b in zip(now, best, strict=True)))
-    moved = maximum_of(np.abs(now.p - p_bar) * r[:, None])
+    moved = maximum_of(np.abs(now.p - p_bar) * r.reshape(len(r), *[1] * (p.ndim - 1)))
     solved = maximum_of(np.abs(now.u - u)) < np.maximum(0.1 * goal, 0.1 * moved)
     smaller, larger = np.maximum(_REDUCTION * scale, _LEAST_STEP), np.minimum(_RAISE * scale, system.search.largest)
     scale = where(solved, smaller, where(step < _SHORT, larger, scale))
@@ -351,7 +351,7 @@ def mobility(A: Array) -> Any:
     return where(mean > MIN_MOBILITY, mean, 0.0)
 
 
-def _solved(H: Array, b: Array) -> Array:
+def solved(H: Array, b: Array) -> Array:
     """Return the solution x of H x = b by elimination from the last unknown to the first, without zero entries.
 
     The unknowns are eliminated in blocks, so that the operations of alike blocks are alike.

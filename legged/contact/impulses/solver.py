@@ -112,15 +112,15 @@ def once(needed: Any, function: Callable[[Array], Solution], p: Array, present: 
         p: Impulses, (m, 3), [N s], contact frames; those of the present solution where the function is not needed.
         present: The present solution.
     """
-    m = len(p)
+    n, shape = p.size, p.shape
 
     def step(state: Array) -> Array:
-        found = function(state[: 3 * m].reshape(m, 3))
+        found = function(state[:n].reshape(shape))
         return np.concatenate([found.p.reshape(-1), found.u.reshape(-1), np.stack([found.residual, 0.0 * needed])])
 
     numbers = np.stack([present.residual, needed])
     end = repeat_while(step, np.concatenate([p.reshape(-1), present.u.reshape(-1), numbers]), 1)
-    return Solution(end[: 3 * m].reshape(m, 3), end[3 * m : -2].reshape(m, 3), end[-2])
+    return Solution(end[:n].reshape(shape), end[n:-2].reshape(shape), end[-2])
 
 
 def is_lost(change: Any, velocity: Any) -> Any:

@@ -32,6 +32,7 @@ import numpy as np
 
 from legged.compiler.ir import repeat_while, where
 from legged.contact.impulses.impact import target_velocity
+from legged.contact.impulses.joint_rows import JointRows
 from legged.contact.impulses.solver import LEAST_CHANGE, is_lost, maximum_of
 from legged.contact.rigid import Rigid
 from legged.dynamics.passive import friction_forces, friction_slopes
@@ -213,6 +214,7 @@ class JointLaws:
         drive: Array,
         acceleration: Callable[[Array, Array, Array | None], Array],
         refines: bool = False,
+        repeats: bool = True,
     ) -> JointStep:
         """Return the joints in a step that satisfies the laws.
 
@@ -224,6 +226,8 @@ class JointLaws:
                 (nv,), generalized forces beside the others, (nv,), and the last vdot, (nv,), or None.
             refines: Whether the acceleration depends on the last one; it is then computed again after the last change
                 of the pieces.
+            repeats: Whether pieces change until the laws are satisfied; otherwise the first ones are taken, as a guess
+                of the rows of a contact problem.
         """
         if not self.rows:
             none = np.zeros(self.nv)
@@ -259,11 +263,20 @@ class JointLaws:
         z = own + laws.inverse * effort, _SCALE * effort - rub
         pieces = laws.pieces(*z)
         vdot, *now = attempt(pieces)
+        if not repeats:
+            impulse = pieces.slope * pieces.target + pieces.constant
+            return JointStep(vdot, self._spread(pieces.slope), self._spread(impulse))
         numbers = np.stack([0.0 * h, where(pieces.differ(laws.pieces(*now)), 1.0, 0.0)])
         end = repeat_while(change, np.concatenate([vdot, *z, *now, numbers]), MOST_CHANGES)
         pieces = laws.pieces(end[nv : nv + n], end[nv + n : nv + 2 * n])
         impulse = pieces.slope * pieces.target + pieces.constant
         return JointStep(end[:nv], self._spread(pieces.slope), self._spread(impulse))
+
+    def rows_of(self, h: Any, q: Array, v: Array, ground: Any, step: JointStep) -> JointRows:
+        """Return the rows."""
+        entries, laws = [row.entry for row in self.rows], self.at(h, q, v, ground)
+        own = laws.friction, laws.lower, laws.upper, laws.inverse
+        return JointRows(entries, *own, step.slope[entries], step.impulse[entries], self.has_friction)
 
     def _spread(self, values: Array) -> Array:
         """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""
@@ -317,7 +330,7 @@ def has_joint_forces(loop: Any) -> bool:
     return bool(loop.joint_laws.rows) or any(body.has_friction for body in loop.robot.bodies)
 
 
-def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep) -> Any:
+def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep, impulse: Array | None = None) -> Any:
     """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
 
     Args:
@@ -328,7 +341,8 @@ def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep) ->
     if not has_joint_forces(loop):
         return 0.0
     friction = scatter_add(loop.robot, [friction_forces(body, v) for body in loop.smooth_robot.bodies])
-    impulse = joints.impulse_at(v_next) - h * (friction + viscous_damping(loop, v) * (v_next - v))
+    impulse = joints.impulse_at(v_next) if impulse is None else impulse
+    impulse = impulse - h * (friction + viscous_damping(loop, v) * (v_next - v))
     return 0.5 * (v + v_next) @ impulse
 
 

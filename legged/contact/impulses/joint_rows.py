@@ -1,0 +1,282 @@
+"""Stops and dry friction of joints as rows of the contact problem: one complementarity problem for a time step.
+
+A row of a joint has the velocity u of an entry of v and the impulse p along it, with
+
+    -p in F Sgn(u) + N(u),      Sgn(0) = [-1, 1],
+
+the impulse F of dry friction in the step, and the normal cone N of [lower, upper], the velocities that the stops admit.
+At the solution, for any r > 0,
+
+    p = (w - z) / r,    w = project(shrink(z, r F)) at z = u - r p,
+
+where `shrink` moves z toward zero by r F or to zero, and `project` is that onto [lower, upper]: the proximal map of a
+convex function of one variable, as the projection of `semismooth` is that of the law of a contact. So Newton's methods
+take joints as further rows, and in generalized velocities each adds one number to the diagonal of their equations.
+The vectors of impulses and velocities of a problem with joints are flat, the contacts' entries first, then the joints'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import repeat_while, where
+from legged.contact.impulses.newton import ContactJacobian, GeneralizedSystem
+from legged.contact.impulses.semismooth import reduction
+from legged.contact.impulses.solver import ContactProblem, maximum_of, natural_map, spread
+from legged.robot.configuration import as_vector
+from legged.spatial import Array, sum_of
+SCALES = (1.0, 3.0, 10.0, 0.3, 0.1)
+"""Steps of projections, relative to the mobilities of the rows, which are tried in turn."""
+ROUND = 8
+"""Number of iterations with one of them."""
+
+
+class JointRows(NamedTuple):
+    """The n rows of the stops and the dry friction of a robot's joints in a time step.
+
+    Attributes:
+        entries: Entry of v of each row.
+        friction: F, the impulse of dry friction, (n,), [N m s] or [N s].
+        lower, upper: Velocities that the stops admit, (n,), [rad/s] or [m/s].
+        mobility: Step r of the proximal map, (n,), [1/(kg m^2)] or [1/kg].
+        slope, impulse: The law p = impulse - slope u that the velocities without contacts assume, (n,) each.
+        has_friction: Whether a row has dry friction.
+    """
+
+    entries: Sequence[int]
+    friction: Array
+    lower: Array
+    upper: Array
+    mobility: Array
+    slope: Array
+    impulse: Array
+    has_friction: bool
+
+    def assumed(self, u: Array) -> Array:
+        """Return the impulses, (n,), [N m s] or [N s], that velocities u, (n,), [rad/s] or [m/s], have by `slope`."""
+        return self.impulse - self.slope * u
+
+    def generalized(self, x: Array, nv: int) -> Array:
+        """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""
+        total: list[Any] = [0.0] * nv
+        for entry, value in zip(self.entries, x, strict=True):
+            total[entry] = value
+        return as_vector(total)
+
+    def projected(self, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
+        """Return the impulses (w - z) / r at z = u - r p_bar, (n,), and whether w moves with z, (n,).
+
+        Args:
+            p_bar: Impulses, (n,), [N m s] or [N s]. u: Velocities, (n,), [rad/s] or [m/s].
+            r: Steps, (n,), [1/(kg m^2)] or [1/kg].
+        """
+        z, width = u - r * p_bar, r * self.friction
+        shrunk = z - np.minimum(np.maximum(z, -width), width)
+        w = np.minimum(np.maximum(shrunk, self.lower), self.upper)
+        slides = (np.abs(z) >= width) & (shrunk >= self.lower) & (shrunk <= self.upper)
+        return (w - z) / r, slides
+
+    def violation(self, p: Array, u: Array) -> Array:
+        """Return the distances of velocities from the law, (n,), [rad/s] or [m/s]; zero at a solution.
+
+        Args:
+            p: Impulses, (n,), [N m s] or [N s]. u: Velocities, (n,), [rad/s] or [m/s].
+        """
+        return self.mobility * np.abs(self.projected(p, u, self.mobility)[0] - p)
+
+
+class RowJacobian(NamedTuple):
+    """The Jacobian of contacts and joint rows with respect to n generalized velocities.
+
+    Attributes:
+        contacts: That of the contacts.
+        joints: That of the rows of joints, (rows, n), mixed units; None if a row is an entry of v.
+        entries: Entry of v of each row.
+    """
+
+    contacts: ContactJacobian
+    joints: Array | None
+    entries: Sequence[int]
+
+    def velocities(self, v: Array) -> Array:
+        """Return the velocities of all rows, (3 m + rows,), mixed units.
+
+        Args:
+            v: Generalized velocities, (n,), mixed units.
+        """
+        joints = v[self.entries] if self.joints is None else self.joints @ v
+        return np.concatenate([self.contacts.velocities(v).reshape(-1), joints])
+
+    def momentum(self, p: Array) -> Array:
+        """Return the generalized momentum of impulses, (n,), mixed units.
+
+        Args:
+            p: Of all rows, (3 m + rows,), mixed units.
+        """
+        at = len(p) - len(self.entries)
+        total = self.contacts.momentum(p[:at].reshape(-1, 3))
+        if self.joints is not None:
+            return total + self.joints.T @ p[at:]
+        total = total.astype(p.dtype) if total.dtype != p.dtype else total
+        total[self.entries] = total[self.entries] + p[at:]
+        return total
+
+
+class JointedSystem:
+    """The bodies of a problem of contacts and joints, with the methods of `newton.GeneralizedSystem`.
+
+    Args:
+        system: The bodies with their contacts, without the slopes of `rows`.
+        rows: Those of the joints of the first robot.
+    """
+
+    def __init__(self, system: GeneralizedSystem, rows: JointRows):
+        assert system.present is not None
+        self.system, self.rows, self.v_free = system, rows, system.v_free
+        p = rows.assumed(system.v_free[0][list(rows.entries)])
+        self.present = np.concatenate([system.present.reshape(-1), p])
+
+    def split(self, x: Array) -> tuple[Array, Array]:
+        """Return the parts of a vector of all rows that belong to contacts, (m, 3), and to joints, (n,), mixed units.
+
+        Args:
+            x: (3 m + n,), mixed units.
+        """
+        at = len(x) - len(self.rows.entries)
+        return x[:at].reshape(-1, 3), x[at:]
+
+    def generalized(self, p: Array) -> Array:
+        """Return impulses of the rows of joints, (n,), as generalized ones of the robot, (nv,), mixed units."""
+        return self.rows.generalized(p, len(self.v_free[0]))
+
+    def matrices(self) -> tuple[Array, RowJacobian]:
+        """Return the inertia matrix of all robots, (n, n), mixed units, and the Jacobian of all rows."""
+        M, J = self.system.matrices()
+        dense, entries = self.system.contacts.dense[0], list(self.rows.entries)
+        if dense is None or not dense.has_loops:
+            return M, RowJacobian(J, None, entries)
+        rows = dense.projected(np.eye(len(self.v_free[0]))[entries])
+        return M, RowJacobian(J, np.hstack([rows, np.zeros((len(rows), len(M) - rows.shape[1]))]), entries)
+
+    def momentum(self, M: Array, J: RowJacobian, v: Array) -> Array:
+        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units."""
+        return M @ (v - np.concatenate(self.v_free)) + J.momentum(self.present)
+
+    def mobilities(self, problem: ContactProblem) -> Array:
+        """Return the step of the projection of each row, (3 m + n,), [1/kg] or [1/(kg m^2)]."""
+        return np.concatenate([np.repeat(self.system.mobilities(problem), 3), self.rows.mobility])
+
+    def linearized(
+        self, problem: ContactProblem, target: Sequence[Any], p: Array, u: Array, r: Array, reduction: Any
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """Return the changes of p, (3 m + n,), and -dp / du of contacts, (m, 3, 3), and joints, (n,)."""
+        (p, own_p), (u, own_u), (r, own_r) = self.split(p), self.split(u), self.split(r)
+        moved, slopes = self.system.linearized(problem, target, p, u, r[:, 0], reduction)
+        projected, slides = self.rows.projected(own_p, own_u, own_r)
+        factor = where(slides, 1.0, 1.0 / reduction)
+        return np.concatenate([moved.reshape(-1), factor * (projected - own_p)]), (slopes, (factor - 1.0) / own_r)
+
+    def advanced(
+        self, problem: ContactProblem, target: Sequence[Any], p: Array, slopes: Any, u: Array, du: Array, r: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return p, u and violations after a step of the velocities, (3 m + n,) each."""
+        parts = [self.split(x) for x in (p, u, du, r)]
+        (p, own_p), (u, own_u), (du, own_du), (r, own_r) = parts
+        p, u, violations = self.system.advanced(problem, target, p, slopes[0], u, du, r[:, 0])
+        own_p, own_u = own_p - slopes[1] * own_du, own_u + own_du
+        own = own_r * np.abs(self.rows.projected(own_p, own_u, own_r)[0] - own_p)
+        pairs = (p, own_p), (u, own_u), (violations, own)
+        return tuple(np.concatenate([one.reshape(-1), two]) for one, two in pairs)  # type: ignore[return-value]
+
+    def direction(self, M: Array, J: RowJacobian, slopes: tuple[Any, Array], b: Array) -> Array:
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units."""
+        H = M.copy()
+        if J.joints is None:
+            for entry, slope in zip(J.entries, slopes[1], strict=True):
+                H[entry, entry] = H[entry, entry] + slope
+        else:
+            H = H + J.joints.T @ (slopes[1][:, None] * J.joints)
+        return self.system.direction(H, J.contacts, slopes[0], b)
+
+    def at(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
+        """Return impulses of all rows, (3 m + n,), after which the velocity is v, (n,), with their effect."""
+        contacts, n = self.system.contacts, len(self.v_free[0])
+        parts = np.split(v, np.cumsum([len(own) for own in self.v_free])[:-1])
+        velocities, own = contacts.velocities(parts), v[:n][list(self.rows.entries)]
+        p_contacts, p_joints = self.split(p)
+        rows = enumerate(zip(velocities, p_contacts, strict=True))
+        maps = [natural_map(u, problem.A[i][i], target[i], x, problem.mu[i]) for i, (u, x) in rows]  # type: ignore[arg-type]
+        violations = [abs(x) for one in maps for x in one] + list(self.rows.violation(p_joints, own))
+        return JointedSolution(p, np.concatenate([velocities.reshape(-1), own]), v, maximum_of(violations))
+
+    def assumed(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
+        """Return `at` for impulses on the contacts, (m, 3), [N s], and those that the rows of joints assume at v."""
+        joints = self.rows.assumed(v[list(self.rows.entries)])
+        return self.at(problem, target, np.concatenate([p.reshape(-1), joints]), v)
+
+
+class JointedSolution(NamedTuple):
+    """Impulses of contacts and joints, and their effect.
+
+    Attributes:
+        p, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
+        v: Generalized velocities of all robots, (n,), mixed units.
+        residual: Violation of the laws, [m/s] or [rad/s].
+    """
+
+    p: Array
+    u: Array
+    v: Array
+    residual: Any
+
+
+def jointly(
+    problem: ContactProblem,
+    target: Sequence[Any],
+    system: JointedSystem,
+    start: JointedSolution,
+    iterations: int,
+    tolerance: Any,
+    goal: float,
+    enough: float,
+) -> JointedSolution:
+    """Return the solution with the smallest residual of a semismooth Newton method, or the start.
+
+    The iteration is that of `semismooth.semismooth_newton`. Where it has not ended after `ROUND` iterations, it begins
+    again at the best impulses so far with the next of `SCALES`.
+
+    Args:
+        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+        system: The bodies with the rows. start: A first solution. iterations: Largest number of iterations.
+        tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
+        enough: Residual at which to end after the first of `SCALES`, [m/s].
+    """
+    n, rows = len(start.v), len(start.p)
+    bounds = (0, n, n + rows, n + 2 * rows)
+    size = bounds[-1]
+
+    def step(state: Array) -> Array:
+        now, best, (residual, least, count, scale, _) = state[:size], state[size : 2 * size], state[2 * size :]
+        again = count >= ROUND
+        now, residual, count = where(again, best, now), where(again, least, residual), where(again, 0.0, count)
+        scale = where(again, sum_of(where(scale == a, b, 0.0) for a, b in pairwise((*SCALES, SCALES[0]))), scale)
+        v, p, u = (now[a:b] for a, b in pairwise(bounds))
+        (M, J), r = system.matrices(), scale * system.mobilities(problem)
+        moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
+        dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
+        p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
+        now, residual = np.concatenate([v + dv, p, u]), maximum_of(violations) / scale
+        best, least = where(residual < least, now, best), np.minimum(residual, least)
+        numbers = np.stack([residual, least, count + 1.0, scale, where(least > where(scale == 1.0, goal, enough), 1.0, 0.0)])
+        return np.concatenate([now, best, numbers])
+
+    flat, active = np.concatenate([start.v, start.p, start.u]), where(start.residual > tolerance, 1.0, 0.0)
+    state = np.concatenate([flat, flat, np.stack([start.residual, start.residual, 0.0 * active, 1.0 + 0.0 * active, active])])
+    end = repeat_while(step, state, iterations)
+    v, p, u = (end[size + a : size + b] for a, b in pairwise(bounds))
+    contacts, joints = system.split(p)
+    return JointedSolution(np.concatenate([spread(problem, contacts).reshape(-1), joints]), u, v, end[2 * size + 1])
