@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -69,9 +68,7 @@ def impact(
     h: Any,
     gap: Array,
     guess: Array,
-    applied: bool = False,
     rows: JointRows | None = None,
-    extra: Sequence[Array] = (),
 ) -> Impact:
     """Return the impulses of a step of length h from vs, for which it ends without contacts at v_free.
 
@@ -82,31 +79,30 @@ def impact(
         v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
         h: The step, [s]. gap: Distances of the contacts, (m,), [m], along the contact frames' normals.
         guess: Initial impulses, (m, 3), [N s], contact frames.
-        applied: Whether v_free contains the effect of the initial impulses.
-        rows: Stops and dry friction of the joints of the first robot, whose assumed law v_free and the inertia of the
-            contacts contain; None for none.
-        extra: That of the contacts without the slopes of the rows, (nv,) each, mixed units.
+        rows: Stops and dry friction of the joints of the first robot; v_free then contains the effect of the initial
+            impulses and of the law that the rows assume. None for none.
     """
     if not len(gap):
         return Impact(np.zeros((0, 3)), list(v_free), 0.0, 0.0)
     with stage("contact problem"):
-        before, free = contacts.velocities(vs), contacts.velocities(v_free)
-        blocks, groups = contacts.delassus()
+        own = contacts if rows is None else contacts.with_inertia(rows.generalized(rows.slope, len(vs[0])))
+        before, free = own.velocities(vs), own.velocities(v_free)
+        blocks, groups = own.delassus()
         friction, restitution = zip(*coefficients, strict=True)
-        problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution, contacts.aligned())
-        if applied:
+        problem = ContactProblem(blocks, free, friction, groups, own.places(), restitution, own.aligned())
+        if rows is not None:
             problem = problem._replace(u_free=velocities(problem, -guess))
-        present = guess if applied else None
-        system = GeneralizedSystem(contacts, v_free, present) if ground.iterations else None
+        present = None if rows is None else guess
+        system = GeneralizedSystem(own, v_free, present) if ground.iterations else None
         target = [target_velocity(ground.recovery, d, h) for d in gap]
     if rows is not None and system is not None:
-        jointed = JointedSystem(system._replace(contacts=replace(contacts, extra=extra), present=guess), rows)
+        jointed = JointedSystem(system._replace(contacts=contacts), rows)
         return _jointed_impact(ground, problem, system, jointed, target, before, vs, h, gap)
     with stage("contact solver"):
         p, u, residual = solve_impulses(ground, problem, target, before, h, gap, guess, system)
     with stage("contact response"):
         work = 0.5 * (p * (before + u)).sum()
-        return Impact(p, contacts.after(v_free, p - guess if applied else p), residual, work)
+        return Impact(p, own.after(v_free, p if rows is None else p - guess), residual, work)
 
 
 def _jointed_impact(
@@ -132,10 +128,12 @@ def _jointed_impact(
     goal, free = CONVERGED * ground.tolerance, maximum_of(np.abs(problem.u_free))
     friction, now = jointed.rows.has_friction, np.concatenate([before.reshape(-1), vs[0][list(jointed.rows.entries)]])
 
-    def solve(target: Any, start: JointedSolution, needed: Any = True) -> JointedSolution:
-        most = where(needed, where(is_lost(start.residual, free), _UNLIMITED, ground.tolerance), _UNLIMITED)
-        most = np.minimum(most, goal) if friction and needed is True else most
-        return jointly(problem, target, jointed, start, ground.iterations, most, goal, ground.tolerance)
+    def solve(target: Any, start: JointedSolution, needed: Any = np.True_) -> JointedSolution:
+        attempts = needed & ~is_lost(start.residual, free)
+        first, last = (
+            where(attempts, x, _UNLIMITED) for x in (goal if friction else ground.tolerance, ground.tolerance)
+        )
+        return jointly(problem, target, jointed, start, ground.iterations, first, goal, last)
 
     with stage("contact solver"):
         guess = jointed.split(jointed.present)[0]

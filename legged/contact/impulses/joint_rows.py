@@ -17,22 +17,27 @@ The vectors of impulses and velocities of a problem with joints are flat, the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.impulses.newton import ContactJacobian, GeneralizedSystem
+from legged.contact.impulses.newton import (
+    WITH_JOINTS,
+    ContactJacobian,
+    GeneralizedSystem,
+    Search,
+    proximal_newton,
+)
 from legged.contact.impulses.semismooth import reduction
-from legged.contact.impulses.solver import ContactProblem, maximum_of, natural_map, spread
+from legged.contact.impulses.solver import ContactProblem, Solution, maximum_of, natural_map, spread, velocity_after
 from legged.robot.configuration import as_vector
-from legged.spatial import Array, sum_of
-SCALES = (1.0, 3.0, 10.0, 0.3, 0.1)
-"""Steps of projections, relative to the mobilities of the rows, which are tried in turn."""
-ROUND = 8
-"""Number of iterations with one of them."""
+from legged.spatial import Array
+
+ATTEMPT = 12
+"""Largest number of semismooth Newton iterations, after which the proximal method continues."""
 
 
 class JointRows(NamedTuple):
@@ -126,6 +131,21 @@ class RowJacobian(NamedTuple):
         return total
 
 
+class JointedSolution(NamedTuple):
+    """Impulses of contacts and joints, and their effect.
+
+    Attributes:
+        p, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
+        v: Generalized velocities of all robots, (n,), mixed units.
+        residual: Violation of the laws, [m/s] or [rad/s].
+    """
+
+    p: Array
+    u: Array
+    v: Array
+    residual: Any
+
+
 class JointedSystem:
     """The bodies of a problem of contacts and joints, with the methods of `newton.GeneralizedSystem`.
 
@@ -133,6 +153,8 @@ class JointedSystem:
         system: The bodies with their contacts, without the slopes of `rows`.
         rows: Those of the joints of the first robot.
     """
+
+    search: Search = WITH_JOINTS
 
     def __init__(self, system: GeneralizedSystem, rows: JointRows):
         assert system.present is not None
@@ -192,6 +214,15 @@ class JointedSystem:
         pairs = (p, own_p), (u, own_u), (violations, own)
         return tuple(np.concatenate([one.reshape(-1), two]) for one, two in pairs)  # type: ignore[return-value]
 
+    def projected(
+        self, problem: ContactProblem, target: Sequence[Any], p_bar: Array, u: Array, r: Array
+    ) -> tuple[Array, tuple[Any, Array]]:
+        """Return the projections p(u), (3 m + n,), and -dp / du of contacts, (3, 3) each, and joints, (n,)."""
+        (p_bar, own_p), (u, own_u), (r, own_r) = self.split(p_bar), self.split(u), self.split(r)
+        p, slopes = self.system.projected(problem, target, p_bar, u, r[:, 0])
+        projected, slides = self.rows.projected(own_p, own_u, own_r)
+        return np.concatenate([p.reshape(-1), projected]), (slopes, where(slides, 0.0, 1.0 / own_r))
+
     def direction(self, M: Array, J: RowJacobian, slopes: tuple[Any, Array], b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units."""
         H = M.copy()
@@ -201,6 +232,22 @@ class JointedSystem:
         else:
             H = H + J.joints.T @ (slopes[1][:, None] * J.joints)
         return self.system.direction(H, J.contacts, slopes[0], b)
+
+    def at_steps(self, error: Callable[[Any], Any]) -> Sequence[Any]:
+        """Return the errors of the line search after each of its steps."""
+        return [error(x) for x in self.search.steps]
+
+    def after(self, p: Array) -> Array:
+        """Return the generalized velocities, (n,), mixed units, after impulses p of all rows, (3 m + n,)."""
+        contacts, joints = self.split(p - self.present)
+        return np.concatenate(self.system.contacts.after(self.v_free, contacts, self.generalized(joints)))
+
+    def solution(self, problem: ContactProblem, target: Sequence[Any], p: Array) -> Solution:
+        """Return impulses, those of contacts spread over each group, with their effect; p of all rows, (3 m + n,)."""
+        contacts, joints = self.split(p)
+        p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
+        found = self.at(problem, target, p, self.after(p))
+        return Solution(found.p, found.u, found.residual)
 
     def at(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
         """Return impulses of all rows, (3 m + n,), after which the velocity is v, (n,), with their effect."""
@@ -219,21 +266,6 @@ class JointedSystem:
         return self.at(problem, target, np.concatenate([p.reshape(-1), joints]), v)
 
 
-class JointedSolution(NamedTuple):
-    """Impulses of contacts and joints, and their effect.
-
-    Attributes:
-        p, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
-        v: Generalized velocities of all robots, (n,), mixed units.
-        residual: Violation of the laws, [m/s] or [rad/s].
-    """
-
-    p: Array
-    u: Array
-    v: Array
-    residual: Any
-
-
 def jointly(
     problem: ContactProblem,
     target: Sequence[Any],
@@ -242,41 +274,40 @@ def jointly(
     iterations: int,
     tolerance: Any,
     goal: float,
-    enough: float,
+    enough: Any,
 ) -> JointedSolution:
-    """Return the solution with the smallest residual of a semismooth Newton method, or the start.
+    """Return the solution with the smallest residual of Newton's methods, or the start.
 
-    The iteration is that of `semismooth.semismooth_newton`. Where it has not ended after `ROUND` iterations, it begins
-    again at the best impulses so far with the next of `SCALES`.
+    The iteration is that of `semismooth.semismooth_newton`, which keeps the velocities after the impulses. The proximal
+    method continues where it fails.
 
     Args:
         problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
-        system: The bodies with the rows. start: A first solution. iterations: Largest number of iterations.
+        system: The bodies with the rows. start: A first solution. iterations: Largest number of proximal iterations.
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
-        enough: Residual at which to end after the first of `SCALES`, [m/s].
+        enough: Residual above which the proximal method continues, [m/s].
     """
     n, rows = len(start.v), len(start.p)
     bounds = (0, n, n + rows, n + 2 * rows)
     size = bounds[-1]
 
     def step(state: Array) -> Array:
-        now, best, (residual, least, count, scale, _) = state[:size], state[size : 2 * size], state[2 * size :]
-        again = count >= ROUND
-        now, residual, count = where(again, best, now), where(again, least, residual), where(again, 0.0, count)
-        scale = where(again, sum_of(where(scale == a, b, 0.0) for a, b in pairwise((*SCALES, SCALES[0]))), scale)
+        now, best, (residual, least, _) = state[:size], state[size : 2 * size], state[2 * size :]
         v, p, u = (now[a:b] for a, b in pairwise(bounds))
-        (M, J), r = system.matrices(), scale * system.mobilities(problem)
+        (M, J), r = system.matrices(), system.mobilities(problem)
         moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
         dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
         p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
-        now, residual = np.concatenate([v + dv, p, u]), maximum_of(violations) / scale
+        now, residual = np.concatenate([v + dv, p, u]), maximum_of(violations)
         best, least = where(residual < least, now, best), np.minimum(residual, least)
-        numbers = np.stack([residual, least, count + 1.0, scale, where(least > where(scale == 1.0, goal, enough), 1.0, 0.0)])
-        return np.concatenate([now, best, numbers])
+        return np.concatenate([now, best, np.stack([residual, least, where(least > goal, 1.0, 0.0)])])
 
     flat, active = np.concatenate([start.v, start.p, start.u]), where(start.residual > tolerance, 1.0, 0.0)
-    state = np.concatenate([flat, flat, np.stack([start.residual, start.residual, 0.0 * active, 1.0 + 0.0 * active, active])])
-    end = repeat_while(step, state, iterations)
+    numbers = np.stack([start.residual, start.residual, active])
+    end = repeat_while(step, np.concatenate([flat, flat, numbers]), min(ATTEMPT, iterations))
     v, p, u = (end[size + a : size + b] for a, b in pairwise(bounds))
     contacts, joints = system.split(p)
-    return JointedSolution(np.concatenate([spread(problem, contacts).reshape(-1), joints]), u, v, end[2 * size + 1])
+    p, residual = np.concatenate([spread(problem, contacts).reshape(-1), joints]), end[2 * size + 1]
+    found = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
+    fails = np.stack([where(residual > enough, 1.0, 0.0)])
+    return JointedSolution(found.p, found.u, velocity_after(system, found.p, fails, v), found.residual)

@@ -202,7 +202,7 @@ class RigidLoop(ClosedLoop):
         free = [vs[0] + h * joints.vdot]
         for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
             free.append(flight(robot, h, *state, self._with_pushed(contact[k], loads, *state, robot=k)))
-        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), pressed, rows)
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), rows)
         works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact, joints)
         for k, (x, v) in enumerate(middle[1:], 1):
             if self.wrench_rows[k]:
