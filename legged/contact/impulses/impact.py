@@ -140,8 +140,8 @@ def _jointed_impact(
         if friction:
             start = jointed.at(problem, target, jointed.present, np.concatenate(list(system.v_free)))
         else:
-            p = _solved(ground, problem, system, target, guess).p
-            start = jointed.assumed(problem, target, p, system.after(p))
+            alone = _solved(ground, problem, system, target, guess)
+            start = jointed.assumed(alone, system.after(alone.p))
         found = solve(target, start)
         bounced, any_bounces = restituted(ground, problem.restitution, target, before, h, gap)
         if any_bounces is not False:

@@ -260,10 +260,13 @@ class JointedSystem:
         violations = [abs(x) for one in maps for x in one] + list(self.rows.violation(p_joints, own))
         return JointedSolution(p, np.concatenate([velocities.reshape(-1), own]), v, maximum_of(violations))
 
-    def assumed(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
-        """Return `at` for impulses on the contacts, (m, 3), [N s], and those that the rows of joints assume at v."""
-        joints = self.rows.assumed(v[list(self.rows.entries)])
-        return self.at(problem, target, np.concatenate([p.reshape(-1), joints]), v)
+    def assumed(self, found: Solution, v: Array) -> JointedSolution:
+        """Return a solution of the contacts with the impulses that the rows of joints assume at velocities v, (n,)."""
+        u = v[list(self.rows.entries)]
+        p = self.rows.assumed(u)
+        residual = np.maximum(found.residual, maximum_of(self.rows.violation(p, u)))
+        p, u = (np.concatenate([one.reshape(-1), two]) for one, two in ((found.p, p), (found.u, u)))
+        return JointedSolution(p, u, v, residual)
 
 
 def jointly(
@@ -287,27 +290,41 @@ def jointly(
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
         enough: Residual above which the proximal method continues, [m/s].
     """
+    p, u, v, residual = start
+    if system.rows.has_friction:  # otherwise few steps need iterations, and their code would slow down all
+        p, u, v, residual = _attempt(problem, target, system, start, min(ATTEMPT, iterations), tolerance, goal)
+    found = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
+    fails = np.stack([where(residual > enough, 1.0, 0.0)])
+    return JointedSolution(found.p, found.u, velocity_after(system, found.p, fails, v), found.residual)
+
+
+def _attempt(
+    problem: ContactProblem,
+    target: Sequence[Any],
+    system: JointedSystem,
+    start: JointedSolution,
+    iterations: int,
+    tolerance: Any,
+    goal: float,
+) -> tuple[Array, Array, Array, Any]:
+    """Return p, u, v and residual after semismooth iterations, or at the start if its residual is not larger."""
     n, rows = len(start.v), len(start.p)
     bounds = (0, n, n + rows, n + 2 * rows)
-    size = bounds[-1]
 
     def step(state: Array) -> Array:
-        now, best, (residual, least, _) = state[:size], state[size : 2 * size], state[2 * size :]
-        v, p, u = (now[a:b] for a, b in pairwise(bounds))
+        (v, p, u), residual = (state[a:b] for a, b in pairwise(bounds)), state[-2]
         (M, J), r = system.matrices(), system.mobilities(problem)
         moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
         dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
         p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
-        now, residual = np.concatenate([v + dv, p, u]), maximum_of(violations)
-        best, least = where(residual < least, now, best), np.minimum(residual, least)
-        return np.concatenate([now, best, np.stack([residual, least, where(least > goal, 1.0, 0.0)])])
+        residual = maximum_of(violations)
+        return np.concatenate([v + dv, p, u, np.stack([residual, where(residual > goal, 1.0, 0.0)])])
 
-    flat, active = np.concatenate([start.v, start.p, start.u]), where(start.residual > tolerance, 1.0, 0.0)
-    numbers = np.stack([start.residual, start.residual, active])
-    end = repeat_while(step, np.concatenate([flat, flat, numbers]), min(ATTEMPT, iterations))
-    v, p, u = (end[size + a : size + b] for a, b in pairwise(bounds))
+    begin = np.concatenate([start.v, start.p, start.u, np.stack([start.residual])])
+    active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
+    end = repeat_while(step, np.concatenate([begin, active]), min(ATTEMPT, iterations))[:-1]
+    end = where(end[-1] < start.residual, end, begin)
+    (v, p, u), residual = (end[a:b] for a, b in pairwise(bounds)), end[-1]
     contacts, joints = system.split(p)
-    p, residual = np.concatenate([spread(problem, contacts).reshape(-1), joints]), end[2 * size + 1]
-    found = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
-    fails = np.stack([where(residual > enough, 1.0, 0.0)])
-    return JointedSolution(found.p, found.u, velocity_after(system, found.p, fails, v), found.residual)
+    p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
+    return p, u, v, residual

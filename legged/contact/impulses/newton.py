@@ -58,7 +58,7 @@ ON_TERRAIN = Search(1e-3, 1e-2, tuple(0.5**k for k in range(8)))
 BETWEEN_BODIES = Search(0.1, 1.0, tuple(0.5**k for k in range(4)))
 """Search for stacks and grasps, after the semismooth method, which fails far from the solution."""
 WITH_JOINTS = Search(3.0, 30.0, tuple(0.5**k for k in range(8)))
-"""Search for contacts and joints, after the semismooth method: 1 of 240 impacts of a quadruped from no guess keeps a
+"""Search for contacts and joints, after the semismooth method: 2 of 240 impacts of a quadruped from no guess keep a
 residual above the tolerance, and 10 with `BETWEEN_BODIES`."""
 _LEAST_STEP = 1e-6  # r, relative to the mobility of a contact
 _REDUCTION, _RAISE, _SHORT = 0.2, 2.0, 0.2  # of r; a step of the line search shorter than this is short
