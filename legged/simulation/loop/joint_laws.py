@@ -17,6 +17,9 @@ with a few accelerations where pieces change. In the steps between, the first on
 right one does not depend on I, so that the decisions between sticking and sliding, and between sliding and a stop, take
 a small I and a large one: a joint sticks before it slides back, and slides before it reaches a stop.
 
+Where a robot has contact candidates on rigid ground, the first pieces are a guess, and `impulses.joint_rows` solves the
+laws together with those of the contacts.
+
 Source: primal-dual active sets as semismooth Newton method, Hintermueller, Ito, Kunisch, SIAM J. Optim. 13(3), 2002;
 the single changes that end cycles, Judice, Pires, Computers and Operations Research 21(5), 1994.
 """
@@ -273,7 +276,11 @@ class JointLaws:
         return JointStep(end[:nv], self._spread(pieces.slope), self._spread(impulse))
 
     def rows_of(self, h: Any, q: Array, v: Array, ground: Any, step: JointStep) -> JointRows:
-        """Return the rows."""
+        """Return the rows of the contact problem of a step on rigid ground.
+
+        Args:
+            h, q, v, ground: As in `at`. step: The joints without contacts or with those of the last step.
+        """
         entries, laws = [row.entry for row in self.rows], self.at(h, q, v, ground)
         own = laws.friction, laws.lower, laws.upper, laws.inverse
         return JointRows(entries, *own, step.slope[entries], step.impulse[entries], self.has_friction)
@@ -337,13 +344,14 @@ def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep, im
         loop: The `ClosedLoop`. h: Time step, [s].
         v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
         joints: The joints in the step.
+        impulse: That of stops and dry friction, (nv,), [N m s] or [N s]; by default that of `joints`.
     """
     if not has_joint_forces(loop):
         return 0.0
     friction = scatter_add(loop.robot, [friction_forces(body, v) for body in loop.smooth_robot.bodies])
-    impulse = joints.impulse_at(v_next) if impulse is None else impulse
-    impulse = impulse - h * (friction + viscous_damping(loop, v) * (v_next - v))
-    return 0.5 * (v + v_next) @ impulse
+    whole = joints.impulse_at(v_next) if impulse is None else impulse
+    rest = whole - h * (friction + viscous_damping(loop, v) * (v_next - v))
+    return 0.5 * (v + v_next) @ rest
 
 
 def _nearest(one: tuple[Any, Any], other: tuple[Any, Any], is_nearer: Any) -> tuple[Any, Any]:

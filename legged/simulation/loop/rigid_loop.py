@@ -192,7 +192,7 @@ class RigidLoop(ClosedLoop):
         middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
-        # Joint laws need the contact forces, of which those of the last step are a part of the motion without impulses.
+        # The laws of joints are rows of the contact problem, and are guessed with the contact forces of the last step.
         pressed = bool(self.joint_laws.rows) and len(guess) > 0
         contact = scene.wrenches(qs, geometry, self.forces(s)) if pressed else [None] * len(qs)
         viscous = h * (viscous_damping(self, vs[0]) + damping)
