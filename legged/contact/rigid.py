@@ -54,7 +54,8 @@ class Rigid:
             points of the robot and the shapes of free bodies collide with them.
         material: Name of the ground's material, which terrain, obstacles, bodies and contact points without a
             `Material` have.
-        combination: How the coefficients of two surfaces of equal priority are combined, a key of `COMBINATIONS`.
+        combination: How the coefficients of two surfaces of equal priority are combined, a key of
+            `legged.ground.materials.COMBINATIONS`.
         material_pairs: Coefficients of pairs of materials, which replace the combined ones.
     """
 
@@ -72,7 +73,7 @@ class Rigid:
     self_collision: bool = False
     obstacles: tuple[tuple[str, Shape], ...] = ()
     material: str = "ground"
-    combination: str = "maximum"
+    combination: str = "declared"
     material_pairs: tuple[MaterialPair, ...] = ()
 
     def __post_init__(self) -> None:

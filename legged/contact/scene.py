@@ -32,6 +32,7 @@ from legged.contact.detection.pairs import (
 from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.dense import LoopRows
 from legged.contact.impulses.impact import Impact, impact
+from legged.contact.impulses.joint_rows import JointRows
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError, UnknownNameError
@@ -152,7 +153,7 @@ class Scene:
         geometry: ContactGeometry,
         guess: Array,
         loops: LoopRows | None = None,
-        applied: bool = False,
+        rows: JointRows | None = None,
     ) -> Impact:
         """Return the impulses of one step, and the velocities after it; see `impact`.
 
@@ -161,16 +162,15 @@ class Scene:
             vs: Velocity of each robot before the step, (nv,), mixed units.
             v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
             extra: Added to the diagonal of each robot's inertia matrix, (nv,); see `dynamics.forward.accelerations`.
-            h: The step, [s]. geometry: At qs.
+            h: The step, [s]. geometry: At qs. rows: See `impact`.
             guess: Initial impulses, (m, 3), [N s], contact frames: those of the last step.
             loops: Constraints of the closed loops of the robot, which hold for v_free; None without loops.
-            applied: See `impact`.
         """
         sides = [(candidate.first, candidate.second) for candidate in self.candidates]
         obstacles = [candidate.obstacle for candidate in self.candidates]
         contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point, loops, obstacles)
         coefficients = [self.ground.coefficients(*candidate.materials) for candidate in self.candidates]
-        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess, applied)
+        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess, rows)
 
     def wrenches(self, qs: Sequence[Array], geometry: ContactGeometry, forces: Array) -> list[Array]:
         """Return the wrenches of contact forces on the links of each robot, (n_links, 6), link axes, for controllers.

@@ -75,7 +75,8 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
         notes.append(f"{left_out} of kind {_KINDS[_DISTANCE_FIELD]}, which are left out")
     if notes:
         warn_caller(f"{source}: fixed shapes: {'; '.join(notes)}", FileWarning)
-    return Rigid(**({"friction": friction, "terrain": terrain, "obstacles": tuple(obstacles)} | options))
+    found = {"friction": friction, "terrain": terrain, "obstacles": tuple(obstacles), "combination": "maximum"}
+    return Rigid(**(found | options))
 
 
 def _obstacle(model: Any, data: Any, geom: int, friction: float, where: str) -> tuple[Shape, str]:

@@ -137,32 +137,9 @@ class TouchingSystem:
         """
         return self._tables.direction(slopes, b)
 
-    def line_search(
-        self,
-        problem: Any,
-        target: Array,
-        p_bar: Array,
-        r: Array,
-        J: BlockJacobian,
-        velocities: tuple[Array, Array],
-        momenta: tuple[Array, Array],
-        weights: Array,
-    ) -> float:
-        """Return the step as `GeneralizedSystem.line_search` does, from one call for all steps.
-
-        Args:
-            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
-            p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
-            r: Steps of the projections, (k,), [1/kg]. J: The Jacobian.
-            velocities: Of the contacts, (k, 3), [m/s], contact frames, without a step, and their change by a
-                whole step.
-            momenta: Generalized momenta, (n,), mixed units, without a step, and their change.
-            weights: Of their squares, (n,), mixed units.
-        """
-        x = np.array(self.search.steps)[:, None]
-        p, _ = self.projected(problem, target, p_bar, velocities[0] + x[..., None] * velocities[1], r)
-        violation = momenta[0] + x * momenta[1] - J.momentum(p)
-        return self.search.steps[int(np.argmin((weights * violation * violation).sum(axis=1)))]
+    def at_steps(self, error: Callable[[Any], Any]) -> Array:
+        """Return the errors of the line search after each of its steps, from one call for all."""
+        return error(np.array(self.search.steps))
 
     def solution(self, problem: Any, target: Array, p: Array) -> Solution:
         """Return impulses, spread over the contacts of each group, with their effect.

@@ -183,18 +183,20 @@ def hybrid_dynamics(
     return HybridDynamics(vdot, np.array([y if fixed else x for x, y, fixed in zip(tau, forces, given, strict=True)]))
 
 
-def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Array) -> Array:
+def velocity_jump(
+    robot: Robot, q: Array, impulses: dict[int, Array], extra: Array, joints: Array | None = None
+) -> Array:
     """Return the velocity change, (nv,), (I + diag(extra))^-1 times the generalized impulse of impulses on bodies.
 
     Args:
         robot: The robot, without coupled joints. q: Configuration, (nq,).
         impulses: By body index, [n; f], (6,), [N m s] and [N s], about the body's origin in body axes.
-        extra: As in `accelerations`.
+        extra: As in `accelerations`. joints: A generalized impulse that is added, (nv,), mixed units, or None.
     """
     w = [-impulses[k] if k in impulses else np.zeros(6) for k in range(len(robot.bodies))]
-    no_forces = by_module(robot, [np.zeros(body.nv) for body in robot.bodies])
+    own = by_module(robot, [np.zeros(body.nv) if joints is None else joints[body.v] for body in robot.bodies])
     rotors = [rotor_inertia(body, extra) for body in robot.bodies]
-    return _module_accelerations(robot, serial_chains(robot, q), by_module(robot, w), no_forces, rotors)
+    return _module_accelerations(robot, serial_chains(robot, q), by_module(robot, w), own, rotors)
 
 
 def rotor_inertia(body: Body, extra: Array) -> Array:

@@ -52,7 +52,7 @@ class Ground:
     terrain: Terrain = field(default_factory=Flat)
     note: str = ""
     material: str = "ground"
-    combination: str = "maximum"
+    combination: str = "declared"
     material_pairs: tuple[MaterialPair, ...] = ()
 
     def __post_init__(self) -> None:

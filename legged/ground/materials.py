@@ -24,8 +24,12 @@ COMBINATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "harmonic mean": _harmonic_mean,
+    "declared": np.maximum,
 }
-"""Coefficient of two surfaces from those of both: as in MuJoCo, in Gazebo with ODE, and in Drake."""
+"""Coefficient of two surfaces from those of both: as in MuJoCo, in Gazebo with ODE, and in Drake. With "declared", the
+default, a `Material` that one surface declares determines its contacts with surfaces that declare none, whose
+coefficients are a default for them; two that declare one have the larger coefficient. So a sole of ice slides on any
+ground, and one of rubber sticks, without further arguments."""
 
 
 @checked
@@ -68,7 +72,7 @@ def pair_coefficients(
     """Return the coefficients of friction and of restitution between two surfaces.
 
     Those of a pair in `material_pairs`, otherwise those of the material with the higher priority, otherwise of equal
-    materials their own, and of different ones both combined.
+    materials their own, and of different ones both combined, see `COMBINATIONS`.
 
     Args:
         ground: The ground, with `material`, `combination` and `material_pairs` as in `legged.Rigid`.
@@ -85,5 +89,7 @@ def pair_coefficients(
     higher, lower = (0 if material is None else material.priority for material in (first, second))
     if higher != lower or first is second:
         return one if higher >= lower else other
+    if ground.combination == "declared" and (first is None or second is None):
+        return other if first is None else one
     friction, restitution = (COMBINATIONS[ground.combination](a, b) for a, b in zip(one, other, strict=True))
     return friction, restitution

@@ -34,7 +34,8 @@ SLIDING = {"pairs": (("base", "terrain"),)}
     ("ground", "material", "mu"),
     [
         (Rigid(0.3, **SLIDING), None, 0.3),
-        (Rigid(0.3, **SLIDING), ICE, 0.3),
+        (Rigid(0.3, **SLIDING), ICE, 0.1),  # a declared material before the default of the ground
+        (Rigid(0.3, combination="maximum", **SLIDING), ICE, 0.3),
         (Rigid(0.3, **SLIDING), Material("tire", 0.5), 0.5),
         (Rigid(0.3, combination="minimum", **SLIDING), ICE, 0.1),
         (Rigid(0.3, combination="harmonic mean", **SLIDING), ICE, 0.15),
@@ -51,6 +52,8 @@ def test_coefficients_between_each_pair_of_materials():
     ground = Rigid(0.5, 0.3, material_pairs=(MaterialPair("ice", "rubber", 0.05, 0.1),))
     assert ground.coefficients(None, None) == (0.5, 0.3)
     assert ground.coefficients(RUBBER, None) == ground.coefficients(None, RUBBER) == (0.9, 0.6)
+    assert ground.coefficients(ICE, None) == ground.coefficients(None, ICE) == (0.1, 0.0)
+    assert ground.coefficients(Material("wool", 0.7), ICE)[0] == 0.7  # the larger one of two declared ones
     assert ground.coefficients(RUBBER, ICE) == ground.coefficients(ICE, RUBBER) == (0.05, 0.1)
     assert ground.coefficients(RUBBER, STEEL) == (0.4, 0.9)  # by its priority
     assert ground.coefficients(Material("wood", 0.3, priority=-1), None) == (0.5, 0.3)
@@ -76,7 +79,8 @@ def test_restitution_is_that_of_each_pair():
 
 def test_friction_of_the_ground_and_of_a_pair_vary_in_one_kernel():
     for material, name in ((RUBBER, "ground.friction"), (ICE, "ground.material_pairs.0.friction")):
-        ground = Rigid(0.3, material_pairs=(MaterialPair(material.name, "ground", 0.2),) * (material is ICE), **SLIDING)
+        pairs = (MaterialPair(material.name, "ground", 0.2),) * (material is ICE)
+        ground = Rigid(0.3, combination="maximum", material_pairs=pairs, **SLIDING)
         values = np.array([0.15, 0.95])
         robot = box(material)
         q, v = robot.neutral(), np.zeros(6)

@@ -43,7 +43,8 @@ def friction_of(robot, on, integrator):
     ("rule", "material", "mu"),
     [
         ({}, None, 0.6),
-        ({}, ICE, 0.6),  # the larger one, as on rigid ground by default
+        ({}, ICE, 0.02),  # a declared material before the default of the ground, as on rigid ground
+        ({"combination": "maximum"}, ICE, 0.6),
         ({"combination": "minimum"}, ICE, 0.02),
         ({"combination": "harmonic mean"}, ICE, 2 * 0.02 * 0.6 / 0.62),
         ({}, STEEL, 0.4),

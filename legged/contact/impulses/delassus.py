@@ -9,7 +9,7 @@ interact through the twists and wrenches of their bodies, which have six numbers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -175,6 +175,10 @@ class Contacts:
                     found[-1].append(ContactSide(list(bodies).index(key), C))
         return cls(robots, qs, extra, poses, list(bodies.values()), found, loops)
 
+    def with_inertia(self, added: Array) -> Contacts:
+        """Return the contacts with an addition to the diagonal of the inertia matrix of the first robot, (nv,)."""
+        return replace(self, extra=[self.extra[0] + added, *self.extra[1:]])
+
     @cached_property
     def dense(self) -> list[DenseInertia | None]:
         """The inertia matrix of each robot with closed loops or coupled joints; None for other robots."""
@@ -237,12 +241,13 @@ class Contacts:
             _fill_group(blocks, group, maps, mobility)
         return blocks, ContactGroups(list(groups.values()), maps, mobility)
 
-    def after(self, v_free: Sequence[Array], p: Array) -> list[Array]:
+    def after(self, v_free: Sequence[Array], p: Array, joints: Array | None = None) -> list[Array]:
         """Return the velocity of each robot, (nv,), after the impulses p.
 
         Args:
             v_free: Velocity of each robot without impulses, (nv,), mixed units.
             p: Impulses on the first sides, (m, 3), [N s], contact frames.
+            joints: Generalized impulses on the first robot, (nv,), mixed units, or None.
         """
         in_contact_axes: list[Any] = [0.0] * len(self.bodies)
         for sides, impulse in zip(self.sides, p, strict=True):
@@ -251,14 +256,17 @@ class Contacts:
         wrenches: list[dict[int, Array]] = [{} for _ in self.robots]
         for (r, k, T), w in zip(self.bodies, in_contact_axes, strict=True):
             wrenches[r][k] = wrenches[r].get(k, 0.0) + T.T @ w
-        return [v + self._jump(n, w) if w else v for n, (v, w) in enumerate(zip(v_free, wrenches, strict=True))]
+        given = [joints, *[None] * (len(v_free) - 1)]
+        parts = enumerate(zip(v_free, wrenches, given, strict=True))
+        return [v + self._jump(n, w, tau) if w or tau is not None else v for n, (v, w, tau) in parts]
 
-    def _jump(self, n: int, wrenches: dict[int, Array]) -> Array:
-        """Return the velocity change of robot n, (nv,), by impulses on bodies, (6,), body axes."""
+    def _jump(self, n: int, wrenches: dict[int, Array], tau: Array | None) -> Array:
+        """Return the velocity change of robot n, (nv,), by impulses on bodies, (6,), body axes, and joints, (nv,)."""
         dense = self.dense[n]
         if dense is None:
-            return velocity_jump(self.robots[n], self.qs[n], wrenches, self.extra[n])
-        return dense.solve(sum_of(self.jacobian(n, k, np.eye(6)).T @ w for k, w in wrenches.items()))
+            return velocity_jump(self.robots[n], self.qs[n], wrenches, self.extra[n], tau)
+        terms = [self.jacobian(n, k, np.eye(6)).T @ w for k, w in wrenches.items()]
+        return dense.solve(sum_of(terms if tau is None else [*terms, dense.projected(tau[None])[0]]))
 
     def _ports(self, groups: list[list[int]]) -> tuple[list[tuple[int, int, Array]], list[list[PortMap]]]:
         """Return the ports, (robot, body, rows of the body's twist), and the ports of each contact.

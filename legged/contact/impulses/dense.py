@@ -56,6 +56,11 @@ class DenseInertia:
             mobility = mirror(loops.jacobian @ self._responses.T)
             self._multipliers = factor_semidefinite(mobility, loops.independent)
 
+    @property
+    def has_loops(self) -> bool:
+        """Whether there are constraints."""
+        return self._loops is not None
+
     def solve(self, b: Array) -> Array:
         """Return (I + diag(extra))^-1 b, (nv,), without constraints.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from legged.compiler.ir import stage, where
 from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.joint_rows import JointedSolution, JointedSystem, JointRows, jointly
 from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton
 from legged.contact.impulses.semismooth import semismooth_newton
 from legged.contact.impulses.solver import (
@@ -48,12 +49,14 @@ class Impact(NamedTuple):
         v_next: Velocities of each robot after them, (nv,).
         residual: Violation of the contact law, [m/s]; see `natural_map_residual`.
         work: Work of the impulses over the step, [J]: p . u with the mean u of the velocities before and after it.
+        joints: Impulses of the stops and the dry friction of the first robot, (nv,), mixed units; None without them.
     """
 
     p: Array
     v_next: list[Array]
     residual: Any
     work: Any
+    joints: Array | None = None
 
 
 def impact(
@@ -65,7 +68,7 @@ def impact(
     h: Any,
     gap: Array,
     guess: Array,
-    applied: bool = False,
+    rows: JointRows | None = None,
 ) -> Impact:
     """Return the impulses of a step of length h from vs, for which it ends without contacts at v_free.
 
@@ -76,25 +79,94 @@ def impact(
         v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
         h: The step, [s]. gap: Distances of the contacts, (m,), [m], along the contact frames' normals.
         guess: Initial impulses, (m, 3), [N s], contact frames.
-        applied: Whether v_free contains the effect of the initial impulses.
+        rows: Stops and dry friction of the joints of the first robot; v_free then contains the effect of the initial
+            impulses and of the law that the rows assume. None for none.
     """
     if not len(gap):
         return Impact(np.zeros((0, 3)), list(v_free), 0.0, 0.0)
     with stage("contact problem"):
-        before, free = contacts.velocities(vs), contacts.velocities(v_free)
-        blocks, groups = contacts.delassus()
+        own = contacts if rows is None else contacts.with_inertia(rows.generalized(rows.slope, len(vs[0])))
+        before, free = own.velocities(vs), own.velocities(v_free)
+        blocks, groups = own.delassus()
         friction, restitution = zip(*coefficients, strict=True)
-        problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution, contacts.aligned())
-        if applied:
+        problem = ContactProblem(blocks, free, friction, groups, own.places(), restitution, own.aligned())
+        if rows is not None:
             problem = problem._replace(u_free=velocities(problem, -guess))
-        present = guess if applied else None
-        system = GeneralizedSystem(contacts, v_free, present) if ground.iterations else None
+        present = None if rows is None else guess
+        system = GeneralizedSystem(own, v_free, present) if ground.iterations else None
         target = [target_velocity(ground.recovery, d, h) for d in gap]
+    if rows is not None and system is not None:
+        jointed = JointedSystem(system._replace(contacts=contacts), rows)
+        return _jointed_impact(ground, problem, system, jointed, target, before, vs, h, gap)
     with stage("contact solver"):
         p, u, residual = solve_impulses(ground, problem, target, before, h, gap, guess, system)
     with stage("contact response"):
         work = 0.5 * (p * (before + u)).sum()
-        return Impact(p, contacts.after(v_free, p - guess if applied else p), residual, work)
+        return Impact(p, own.after(v_free, p if rows is None else p - guess), residual, work)
+
+
+def _jointed_impact(
+    ground: Rigid,
+    problem: ContactProblem,
+    system: GeneralizedSystem,
+    jointed: JointedSystem,
+    target: list[Any],
+    before: Array,
+    vs: Sequence[Array],
+    h: Any,
+    gap: Array,
+) -> Impact:
+    """Return the impulses of contacts and joints, which are the rows of one problem.
+
+    Args:
+        ground: The contact law. problem: The contacts. system: The bodies, with the slopes of the rows of joints.
+        jointed: The bodies without them, and the rows.
+        target: Normal velocities without restitution, (m,), [m/s], contact frames.
+        before: Contact velocities before the step, (m, 3), [m/s], contact frames.
+        vs: Velocity of each robot before the step, (nv,), mixed units. h: The step, [s]. gap: As in `impact`.
+    """
+    goal, free = CONVERGED * ground.tolerance, maximum_of(np.abs(problem.u_free))
+    friction, now = jointed.rows.has_friction, np.concatenate([before.reshape(-1), vs[0][list(jointed.rows.entries)]])
+
+    def solve(target: Any, start: JointedSolution, needed: Any = np.True_) -> JointedSolution:
+        attempts = needed & ~is_lost(start.residual, free)
+        first, last = (
+            where(attempts, x, _UNLIMITED) for x in (goal if friction else ground.tolerance, ground.tolerance)
+        )
+        return jointly(problem, target, jointed, start, ground.iterations, first, goal, last)
+
+    with stage("contact solver"):
+        guess = jointed.split(jointed.present)[0]
+        if friction:
+            start = jointed.at(problem, target, jointed.present, np.concatenate(list(system.v_free)))
+        else:
+            alone = _solved(ground, problem, system, target, guess)
+            start = jointed.assumed(alone, system.after(alone.p))
+        found = solve(target, start)
+        bounced, any_bounces = restituted(ground, problem.restitution, target, before, h, gap)
+        if any_bounces is not False:
+            second = solve(bounced, jointed.at(problem, bounced, found.p, found.v), any_bounces)
+            found = mixed(found, second, now)
+    with stage("contact response"):
+        p, joints = jointed.split(found.p)
+        work = 0.5 * (p * (before + jointed.split(found.u)[0])).sum()
+        v_next = np.split(found.v, np.cumsum([len(own) for own in vs])[:-1])
+        return Impact(p, v_next, found.residual, work, jointed.generalized(joints))
+
+
+def mixed(plastic: JointedSolution, second: JointedSolution, before: Array) -> JointedSolution:
+    """Return the solution with the largest fraction of restitution for which the impulses do no positive work.
+
+    Args:
+        plastic, second: Solutions without and with restitution.
+        before: Velocities of all rows before the step, (3 m + n,), mixed units.
+    """
+    dp, du, dv = second.p - plastic.p, second.u - plastic.u, second.v - plastic.v
+    rate = 0.5 * ((dp * (before + plastic.u)).sum() + (plastic.p * du).sum())
+    fraction = _restitution_fraction(plastic.p, before + plastic.u, dp, du, rate)
+    residual = np.maximum(plastic.residual, second.residual)
+    p, u, v = plastic.p + fraction * dp, plastic.u + fraction * du, plastic.v + fraction * dv
+    return JointedSolution(p, u, v, residual)
 
 
 def solve_impulses(
@@ -138,20 +210,35 @@ def with_restitution(
         solve: Function of targets, a guess, and whether a solution is needed at all (by default), that returns one.
     """
     plastic = solve(target, guess)
-    if all(isinstance(e, float) and e == 0.0 for e in problem.restitution):
+    bounced, any_bounces = restituted(ground, problem.restitution, target, before, h, gap)
+    if any_bounces is False:
         return plastic
+    second = solve(bounced, plastic.p, any_bounces)
+    dp, du, u = second.p - plastic.p, second.u - plastic.u, plastic.u
+    rate = (dp * (u + 0.5 * (before - problem.u_free))).sum()
+    fraction = _restitution_fraction(plastic.p, before + u, dp, du, rate)
+    p, u = plastic.p + fraction * dp, u + fraction * du
+    return Solution(p, u, np.maximum(plastic.residual, second.residual))
+
+
+def restituted(
+    ground: Rigid, restitution: Sequence[Any], target: Any, before: Array, h: Any, gap: Array
+) -> tuple[list[Any], Any]:
+    """Return the normal velocities of closed contacts with restitution, (m,), [m/s], and whether one is another.
+
+    Args:
+        ground: The contact law. restitution: Coefficient of each contact, (m,). target: Without restitution, [m/s].
+        before: Contact velocities before the step, (m, 3), [m/s], contact frames. h: The step, [s].
+        gap: As in `impact`.
+    """
+    if all(isinstance(e, float) and e == 0.0 for e in restitution):
+        return list(target), False
     bounced, any_bounces = [], np.bool_(False)
-    for e, velocity, d, u in zip(problem.restitution, target, gap, -before[:, 0], strict=True):
+    for e, velocity, d, u in zip(restitution, target, gap, -before[:, 0], strict=True):
         bounces = (d < h * u) & (u > ground.threshold)
         any_bounces = any_bounces | bounces
         bounced.append(where(bounces, np.maximum(e * u, velocity), velocity))
-    if isinstance(any_bounces, np.bool_) and not any_bounces:
-        return plastic
-    restituted = solve(bounced, plastic.p, any_bounces)
-    dp, du, u = restituted.p - plastic.p, restituted.u - plastic.u, plastic.u
-    fraction = _restitution_fraction(plastic.p, before + u, dp, du, u + 0.5 * (before - problem.u_free))
-    p, u = plastic.p + fraction * dp, u + fraction * du
-    return Solution(p, u, np.maximum(plastic.residual, restituted.residual))
+    return bounced, False if isinstance(any_bounces, np.bool_) and not any_bounces else any_bounces
 
 
 def _solved(
@@ -204,7 +291,7 @@ def _swept(ground: Rigid, problem: ContactProblem, target: list[Any], guess: Arr
     return once(where(fails, 1.0, 0.0), solution, swept, start)
 
 
-def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Array) -> Any:
+def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Any) -> Any:
     """Return the largest fraction of restitution, 0 to 1, for which the impulses do no positive work.
 
     Over a step impulses p do the work p . (u_before + u) / 2. Without restitution they dissipate energy, while Newton's
@@ -213,10 +300,10 @@ def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rat
     Args:
         p, twice_mean: Impulses without restitution, and u_before + u.
         dp, du: Changes of impulses and velocities by restitution.
-        rate: The work changes by fraction dp . rate + fraction^2 dp . du / 2.
+        rate: The work changes by fraction rate + fraction^2 dp . du / 2, [J].
     """
     dissipated = np.maximum(-0.5 * (p * twice_mean).sum(), 0.0)
-    a, b = (dp * du).sum(), (dp * rate).sum()
+    a, b = (dp * du).sum(), rate
     root = np.sqrt(b * b + 2.0 * a * dissipated)
     gains = b < 0.0  # two forms of the root, of which one subtracts nearly equal numbers
     fraction = where(gains, root - b, 2.0 * dissipated) / (where(gains, a, b + root) + _TINY)

@@ -55,14 +55,14 @@ def semismooth_newton(
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
         enough: Residual below which the first iteration that does not reduce it is the last one, [m/s].
     """
-    n, m = sum(map(len, system.v_free)), len(start.p)
-    bounds = (0, n, n + 3 * m, n + 6 * m, n + 9 * m)
+    n, m, shape = sum(map(len, system.v_free)), start.p.size, start.p.shape
+    bounds = (0, n, n + m, n + 2 * m, n + 3 * m)
 
     def step(state: Array) -> Array:
         v, p, u, best = (state[start:end] for start, end in pairwise(bounds))
         residual, least, _ = state[bounds[-1] :]
         M, J = system.matrices()
-        p, u, r = p.reshape(m, 3), u.reshape(m, 3), system.mobilities(problem)
+        p, u, r = p.reshape(shape), u.reshape(shape), system.mobilities(problem)
         moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
         dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
         p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
@@ -76,7 +76,7 @@ def semismooth_newton(
     v = velocity_after(system, start.p, active)
     p, residuals = start.p.reshape(-1), np.stack([start.residual, start.residual])
     state = np.concatenate([v, p, start.u.reshape(-1), p, residuals, active])
-    best = repeat_while(step, state, iterations)[slice(*bounds[3:])].reshape(m, 3)
+    best = repeat_while(step, state, iterations)[slice(*bounds[3:])].reshape(shape)
 
     def end(p: Array) -> Solution:
         found = system.solution(problem, target, p)

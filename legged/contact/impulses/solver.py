@@ -112,15 +112,15 @@ def once(needed: Any, function: Callable[[Array], Solution], p: Array, present: 
         p: Impulses, (m, 3), [N s], contact frames; those of the present solution where the function is not needed.
         present: The present solution.
     """
-    m = len(p)
+    n, shape = p.size, p.shape
 
     def step(state: Array) -> Array:
-        found = function(state[: 3 * m].reshape(m, 3))
+        found = function(state[:n].reshape(shape))
         return np.concatenate([found.p.reshape(-1), found.u.reshape(-1), np.stack([found.residual, 0.0 * needed])])
 
     numbers = np.stack([present.residual, needed])
     end = repeat_while(step, np.concatenate([p.reshape(-1), present.u.reshape(-1), numbers]), 1)
-    return Solution(end[: 3 * m].reshape(m, 3), end[3 * m : -2].reshape(m, 3), end[-2])
+    return Solution(end[:n].reshape(shape), end[n:-2].reshape(shape), end[-2])
 
 
 def is_lost(change: Any, velocity: Any) -> Any:
@@ -128,18 +128,20 @@ def is_lost(change: Any, velocity: Any) -> Any:
     return ROUNDING * velocity + change <= ROUNDING * velocity
 
 
-def velocity_after(system: Any, p: Array, needed: Array) -> Array:
-    """Return the generalized velocities after impulses, (n,), mixed units, or those without where they are not needed.
+def velocity_after(system: Any, p: Array, needed: Array, otherwise: Array | None = None) -> Array:
+    """Return the generalized velocities after impulses, (n,), mixed units, or others where they are not needed.
 
     Args:
         system: The bodies, with `v_free` and `after` of `newton.GeneralizedSystem`.
         p: Impulses, (m, 3), [N s], contact frames. needed: 1.0 or 0.0, (1,), dimensionless.
+        otherwise: The others, (n,), mixed units; by default those without impulses.
     """
 
     def step(state: Array) -> Array:
         return np.concatenate([system.after(p), 0.0 * state[-1:]])
 
-    return repeat_while(step, np.concatenate([*system.v_free, needed]), 1)[:-1]
+    others = system.v_free if otherwise is None else [otherwise]
+    return repeat_while(step, np.concatenate([*others, needed]), 1)[:-1]
 
 
 def gauss_seidel(

@@ -1,4 +1,4 @@
-"""The closed loop of robot, ground and controller: the rate of its state, its time steps, and what runs store of it.
+"""Time derivatives and time steps of a robot under a controller on a ground, and the outputs that runs store.
 
 The state and the equations are those of `LoopEquations`.
 """

@@ -1,4 +1,4 @@
-"""What the contacts of a closed loop have done since the start: impulses, largest forces, first and last touch.
+"""Accumulated impulses, largest forces, and times of first and last touch of the contacts of a closed loop.
 
 Every time step adds its own impulses, so that nothing depends on when a run is sampled.
 """

@@ -17,6 +17,9 @@ with a few accelerations where pieces change. In the steps between, the first on
 right one does not depend on I, so that the decisions between sticking and sliding, and between sliding and a stop, take
 a small I and a large one: a joint sticks before it slides back, and slides before it reaches a stop.
 
+Where a robot has contact candidates on rigid ground, the first pieces are a guess, and `impulses.joint_rows` solves the
+laws together with those of the contacts.
+
 Source: primal-dual active sets as semismooth Newton method, Hintermueller, Ito, Kunisch, SIAM J. Optim. 13(3), 2002;
 the single changes that end cycles, Judice, Pires, Computers and Operations Research 21(5), 1994.
 """
@@ -32,6 +35,7 @@ import numpy as np
 
 from legged.compiler.ir import repeat_while, where
 from legged.contact.impulses.impact import target_velocity
+from legged.contact.impulses.joint_rows import JointRows
 from legged.contact.impulses.solver import LEAST_CHANGE, is_lost, maximum_of
 from legged.contact.rigid import Rigid
 from legged.dynamics.passive import friction_forces, friction_slopes
@@ -213,6 +217,7 @@ class JointLaws:
         drive: Array,
         acceleration: Callable[[Array, Array, Array | None], Array],
         refines: bool = False,
+        repeats: bool = True,
     ) -> JointStep:
         """Return the joints in a step that satisfies the laws.
 
@@ -224,6 +229,8 @@ class JointLaws:
                 (nv,), generalized forces beside the others, (nv,), and the last vdot, (nv,), or None.
             refines: Whether the acceleration depends on the last one; it is then computed again after the last change
                 of the pieces.
+            repeats: Whether pieces change until the laws are satisfied; otherwise the first ones are taken, as a guess
+                of the rows of a contact problem.
         """
         if not self.rows:
             none = np.zeros(self.nv)
@@ -259,11 +266,24 @@ class JointLaws:
         z = own + laws.inverse * effort, _SCALE * effort - rub
         pieces = laws.pieces(*z)
         vdot, *now = attempt(pieces)
+        if not repeats:
+            impulse = pieces.slope * pieces.target + pieces.constant
+            return JointStep(vdot, self._spread(pieces.slope), self._spread(impulse))
         numbers = np.stack([0.0 * h, where(pieces.differ(laws.pieces(*now)), 1.0, 0.0)])
         end = repeat_while(change, np.concatenate([vdot, *z, *now, numbers]), MOST_CHANGES)
         pieces = laws.pieces(end[nv : nv + n], end[nv + n : nv + 2 * n])
         impulse = pieces.slope * pieces.target + pieces.constant
         return JointStep(end[:nv], self._spread(pieces.slope), self._spread(impulse))
+
+    def rows_of(self, h: Any, q: Array, v: Array, ground: Any, step: JointStep) -> JointRows:
+        """Return the rows of the contact problem of a step on rigid ground.
+
+        Args:
+            h, q, v, ground: As in `at`. step: The joints without contacts or with those of the last step.
+        """
+        entries, laws = [row.entry for row in self.rows], self.at(h, q, v, ground)
+        own = laws.friction, laws.lower, laws.upper, laws.inverse
+        return JointRows(entries, *own, step.slope[entries], step.impulse[entries], self.has_friction)
 
     def _spread(self, values: Array) -> Array:
         """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""
@@ -317,19 +337,21 @@ def has_joint_forces(loop: Any) -> bool:
     return bool(loop.joint_laws.rows) or any(body.has_friction for body in loop.robot.bodies)
 
 
-def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep) -> Any:
+def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep, impulse: Array | None = None) -> Any:
     """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
 
     Args:
         loop: The `ClosedLoop`. h: Time step, [s].
         v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
         joints: The joints in the step.
+        impulse: That of stops and dry friction, (nv,), [N m s] or [N s]; by default that of `joints`.
     """
     if not has_joint_forces(loop):
         return 0.0
     friction = scatter_add(loop.robot, [friction_forces(body, v) for body in loop.smooth_robot.bodies])
-    impulse = joints.impulse_at(v_next) - h * (friction + viscous_damping(loop, v) * (v_next - v))
-    return 0.5 * (v + v_next) @ impulse
+    whole = joints.impulse_at(v_next) if impulse is None else impulse
+    rest = whole - h * (friction + viscous_damping(loop, v) * (v_next - v))
+    return 0.5 * (v + v_next) @ rest
 
 
 def _nearest(one: tuple[Any, Any], other: tuple[Any, Any], is_nearer: Any) -> tuple[Any, Any]:

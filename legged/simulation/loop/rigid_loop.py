@@ -192,16 +192,17 @@ class RigidLoop(ClosedLoop):
         middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
-        # Joint laws need the contact forces, of which those of the last step are a part of the motion without impulses.
+        # The laws of joints are rows of the contact problem, and are guessed with the contact forces of the last step.
         pressed = bool(self.joint_laws.rows) and len(guess) > 0
         contact = scene.wrenches(qs, geometry, self.forces(s)) if pressed else [None] * len(qs)
         viscous = h * (viscous_damping(self, vs[0]) + damping)
         joints = self.free_motion(h, loads, tau, viscous, qs[0], vs[0], contact[0])
-        extra = [viscous + joints.slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
+        rows = self.joint_laws.rows_of(h, qs[0], vs[0], self.ground, joints) if pressed else None
+        extra = [viscous, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
         free = [vs[0] + h * joints.vdot]
         for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
             free.append(flight(robot, h, *state, self._with_pushed(contact[k], loads, *state, robot=k)))
-        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), pressed)
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), rows)
         works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact, joints)
         for k, (x, v) in enumerate(middle[1:], 1):
             if self.wrench_rows[k]:
@@ -262,6 +263,7 @@ class RigidLoop(ClosedLoop):
             contact: Wrenches of contacts on the links, (n_links, 6), [N m] and [N], link axes, which act in the step.
         """
         robot, laws, wrenches = self.robot, self.joint_laws, self._with_pushed(contact, loads, q, v)
+        repeats = contact is None or not (isinstance(self.ground, Rigid) and self.ground.iterations)
 
         def accelerate(extra: Array, more: Array, last: Array | None) -> Array:
             def at(v_at: Array) -> Array:
@@ -276,7 +278,7 @@ class RigidLoop(ClosedLoop):
             begin = at(v)
             return 0.5 * (begin + at(v + h * (begin if last is None else last)))
 
-        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate, refines=True)
+        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate, refines=True, repeats=repeats)
 
     def works(
         self, h: Any, loads: Array, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep
@@ -292,7 +294,7 @@ class RigidLoop(ClosedLoop):
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = self.pushed(loads, q, mean)[1] if self.wrench_rows[0] else 0.0
-        return [h * (tau @ mean), impact.work, h * pushed, joint_work(self, h, v, v_next, joints)]
+        return [h * (tau @ mean), impact.work, h * pushed, joint_work(self, h, v, v_next, joints, impact.joints)]
 
 
 def closed_loop(

@@ -1,0 +1,330 @@
+"""Stops and dry friction of joints as rows of the contact problem: one complementarity problem for a time step.
+
+A row of a joint has the velocity u of an entry of v and the impulse p along it, with
+
+    -p in F Sgn(u) + N(u),      Sgn(0) = [-1, 1],
+
+the impulse F of dry friction in the step, and the normal cone N of [lower, upper], the velocities that the stops admit.
+At the solution, for any r > 0,
+
+    p = (w - z) / r,    w = project(shrink(z, r F)) at z = u - r p,
+
+where `shrink` moves z toward zero by r F or to zero, and `project` is that onto [lower, upper]: the proximal map of a
+convex function of one variable, as the projection of `semismooth` is that of the law of a contact. So Newton's methods
+take joints as further rows, and in generalized velocities each adds one number to the diagonal of their equations.
+The vectors of impulses and velocities of a problem with joints are flat, the contacts' entries first, then the joints'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import repeat_while, where
+from legged.contact.impulses.newton import (
+    WITH_JOINTS,
+    ContactJacobian,
+    GeneralizedSystem,
+    Search,
+    proximal_newton,
+)
+from legged.contact.impulses.semismooth import reduction
+from legged.contact.impulses.solver import ContactProblem, Solution, maximum_of, natural_map, spread, velocity_after
+from legged.robot.configuration import as_vector
+from legged.spatial import Array
+
+ATTEMPT = 12
+"""Largest number of semismooth Newton iterations, after which the proximal method continues."""
+
+
+class JointRows(NamedTuple):
+    """The n rows of the stops and the dry friction of a robot's joints in a time step.
+
+    Attributes:
+        entries: Entry of v of each row.
+        friction: F, the impulse of dry friction, (n,), [N m s] or [N s].
+        lower, upper: Velocities that the stops admit, (n,), [rad/s] or [m/s].
+        mobility: Step r of the proximal map, (n,), [1/(kg m^2)] or [1/kg].
+        slope, impulse: The law p = impulse - slope u that the velocities without contacts assume, (n,) each.
+        has_friction: Whether a row has dry friction.
+    """
+
+    entries: Sequence[int]
+    friction: Array
+    lower: Array
+    upper: Array
+    mobility: Array
+    slope: Array
+    impulse: Array
+    has_friction: bool
+
+    def assumed(self, u: Array) -> Array:
+        """Return the impulses, (n,), [N m s] or [N s], that velocities u, (n,), [rad/s] or [m/s], have by `slope`."""
+        return self.impulse - self.slope * u
+
+    def generalized(self, x: Array, nv: int) -> Array:
+        """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""
+        total: list[Any] = [0.0] * nv
+        for entry, value in zip(self.entries, x, strict=True):
+            total[entry] = value
+        return as_vector(total)
+
+    def projected(self, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
+        """Return the impulses (w - z) / r at z = u - r p_bar, (n,), and whether w moves with z, (n,).
+
+        Args:
+            p_bar: Impulses, (n,), [N m s] or [N s]. u: Velocities, (n,), [rad/s] or [m/s].
+            r: Steps, (n,), [1/(kg m^2)] or [1/kg].
+        """
+        z, width = u - r * p_bar, r * self.friction
+        shrunk = z - np.minimum(np.maximum(z, -width), width)
+        w = np.minimum(np.maximum(shrunk, self.lower), self.upper)
+        slides = (np.abs(z) >= width) & (shrunk >= self.lower) & (shrunk <= self.upper)
+        return (w - z) / r, slides
+
+    def violation(self, p: Array, u: Array) -> Array:
+        """Return the distances of velocities from the law, (n,), [rad/s] or [m/s]; zero at a solution.
+
+        Args:
+            p: Impulses, (n,), [N m s] or [N s]. u: Velocities, (n,), [rad/s] or [m/s].
+        """
+        return self.mobility * np.abs(self.projected(p, u, self.mobility)[0] - p)
+
+
+class RowJacobian(NamedTuple):
+    """The Jacobian of contacts and joint rows with respect to n generalized velocities.
+
+    Attributes:
+        contacts: That of the contacts.
+        joints: That of the rows of joints, (rows, n), mixed units; None if a row is an entry of v.
+        entries: Entry of v of each row.
+    """
+
+    contacts: ContactJacobian
+    joints: Array | None
+    entries: Sequence[int]
+
+    def velocities(self, v: Array) -> Array:
+        """Return the velocities of all rows, (3 m + rows,), mixed units.
+
+        Args:
+            v: Generalized velocities, (n,), mixed units.
+        """
+        joints = v[self.entries] if self.joints is None else self.joints @ v
+        return np.concatenate([self.contacts.velocities(v).reshape(-1), joints])
+
+    def momentum(self, p: Array) -> Array:
+        """Return the generalized momentum of impulses, (n,), mixed units.
+
+        Args:
+            p: Of all rows, (3 m + rows,), mixed units.
+        """
+        at = len(p) - len(self.entries)
+        total = self.contacts.momentum(p[:at].reshape(-1, 3))
+        if self.joints is not None:
+            return total + self.joints.T @ p[at:]
+        total = total.astype(p.dtype) if total.dtype != p.dtype else total
+        total[self.entries] = total[self.entries] + p[at:]
+        return total
+
+
+class JointedSolution(NamedTuple):
+    """Impulses of contacts and joints, and their effect.
+
+    Attributes:
+        p, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
+        v: Generalized velocities of all robots, (n,), mixed units.
+        residual: Violation of the laws, [m/s] or [rad/s].
+    """
+
+    p: Array
+    u: Array
+    v: Array
+    residual: Any
+
+
+class JointedSystem:
+    """The bodies of a problem of contacts and joints, with the methods of `newton.GeneralizedSystem`.
+
+    Args:
+        system: The bodies with their contacts, without the slopes of `rows`.
+        rows: Those of the joints of the first robot.
+    """
+
+    search: Search = WITH_JOINTS
+
+    def __init__(self, system: GeneralizedSystem, rows: JointRows):
+        assert system.present is not None
+        self.system, self.rows, self.v_free = system, rows, system.v_free
+        p = rows.assumed(system.v_free[0][list(rows.entries)])
+        self.present = np.concatenate([system.present.reshape(-1), p])
+
+    def split(self, x: Array) -> tuple[Array, Array]:
+        """Return the parts of a vector of all rows that belong to contacts, (m, 3), and to joints, (n,), mixed units.
+
+        Args:
+            x: (3 m + n,), mixed units.
+        """
+        at = len(x) - len(self.rows.entries)
+        return x[:at].reshape(-1, 3), x[at:]
+
+    def generalized(self, p: Array) -> Array:
+        """Return impulses of the rows of joints, (n,), as generalized ones of the robot, (nv,), mixed units."""
+        return self.rows.generalized(p, len(self.v_free[0]))
+
+    def matrices(self) -> tuple[Array, RowJacobian]:
+        """Return the inertia matrix of all robots, (n, n), mixed units, and the Jacobian of all rows."""
+        M, J = self.system.matrices()
+        dense, entries = self.system.contacts.dense[0], list(self.rows.entries)
+        if dense is None or not dense.has_loops:
+            return M, RowJacobian(J, None, entries)
+        rows = dense.projected(np.eye(len(self.v_free[0]))[entries])
+        return M, RowJacobian(J, np.hstack([rows, np.zeros((len(rows), len(M) - rows.shape[1]))]), entries)
+
+    def momentum(self, M: Array, J: RowJacobian, v: Array) -> Array:
+        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units."""
+        return M @ (v - np.concatenate(self.v_free)) + J.momentum(self.present)
+
+    def mobilities(self, problem: ContactProblem) -> Array:
+        """Return the step of the projection of each row, (3 m + n,), [1/kg] or [1/(kg m^2)]."""
+        return np.concatenate([np.repeat(self.system.mobilities(problem), 3), self.rows.mobility])
+
+    def linearized(
+        self, problem: ContactProblem, target: Sequence[Any], p: Array, u: Array, r: Array, reduction: Any
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """Return the changes of p, (3 m + n,), and -dp / du of contacts, (m, 3, 3), and joints, (n,)."""
+        (p, own_p), (u, own_u), (r, own_r) = self.split(p), self.split(u), self.split(r)
+        moved, slopes = self.system.linearized(problem, target, p, u, r[:, 0], reduction)
+        projected, slides = self.rows.projected(own_p, own_u, own_r)
+        factor = where(slides, 1.0, 1.0 / reduction)
+        return np.concatenate([moved.reshape(-1), factor * (projected - own_p)]), (slopes, (factor - 1.0) / own_r)
+
+    def advanced(
+        self, problem: ContactProblem, target: Sequence[Any], p: Array, slopes: Any, u: Array, du: Array, r: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return p, u and violations after a step of the velocities, (3 m + n,) each."""
+        parts = [self.split(x) for x in (p, u, du, r)]
+        (p, own_p), (u, own_u), (du, own_du), (r, own_r) = parts
+        p, u, violations = self.system.advanced(problem, target, p, slopes[0], u, du, r[:, 0])
+        own_p, own_u = own_p - slopes[1] * own_du, own_u + own_du
+        own = own_r * np.abs(self.rows.projected(own_p, own_u, own_r)[0] - own_p)
+        pairs = (p, own_p), (u, own_u), (violations, own)
+        return tuple(np.concatenate([one.reshape(-1), two]) for one, two in pairs)  # type: ignore[return-value]
+
+    def projected(
+        self, problem: ContactProblem, target: Sequence[Any], p_bar: Array, u: Array, r: Array
+    ) -> tuple[Array, tuple[Any, Array]]:
+        """Return the projections p(u), (3 m + n,), and -dp / du of contacts, (3, 3) each, and joints, (n,)."""
+        (p_bar, own_p), (u, own_u), (r, own_r) = self.split(p_bar), self.split(u), self.split(r)
+        p, slopes = self.system.projected(problem, target, p_bar, u, r[:, 0])
+        projected, slides = self.rows.projected(own_p, own_u, own_r)
+        return np.concatenate([p.reshape(-1), projected]), (slopes, where(slides, 0.0, 1.0 / own_r))
+
+    def direction(self, M: Array, J: RowJacobian, slopes: tuple[Any, Array], b: Array) -> Array:
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units."""
+        H = M.copy()
+        if J.joints is None:
+            for entry, slope in zip(J.entries, slopes[1], strict=True):
+                H[entry, entry] = H[entry, entry] + slope
+        else:
+            H = H + J.joints.T @ (slopes[1][:, None] * J.joints)
+        return self.system.direction(H, J.contacts, slopes[0], b)
+
+    def at_steps(self, error: Callable[[Any], Any]) -> Sequence[Any]:
+        """Return the errors of the line search after each of its steps."""
+        return [error(x) for x in self.search.steps]
+
+    def after(self, p: Array) -> Array:
+        """Return the generalized velocities, (n,), mixed units, after impulses p of all rows, (3 m + n,)."""
+        contacts, joints = self.split(p - self.present)
+        return np.concatenate(self.system.contacts.after(self.v_free, contacts, self.generalized(joints)))
+
+    def solution(self, problem: ContactProblem, target: Sequence[Any], p: Array) -> Solution:
+        """Return impulses, those of contacts spread over each group, with their effect; p of all rows, (3 m + n,)."""
+        contacts, joints = self.split(p)
+        p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
+        found = self.at(problem, target, p, self.after(p))
+        return Solution(found.p, found.u, found.residual)
+
+    def at(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
+        """Return impulses of all rows, (3 m + n,), after which the velocity is v, (n,), with their effect."""
+        contacts, n = self.system.contacts, len(self.v_free[0])
+        parts = np.split(v, np.cumsum([len(own) for own in self.v_free])[:-1])
+        velocities, own = contacts.velocities(parts), v[:n][list(self.rows.entries)]
+        p_contacts, p_joints = self.split(p)
+        rows = enumerate(zip(velocities, p_contacts, strict=True))
+        maps = [natural_map(u, problem.A[i][i], target[i], x, problem.mu[i]) for i, (u, x) in rows]  # type: ignore[arg-type]
+        violations = [abs(x) for one in maps for x in one] + list(self.rows.violation(p_joints, own))
+        return JointedSolution(p, np.concatenate([velocities.reshape(-1), own]), v, maximum_of(violations))
+
+    def assumed(self, found: Solution, v: Array) -> JointedSolution:
+        """Return a solution of the contacts with the impulses that the rows of joints assume at velocities v, (n,)."""
+        u = v[list(self.rows.entries)]
+        p = self.rows.assumed(u)
+        residual = np.maximum(found.residual, maximum_of(self.rows.violation(p, u)))
+        p, u = (np.concatenate([one.reshape(-1), two]) for one, two in ((found.p, p), (found.u, u)))
+        return JointedSolution(p, u, v, residual)
+
+
+def jointly(
+    problem: ContactProblem,
+    target: Sequence[Any],
+    system: JointedSystem,
+    start: JointedSolution,
+    iterations: int,
+    tolerance: Any,
+    goal: float,
+    enough: Any,
+) -> JointedSolution:
+    """Return the solution with the smallest residual of Newton's methods, or the start.
+
+    The iteration is that of `semismooth.semismooth_newton`, which keeps the velocities after the impulses. The proximal
+    method continues where it fails.
+
+    Args:
+        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+        system: The bodies with the rows. start: A first solution. iterations: Largest number of proximal iterations.
+        tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
+        enough: Residual above which the proximal method continues, [m/s].
+    """
+    p, u, v, residual = start
+    if system.rows.has_friction:  # otherwise few steps need iterations, and their code would slow down all
+        p, u, v, residual = _attempt(problem, target, system, start, min(ATTEMPT, iterations), tolerance, goal)
+    found = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
+    fails = np.stack([where(residual > enough, 1.0, 0.0)])
+    return JointedSolution(found.p, found.u, velocity_after(system, found.p, fails, v), found.residual)
+
+
+def _attempt(
+    problem: ContactProblem,
+    target: Sequence[Any],
+    system: JointedSystem,
+    start: JointedSolution,
+    iterations: int,
+    tolerance: Any,
+    goal: float,
+) -> tuple[Array, Array, Array, Any]:
+    """Return p, u, v and residual after semismooth iterations, or at the start if its residual is not larger."""
+    n, rows = len(start.v), len(start.p)
+    bounds = (0, n, n + rows, n + 2 * rows)
+
+    def step(state: Array) -> Array:
+        (v, p, u), residual = (state[a:b] for a, b in pairwise(bounds)), state[-2]
+        (M, J), r = system.matrices(), system.mobilities(problem)
+        moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
+        dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
+        p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
+        residual = maximum_of(violations)
+        return np.concatenate([v + dv, p, u, np.stack([residual, where(residual > goal, 1.0, 0.0)])])
+
+    begin = np.concatenate([start.v, start.p, start.u, np.stack([start.residual])])
+    active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
+    end = repeat_while(step, np.concatenate([begin, active]), min(ATTEMPT, iterations))[:-1]
+    end = where(end[-1] < start.residual, end, begin)
+    (v, p, u), residual = (end[a:b] for a, b in pairwise(bounds)), end[-1]
+    contacts, joints = system.split(p)
+    p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
+    return p, u, v, residual
