@@ -14,7 +14,7 @@ from legged.errors import NotFiniteError, SimulationWarning, SingularError, Trac
 from legged.robot.construction.group import RobotGroup
 from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
-from legged.simulation.controller import check_stateless, independent_copy
+from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop

@@ -26,6 +26,8 @@ class RobotControllers:
         controllers: Name of a robot of the group -> its controller, as in `legged.simulate`.
     """
 
+    parameter_names = ("controllers",)
+
     def __init__(self, controllers: Mapping[str, Any]):
         own = {text("name of a robot", name): law for name, law in controllers.items()}
         self.controllers = {name: adapt(_no_forces if law is None else law) for name, law in own.items()}
@@ -78,6 +80,8 @@ class RobotControllers:
 
 class _Part:
     """A robot of a group, its started controller, and the entries of the memory that belong to it."""
+
+    parameter_names = ("member", "controller")
 
     def __init__(self, member: Member, controller: Any, memory: slice):
         self.member, self.controller, self.memory = member, controller, memory

@@ -50,6 +50,7 @@ from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import Setup
 from legged.simulation.stepping.start import (
     check_base_forces,
+    check_command,
     check_integrator,
     default_fixed_step,
     initial_state,
@@ -140,6 +141,7 @@ def simulate(
     chosen = select_integrator(integrator, ground, bodies, default)
     q, v = initial_state(robot, controller, q, v)
     started, memory = adapt(controller).start(tree, ground, q, v)
+    check_command(started)
     loop = new_loop(robot, setup, started, len(memory), q, drawing_of(tree).points, time_constant)
     s, reason = loop.initial(v, memory), ""
     if integrator is None:

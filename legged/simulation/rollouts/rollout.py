@@ -49,6 +49,7 @@ from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import (
     check_base_forces,
+    check_command,
     check_integrator,
     default_fixed_step,
     select_fall,
@@ -130,6 +131,7 @@ def rollout(
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     condition, element = select_fall(fall, robot, ground), element_type(dtype)
     task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, closed, element), steps, times)
+    check_command(task.batch.first.loop.controller)
     check_integrator(task.batch.first.loop, steps)
     with ProgressBar(robot.name, until, progress) as bar:
         runs = task.simulate(compiled, threads, bar.update)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
-from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import record
 from legged.contact.rigid import FreeBody
 from legged.errors import DefinitionError, LeggedError, TraceError
@@ -18,10 +17,11 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, FallLimits
-from legged.simulation.controller import Controller, adapt, independent_copy
+from legged.simulation.controller import Controller, adapt
+from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import BreakTimes
-from legged.simulation.stepping.object_tree import equal_leaves, flatten
+from legged.simulation.stepping.parameter_tree import Leaf, flatten
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import initial_state, new_loop
 
@@ -247,14 +247,16 @@ class RolloutBatch:
         numbers, others = flatten((controller, setup.ground))
         if len(others) != len(self._others):
             raise TraceError(f"the parts of member {i} have another shape than those of member 0")
-        for (path, own), (_, first) in zip(others, self._others, strict=True):
-            if not equal_leaves(own, first) and not (own is setup.robot and first is self.first.loop.robot):
-                raise TraceError(f"member {i} differs from member 0 in more than numbers: {path}")
+        robots = setup.robot, self.first.loop.robot
+        for leaf, first in zip(others, self._others, strict=True):
+            replaced = leaf.is_declared and leaf.value is robots[0] and first.value is robots[1]
+            if not replaced and not leaf.agrees(first):
+                raise TraceError(f"member {i} differs from member 0 in more than numbers: {leaf.words}")
         own = {"robot": setup.robot, "controller": controller, "ground": setup.ground, "pushes": setup.pushes}
         return replace(self.first.loop, **own), [*self.sweep.robot_numbers(i).tolist(), *numbers], memory
 
     @cached_property
-    def _others(self) -> list[tuple[str, Any]]:
+    def _others(self) -> list[Leaf]:
         return flatten((self.first.loop.controller, self.first.loop.ground))[1]
 
     @cached_property
@@ -265,9 +267,7 @@ class RolloutBatch:
             setup = self.sweep.member(0)
             q, v = self._state(0, setup)
             controller, memory = self._started(setup, states.get("q", q), states.get("v", v))
-            for _, part in flatten((controller, setup.ground))[1]:
-                if isinstance(part, Expression) or (isinstance(part, np.ndarray) and part.dtype == object):
-                    raise TraceError("it depends on the state")
+            check_stateless((controller, setup.ground))
             return memory
 
         given = {"q": (self.q, self.robot.nq), "v": (self.v, self.robot.nv)}

@@ -19,13 +19,14 @@ from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.configuration import as_vector
 from legged.simulation.backend import advance
 from legged.simulation.checks.fall import FallLimits
-from legged.simulation.controller import CommandedController, check_stateless, independent_copy
+from legged.simulation.controller import CommandedController
+from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StepSequence
 from legged.simulation.loop.chart import normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
-from legged.simulation.stepping.object_tree import unflatten
+from legged.simulation.stepping.parameter_tree import unflatten
 
 Array = np.ndarray
 

@@ -23,8 +23,8 @@ from legged.simulation.stepping.engines.compiled import CompiledEngine
 from legged.simulation.stepping.engines.interface import StepEngine
 from legged.simulation.stepping.engines.selection import new_engine
 from legged.simulation.stepping.engines.solvers import PythonEngine
-from legged.simulation.stepping.object_tree import flatten
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
+from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
 from legged.simulation.stepping.start import check_base_forces
 

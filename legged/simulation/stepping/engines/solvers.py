@@ -13,7 +13,8 @@ from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.fall import FallLimits
-from legged.simulation.controller import CommandedController, independent_copy
+from legged.simulation.controller import CommandedController
+from legged.simulation.hidden_state import independent_copy
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
@@ -27,7 +28,7 @@ from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
 from legged.simulation.stepping.engines.interface import Plan, run_result
-from legged.simulation.stepping.object_tree import flatten, unflatten
+from legged.simulation.stepping.parameter_tree import flatten, unflatten
 
 Array = np.ndarray
 
