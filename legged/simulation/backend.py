@@ -248,7 +248,22 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
         reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
         if compiled:
             raise TraceError(f"the closed loop cannot be compiled: {reason}")
+    warn_of_python(loop, reason)
     return Backend(plant, False, f"compiled robot, controller in Python ({reason})")
+
+
+def warn_of_python(loop: ClosedLoop, reason: str) -> None:
+    """Warn once that a closed loop that should be compiled runs in Python.
+
+    Args:
+        loop: The closed loop; its `notices` hold the text, for `Run.warnings`. reason: Why it cannot be compiled.
+    """
+    if "compilation" not in loop.notices:
+        loop.notices["compilation"] = text = (
+            f"the controller runs in Python, which is slower, since the closed loop cannot be compiled: {reason}; "
+            f"compiled=True raises this as an error, compiled=False runs in Python without a warning"
+        )
+        warn_caller(text, SimulationWarning)
 
 
 def has_parts(loop: ClosedLoop) -> bool:

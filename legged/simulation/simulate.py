@@ -118,7 +118,8 @@ def simulate(
         pushes: `Push`es and `ExternalWrench`es on links and free bodies.
         bodies: Free bodies beside the robot, on a `Rigid` ground.
         compiled: True requires one compiled kernel for the whole loop, False runs the controller in Python (for one
-            with side effects), None compiles what can be compiled; see `Run.backend`.
+            with side effects), None compiles what can be compiled; `Run.backend` and a warning state why the whole
+            loop cannot be.
         progress: Whether to show a progress bar; by default for long runs if stderr is a terminal.
         time_constant: Time constant of the Baumgarte stabilization of closed loops, [s]; see
             `legged.loops.Stabilization`.

@@ -20,7 +20,7 @@ from legged.errors import SimulationError, SimulationInterrupt, SimulationWarnin
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend, select_backend
+from legged.simulation.backend import Backend, select_backend, warn_of_python
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
@@ -135,8 +135,6 @@ def rollout(
     check_integrator(task.batch.first.loop, steps)
     with ProgressBar(robot.name, until, progress) as bar:
         runs = task.simulate(compiled, threads, bar.update)
-    for text in runs.warnings:
-        warn_caller(text, SimulationWarning)
     if INTERRUPTED in runs.reasons:
         count = runs.reasons.count(INTERRUPTED)
         raise SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)
@@ -184,10 +182,12 @@ class RolloutTask:
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
         warned.append(self._contact_warning(members))
+        texts = list(filter(None, warned))
+        for text in texts:
+            warn_caller(text, SimulationWarning)
         for loop in starts.loops:
-            first.loop.notices.update(loop.notices)
-        warned += first.loop.notices.values()
-        return self.result(engine, motion, tuple(filter(None, warned)))
+            first.loop.notices.update(loop.notices)  # which have been given
+        return self.result(engine, motion, (*texts, *first.loop.notices.values()))
 
     def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
         """Return the members at the start, and "" or why they cannot be compiled together."""
@@ -196,6 +196,8 @@ class RolloutTask:
         except TraceError as error:  # members differ in more than numbers
             if compiled or self.batch.element != FLOAT64:
                 raise TraceError(f"the rollout cannot be compiled: {error}") from error
+            if compiled is None:
+                warn_of_python(self.batch.first.loop, str(error))
             return self.batch.separate_starts, str(error) if compiled is None else "as asked"
 
     def result(self, engine: StepEngine, motion: Motion, warned: tuple[str, ...]) -> Rollouts:

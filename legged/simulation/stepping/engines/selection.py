@@ -6,7 +6,7 @@ from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.runtime.time_loop import Members
 from legged.errors import TraceError
-from legged.simulation.backend import Backend, has_parts
+from legged.simulation.backend import Backend, has_parts, warn_of_python
 from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.stepping.batch import InitialStates
 from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate, StepInput
@@ -72,6 +72,8 @@ def new_engine(
             reason = f"{type(error).__name__}: {error}"
         if compiled:
             raise TraceError(f"the time step cannot be compiled: {reason}")
+        if element == FLOAT64:
+            warn_of_python(template.batch.first.loop, reason)
     if element != FLOAT64:
         raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
     return PythonEngine(template.batch, starts, members, integrator, given, reason)
