@@ -18,8 +18,6 @@ from legged.compiler.runtime.call_sequence import (
     CallSequence,
     accumulated,
     copied,
-    differs,
-    exceeds,
     largest,
     repeat,
 )
@@ -304,29 +302,6 @@ class ContactTables:
         self._steps[:] = scale * self.mobility
         self._numbers["goal"][...], self._numbers["enough"][...] = goal, enough
         self._improvement()
-
-    def calls(self, goal: float, enough: float) -> list[Call]:
-        """Return the calls that solve the contact problem as `newton_solution` does, if `scale` 1 is enough.
-
-        They stop where other methods have to continue, or where `turned` differs from that of the last solution.
-        Inertia and Jacobians of the bodies must be constant.
-
-        Args:
-            goal, enough: As in `semismooth.semismooth_newton`, [m/s].
-        """
-        numbers, start, solution = self._numbers, np.zeros(()), self._solutions[self.turned].calls
-        numbers["goal"][...], numbers["enough"][...] = goal, enough
-        improvement = [copied(self.residual, start), copied(self.mobility, self._steps), *self._improvement.calls]
-        improvement += [copied(self.best, self.given), *solution, exceeds(self.residual, start, "the residual")]
-        return [
-            *self._update.calls,
-            differs(self._turns, np.frombuffer(self.turned, dtype=bool).astype(float), "the turn of normals"),
-            copied(self.guess, self.given),
-            copied(self.target, self.aims),
-            *solution,
-            repeat(CallSequence(improvement), self.residual, 1, numbers["goal"]),
-            exceeds(self.residual, numbers["enough"], "the residual"),
-        ]
 
     def evaluated(self, kernel: BatchKernel, lead: tuple[int, ...], *arrays: Any) -> Any:
         """Return the results of a kernel for all contacts.

@@ -140,11 +140,6 @@ class Backend:
             self._step_functions[rule] = step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
         return self._step_functions[rule]
 
-    def advance(self, t: float, h: float, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
-        """Return the number of the next time step, and q, (nq,), and s, (n,), before it; see `DynamicalSystem`."""
-        loop = self.loop
-        return loop.advance(t, h, first, count, q, s) if isinstance(loop, SceneInParts) else (first, q, s)
-
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
 

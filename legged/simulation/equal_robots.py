@@ -77,8 +77,7 @@ class StepMemory:
     """The arguments and results of a time step, in arrays that every step writes again.
 
     Attributes:
-        clock: Start of the steps [s], time step h [s], number k of the step, its time t = start + k h and the time in
-            its middle [s], (5,). h, middle: Views of them, (), [s].
+        h, middle: The time step, and the time in its middle, (), [s].
         state: State [q; s] of the scene, see `rigid_loop`, (nq + size,).
         q, v: Its parts of all robots of the scene, (nq,) and (nv,), mixed units.
         contacts: Its `ContactMemory`. totals: Its last two entries, (2,), [m] and [m/s]. works: Works, (4,), [J].
@@ -94,8 +93,7 @@ class StepMemory:
             nq, nv: Lengths of q and v of all robots. free: Number of free bodies.
             memory: Length of the controller's memory. candidates: Number of contact candidates.
         """
-        self.clock = np.zeros(5)
-        self.h, self.middle = (self.clock[k : k + 1].reshape(()) for k in (1, 4))
+        self.h, self.middle = np.zeros(()), np.zeros(())
         begin = nq + nv + memory  # of the memory of the contacts
         end = begin + ContactMemory.size(candidates)
         self.state = np.zeros(end + 4 + 13 * free)

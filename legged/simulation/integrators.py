@@ -85,19 +85,6 @@ class DynamicalSystem(Protocol):
         """
         ...
 
-    def advance(self, t: float, h: float, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
-        """Take as many time steps as possible at once, perhaps none; others are taken one by one.
-
-        Args:
-            t: Time of step 0, [s]. h: Time step, [s]. first: Number of the first step.
-            count: Number of the step after the last one.
-            q, s: State before the first step, (nq,) and (n,).
-
-        Returns:
-            The number of the next step, and q and s before it.
-        """
-        ...
-
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return the configuration q, (nq,), with unit quaternions.
 
@@ -289,19 +276,17 @@ def after_steps(rule: str, system: DynamicalSystem, q: Array, s: Array, sequence
     Raises:
         DivergenceError: A step has no finite result; its `state` is that before the step.
     """
-    (phase, start, h, count, _), i = sequence, 0
-    while True:
-        i, q, s = system.advance(start, h, i, count, q, s)
-        if i >= count:
-            return q, s
+    phase, start, h, count, _ = sequence
+    step = system.step_function(rule)
+    for i in range(count):
         t, before = start + i * h, s
         try:
-            q, s = system.step_function(rule)(t, h, float(phase), q, s)
+            q, s = step(t, h, float(phase), q, s)
         except (NotFiniteError, SingularError) as error:
             raise DivergenceError(str(error), t=t, state=before) from error
         if not (np.isfinite(s).all() and np.isfinite(q).all()):
             raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
-        i += 1
+    return q, s
 
 
 @checked

@@ -26,14 +26,13 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
-from legged.simulation.controller import is_passive
 from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.flight import flight
 from legged.simulation.loop.results import ExternalForces, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.scene_steps import MOST_STEPS, SceneStep
+from legged.simulation.scene_steps import SceneStep
 from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 64
@@ -188,31 +187,6 @@ class SceneInParts(RigidLoop):
         if self.memory:
             found[n : n + self.memory] += h * memory_rate
         return memory.q.copy(), found
-
-    def advance(self, t: Any, h: Any, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
-        """Take time steps in machine code, without Python code between them.
-
-        They end before a step in which other pairs are near or other contacts may close than in the last one, in which
-        the semismooth method is not enough, or which has no finite result. The result is that of `time_stepping` in
-        all bits. There are no such steps for robots with joints, with a controller, or with restitution, nor with
-        external wrenches.
-
-        Args:
-            t: Time of step 0, [s]. h: Time step, [s]. first: Number of the first step.
-            count: Number of the step after the last one.
-            q: Configuration, (nq,). s: Rest of the state, (size,).
-
-        Returns:
-            The number of the next step, and (q, s) before it, (nq,) and (size,).
-        """
-        step = self._step
-        calls = step.whole() if is_passive(self.controller) and not self.pushes else None
-        if calls is None:
-            return first, q, s
-        memory = step.memory
-        step.write(t, h, q, s, 0.0, 0.0, first)
-        calls.repeat(count - first, MOST_STEPS)
-        return int(memory.clock[2]), memory.q.copy(), memory.state[len(q) :].copy()
 
     @cached_property
     def _step(self) -> SceneStep:
