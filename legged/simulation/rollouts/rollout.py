@@ -161,33 +161,43 @@ class RolloutTask:
         """
         starts, refused = self._starts(compiled)
         members = Members.at(starts.states, len(self.times), self.batch.element.dtype)
-        if refused:
-            template = None
-            engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator, NO_INPUT, refused)
-        else:
-            template = MemberTemplate(self.batch, starts.numbers)
-            engine = new_engine(template, starts, members, self.integrator, compiled)
-        first, robot = self.batch.first, self.batch.robot
-        check_base_forces(first.loop, first.q, first.s, compiled)
-        threads = default_threads() if threads is None else check_threads(threads)
-        motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
+        engine, template = self._engine(starts, members, refused, compiled)
+        loop = self.batch.first.loop
+        motion = Motion(engine, members, DivergenceCheck.of(loop, self.integrator), _energies(loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
-        motion.run(plan, threads, update)
+        motion.run(plan, default_threads() if threads is None else check_threads(threads), update)
+        return self.result(engine, motion, self._warnings(motion, plan, starts, template))
+
+    def _engine(
+        self, starts: InitialStates, members: Members, refused: str, compiled: bool | None
+    ) -> tuple[StepEngine, MemberTemplate | None]:
+        """Return what advances the members, and the members as functions of their numbers, if they are."""
+        first = self.batch.first
+        check_base_forces(first.loop, first.q, first.s, compiled)
+        if refused:
+            return PythonEngine(self.batch, starts, members, self.integrator, NO_INPUT, refused), None
+        template = MemberTemplate(self.batch, starts.numbers)
+        return new_engine(template, starts, members, self.integrator, compiled), template
+
+    def _warnings(
+        self, motion: Motion, plan: Plan, starts: InitialStates, template: MemberTemplate | None
+    ) -> tuple[str, ...]:
+        """Return the texts of all warnings, and give those that have not been given."""
+        first, robot, members = self.batch.first, self.batch.robot, motion.members
         word = "member" if len(starts.loops) > 1 else ""
-        warned = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
-        warned.append(step_warning(first.loop, first.q, first.s, self.integrator))
+        texts = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
+        texts.append(step_warning(first.loop, first.q, first.s, self.integrator))
         if not motion.interrupted:
             reached = members.stored[..., : robot.nq].reshape(-1, robot.nq)
-            warned.append(StiffStops(robot, first.q, self.integrator).warning(reached))
+            texts.append(StiffStops(robot, first.q, self.integrator).warning(reached))
             schedule = plan.schedule(self.integrator)
-            warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
-        warned.append(self._contact_warning(members))
-        texts = list(filter(None, warned))
-        for text in texts:
+            texts.append(chatter_of_members(robot, motion.engine.advance, schedule, members, self.times))
+        texts.append(self._contact_warning(members))
+        for text in filter(None, texts):
             warn_caller(text, SimulationWarning)
         for loop in starts.loops:
             first.loop.notices.update(loop.notices)  # which have been given
-        return self.result(engine, motion, (*texts, *first.loop.notices.values()))
+        return (*filter(None, texts), *first.loop.notices.values())
 
     def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
         """Return the members at the start, and "" or why they cannot be compiled together."""

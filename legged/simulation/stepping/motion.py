@@ -129,6 +129,28 @@ class Motion:
         return self.check.message(error.t, s if error.state is None else error.state, reason=str(error))
 
 
+def single_motion(
+    backend: Backend,
+    integrator: Integrator,
+    q: Array,
+    s: Array,
+    times: Array,
+    termination: Termination | None = None,
+) -> tuple[Motion, Plan]:
+    """Return the motion of one robot from its initial state, and its plan.
+
+    Args:
+        backend: The closed loop. integrator: The integrator.
+        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
+        termination: Condition that ends the motion.
+    """
+    members = Members.at(np.concatenate([q, s])[None], len(times))
+    engine, loop = engine_of_backend(backend, members, integrator), backend.loop
+    motion = Motion(engine, members, DivergenceCheck.of(loop, integrator), backend.energies, termination)
+    break_times = loop.break_times(float(times[-1]), not isinstance(integrator, FixedStep))
+    return motion, Plan.of_break_times(times, [break_times])
+
+
 def time_loop(backend: Backend, integrator: Integrator, q: Array, s: Array, times: Array) -> Callable[[], None]:
     """Return a function that computes the motion of one robot up to the end, to measure its computing time.
 
@@ -136,15 +158,12 @@ def time_loop(backend: Backend, integrator: Integrator, q: Array, s: Array, time
         backend: The closed loop. integrator: The integrator.
         q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
     """
-    start = np.concatenate([q, s])
-    members = Members.at(start[None], len(times))
-    engine = engine_of_backend(backend, members, integrator)
-    edges = not isinstance(integrator, FixedStep)
-    plan = Plan.of_break_times(times, [backend.loop.break_times(float(times[-1]), edges)])
+    motion, plan = single_motion(backend, integrator, q, s, times)
+    start = motion.members.state.copy()
 
     def run() -> None:
-        members.state[:], members.outcome[:] = start, 0.0
-        for _ in engine.motion(plan, 1):
+        motion.members.state[:], motion.members.outcome[:] = start, 0.0
+        for _ in motion.engine.motion(plan, 1):
             pass
 
     return run
