@@ -12,15 +12,15 @@ import numpy as np
 from legged.arguments import Numbers
 from legged.checked import checked
 from legged.compiler import compile as compile_function
-from legged.compiler.codegen.element_type import FLOAT64, element_type
+from legged.compiler.codegen.element_type import element_type
 from legged.compiler.runtime.threads import check_threads, default_threads
 from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid, violation_message
-from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, TraceError, warn_caller
+from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend, select_backend, warn_of_python
+from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
@@ -40,12 +40,11 @@ from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
-from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate
-from legged.simulation.stepping.engines.compiled import CompiledEngine
-from legged.simulation.stepping.engines.interface import Plan, StepEngine
+from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
+from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
 from legged.simulation.stepping.engines.selection import new_engine
-from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
-from legged.simulation.stepping.motion import Motion
+from legged.simulation.stepping.engines.solvers import SolverEngine
+from legged.simulation.stepping.motion import Motion, Plan
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import (
     check_base_forces,
@@ -159,29 +158,20 @@ class RolloutTask:
         Args:
             compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
         """
-        starts, refused = self._starts(compiled)
-        members = Members.at(starts.states, len(self.times), self.batch.element.dtype)
-        engine, template = self._engine(starts, members, refused, compiled)
-        loop = self.batch.first.loop
-        motion = Motion(engine, members, DivergenceCheck.of(loop, self.integrator), _energies(loop))
+        batch, first = self.batch, self.batch.first
+        starts = batch.starts_for(compiled, range(batch.sweep.count), *batch.given_states)
+        members, template = (
+            Members.at(starts.states, len(self.times), batch.element.dtype),
+            MemberTemplate(batch, starts.numbers),
+        )
+        engine = new_engine(template, starts, members, self.integrator, compiled)
+        check_base_forces(first.loop, first.q, first.s, compiled)
+        motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
         motion.run(plan, default_threads() if threads is None else check_threads(threads), update)
         return self.result(engine, motion, self._warnings(motion, plan, starts, template))
 
-    def _engine(
-        self, starts: InitialStates, members: Members, refused: str, compiled: bool | None
-    ) -> tuple[StepEngine, MemberTemplate | None]:
-        """Return what advances the members, and the members as functions of their numbers, if they are."""
-        first = self.batch.first
-        check_base_forces(first.loop, first.q, first.s, compiled)
-        if refused:
-            return PythonEngine(self.batch, starts, members, self.integrator, NO_INPUT, refused), None
-        template = MemberTemplate(self.batch, starts.numbers)
-        return new_engine(template, starts, members, self.integrator, compiled), template
-
-    def _warnings(
-        self, motion: Motion, plan: Plan, starts: InitialStates, template: MemberTemplate | None
-    ) -> tuple[str, ...]:
+    def _warnings(self, motion: Motion, plan: Plan, starts: InitialStates, template: MemberTemplate) -> tuple[str, ...]:
         """Return the texts of all warnings, and give those that have not been given."""
         first, robot, members = self.batch.first, self.batch.robot, motion.members
         word = "member" if len(starts.loops) > 1 else ""
@@ -198,17 +188,6 @@ class RolloutTask:
         for loop in starts.loops:
             first.loop.notices.update(loop.notices)  # which have been given
         return (*filter(None, texts), *first.loop.notices.values())
-
-    def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
-        """Return the members at the start, and "" or why they cannot be compiled together."""
-        try:
-            return self.batch.starts, ""
-        except TraceError as error:  # members differ in more than numbers
-            if compiled or self.batch.element != FLOAT64:
-                raise TraceError(f"the rollout cannot be compiled: {error}") from error
-            if compiled is None:
-                warn_of_python(self.batch.first.loop, str(error))
-            return self.batch.separate_starts, str(error) if compiled is None else "as asked"
 
     def result(self, engine: StepEngine, motion: Motion, warned: tuple[str, ...]) -> Rollouts:
         """Return the result of the rollout.
@@ -319,8 +298,7 @@ class RolloutTask:
 
 def _compiled_members(engine: StepEngine) -> CompiledBatch | None:
     """Return the compiled time steps of an engine; None if it takes them one member after the other."""
-    compiled = engine.compiled if isinstance(engine, CompiledEngine) else None
-    return compiled if isinstance(compiled, CompiledBatch) else None
+    return engine.compiled if isinstance(engine, CompiledEngine) else None
 
 
 def _energies(loop: ClosedLoop) -> Callable[[Array, Array], Array]:

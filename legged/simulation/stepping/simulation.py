@@ -121,11 +121,11 @@ class Simulation:
         setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
         condition, element = select_fall(fall, robot, ground), element_type(dtype)
-        given = RolloutBatch(robot, sweep, q, v, condition, closed, element).starts.states
-        self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
+        given = RolloutBatch(robot, sweep, q, v, condition, closed, element).given_states
+        self._initial = np.array(given[0]), np.array(given[1])
         batch = RolloutBatch(robot, sweep, *self._initial, condition, closed, element)
         self._warnings: list[str] = []
-        self._begin(batch, batch.starts)
+        self._begin(batch, batch.starts_for(compiled, range(count), *batch.given_states))
         self._overlap, self._is_unchecked = OverlapCheck(), True
         if q is not None:  # a default state is often replaced by `reset`
             self._check_starts()

@@ -7,7 +7,7 @@ import pytest
 
 import legged
 import robots
-from legged.errors import DefinitionError, TraceError, UnknownNameError
+from legged.errors import DefinitionError, SimulationWarning, TraceError, UnknownNameError
 from legged.ground import realistic_ground
 
 ROUNDING = 1e-12  # relative: sums of a few products in another order, over ten steps without contact
@@ -151,6 +151,39 @@ def test_numbers_that_a_class_does_not_declare_are_never_taken_from_another_memb
     for i in range(2):
         plain = legged.simulate(robot, Undeclared(30.0), q=q[i], compiled=False, **OPTIONS)
         assert runs.v[i, -1] == pytest.approx(plain.v[-1], rel=ROUNDING, abs=ROUNDING)
+
+
+def test_robots_of_a_simulation_that_numbers_do_not_tell_apart_run_in_python():
+    """Two robots, of which the second one starts again elsewhere, and both get other masses."""
+    robot, steps = robots.planar_hopper(), legged.SemiImplicitEuler(1e-3)
+    q, other = robot.neutral(), robot.neutral() + [0.0, 0.0, 0.0, 0.2, 0.0]
+    sim = legged.Simulation(robot, Undeclared(30.0), q=q, num=2, integrator=steps)
+    sim.step(n=5)
+    assert sim.backend.startswith("compiled") and not sim.warnings
+    with pytest.warns(SimulationWarning, match="Undeclared, which declares no parameters"):
+        sim.reset(other, where=[1])
+    sim.step(n=5)
+    assert "Undeclared" in sim.backend and len(sim.warnings) == 1
+    expected = []
+    for start, n in ((q, 10), (other, 5)):
+        alone = legged.Simulation(robot, Undeclared(30.0), q=start, integrator=steps, compiled=False)
+        alone.step(n=n)
+        expected.append(alone.q)
+    assert sim.q == pytest.approx(np.array(expected), rel=ROUNDING, abs=ROUNDING)
+    assert sim.observe(lambda q: q[3]) == pytest.approx(sim.q[:, 3])
+    state = sim.state
+    sim.change({"robot.trunk.mass": [4.0, 5.0]})
+    sim.step(n=5)
+    heavy = legged.Simulation(robot.with_parameters({"trunk.mass": 5.0}), Undeclared(30.0), q=other, integrator=steps)
+    heavy.state = replace(heavy.state, q=state.q[1], v=state.v[1], rest=state.rest[1])
+    heavy.step(n=5)
+    assert sim.q[1] == pytest.approx(heavy.q, rel=ROUNDING, abs=ROUNDING)
+    strict = legged.Simulation(robot, Undeclared(30.0), q=q, integrator=steps, compiled=True)
+    strict.step(n=5)
+    before = strict.q
+    with pytest.raises(TraceError, match="Undeclared, which declares no parameters"):
+        strict.reset(other)
+    assert np.array_equal(strict.q, before) and strict.t > 0.0  # the refused call has no effect
 
 
 @dataclass(frozen=True, eq=False)

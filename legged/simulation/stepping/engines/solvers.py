@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,11 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
-from legged.simulation.stepping.engines.interface import Plan, run_result
+from legged.simulation.stepping.engines.compiled import run_result
 from legged.simulation.stepping.parameter_tree import flatten, unflatten
+
+if TYPE_CHECKING:
+    from legged.simulation.stepping.motion import Plan
 
 Array = np.ndarray
 
