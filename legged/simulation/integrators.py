@@ -258,35 +258,19 @@ class FixedStep:
         Raises:
             DivergenceError: A step has no finite result; its `state` is that before the step.
         """
-        zero = np.zeros(system.nv)
-        for sequence in sequences:
-            q, s = after_steps(self.rule, system, q, s, sequence)
-            if sequence.sample is not None:
+        zero, step = np.zeros(system.nv), system.step_function(self.rule)
+        for phase, start, h, count, sample in sequences:
+            for k in range(count):
+                t, before = start + k * h, s
+                try:
+                    q, s = step(t, h, float(phase), q, s)
+                except (NotFiniteError, SingularError) as error:
+                    raise DivergenceError(str(error), t=t, state=before) from error
+                if not (np.isfinite(s).all() and np.isfinite(q).all()):
+                    raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
+            if sample is not None:
                 q = system.configuration(q, zero)
-                yield StateSample(sequence.sample, sequence.phase, q, s)
-
-
-def after_steps(rule: str, system: DynamicalSystem, q: Array, s: Array, sequence: StepSequence) -> tuple[Array, Array]:
-    """Return (q, s) after some time steps, (nq,) and (n,).
-
-    Args:
-        rule: Name of a method of `ClosedLoop`, such as "semi_implicit". system: The equations of motion.
-        q, s: State before the steps, (nq,) and (n,). sequence: The time steps.
-
-    Raises:
-        DivergenceError: A step has no finite result; its `state` is that before the step.
-    """
-    phase, start, h, count, _ = sequence
-    step = system.step_function(rule)
-    for i in range(count):
-        t, before = start + i * h, s
-        try:
-            q, s = step(t, h, float(phase), q, s)
-        except (NotFiniteError, SingularError) as error:
-            raise DivergenceError(str(error), t=t, state=before) from error
-        if not (np.isfinite(s).all() and np.isfinite(q).all()):
-            raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
-    return q, s
+                yield StateSample(sample, phase, q, s)
 
 
 @checked

@@ -5,12 +5,12 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from project.documentation.snippets import ROOT
 
 import legged
 import robots
 from benchmarks.studies.entered_files import entered
 from legged.ground import realistic_ground
-from project.documentation.snippets import ROOT
 
 PAGE = (ROOT / "docs" / "explanation" / "one_step.md").read_text(encoding="utf-8")
 NAMES = sorted(set(re.findall(r"`(legged(?:\.\w+)+)`", PAGE)))

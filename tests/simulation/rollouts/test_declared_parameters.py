@@ -156,7 +156,8 @@ def test_numbers_that_a_class_does_not_declare_are_never_taken_from_another_memb
 def test_robots_of_a_simulation_that_numbers_do_not_tell_apart_run_in_python():
     """Two robots, of which the second one starts again elsewhere, and both get other masses."""
     robot, steps = robots.planar_hopper(), legged.SemiImplicitEuler(1e-3)
-    q, other = robot.neutral(), robot.neutral() + [0.0, 0.0, 0.0, 0.2, 0.0]
+    q, other = robot.neutral(), robot.neutral()
+    other[3] = 0.2
     sim = legged.Simulation(robot, Undeclared(30.0), q=q, num=2, integrator=steps)
     sim.step(n=5)
     assert sim.backend.startswith("compiled") and not sim.warnings

@@ -21,7 +21,6 @@ from legged.simulation.integrators import (
     SmoothInterval,
     StateSample,
     StepSequence,
-    after_steps,
 )
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
@@ -77,17 +76,10 @@ class SolverEngine:
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
         """Advance the robots in place; see `StepEngine.run`."""
-        members, integrator = self._members, self._integrator
-        if isinstance(schedule, int) and isinstance(integrator, FixedStep):
-            intervals = self.intervals[:schedule, 0].tolist()
-            for i in self._live(members):
-                start, h, count, phase = intervals[i if schedule > 1 else 0]
-                self._step(members, i, integrator, StepSequence(int(phase), start, h, int(count), None))
-        elif isinstance(schedule, int):
-            self.advance(members, Schedule(self.intervals[:schedule], np.array([CODES_ONLY])), threads)
-        else:
-            self.advance(members, schedule, threads)
-        return run_result(members)
+        if isinstance(schedule, int):
+            schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
+        self.advance(self._members, schedule, threads)
+        return run_result(self._members)
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
@@ -137,16 +129,6 @@ class SolverEngine:
         self._move(members, i, state.q, state.s)
         if sample >= 0:
             members.stored[i, sample], members.outcome[i, 2] = members.state[i], sample + 1
-
-    def _step(self, members: Members, i: int, integrator: FixedStep, sequence: StepSequence) -> None:
-        """Advance robot i by time steps; if there is no next state, it has ended in the state before."""
-        system, nq, row = self._system(i), self._systems[i].loop.robot.nq, members.state[i]
-        try:
-            q, s = after_steps(integrator.rule, system, row[:nq], row[nq:], sequence)
-        except SimulationError as error:
-            self._fail(members, i, error)
-            return
-        self._move(members, i, system.configuration(q, np.zeros(system.nv)), s)
 
     def _fail(self, members: Members, i: int, error: SimulationError) -> None:
         """End robot i, whose next state does not exist."""
