@@ -218,8 +218,8 @@ class EqualRobots:
         Args:
             q: Configuration of all robots of the scene, (nq,), mixed units.
         """
-        found = self._kernel(self._geometry, q=self.q.shape[1:])(q[self.q])
-        return found._replace(origin=found.origin + self._shift_of_bodies)
+        geometry = self._kernel(self._geometry, q=self.q.shape[1:])(q[self.q])
+        return geometry._replace(origin=geometry.origin + self._shift_of_bodies)
 
     def energies(self, q: Array, v: Array) -> Array:
         """Return kinetic and potential energy of all of the robots together, (..., 2), [J].
@@ -228,9 +228,9 @@ class EqualRobots:
             q: Configurations of all robots of the scene, (..., nq), mixed units. v: (..., nv), mixed units.
         """
         kernel = self._kernel(self._energies, q=self.q.shape[1:], v=self.v.shape[1:])
-        found = kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
+        energies = kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
         robot = self.loop.robot
-        return found - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
+        return energies - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
 
     def positions(self, q: Array) -> Array:
         """Return the positions of the nodes of each robot, (m, k, 3), [m], world axes.

@@ -234,14 +234,14 @@ class FixedStep:
         Args:
             intervals: Consecutive intervals.
         """
-        found = []
+        sequences = []
         for phase, start, end, samples in intervals:
             for sample in samples.tolist():
-                found.append(self._sequence(phase, start, sample, True))
+                sequences.append(self._sequence(phase, start, sample, True))
                 start = sample
             if end > start:
-                found.append(self._sequence(phase, start, end, False))
-        return found
+                sequences.append(self._sequence(phase, start, end, False))
+        return sequences
 
     def _sequence(self, phase: int, start: float, end: float, sampled: bool) -> StepSequence:
         count = int(np.ceil((end - start) / self.step - _ROUNDING))

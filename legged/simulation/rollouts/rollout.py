@@ -264,7 +264,7 @@ class RolloutTask:
         equations, advance = self._member_backend(compiled, backend, i, loop, members)
         run = record_run(equations, self.integrator, states, ended)
         first = self.batch.first
-        found = (
+        texts = (
             overlap_warning(loop, states[0].q, states[0].s) if states else "",
             step_warning(first.loop, first.q, first.s, self.integrator),
             *first.loop.notices.values(),
@@ -272,7 +272,7 @@ class RolloutTask:
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )
-        return replace(run, warnings=tuple(filter(None, found)))
+        return replace(run, warnings=tuple(filter(None, texts)))
 
     def _member_backend(
         self, compiled: CompiledBatch | None, name: str, i: int, loop: ClosedLoop, members: Members

@@ -96,11 +96,11 @@ class InitialStates(NamedTuple):
         Args:
             until: End time, [s].
         """
-        found: dict[int, BreakTimes] = {}
+        times: dict[int, BreakTimes] = {}
         for loop in self.loops:
-            if id(loop.controller) not in found:
-                found[id(loop.controller)] = loop.break_times(until)
-        return tuple(found[id(loop.controller)] for loop in self.loops)
+            if id(loop.controller) not in times:
+                times[id(loop.controller)] = loop.break_times(until)
+        return tuple(times[id(loop.controller)] for loop in self.loops)
 
 
 @dataclass(frozen=True, eq=False)

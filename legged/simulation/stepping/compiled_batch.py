@@ -189,8 +189,8 @@ class CompiledBatch:
         own = numbers[:, self.template.varying]
         if self._preheader is None:
             return own if self.parameters.shape[1] else self.parameters
-        found = _evaluated(self._preheader, own)
-        return found if found is not None else np.asarray(self._preheader_kernel(own))
+        parameters = _evaluated(self._preheader, own)
+        return parameters if parameters is not None else np.asarray(self._preheader_kernel(own))
 
     @cached_property
     def _preheader_kernel(self) -> Kernel:
@@ -266,8 +266,8 @@ def _evaluated(graph: Graph, numbers: Array) -> Array | None:
         for operation, arguments, _ in graph.nodes:
             values.append(_UFUNCS[operation](*(values[a] if isinstance(a, int) else a for a in arguments)))
     columns = [values[r] if isinstance(r, int) else np.full(len(numbers), r) for r in graph.results]
-    found = np.stack(columns, axis=1)
-    return found if np.isfinite(found).all() else None
+    results = np.stack(columns, axis=1)
+    return results if np.isfinite(results).all() else None
 
 
 def _merged(graph: Graph) -> Graph:

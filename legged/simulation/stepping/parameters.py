@@ -201,18 +201,18 @@ def _find(setup: Setup, name: str) -> Any:
     if name.startswith(ROBOT):
         known = setup.robot.parameters()
         return known[known_name("robot parameter", name.removeprefix(ROBOT), known)]
-    found: Any = setup
+    present: Any = setup
     seen: list[str] = []
     for part in _path(name):
-        names = _parameter_names(found)
+        names = _parameter_names(present)
         if part not in (names or ()):
             if not seen:
                 raise UnknownNameError("part of a rollout", part, [*setup._fields, "gait"])
-            kind = type(found).__name__ if names is not None else _without_parameters(found)
+            kind = type(present).__name__ if names is not None else _without_parameters(present)
             raise UnknownNameError(f"field of {'.'.join(seen)} ({kind})", part, names or ())
-        found = _field(found, part)
+        present = _field(present, part)
         seen.append(part)
-    return found
+    return present
 
 
 def _field(x: Any, name: str) -> Any:
@@ -275,13 +275,13 @@ def numbers_of(setup: Setup) -> dict[str, Any]:
     Args:
         setup: The setup.
     """
-    found = {ROBOT + name: value for name, value in setup.robot.parameters().items()}
+    known = {ROBOT + name: value for name, value in setup.robot.parameters().items()}
     for part in setup._fields[1:]:
-        _list_numbers(getattr(setup, part), part, found, set())
-    return {name.replace("controller.gait.", "gait.", 1): value for name, value in found.items()}
+        _list_numbers(getattr(setup, part), part, known, set())
+    return {name.replace("controller.gait.", "gait.", 1): value for name, value in known.items()}
 
 
-def _list_numbers(x: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
+def _list_numbers(x: Any, path: str, known: dict[str, Any], seen: set[int]) -> None:
     """Add the fields inside an object that hold numbers, by name."""
     if x is None or isinstance(x, str | bool) or id(x) in seen:
         return
@@ -289,10 +289,10 @@ def _list_numbers(x: Any, path: str, found: dict[str, Any], seen: set[int]) -> N
         numbers = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
         for name in _parameter_names(x) or ():
-            _list_numbers(_field(x, name), f"{path}.{name}", found, seen | {id(x)})
+            _list_numbers(_field(x, name), f"{path}.{name}", known, seen | {id(x)})
     else:
         if numbers.size:
-            found[path] = x
+            known[path] = x
 
 
 def _checked(name: str, value: Any, present: Any) -> Array:

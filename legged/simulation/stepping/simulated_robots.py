@@ -269,10 +269,10 @@ class SimulatedRobots:
             return rebuild(self.shown(column) for column in columns)
         if len(states) == 1:
             held = None if held is None else held[0]
-            found = self._observer.observe(function, t.item(), phase.item(), numbers[0], held, states[0])
+            observation = self._observer.observe(function, t.item(), phase.item(), numbers[0], held, states[0])
             if self._num is None:
-                return found
-            arrays, rebuild = flatten_result(found)
+                return observation
+            arrays, rebuild = flatten_result(observation)
             return rebuild(np.asarray(x, dtype=states.dtype)[None] for x in arrays)
         with thread_limit(threads):
             return self._observer.observe(function, t, phase, numbers, held, states)

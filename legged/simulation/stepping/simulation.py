@@ -364,8 +364,8 @@ class Simulation:
     @property
     def contacts(self) -> Contacts:
         """The contacts of all robots at present, and what they have done in the last call of `step`."""
-        found = self.observe(contacts_of)
-        return found._replace(touching=found.touching > 0.0)
+        contacts = self.observe(contacts_of)
+        return contacts._replace(touching=contacts.touching > 0.0)
 
     @reads_arguments
     def observe(self, function: Callable[..., Any]) -> Any:

@@ -104,16 +104,16 @@ class SolverEngine:
     ) -> Iterator[StateSample]:
         """Yield the states of robot i at the ends of the intervals that have a sample."""
         parts = zip(intervals, samples, strict=True)
-        found = [
+        sequences = [
             StepSequence(int(phase), start, h, int(count), start + h * count if sample != -1 else None)
             for (start, h, count, phase), sample in parts
         ]
         system, state = self._system(i), self._state(members, i)
         if isinstance(self._integrator, FixedStep):
-            return self._integrator.take(system, *state, found)
+            return self._integrator.take(system, *state, sequences)
         smooth = [
             SmoothInterval(p.phase, p.start, p.start + p.h * p.count, np.array([] if p.sample is None else [p.sample]))
-            for p in found
+            for p in sequences
             if p.count
         ]
         return self._integrator.solve(system, *state, smooth)
