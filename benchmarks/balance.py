@@ -24,8 +24,7 @@ from legged.app.balance.disturbance_map import DisturbanceMap
 from legged.app.balance.disturbance_report import DisturbanceStudy
 from legged.app.balance.experiment import paper_experiment
 from legged.app.balance.report import PAPER_LAW, PAPER_RUN
-from legged.compiler.runtime.threads import default_threads
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler import Members, default_threads
 from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import ContactGeometry, Scene
 from legged.simulation.controller import adapt

@@ -43,12 +43,11 @@ import robots
 from benchmarks.harness.record import Record, quantity_table
 from benchmarks.harness.subjects import SUBJECTS, Settings, available_robots
 from benchmarks.harness.timing import Spread
-from legged.compiler import CompilationReport, Kernel, record
+from legged.compiler import CompilationReport, Kernel, record, run_passes
 from legged.compiler.cache import disk, machine_code
 from legged.compiler.codegen import selection
-from legged.compiler.compile import ARGUMENTS
-from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes.simplify import simplify
+from legged.compiler.compilation import ARGUMENTS
+from legged.compiler.ir import gc_paused
 from legged.table import Table
 
 KIND = "compilation"
@@ -193,7 +192,7 @@ def growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, 
     clock = [time.process_time()]
     graph = record(function, {name: ARGUMENTS[name].shape(robot) for name in names}, (robot,))
     clock.append(time.process_time())
-    graph = simplify(graph)
+    graph = run_passes(graph, simplified=True).graph
     clock.append(time.process_time())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LEGGED_CACHE"] = folder

@@ -13,7 +13,7 @@ from benchmarks.harness.subjects import FORWARD, FUNCTIONS, INVERSE, Function, S
 from benchmarks.harness.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
 from legged.algorithms import derivatives
 from legged.app.paper.timing import states
-from legged.compiler.runtime.threads import default_threads, thread_limit
+from legged.compiler import default_threads, thread_limit
 from legged.table import Table
 
 # One state.

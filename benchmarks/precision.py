@@ -23,8 +23,9 @@ from benchmarks.simulation import (
     laws,
 )
 from legged.app.paper.timing import states
+from legged.compiler import FLOAT32, FLOAT64
 from legged.compiler.codegen import llvm
-from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT32, FLOAT64
+from legged.compiler.codegen.element_type import ELEMENT_TYPES
 from legged.contact import Rigid
 from legged.table import Table
 

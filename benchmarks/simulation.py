@@ -13,9 +13,7 @@ from benchmarks.harness.record import RATIO, Record, quantity_table
 from benchmarks.harness.references import MujocoRobot, Servos, mujoco, mujoco_rollout
 from benchmarks.harness.subjects import Settings, available_robots
 from benchmarks.harness.timing import Disagreement, Spread, Workload, check_agreement, repeat, time_in_turns
-from legged.compiler.codegen.element_type import FLOAT64, ElementType
-from legged.compiler.runtime.threads import default_threads, thread_limit
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler import FLOAT64, ElementType, Members, default_threads, thread_limit
 from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
 from legged.ground.ground import contact_motion, contact_wrenches

@@ -9,8 +9,8 @@ from benchmarks.harness.subjects import FORWARD, FUNCTIONS, Settings
 from benchmarks.harness.timing import Workload, repeat, repeat_batch, time_in_turns
 from benchmarks.simulation import TROT, check_all_finished, closed_loop, laws
 from legged.app.paper.timing import states
+from legged.compiler import default_threads
 from legged.compiler.codegen.llvm import vector_width
-from legged.compiler.runtime.threads import default_threads
 from legged.table import Table
 
 KIND = "threads"

@@ -22,7 +22,7 @@ from controllers.gaits.gait import check_joints, level_state
 from legged import arguments, taylor
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler.ir.expression import Expression
+from legged.compiler.ir import Expression
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, ShapeError, TraceError
 from legged.ground.ground import Ground

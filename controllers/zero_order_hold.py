@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from legged.checked import checked
-from legged.compiler.ir import where
-from legged.compiler.ir.expression import Expression
+from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground

@@ -9,8 +9,8 @@ import numpy as np
 
 import legged
 from benchmarks.harness.timing import Workload
+from legged.compiler import FLOAT64
 from legged.compiler.codegen import llvm, selection
-from legged.compiler.codegen.element_type import FLOAT64
 from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF

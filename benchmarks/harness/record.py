@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.harness.timing import Spread
+from legged.compiler import default_threads
 from legged.compiler.codegen import llvm
-from legged.compiler.runtime.threads import default_threads
 from legged.table import Table
 from legged.version import __version__
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from legged.compiler import Kernel
-from legged.compiler.runtime.threads import thread_limit
+from legged.compiler import Kernel, thread_limit
 
 MIN_TIME = 0.02
 """Shortest time of a workload in one round, [s]; short workloads are repeated."""

@@ -13,7 +13,7 @@ import robots
 from benchmarks.pages.parts import EXAMPLES, Part, sentences, spaced, table
 from benchmarks.studies import conditioning, parallel_forms, sparsity, stability
 from legged.algorithms import operational
-from legged.compiler.compile import count_and_depth
+from legged.compiler import count_and_depth
 from legged.spatial import Array
 
 PAGE = "reference/algorithms.md"

@@ -16,7 +16,7 @@ from benchmarks.harness.subjects import FORWARD, FUNCTIONS, INVERSE, Settings
 from benchmarks.harness.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
 from legged.app import figures
 from legged.app.paper.timing import states
-from legged.compiler.runtime.threads import default_threads
+from legged.compiler import default_threads
 from legged.table import Table
 
 LINKS, BATCH, THREADS = "growth with links", "growth with the batch", "growth with threads"

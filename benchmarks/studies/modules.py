@@ -21,10 +21,9 @@ import numpy as np
 
 import legged
 import robots
-from legged.compiler import count_and_depth, record
+from legged.compiler import count_and_depth, trace
 from legged.compiler.codegen import llvm, selection
 from legged.compiler.codegen.kernels import scalar
-from legged.compiler.passes.simplify import simplify
 from legged.dynamics.inertia import ArticulatedChain, JointFactors, mass_matrices
 from legged.dynamics.modules import SerialChain, by_module, module_wrenches, pairwise_sum, serial_chains
 from legged.table import Table
@@ -42,7 +41,7 @@ def repeated_modules(legs: Sequence[int] = LEGS, joints: int = 3) -> Table:
     for number in legs:
         robot = robots.star(number, joints)
         shapes = {"q": (robot.nq,), "v": (robot.nv,), "tau": (robot.nv,)}
-        graph = simplify(record(lambda q, v, tau, r=robot: legged.forward_dynamics(r, q, v, tau), shapes))
+        graph = trace(lambda q, v, tau, r=robot: legged.forward_dynamics(r, q, v, tau), shapes)
         counts, _ = count_and_depth(legged.forward_dynamics, robot)
         sizes = []
         for in_lanes in (False, True):

@@ -24,8 +24,7 @@ from benchmarks.studies.growth import doubling_sizes
 from legged import loops
 from legged.algorithms import articulated, divide_and_conquer, operational
 from legged.algorithms.sparse import constraint_force, system
-from legged.compiler import depth
-from legged.compiler.compile import count_and_depth
+from legged.compiler import count_and_depth, depth
 from legged.errors import LeggedError
 from legged.table import Table
 

@@ -11,8 +11,7 @@ import numpy as np
 from controllers.gaits.gait import check_joints
 from legged import arguments
 from legged.checked import checked
-from legged.compiler.compile import compile
-from legged.compiler.runtime.kernel import Kernel
+from legged.compiler import Kernel, compile
 from legged.dynamics.kinematics import point_accelerations, point_jacobian, point_positions
 from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot

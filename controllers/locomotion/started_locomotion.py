@@ -34,8 +34,7 @@ from controllers.locomotion.velocity_command import (
     read_command,
 )
 from controllers.zero_order_hold import is_sample_time, sample_times
-from legged.compiler.ir import where
-from legged.compiler.ir.expression import Expression
+from legged.compiler.ir import Expression, where
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot

@@ -12,8 +12,7 @@ from controllers.wrappers.wrapper import SampledWrapper, Wrapper
 from controllers.zero_order_hold import is_sample_time
 from legged import arguments
 from legged.checked import checked
-from legged.compiler.ir import where
-from legged.compiler.ir.expression import Expression
+from legged.compiler.ir import Expression, where
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.configuration import integrate
 from legged.robot.robot import Robot

@@ -9,7 +9,7 @@ import numpy as np
 from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.links import Links, base_bias, links_at
 from legged.algorithms.newton_euler import velocities
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.modules import inward, outward
 from legged.dynamics.passive import spring_forces, velocity_forces

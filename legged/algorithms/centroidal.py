@@ -18,7 +18,7 @@ from legged.algorithms.composite import composite_inertias
 from legged.algorithms.derivatives.kinematics import AxisMotion, axis_motion, map_columns
 from legged.algorithms.links import Links, links_at
 from legged.checked import checked
-from legged.compiler.ir.annotations import items
+from legged.compiler.ir import items
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass
 from legged.elements import any_element

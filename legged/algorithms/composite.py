@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.algorithms.links import Links, links_at, transform_forces
 from legged.algorithms.newton_euler import inverse_dynamics
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import read
 from legged.dynamics.modules import inward, outward
 from legged.elements import any_element

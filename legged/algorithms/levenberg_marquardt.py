@@ -21,10 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler import CODES_ONLY, Members, Schedule, TimeLoop, where
 from legged.compiler import compile as compile_function
-from legged.compiler import where
-from legged.compiler.codegen.batches.time_loop import CODES_ONLY
-from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.errors import ArgumentError
 from legged.robot.configuration import as_vector, difference, integrate, scatter
 from legged.robot.joint import Follower

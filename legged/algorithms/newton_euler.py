@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from legged.algorithms.links import Links, base_bias, links_at, transform_forces
-from legged.compiler.ir.annotations import items, stage
+from legged.compiler.ir import items, stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.modules import inward, outward, transforms, twists_and_rates
 from legged.dynamics.passive import spring_forces, velocity_forces

@@ -20,10 +20,7 @@ import numpy as np
 
 from legged.arguments import array, number
 from legged.checked import checked
-from legged.compiler import Counts, Graph, Kernel, record
-from legged.compiler.passes.counting import count_graph
-from legged.compiler.passes.drop_terms import Term, drop_terms
-from legged.compiler.passes.simplify import simplify
+from legged.compiler import Counts, Dropping, Graph, Kernel, Term, run_passes, trace
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import ArgumentError, ShapeError
 from legged.robot.robot import Robot
@@ -124,11 +121,9 @@ def reduced_model(robot: Robot, q: Array, v: Array, vdot: Array, tolerance: floa
     graph = _traced(robot)
     forces = Kernel(graph, "inverse_dynamics")(*samples)
     largest = np.abs(forces).max(axis=0)
-    found = drop_terms(graph, samples, scales(largest), tolerance)
-    shortened = simplify(found.graph)
-    return ReducedModel(
-        robot, shortened, count_graph(graph), count_graph(shortened), found.dropped, largest, found.errors
-    )
+    before = run_passes(graph, counted=True).counts
+    reduced = run_passes(graph, dropping=Dropping(samples, scales(largest), tolerance), simplified=True, counted=True)
+    return ReducedModel(robot, reduced.graph, before, reduced.counts, reduced.dropped, largest, reduced.errors)
 
 
 def scales(largest: Array) -> Array:
@@ -144,4 +139,4 @@ def scales(largest: Array) -> Array:
 def _traced(robot: Robot) -> Graph:
     sizes = {"q": (robot.nq,), "v": (robot.nv,), "vdot": (robot.nv,)}
     function: Callable[..., Any] = inverse_dynamics
-    return simplify(record(function, sizes, [robot]))
+    return trace(function, sizes, [robot])

@@ -355,11 +355,11 @@ def cache(
     ] = False,
 ) -> None:
     """Show the location and size of the cache of compiled code, or clear it."""
-    from legged.compiler.cache import disk
+    from legged.compiler import cache_contents, clear_cache
 
-    print(disk.describe())
+    print(cache_contents())
     if clear:
-        print(f"deleted: {disk.clear()}")
+        print(f"deleted: {clear_cache()}")
 
 
 @command(REPORTS, "legged report --output results --duration 4")

@@ -6,8 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied
+from legged.compiler import BatchKernel, Call, CallSequence, PreparedCall, Rows, windows
 from legged.contact.impulses.contact_pattern import BLOCK, BodyLayout, block_count
 from legged.contact.pair_tables import Detected, Poses
 from legged.contact.scene_shapes import WORLD
@@ -79,8 +78,8 @@ class Bodies:
         layout, twists = self.layout, self._twists
         free, zeros = len(self.free_mobility), np.zeros(twists.shape)
         own = wide[layout.starts[-1] - BLOCK * free : layout.starts[-1]].reshape(free, BLOCK)
-        calls: list[Call | PreparedCall] = [copied(zeros, twists)]
-        calls.append(accumulated(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1)))
+        calls: list[Call | PreparedCall] = [Call.copy(zeros, twists)]
+        calls.append(Call.scatter_add(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1)))
         for bodies, columns, _ in layout.articulated:
             if len(bodies):
                 count = block_count(columns.shape[1])
@@ -89,7 +88,7 @@ class Bodies:
                 parts = np.empty((len(starts), BLOCK))
                 J, v = Rows(self.jacobian_blocks, blocks), Rows(windows(wide, BLOCK), starts)
                 calls.append(block_product().prepare(len(parts), J, v, results=[parts]))
-                calls.append(accumulated(parts, twists, BLOCK * np.repeat(bodies, count)))
+                calls.append(Call.scatter_add(parts, twists, BLOCK * np.repeat(bodies, count)))
         return [*calls, self._reaches]
 
     def update_blocks(self) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler import BatchKernel
 from legged.compiler.ir import where
-from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact.bodies import rows_of_point
 from legged.contact.impulses.contact_pattern import BLOCK
 from legged.contact.impulses.impact import target_velocity

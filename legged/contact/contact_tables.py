@@ -12,15 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import (
-    Band,
-    CallSequence,
-    accumulated,
-    copied,
-    largest,
-    repeat,
-)
+from legged.compiler import Band, BatchKernel, Call, CallSequence, PreparedCall, Rows, windows
 from legged.contact.bodies import Bodies, block_product
 from legged.contact.contact_kernels import (
     advanced_kernel,
@@ -150,7 +142,7 @@ class ContactTables:
     def _contact_velocities(self, v: Rows, u: Array) -> _Calls:
         pattern, parts = self.pattern, np.empty((len(self.pattern.rows), 3))
         call = velocity_kernel().prepare(len(parts), self._terms, v, results=[parts])
-        return [call, copied(self._zeros[: u.size], u.reshape(-1)), accumulated(parts, u, 3 * pattern.contact)]
+        return [call, Call.copy(self._zeros[: u.size], u.reshape(-1)), Call.scatter_add(parts, u, 3 * pattern.contact)]
 
     def _momentum(self, p: Array, found: Array) -> _Calls:
         """Return the calls that compute the generalized momentum of impulses.
@@ -160,7 +152,11 @@ class ContactTables:
         """
         pattern, parts = self.pattern, np.empty((len(self.pattern.rows), BLOCK))
         call = momentum_kernel().prepare(len(parts), self._terms, Rows(p, pattern.contact), results=[parts])
-        return [call, copied(self._zeros[: found.size], found), accumulated(parts, found, BLOCK * pattern.block)]
+        return [
+            call,
+            Call.copy(self._zeros[: found.size], found),
+            Call.scatter_add(parts, found, BLOCK * pattern.block),
+        ]
 
     def _solution(self, spreading: Sequence[PreparedCall]) -> CallSequence:
         """Return the calls that compute p, u and residual, and the velocities of the bodies, from `given`."""
@@ -171,15 +167,15 @@ class ContactTables:
         law = self.u, self.diagonal, self.aims, self.p, self.mu
         return CallSequence(
             [
-                copied(self.given, self.p),
+                Call.copy(self.given, self.p),
                 *spreading,
                 *self._momentum(self.p, momentum),
-                copied(self._wide_free, self._wide_next),
+                Call.copy(self._wide_free, self._wide_next),
                 block_product().prepare(len(rows), *inverse, results=[changes]),
-                accumulated(changes, self._wide_next, pattern.starts[rows]),
+                Call.scatter_add(changes, self._wide_next, pattern.starts[rows]),
                 *self._velocities(self._wide_next, self.u),
                 law_kernel().prepare(count, *law, results=[violations]),
-                largest(violations, self.residual),
+                Call.reduce_max_abs(violations, self.residual),
             ]
         )
 
@@ -222,9 +218,9 @@ class ContactTables:
         starts = band.positions(BLOCK * pattern.block[one][:, None], columns)
         return [
             square_kernel().prepare(len(blocks), J, slopes, K, results=[blocks]),
-            copied(inertia, band.matrix),
-            accumulated(blocks.reshape(-1, BLOCK), band.matrix.reshape(-1), starts.ravel()),
-            band.solved(),
+            Call.copy(inertia, band.matrix),
+            Call.scatter_add(blocks.reshape(-1, BLOCK), band.matrix.reshape(-1), starts.ravel()),
+            Call.solve_banded(band),
         ]
 
     @cached_property
@@ -278,19 +274,19 @@ class ContactTables:
                 linearized_kernel().prepare(count, *state, *law, residual, results=[moved, self._slopes, u]),
                 *self._momentum(moved, band.right),
                 inertial_kernel().prepare(len(rows), M, v, v_free, results=[inertial]),
-                accumulated(inertial, band.right, BLOCK * rows),
+                Call.scatter_add(inertial, band.right, BLOCK * rows),
                 *self._equations,
-                accumulated(right, self._wide_next, pattern.starts),
+                Call.scatter_add(right, self._wide_next, pattern.starts),
                 *self._contact_velocities(Rows(right, pattern.block), du),
                 advanced_kernel().prepare(count, *change, *law, results=[self.p, self.u, violations]),
-                largest(violations, residual),
+                Call.reduce_max_abs(violations, residual),
                 progress_kernel().prepare(1, *judged, results=judgment),
-                repeat(CallSequence([copied(self.p, self.best)]), numbers["better"], 1),
+                Call.while_loop(CallSequence([Call.copy(self.p, self.best)]), numbers["better"], 1),
             ]
         )
-        start = [copied(self.residual, numbers[name]) for name in ("residual", "least")]
-        start += [copied(np.ones(()), numbers["continues"]), copied(self.p, self.best)]
-        return CallSequence([*start, repeat(iteration, numbers["continues"], self._iterations)])
+        start = [Call.copy(self.residual, numbers[name]) for name in ("residual", "least")]
+        start += [Call.copy(np.ones(()), numbers["continues"]), Call.copy(self.p, self.best)]
+        return CallSequence([*start, Call.while_loop(iteration, numbers["continues"], self._iterations)])
 
     def improve(self, goal: float, enough: float, scale: float) -> None:
         """Take the iterations of `semismooth.semismooth_newton` from the present solution, and write `best`.

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import CallSequence
+from legged.compiler import BatchKernel, CallSequence, PreparedCall, Rows, windows
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,

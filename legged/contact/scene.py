@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.arguments import known_name
-from legged.compiler.ir.annotations import items
+from legged.compiler.ir import items
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Rows
-from legged.compiler.runtime.call_sequence import CallSequence, copied, raised
+from legged.compiler import BatchKernel, Call, CallSequence, Rows
 from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
@@ -228,7 +227,8 @@ class _Reach:
         call = _slack().prepare(len(detected.pair), detected.gap, *sides)
         self.slack: Array = call.results
         zeros = np.zeros(len(self.reached))
-        self.calls = CallSequence([copied(zeros, self.reached), call, raised(self.slack, self.reached, detected.pair)])
+        largest = Call.scatter_max(self.slack, self.reached, detected.pair)
+        self.calls = CallSequence([Call.copy(zeros, self.reached), call, largest])
 
 
 class ContactSolver:

@@ -12,7 +12,7 @@ import numpy as np
 
 from legged.arguments import known_name, whole
 from legged.checked import checked
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import Intra, added, articulate, augmented_inertia_matrix, mass_matrices
 from legged.dynamics.inverse import bias_forces, inverse_dynamics

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from legged.checked import checked
-from legged.compiler.ir.annotations import item, stage
+from legged.compiler.ir import item, stage
 from legged.dynamics.arguments import read
 from legged.dynamics.modules import (
     Operator,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from legged.checked import checked
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import added, composite_modules, mass_matrices
 from legged.dynamics.modules import (

@@ -13,7 +13,7 @@ import numpy as np
 
 from legged.arguments import whole
 from legged.checked import checked
-from legged.compiler.ir.annotations import items
+from legged.compiler.ir import items
 from legged.dynamics.arguments import read
 from legged.dynamics.modules import newton_euler, outward, transforms, twists_and_rates
 from legged.dynamics.passive import rotor_forces, spring_energy

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.annotations import item, module
+from legged.compiler.ir import item, module
 from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.passive import rotor_forces, spring_forces, velocity_forces
 from legged.robot.body import Body, Moments

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.cache import disk
+from legged.compiler import cached_bytes
 from legged.errors import FileError
 from legged.files import reading
 from legged.files.collision import located, meters_per_unit
@@ -182,11 +182,7 @@ def opened_mesh(path: str) -> list[Part]:
         FileError: As in `legged.files.meshes.open_mesh`, or the mesh has no triangles.
     """
     key = hashlib.sha256(reading.read_regular(path, MAX_BYTES, "meshes")).hexdigest()
-    stored = disk.file_name(disk.MESH, key, Path(path).suffix, _LAYOUT)
-    content = disk.read(stored)
-    parts = _read_mesh(path) if content is None else _unpacked(content)
-    if content is None:
-        disk.write(stored, _packed(parts))
+    parts = _unpacked(cached_bytes(lambda: _packed(_read_mesh(path)), key, Path(path).suffix, _LAYOUT))
     if not parts:
         raise FileError(path, "the mesh has no triangles, so that it is not shown")
     return parts

@@ -12,7 +12,7 @@ from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinit
 from legged.algorithms.operators import SpatialOperators
 from legged.arguments import array, number
 from legged.checked import checked
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, link_wrenches, read
 from legged.dynamics.frames import resolve_frame
 from legged.dynamics.inertia import inertia_matrix

@@ -14,7 +14,7 @@ import numpy as np
 from legged.algorithms.linear_algebra import select_rows, solve_least_norm
 from legged.arguments import known_name
 from legged.checked import checked
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inverse import inverse_dynamics as tree_inverse_dynamics
 from legged.errors import UnknownNameError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import compile as compile_function
-from legged.compiler.ir.expression import Expression
+from legged.compiler.ir import Expression
 from legged.errors import TraceError
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import placed
+from legged.compiler import BatchKernel, Call, PreparedCall, Rows, windows
 from legged.contact.bodies import Bodies, in_blocks
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
@@ -203,7 +202,7 @@ class EqualRobots:
             bodies.constant.add(kind)
         numbers = self.bodies.ravel()
         poses = [
-            placed(part.reshape(-1, size), own.reshape(-1), size * numbers)
+            Call.scatter(part.reshape(-1, size), own.reshape(-1), size * numbers)
             for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True)
         ]
 

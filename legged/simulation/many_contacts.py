@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.compiler.runtime.call_sequence import CallSequence
+from legged.compiler import BatchKernel, CallSequence
 from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses

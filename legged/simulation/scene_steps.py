@@ -9,8 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.compiler.runtime.batch_kernel import BatchKernel, Call, PreparedCall, Rows
-from legged.compiler.runtime.call_sequence import CallSequence, accumulated, copied, placed
+from legged.compiler import BatchKernel, Call, CallSequence, PreparedCall, Rows
 from legged.contact.bodies import Bodies
 from legged.contact.contact_tables import ContactTables
 from legged.contact.pair_tables import PairTables
@@ -74,10 +73,10 @@ class SceneStep:
     def _end(self, tables: ContactTables | None) -> CallSequence:
         """Return the calls that end a step with given contacts."""
         memory, calls = self.memory, list[Call | PreparedCall](self._ends)
-        state = [copied(memory.q_end, memory.q), copied(memory.v_end, memory.v)]
-        state.append(copied(memory.states_end, memory.states))
-        state.append(copied(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
-        state += [accumulated(works, memory.works, np.zeros(len(works), dtype=int)) for works in self._works]
+        state = [Call.copy(memory.q_end, memory.q), Call.copy(memory.v_end, memory.v)]
+        state.append(Call.copy(memory.states_end, memory.states))
+        state.append(Call.copy(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
+        state += [Call.scatter_add(works, memory.works, np.zeros(len(works), dtype=int)) for works in self._works]
         if tables:
             call, parts = self._contact_memory(tables)
             calls.append(call)
@@ -93,13 +92,13 @@ class SceneStep:
         call = _memory_kernel().prepare(len(numbers), *arguments, *rows, memory.totals)
         forces, impulse, peak, touched, last, totals, work = call.results
         return call, [
-            placed(forces, contacts.forces.reshape(-1), 3 * numbers),
-            placed(impulse, contacts.impulse.reshape(-1), 3 * numbers),
-            placed(peak[:, None], contacts.peak, numbers),
-            placed(touched[:, None], contacts.touched, numbers),
-            placed(last[:, None], contacts.last, numbers),
-            copied(totals[0], memory.totals),
-            accumulated(work[:, None], memory.works, np.ones(len(numbers), dtype=int)),
+            Call.scatter(forces, contacts.forces.reshape(-1), 3 * numbers),
+            Call.scatter(impulse, contacts.impulse.reshape(-1), 3 * numbers),
+            Call.scatter(peak[:, None], contacts.peak, numbers),
+            Call.scatter(touched[:, None], contacts.touched, numbers),
+            Call.scatter(last[:, None], contacts.last, numbers),
+            Call.copy(totals[0], memory.totals),
+            Call.scatter_add(work[:, None], memory.works, np.ones(len(numbers), dtype=int)),
         ]
 
 

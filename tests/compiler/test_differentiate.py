@@ -6,8 +6,9 @@ import pytest
 import legged
 import robots
 from legged.algorithms import derivatives
+from legged.compiler import jacobian
 from legged.compiler.ir.operations import CONDITIONS, OPERATIONS
-from legged.compiler.passes.differentiate import PARTIALS, jacobian
+from legged.compiler.passes.differentiate import PARTIALS
 from legged.errors import ArgumentError, SingularError, UnknownNameError
 
 RNG = np.random.default_rng(5)

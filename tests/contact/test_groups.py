@@ -7,7 +7,7 @@ import pytest
 
 import legged
 import robots
-from legged.compiler.ir.pass_times import CompilationReport
+from legged.compiler import CompilationReport
 from legged.contact import Box, Capsule, FreeBody, Hull, Rigid, Scene, Sphere
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
 from legged.robot.configuration import integrate

@@ -11,7 +11,7 @@ import controllers
 import legged
 import robots
 from controllers import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop, Posture, Trot, paper_trot, paper_walk
-from legged.compiler.compile import compile as compiled
+from legged.compiler import compile as compiled
 from legged.errors import ArgumentError, DefinitionError, LeggedError, NotFiniteError, ReachError, ShapeError
 from legged.ground import paper_ground
 from legged.ground.ground import contact_motion, contact_wrenches

@@ -82,6 +82,24 @@ def test_imports_between_packages_have_no_cycle(parent):
     assert not cycles
 
 
+def test_examples_benchmarks_and_tests_use_the_front_of_the_compiler():
+    """import-linter checks the packages of the distribution; parts of the compiler are tested and measured by name."""
+    allowed = {
+        *("tests/compiler", "benchmarks/compilation.py", "benchmarks/precision.py", "benchmarks/threads.py"),
+        *(f"benchmarks/harness/{name}.py" for name in ("machine_code", "record", "targets")),
+        "benchmarks/studies/modules.py",
+        *("tests/algorithms/test_reduced_model.py", "tests/controllers/locomotion/test_predictive.py"),
+        *(f"tests/robot/construction/test_{name}.py" for name in ("edit", "graph")),
+        *("tests/app/test_cli_commands.py", "tests/files/meshes/test_mesh_files.py"),
+    }
+    submodules = children("legged.compiler") | children("legged.compiler.ir")
+    for folder in ("examples", "benchmarks", "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if not any(path.is_relative_to(ROOT / name) for name in allowed):
+                inner = {owner(name, submodules) for name in imports(path)} - {None, "legged.compiler.ir"}
+                assert not inner, f"{path} imports {inner}"
+
+
 def test_every_module_of_the_framework_has_a_layer():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = {name.strip("() ") for layer in contracts[0]["layers"] for name in layer.split("|")}

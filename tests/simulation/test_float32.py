@@ -8,8 +8,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.compiler.codegen.element_type import FLOAT32, PrecisionError
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
+from legged.compiler import FLOAT32, NOT_FINITE, Members, PrecisionError, Schedule, TimeLoop
 from legged.errors import TraceError
 from legged.ground import realistic_ground
 

@@ -18,7 +18,7 @@ import robots
 from controllers import WorkspaceBalance
 from legged.app import cli
 from legged.app.balance import disturbance_map as maps
-from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
+from legged.compiler import Members, Schedule, TimeLoop
 from legged.contact.rigid import Rigid
 from legged.errors import SimulationInterrupt
 from legged.ground import realistic_ground

@@ -8,7 +8,7 @@ import pytest
 
 import legged
 from controllers import JointPD, Posture
-from legged.compiler.ir.pass_times import CompilationReport
+from legged.compiler import CompilationReport
 from legged.contact import Box, Capsule, Cylinder, FreeBody, Hull, Material, Rigid, Scene, Sphere
 from legged.contact.detection.box_box import FAR
 from legged.contact.pair_tables import MARGIN, PairTables, Poses

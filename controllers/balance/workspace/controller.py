@@ -37,8 +37,7 @@ from controllers.balance.workspace.set_point import (
     desired_motion,
 )
 from legged.compiler import Kernel, compile
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage, where
 from legged.errors import DefinitionError, LeggedError, ShapeError, SingularError
 from legged.robot.body import Body
 from legged.robot.configuration import scatter_add

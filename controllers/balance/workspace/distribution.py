@@ -15,7 +15,7 @@ import numpy as np
 from controllers.balance.workspace.dynamics import OutwardPass
 from controllers.balance.workspace.feet import StanceFoot, wrench_transform
 from legged.checked import checked
-from legged.compiler.ir.annotations import item, stage
+from legged.compiler.ir import item, stage
 from legged.errors import DefinitionError, LeggedError, MissingError
 from legged.robot.robot import Robot
 from legged.spatial import Array, ElementaryTransform, Translation, cross, join, mirror, solve_symmetric

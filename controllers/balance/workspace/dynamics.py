@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers.balance.workspace.feet import StanceFoot
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.inertia import JointFactors, eliminate
 from legged.dynamics.modules import base_rate, inward, joint_rate, newton_euler, outward, transforms
 from legged.dynamics.passive import rotor_forces, spring_forces, velocity_forces

@@ -11,8 +11,7 @@ import numpy as np
 from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.standing import home_of
 from legged import taylor
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage, where
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError, NotFiniteError, ShapeError
 from legged.robot.base import EulerBase, PlanarBase

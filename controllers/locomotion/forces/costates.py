@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers.locomotion.forces.friction_cone import cone_coordinates
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import item
+from legged.compiler.ir import item, where
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, sum_of
 
 _TINY = 1e-300  # avoids 0 / 0 without tangential force

@@ -13,8 +13,7 @@ import numpy as np
 
 from controllers.locomotion.forces.costates import ScaledProblem, contact_forces, costates_of, iterate, wrench_of
 from controllers.locomotion.forces.rigid_body import Problem
-from legged.compiler.ir import repeat_while, where
-from legged.compiler.ir.annotations import item
+from legged.compiler.ir import item, repeat_while, where
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, solve_symmetric, sum_of
 
 CONVERGED = 1e-2

@@ -20,8 +20,7 @@ import numpy as np
 
 from controllers.locomotion.torques import second_order_cone as soc
 from controllers.locomotion.torques.quasidefinite import Factors, factor
-from legged.compiler.ir import repeat_while, where
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import repeat_while, stage, where
 from legged.spatial import Array, is_finite, is_zero, sum_of
 
 TOLERANCE = 1e-6

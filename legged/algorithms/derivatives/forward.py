@@ -11,7 +11,7 @@ import numpy as np
 from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.derivatives.inverse import inverse_derivatives, of_inverse_dynamics
 from legged.algorithms.sparse.sparsity import DofTree, factor_ltdl, inverse_factor, solve_ltdl
-from legged.compiler.ir.annotations import items, stage
+from legged.compiler.ir import items, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inverse import bias_forces, inverse_dynamics

@@ -26,8 +26,7 @@ import numpy as np
 from legged.algorithms.composite import composite_inertias
 from legged.algorithms.derivatives.kinematics import AxisMotion, MotionAxes, axis_motion, map_columns
 from legged.algorithms.links import Links, links_at, transform_forces
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import item, stage
+from legged.compiler.ir import item, stage, where
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.modules import inward, newton_euler
 from legged.dynamics.passive import deflection

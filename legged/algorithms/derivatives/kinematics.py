@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.links import Links, links_at, transform_motions
-from legged.compiler.ir.annotations import items
+from legged.compiler.ir import items
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, ResolvedFrame, resolve_frame
 from legged.dynamics.modules import outward

@@ -21,7 +21,7 @@ from legged.algorithms.massive_bodies import (
     massive_bodies,
     parallel_prefix_motion,
 )
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.kinematics import Motion
 from legged.elements import any_element

@@ -33,8 +33,7 @@ from legged.algorithms.divide_and_conquer.assemblies import (
 from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.links import transform_motions
 from legged.algorithms.massive_bodies import MassiveBody
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import item
+from legged.compiler.ir import item, where
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored, sum_of
 
 ACCEPTS_SINGULAR_INERTIA = True

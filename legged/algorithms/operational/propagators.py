@@ -17,7 +17,7 @@ from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.links import Links, links_at, transform_forces
 from legged.algorithms.massive_bodies import is_massless, parallel_prefix_motion
 from legged.algorithms.sparse.constraint_force import WrenchMaps, resting_joints, schur_complement
-from legged.compiler.ir.annotations import item, stage
+from legged.compiler.ir import item, stage
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.kinematics import motion, on_bodies
 from legged.elements import any_element

@@ -18,7 +18,7 @@ from legged.algorithms.operational.propagators import Points
 from legged.algorithms.operators import SpatialOperators, tip_mobility
 from legged.algorithms.sparse.sparsity import DofTree, factor_ltl, solve_lower, solve_transposed
 from legged.arguments import whole
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
 from legged.elements import any_element, lift_with

@@ -39,7 +39,7 @@ import numpy as np
 from legged.algorithms.linear_algebra import solve_columns
 from legged.algorithms.links import transform_forces
 from legged.algorithms.sparse.system import JointConstraint, body_forces, joint_accelerations, joint_constraints
-from legged.compiler.ir.annotations import item, stage
+from legged.compiler.ir import item, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.elements import any_element
 from legged.robot.robot import Robot

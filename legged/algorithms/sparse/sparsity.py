@@ -19,7 +19,7 @@ import numpy as np
 from legged.algorithms.articulated import refuse_followers
 from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.newton_euler import inverse_dynamics
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.elements import any_element
 from legged.robot.configuration import scatter

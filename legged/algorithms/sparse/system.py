@@ -27,8 +27,7 @@ from legged.algorithms.massive_bodies import (
     massive_bodies,
     parallel_prefix_motion,
 )
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import item, stage
+from legged.compiler.ir import item, stage, where
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.elements import any_element
 from legged.errors import DefinitionError

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -112,6 +112,16 @@ def file_name(suffix: str, *key: str) -> str | None:
         return None
     digest = hashlib.sha256("\n".join((environment, *key)).encode()).hexdigest()
     return f"{_generation()}-{digest[:40]}{suffix}"
+
+
+def cached_bytes(compute: Callable[[], bytes], *key: str) -> bytes:
+    """Return the content of the file of a mesh with this key; where it is missing, compute and write it."""
+    file = file_name(MESH, *key)
+    content = read(file)
+    if content is None:
+        content = compute()
+        write(file, content)
+    return content
 
 
 @compiler_pass("cache folder")

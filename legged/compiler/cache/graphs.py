@@ -18,7 +18,7 @@ from legged.compiler.cache import disk, keys
 from legged.compiler.ir import pytree
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape, UnitQuaternion
-from legged.compiler.ir.operations import Lookup, Loop
+from legged.compiler.ir.operations import Gather, Loop
 from legged.compiler.ir.pass_times import compiler_pass
 
 
@@ -26,7 +26,7 @@ class CachedGraph(Graph):
     """A graph that was read from the cache folder; graphs with constant tables or loops are not stored there."""
 
     @property
-    def lookups(self) -> tuple[Lookup, ...]:
+    def lookups(self) -> tuple[Gather, ...]:
         """No constant tables."""
         return ()
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, PrecisionError
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Lookup
-from legged.compiler.passes.quaternion_checks import add_quaternion_checks
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Gather
+from legged.compiler.passes.pipeline import run_passes
 from legged.errors import TraceError
 from legged.output import output_file, replaced
 from legged.version import __version__
@@ -95,7 +95,7 @@ class _Exporter:
 
     def __init__(self, graph: Graph, name: str, real: str, meanings: Mapping[str, str]):
         self.name, self.real, self.meanings, self.element = name, real, meanings, _PRECISIONS[real]
-        self.graph = add_quaternion_checks(graph, self.element.epsilon)
+        self.graph = run_passes(graph, quaternion_epsilon=self.element.epsilon).graph
         self._tables = {lookup: f"{name}_table{k}" for k, lookup in enumerate(graph.lookups)}
         self.inputs = self._distinct([identifier(argument) for argument, _ in graph.inputs])
         self._norms = " or a quaternion does not have norm 1" if graph.unit_quaternions else ""
@@ -191,7 +191,7 @@ class _Exporter:
 
     def _expression(self, node: Node) -> str:
         operation, a = node.operation, [self._operand(x) for x in node.arguments]
-        if isinstance(operation, Lookup):
+        if isinstance(operation, Gather):
             x, zero, last = a[0], self._constant(0.0), self._constant(len(operation.table) - 1.0)
             bounded = f"{x} < {zero} ? {zero} : {x} > {last} ? {last} : {x}"
             return f"{x} != {x} ? {x} : {self._tables[operation]}[(long)({bounded})]"

@@ -3,19 +3,23 @@
 All functions have the type of the loop over a batch, see `batches.batch_loop`: they take items first, ..., end - 1,
 receive the address of their argument and working memory, and return -1, or another number if they stop.
 
-    int64 legged_sequence(int64 first, int64 end, const Call *calls, void *work)      calls first, ..., end - 1
-    int64 legged_repeat(int64 first, int64 end, const Repeat *argument, void *work)   the same calls up to `end` times
-    int64 legged_copy(..., const Vectors *, ...)        y[k] = x[k]
-    int64 legged_place1, 3, 9(..., const Vectors *, ...)   y[offsets[k]] = x[k] for runs of numbers
-    int64 legged_accumulate1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
-    int64 legged_most(..., const Vectors *, ...)        y[offsets[k]] = max(y[offsets[k]], x[k])
-    int64 legged_largest(..., const Vectors *, ...)     y[0] = largest |x[k]|, or zero
-    int64 legged_exceeds(..., const Vectors *, ...)     stops at the first x[k] > y[0]
-    int64 legged_differs(..., const Vectors *, ...)     stops at the first k where one of x[k], y[k] is positive
-    int64 legged_next_time(..., const Clock *, ...)     goes on to the next time step
-    int64 legged_band_solve(..., const Band *, ...)     solves a system of equations with a banded matrix
+    int64 legged_sequence(int64 first, int64 end, const Call *calls, void *work)     calls first, ..., end - 1
+    int64 legged_while_loop(int64 first, int64 end, const While *argument, void *work)
+                                                              the same calls up to `end` times
+    int64 legged_copy(..., const Vectors *, ...)              y[k] = x[k]
+    int64 legged_scatter1, 3, 9(..., const Vectors *, ...)    y[offsets[k]] = x[k] for runs of numbers
+    int64 legged_scatter_add1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
+    int64 legged_scatter_max(..., const Vectors *, ...)       y[offsets[k]] = max(y[offsets[k]], x[k])
+    int64 legged_reduce_max_abs(..., const Vectors *, ...)    y[0] = largest |x[k]|, or zero
+    int64 legged_guard_less_equal(..., const Vectors *, ...)  stops at the first x[k] > y[0]
+    int64 legged_guard_same_sign(..., const Vectors *, ...)   stops at the first k where one of x[k], y[k] is positive
+    int64 legged_increment_clock(..., const Clock *, ...)     goes on to the next time step
+    int64 legged_solve_banded(..., const Band *, ...)         solves a system of equations with a banded matrix
 
-A sequence stops at the first call that stops, and returns its number. A repetition goes on while `flag` exceeds
+The names are those of JAX (copy, scatter, scatter_add, scatter_max, while_loop, reduce_max, abs), of SciPy
+(solve_banded) and of LLVM (guard: leave the code if a condition does not hold). The clock is an induction variable.
+
+A sequence stops at the first call that stops, and returns its number. A loop goes on while `flag` exceeds
 `bound`. A clock has the numbers start, h, k, t and middle: a step adds 1 to k, and t = start + k h, middle = t + h / 2.
 
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
@@ -34,26 +38,29 @@ import re
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 
-SEQUENCE, REPEAT, COPY, LARGEST, MOST, EXCEEDS, DIFFERS, NEXT_TIME, BAND_SOLVE = (
+SEQUENCE, WHILE_LOOP, COPY, SCATTER_MAX, REDUCE_MAX_ABS, GUARD_LESS_EQUAL, GUARD_SAME_SIGN = (
     f"legged_{name}"
-    for name in ("sequence", "repeat", "copy", "largest", "most", "exceeds", "differs", "next_time", "band_solve")
+    for name in (
+        *("sequence", "while_loop", "copy", "scatter_max", "reduce_max_abs", "guard_less_equal", "guard_same_sign"),
+    )
 )
-ACCUMULATE = {size: f"legged_accumulate{size}" for size in (1, 3, 4, 6)}
+INCREMENT_CLOCK, SOLVE_BANDED = "legged_increment_clock", "legged_solve_banded"
+SCATTER_ADD = {size: f"legged_scatter_add{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
-PLACE = {size: f"legged_place{size}" for size in (1, 3, 9)}
+SCATTER = {size: f"legged_scatter{size}" for size in (1, 3, 9)}
 """Names of the functions that write runs of a number of entries."""
 CALL = ("function", "count", "argument")
 """Entries of a call, 64-bit integers: the function, the number of its items, and its argument."""
 STRUCTURES = {
     "Call": CALL,
-    "Repeat": ("calls", "count", "flag", "bound"),
+    "While": ("calls", "count", "flag", "bound"),
     "Vectors": ("x", "y", "offsets"),
     "Clock": ("numbers",),
     "Band": ("matrix", "right", "width"),
 }
 """Entries of the arguments, 64-bit integers: addresses, numbers, and offsets in [bytes]."""
 LANES = 4
-"""Numbers of a vector in `legged_band_solve`."""
+"""Numbers of a vector in `legged_solve_banded`."""
 
 _HEAD = "(i64 %first, i64 %end, ptr %argument, ptr %work) ATTRIBUTES {"
 _CODE = f"""
@@ -82,12 +89,12 @@ end_of_calls:
   ret i64 -1
 }}
 
-define i64 @legged_repeat{_HEAD}
+define i64 @legged_while_loop{_HEAD}
 start:
-  %calls = POINTER %argument Repeat.calls
-  %count = LOAD %argument Repeat.count
-  %flag = POINTER %argument Repeat.flag
-  %bound = POINTER %argument Repeat.bound
+  %calls = POINTER %argument While.calls
+  %count = LOAD %argument While.count
+  %flag = POINTER %argument While.flag
+  %bound = POINTER %argument While.bound
   br label %next
 next:
   %k = phi i64 [%first, %start], [%k_next, %repeat]
@@ -140,7 +147,7 @@ finish:
   ret i64 -1
 }}
 
-define i64 @legged_next_time{_HEAD}
+define i64 @legged_increment_clock{_HEAD}
   %clock = POINTER %argument Clock.numbers
   %h_at = getelementptr double, ptr %clock, i64 1
   %k_at = getelementptr double, ptr %clock, i64 2
@@ -160,7 +167,7 @@ define i64 @legged_next_time{_HEAD}
   ret i64 -1
 }}
 
-define i64 @legged_largest{_HEAD}
+define i64 @legged_reduce_max_abs{_HEAD}
 start:
   %x = POINTER %argument Vectors.x
   %y = POINTER %argument Vectors.y
@@ -183,7 +190,7 @@ finish:
   ret i64 -1
 }}
 
-define i64 @legged_band_solve{_HEAD}
+define i64 @legged_solve_banded{_HEAD}
 start:
   %a = POINTER %argument Band.matrix
   %b = POINTER %argument Band.right
@@ -327,19 +334,19 @@ _OLD = "  %old = load RUN, ptr %to, align 8\n"
 _STORE = "  store RUN %new, ptr %to, align 8\n  br label %goes_on"
 _STOP = "  br i1 %stops, label %stop, label %goes_on"
 _LOOPS = {
-    **{name: (size, f"{_TO}{_OLD}  %new = fadd RUN %old, %value\n{_STORE}") for size, name in ACCUMULATE.items()},
-    **{name: (size, f"{_TO}{_STORE}".replace("%new", "%value")) for size, name in PLACE.items()},
-    MOST: (
+    **{name: (size, f"{_TO}{_OLD}  %new = fadd RUN %old, %value\n{_STORE}") for size, name in SCATTER_ADD.items()},
+    **{name: (size, f"{_TO}{_STORE}".replace("%new", "%value")) for size, name in SCATTER.items()},
+    SCATTER_MAX: (
         1,
         f"{_TO}{_OLD}  %is_more = fcmp ogt RUN %value, %old\n"
         f"  %new = select <1 x i1> %is_more, RUN %value, RUN %old\n{_STORE}",
     ),
-    EXCEEDS: (
+    GUARD_LESS_EQUAL: (
         1,
         "  %one = extractelement RUN %value, i64 0\n  %bound = load double, ptr %y, align 8\n"
         f"  %stops = fcmp ogt double %one, %bound\n{_STOP}",
     ),
-    DIFFERS: (
+    GUARD_SAME_SIGN: (
         1,
         "  %one = extractelement RUN %value, i64 0\n  %other_at = getelementptr double, ptr %y, i64 %k\n"
         "  %other = load double, ptr %other_at, align 8\n  %one_is = fcmp ogt double %one, 0.0\n"

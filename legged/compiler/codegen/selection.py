@@ -16,8 +16,7 @@ from legged.compiler.codegen.kernels.streamed import StreamedKernelWriter, most_
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import compiler_pass
-from legged.compiler.passes.quaternion_checks import add_quaternion_checks
-from legged.compiler.passes.simplify import simplify
+from legged.compiler.passes.pipeline import run_passes
 
 OUTLINE_NODES, OUTLINE_BATCH_NODES, OUTLINE_ALWAYS_NODES = 10_000, 20_000, 50_000
 """A graph with more nodes than the first number, or the second one for a batch, is outlined if its templates have less
@@ -35,7 +34,7 @@ BATCH_WORK_SIZE = "legged_batch_work_size"
 def single_state_module(graph: Graph) -> str:
     """Return the LLVM module for one state, with the entry point for calls from Python if the graph can have one."""
     element = llvm.current_target().element
-    graph = add_quaternion_checks(graph, element.epsilon)
+    graph = run_passes(graph, quaternion_epsilon=element.epsilon).graph
     lines = [
         f"define i64 @{SINGLE_STATE}(ptr %arrays) {ATTRIBUTES} {{",
         f"  %not_finite = call i64 @{scalar.KERNEL}(ptr %arrays)",
@@ -52,7 +51,7 @@ def batch_module(graph: Graph) -> str:
     """Return the LLVM module for a batch."""
     target = llvm.current_target()
     width, element = target.width, target.element
-    graph = add_quaternion_checks(graph, element.epsilon)
+    graph = run_passes(graph, quaternion_epsilon=element.epsilon).graph
     writer, rows, vectors = kernel_writer(graph, width), [], 1
     if isinstance(writer, OutlinedKernelWriter):
         rows = list(transpose.assembly(graph, width, element))
@@ -122,7 +121,8 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     operations of the templates of the simplified graph.
     """
     name = loops.body_symbol(loop)
-    writer, plain = kernel_writer(simplify(loop.body), width, name), _outlined_writer(loop.body, width, name)
+    simplified = run_passes(loop.body, simplified=True).graph
+    writer, plain = kernel_writer(simplified, width, name), _outlined_writer(loop.body, width, name)
     if plain is None:
         return writer
     outlined = isinstance(writer, OutlinedKernelWriter)

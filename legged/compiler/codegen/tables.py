@@ -17,7 +17,7 @@ from legged.compiler.codegen.element_type import ElementType, PrecisionError
 from legged.compiler.codegen.ir_writer import IRWriter, Value
 from legged.compiler.codegen.llvm import LoadedCode
 from legged.compiler.ir.graph import Graph
-from legged.compiler.ir.operations import Lookup
+from legged.compiler.ir.operations import Gather
 
 
 def definitions(graph: Graph) -> Iterator[str]:
@@ -43,11 +43,11 @@ def bind(code: LoadedCode, graph: Graph, element: ElementType) -> None:
         ctypes.c_void_p.from_address(code.address(_symbol(lookup))).value = table.ctypes.data
 
 
-_rounded: WeakKeyDictionary[Lookup, np.ndarray] = WeakKeyDictionary()
+_rounded: WeakKeyDictionary[Gather, np.ndarray] = WeakKeyDictionary()
 """Tables of float32."""
 
 
-def _numbers(lookup: Lookup, element: ElementType) -> np.ndarray:
+def _numbers(lookup: Gather, element: ElementType) -> np.ndarray:
     """Return the numbers of a table, rounded to the element type; kernels of equal tables share them."""
     if len(lookup.table) > element.most_indices:
         raise PrecisionError(f"a table of {len(lookup.table)} entries needs dtype 'float64': {element} cannot index it")
@@ -58,11 +58,11 @@ def _numbers(lookup: Lookup, element: ElementType) -> np.ndarray:
     return _rounded[lookup]
 
 
-def _symbol(lookup: Lookup) -> str:
+def _symbol(lookup: Gather) -> str:
     return f"legged_{lookup}"
 
 
-def load(w: IRWriter, lookup: Lookup, x: Value, name: Value) -> Value:
+def load(w: IRWriter, lookup: Gather, x: Value, name: Value) -> Value:
     """Return the entries of a table at one index in each lane, under a name.
 
     Entries are loaded lane by lane: the vector instruction for it is no faster, and not all processors have it.

@@ -1,10 +1,12 @@
 """The intermediate representation: expressions, and the graph that tracing a function gives."""
 
+from legged.compiler.ir.annotations import item, items, module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
 from legged.compiler.ir.loops_and_tables import LookupTable, repeat_while
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
-from legged.compiler.ir.tracer import require_unit_norm
+from legged.compiler.ir.pytree import flatten
+from legged.compiler.ir.tracer import gc_paused, require_unit_norm
 
 __all__ = [
     "Expression",
@@ -14,8 +16,14 @@ __all__ = [
     "Node",
     "Operand",
     "Shape",
+    "flatten",
+    "gc_paused",
+    "item",
+    "items",
+    "module",
     "record",
     "repeat_while",
     "require_unit_norm",
+    "stage",
     "where",
 ]

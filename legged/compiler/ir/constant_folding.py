@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler.ir.operations import OPERATIONS, Lookup, LoopResult, evaluate
+from legged.compiler.ir.operations import OPERATIONS, Gather, LoopResult, evaluate
 from legged.errors import TraceError
 
 if TYPE_CHECKING:
@@ -169,12 +169,12 @@ def scale(c: float, x: Expression) -> Number:
         return x
     if c == -1.0:
         return negate(x)
-    kind = x.operation
-    if kind == "negate":
+    opcode = x.operation
+    if opcode == "negate":
         return scale(-c, x.arguments[0])
-    if (kind == "multiply" or kind == "divide") and type(x.arguments[0]) is float:
+    if (opcode == "multiply" or opcode == "divide") and type(x.arguments[0]) is float:
         factor, y = x.arguments
-        return scale(c * factor, y) if kind == "multiply" else divide(c * factor, y)
+        return scale(c * factor, y) if opcode == "multiply" else divide(c * factor, y)
     return x.tracer.multiple(c, x)
 
 
@@ -318,7 +318,7 @@ class _Constructors(dict[str, Callable[..., Any]]):
     """Constructors by the name of the operation; those of lookups and loops are created at their first use."""
 
     def __missing__(self, name: str) -> Callable[..., Any]:
-        if isinstance(name, Lookup | LoopResult):
+        if isinstance(name, Gather | LoopResult):
             return partial(operation, name)
         raise KeyError(name)
 

@@ -17,7 +17,7 @@ from legged.arguments import unit_norm_error
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import Lookup, Loop, LoopResult, evaluate
+from legged.compiler.ir.operations import Gather, Loop, LoopResult, evaluate
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.pytree import Rebuild, flatten
 from legged.compiler.ir.tracer import Tracer
@@ -94,16 +94,16 @@ class Graph:
         return len(self.nodes) + sum(loop.most * len(loop.body.nodes) for loop in self.loops)
 
     @property
-    def lookups(self) -> tuple[Lookup, ...]:
+    def lookups(self) -> tuple[Gather, ...]:
         """The distinct lookups of constant tables among the operations and in the bodies of loops."""
-        found = [node.operation for node in self.nodes if isinstance(node.operation, Lookup)]
-        return tuple(dict.fromkeys([*found, *(lookup for loop in self.loops for lookup in loop.body.lookups)]))
+        gathers = [node.operation for node in self.nodes if isinstance(node.operation, Gather)]
+        return tuple(dict.fromkeys([*gathers, *(lookup for loop in self.loops for lookup in loop.body.lookups)]))
 
     @property
     def loops(self) -> tuple[Loop, ...]:
         """The distinct loops among the operations."""
-        found = [node.operation.loop for node in self.nodes if isinstance(node.operation, LoopResult)]
-        return tuple(dict.fromkeys(found))
+        loops = [node.operation.loop for node in self.nodes if isinstance(node.operation, LoopResult)]
+        return tuple(dict.fromkeys(loops))
 
     @cached_property
     def digest(self) -> str:
@@ -232,7 +232,7 @@ def eliminate_dead_code(
                 if type(a) is not float:
                     alive[a.index] = True
     numbers = [0] * len(made)
-    inputs = [k for k, x in enumerate(made) if x.operation == "input"]
+    inputs = [k for k, x in enumerate(made) if x.operation == "argument"]
     for number, k in enumerate(inputs):
         numbers[k] = number
         alive[k] = False

@@ -12,7 +12,7 @@ from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import CONDITIONS, Lookup, Loop, LoopResult, is_call
+from legged.compiler.ir.operations import CONDITIONS, Gather, Loop, LoopResult, is_call
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import ShapeError, TraceError
 
@@ -52,9 +52,9 @@ def _traced(step: Callable[[Array], Array], state: Array, most: int, tracer: Tra
     entries[:] = begin = [tracer.loop_state() for _ in state]
     body, captured = _body(begin, [as_operand(x) for x in step(entries.view(ExpressionArray))])
     loop = Loop(body, most)
-    found = np.empty(len(state), dtype=object)
-    found[:] = [tracer.node(LoopResult(loop, k), *initial, *captured) for k in range(len(state))]
-    return found.view(ExpressionArray)
+    final = np.empty(len(state), dtype=object)
+    final[:] = [tracer.node(LoopResult(loop, k), *initial, *captured) for k in range(len(state))]
+    return final.view(ExpressionArray)
 
 
 def _body(state: list[Expression], results: list[Any]) -> tuple[Graph, list[Expression]]:
@@ -63,27 +63,27 @@ def _body(state: list[Expression], results: list[Any]) -> tuple[Graph, list[Expr
     Conditions from outside are computed again, as memory holds no truth values.
     """
     first = state[0].index
-    found: dict[int, Expression] = {}
+    inner: dict[int, Expression] = {}
     captured: dict[int, Expression] = {}
     pending = [x for x in results if isinstance(x, Expression)]
     while pending:
         x = pending.pop()
         i = x.index
-        if i in found:
+        if i in inner:
             continue
         if i < first and x.operation not in CONDITIONS:
             captured[i] = x
         elif i >= first + len(state) or x.operation in CONDITIONS:
-            found[i] = x
+            inner[i] = x
             pending += [a for a in x.arguments if type(a) is not float]
-    for operation in {x.operation for x in found.values()}:
+    for operation in {x.operation for x in inner.values()}:
         if is_call(operation):
             raise TraceError(f"the step of a loop cannot contain the operation {operation!r}")
     outside = [captured[i] for i in sorted(captured)]
     numbers = {x.index: k for k, x in enumerate([*state, *outside])}
     nodes: list[Node] = []
-    for k, i in enumerate(sorted(found), len(numbers)):
-        x = found[i]
+    for k, i in enumerate(sorted(inner), len(numbers)):
+        x = inner[i]
         operands = tuple([a if type(a) is float else numbers[a.index] for a in x.arguments])
         nodes.append(Node(x.operation, operands, x.label))
         numbers[i] = k
@@ -118,10 +118,10 @@ class LookupTable:
             ArgumentError, NotFiniteError: If they are not finite real numbers.
             ShapeError: If they are not a vector of 1 to 2**31 - 1 entries.
         """
-        found = rounded_array("the numbers of a lookup table", numbers, (None,))
-        if not 1 <= len(found) <= _MOST:
-            raise ShapeError(f"a lookup table needs 1 to {_MOST} entries, got {len(found)}")
-        self.operation = Lookup(found)
+        table = rounded_array("the numbers of a lookup table", numbers, (None,))
+        if not 1 <= len(table) <= _MOST:
+            raise ShapeError(f"a lookup table needs 1 to {_MOST} entries, got {len(table)}")
+        self.operation = Gather(table)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LookupTable) and self.operation == other.operation
@@ -145,8 +145,8 @@ class LookupTable:
             return self._entry(x)
         x = np.asanyarray(x)
         if x.dtype == object:
-            found = np.frompyfunc(self._entry, 1, 1)(x.view(np.ndarray))
-            return found.view(ExpressionArray) if isinstance(found, np.ndarray) else found
+            entries = np.frompyfunc(self._entry, 1, 1)(x.view(np.ndarray))
+            return entries.view(ExpressionArray) if isinstance(entries, np.ndarray) else entries
         x = np.asarray(x, dtype=float)
         is_number = x == x
         index = np.clip(np.where(is_number, x, 0.0), 0.0, len(self) - 1.0).astype(np.int64)

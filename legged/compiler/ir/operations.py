@@ -78,7 +78,7 @@ _ALL = (
 )
 
 
-class Lookup(str):
+class Gather(str):
     """The operation that looks up a constant table: table[i] with i = floor(x) clipped to the table; NaN for NaN.
 
     Each table has an operation of its own, whose name contains a hash of the numbers, so that operations of equal
@@ -90,16 +90,16 @@ class Lookup(str):
 
     table: np.ndarray
 
-    def __new__(cls, table: np.ndarray) -> Lookup:
+    def __new__(cls, table: np.ndarray) -> Gather:
         """Return the operation of a table, which becomes read-only, (n,), any unit and frame."""
         numbers = np.ascontiguousarray(table, dtype=float)
         numbers.flags.writeable = False
-        operation = super().__new__(cls, f"lookup_{hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()}")
+        operation = super().__new__(cls, f"gather_{hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()}")
         operation.table = numbers
         return operation
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Lookup, (self.table,)
+        return Gather, (self.table,)
 
     def value(self, x: float) -> float:
         """Return the number in the table at a float."""
@@ -121,7 +121,7 @@ class Loop(str):
 
     def __new__(cls, body: Graph, most: int) -> Loop:
         """Return the operation of a loop."""
-        loop = super().__new__(cls, f"loop_{hashlib.blake2b(f'{body.digest} {most}'.encode()).hexdigest()[:32]}")
+        loop = super().__new__(cls, f"while_{hashlib.blake2b(f'{body.digest} {most}'.encode()).hexdigest()[:32]}")
         loop.body, loop.most = body, most
         return loop
 
@@ -176,7 +176,7 @@ class _Operations(dict[str, Operation]):
     """Operations by name; those of tables and loops are created at their first use."""
 
     def __missing__(self, name: str) -> Operation:
-        if isinstance(name, Lookup):
+        if isinstance(name, Gather):
             return Operation(name, "lookups", name.value)
         if isinstance(name, LoopResult):
             return Operation(name, None, name.value)

@@ -20,6 +20,16 @@ from legged.table import Table
 P = ParamSpec("P")
 R = TypeVar("R")
 
+PASSES = (
+    *("cache folder", "tracing"),
+    *("differentiation", "dropping of terms", "simplification", "loop-invariant code motion", "counting"),
+    *("checks of quaternions", "batching of calls", "packing into vectors", "outlining", "memory plan"),
+    *("fusion of multiply-adds", "depth-first order", "list scheduling", "sections of the schedule"),
+    *("writing of LLVM IR", "parsing of LLVM IR", "code generation by LLVM", "loading"),
+)
+"""Names of all passes in their order. `passes.pipeline.run_passes` calls those from differentiation on, up to the
+sections of the schedule, inside the writing of LLVM IR from the checks of quaternions on."""
+
 
 class PassTime(NamedTuple):
     """Calls, operations and processor time of a compiler pass.
@@ -66,23 +76,26 @@ class CompilationReport:
         return self.table().text()
 
     def table(self) -> Table:
-        """Return a row for each pass: name, calls, operations and seconds."""
-        rows = [
-            (name, str(calls), str(operations) if operations else "", f"{seconds:.4f}")
-            for name, (calls, operations, seconds) in self.passes.items()
-        ]
+        """Return a row for each pass, in their order: name, calls, operations and seconds; without calls, the name."""
+        rows = [(name, *self._cells(name)) for name in dict.fromkeys([*PASSES, *self.passes])]
         rest = self.total - sum(measured.seconds for measured in self.passes.values())
         rows += [("everything else", "", "", f"{rest:.4f}"), ("total", "", "", f"{self.total:.4f}")]
         rows.append(("elapsed time", "", "", f"{self.elapsed:.4f}"))
         header = ("pass", "calls", "operations", "processor time [s]")
         return Table("Compilation", header, tuple(rows))
 
+    def _cells(self, name: str) -> tuple[str, str, str]:
+        if name not in self.passes:
+            return "", "", ""
+        calls, operations, seconds = self.passes[name]
+        return str(calls), str(operations) if operations else "", f"{seconds:.4f}"
+
     def add(self, other: CompilationReport) -> None:
         """Add the times of another report."""
         self.total += other.total
         for name, more in other.passes.items():
-            found = self.passes.get(name, PassTime(0, 0, 0.0))
-            sums = found.calls + more.calls, found.operations + more.operations, found.seconds + more.seconds
+            before = self.passes.get(name, PassTime(0, 0, 0.0))
+            sums = before.calls + more.calls, before.operations + more.operations, before.seconds + more.seconds
             self.passes[name] = PassTime(*sums)
 
     def measure(self, name: str, run: Callable[[], R], graph: Any) -> R:

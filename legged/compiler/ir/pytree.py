@@ -48,7 +48,7 @@ def flatten(value: Any, name: str = "the result") -> tuple[list[np.ndarray], Reb
     """
     if isinstance(value, tuple | list):
         parts = [flatten(item, f"{name}[{i}]") for i, item in enumerate(value)]
-        arrays = [array for found, _ in parts for array in found]
+        arrays = [array for leaves, _ in parts for array in leaves]
         return arrays, SequenceRebuild(type(value), tuple(rebuild for _, rebuild in parts))
     if isinstance(value, dict):
         arrays, rebuild = flatten(tuple(value.values()), name)

@@ -60,20 +60,20 @@ class Tracer:
 
     def input(self) -> Expression:
         """Return a new input."""
-        return self._append("input", ())
+        return self._append("argument", ())
 
     def loop_state(self) -> Expression:
-        """Return a new entry of the state of a loop, inside of its step; see `repeat`."""
-        return self._append("loop state", ())
+        """Return a new entry of the state of a loop, inside of its step; see `repeat_while`."""
+        return self._append("iter_arg", ())
 
     def node(self, operation: str, *arguments: Expression | float) -> Expression:
         """Return the expression of an operation: the existing one, or a new one."""
         key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])  # 1.0 == 1
-        found = self.table.get(key)
-        if found is None:
+        expression = self.table.get(key)
+        if expression is None:
             kind = Condition if operation in CONDITIONS else Expression
-            found = self.table[key] = self._append(operation, arguments, kind)
-        return found
+            expression = self.table[key] = self._append(operation, arguments, kind)
+        return expression
 
     def binary(self, operation: str, a: Expression, b: Expression) -> Expression:
         """Return the expression of an arithmetic operation on two expressions, as `node` does, in less time."""
@@ -100,13 +100,13 @@ class Tracer:
     def multiple(self, c: float, x: Expression) -> Expression:
         """Return c*x; it is the negation of (-c)*x if that exists."""
         key = (c, x.index)
-        found = self.table.get(key)
-        if found is None:
+        multiple = self.table.get(key)
+        if multiple is None:
             negated = self.table.get((-c, x.index))
             if negated is not None:
                 return self.negation(negated) if negated.opposite is None else negated.opposite
-            found = self.table[key] = self._append("multiply", (c, x))
-        return found
+            multiple = self.table[key] = self._append("multiply", (c, x))
+        return multiple
 
     def _append(
         self, operation: str, arguments: tuple[Expression | float, ...], kind: type[Expression] = Expression
@@ -131,6 +131,6 @@ def require_unit_norm(name: str, quaternion: Sequence[Any]) -> None:
     """
     tracer = annotations.current.tracer
     if isinstance(tracer, Tracer) and all(
-        isinstance(x, Expression) and x.operation == "input" and x.tracer is tracer for x in quaternion
+        isinstance(x, Expression) and x.operation == "argument" and x.tracer is tracer for x in quaternion
     ):
         tracer.unit_quaternions[tuple(x.index for x in quaternion)] = name

@@ -7,11 +7,12 @@ between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, Loop, LoopResult, is_call
+from legged.compiler.ir.pass_times import compiler_pass
 
 Batches = Sequence[tuple[list[int], list[int]]]
 """The results of `call_batches`."""
@@ -29,15 +30,14 @@ class Call(NamedTuple):
     nodes: list[int]
 
 
-def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the batches of calls in order of execution.
+@compiler_pass("batching of calls")
+def call_batches(graph: Graph) -> Batches:
+    """Return the batches of calls in order of execution: (calls, arguments).
 
     A call belongs to the batch after the last call that it depends on. Only the arguments of calls are computed before
     the last batch, so that few values have to be saved during a call.
 
-    Yields:
-        (calls, arguments): the nodes that are calls, and the other nodes to compute after the batch before and before
-        this one.
+    The calls are nodes; the arguments are the other nodes to compute after the batch before and before this one.
     """
     inputs = graph.input_size
     called = {operation for operation in {node[0] for node in graph.nodes} if is_call(operation)}
@@ -61,6 +61,7 @@ def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
             level += 1
         levels[i] = level
     done: set[int] = set()
+    batches: list[tuple[list[int], list[int]]] = []
     for _, indices in sorted(calls.items()):
         done.update(indices)
         needed: set[int] = set()
@@ -71,7 +72,8 @@ def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
                 done.add(a)
                 needed.add(a)
                 pending += graph.nodes[a - inputs].arguments
-        yield indices, sorted(needed)
+        batches.append((indices, sorted(needed)))
+    return batches
 
 
 def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call]]:
@@ -86,7 +88,7 @@ def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call
         # The key is text since 1 == 1.0, although 1 is the number of a value and 1.0 a constant.
         call = calls.setdefault(function, {}).setdefault(repr(arguments), Call(arguments, []))
         call.nodes.append(i)
-    return {function: list(found.values()) for function, found in calls.items()}
+    return {function: list(by_arguments.values()) for function, by_arguments in calls.items()}
 
 
 def function_results(function: str) -> tuple[str, ...]:

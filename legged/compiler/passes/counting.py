@@ -9,6 +9,7 @@ from typing import Any
 
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import OPERATIONS, LoopResult
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.table import Table
 
 Tally = Counter[str]
@@ -121,6 +122,7 @@ def _row(label: str, counts: Counts, kinds: list[str]) -> tuple[str, ...]:
     return (label, *(str(getattr(counts, kind)) for kind in kinds))
 
 
+@compiler_pass("counting")
 def count_graph(graph: Graph) -> Counts:
     """Return the operation counts of a graph."""
     total: Tally = Counter()

@@ -107,7 +107,7 @@ def _terms(graph: Graph, values: Sequence[Any], scales: Array) -> tuple[list[Ter
         graph.input_size,
         [(n, node) for n, node in enumerate(graph.nodes, graph.input_size) if node[0] in _SUMS],
     )
-    found = np.zeros((2 * len(sums), len(graph.results), len(values[0])))
+    contributions = np.zeros((2 * len(sums), len(graph.results), len(values[0])))
     for j, result in enumerate(graph.results):
         if not isinstance(result, int):
             continue
@@ -124,14 +124,14 @@ def _terms(graph: Graph, values: Sequence[Any], scales: Array) -> tuple[list[Ter
         for k, (n, (operation, arguments, _)) in enumerate(sums):
             for place, a in enumerate(arguments):
                 sign = -1.0 if operation == "subtract" and place else 1.0
-                found[2 * k + place, j] = sign * slope[n] * (values[a] if isinstance(a, int) else a)
-    largest = np.abs(found).max(axis=(1, 2), initial=0.0)
+                contributions[2 * k + place, j] = sign * slope[n] * (values[a] if isinstance(a, int) else a)
+    largest = np.abs(contributions).max(axis=(1, 2), initial=0.0)
     terms = [
         Term(n, place, float(largest[2 * k + place]), node.label)
         for k, (n, node) in enumerate(sums)
         for place in (0, 1)
     ]
-    return terms, found
+    return terms, contributions
 
 
 def _slopes(operation: str, x: Sequence[Any], y: Any) -> Sequence[Any]:

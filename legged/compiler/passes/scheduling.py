@@ -79,7 +79,7 @@ _ISSUE_INTERVAL = 0.5
 """Cycles between the issues of two operations, in the processor model."""
 
 
-@compiler_pass("scheduling")
+@compiler_pass("depth-first order")
 def depth_first_order(graph: Graph) -> list[int]:
     """Return the live nodes in depth-first order from the results, the deeper argument of a node first."""
     first = graph.input_size
@@ -107,7 +107,7 @@ def depth_first_order(graph: Graph) -> list[int]:
     return order
 
 
-@compiler_pass("scheduling")
+@compiler_pass("list scheduling")
 def list_schedule(graph: Graph, order: Sequence[int], size: int = WINDOW) -> list[int]:
     """Return the given nodes reordered so that few of them wait for their arguments, by list scheduling.
 
@@ -143,7 +143,7 @@ def list_schedule(graph: Graph, order: Sequence[int], size: int = WINDOW) -> lis
     return schedule
 
 
-@compiler_pass("scheduling")
+@compiler_pass("sections of the schedule")
 def cut_schedule(graph: Graph, schedule: Sequence[int], length: int) -> list[list[int]]:
     """Return a schedule in sections of about a given length, cut where few numbers are live and no condition is.
 

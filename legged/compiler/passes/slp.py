@@ -213,8 +213,10 @@ def _matching_nodes(graph: Graph, formulas: dict[int, _Formula], scheduled: set[
 
 def _alike_modules(by_module: dict[Any, dict[int, list[int]]]) -> list[list[Any]]:
     """Return groups of modules that have most formulas in common."""
-    counts = {m: Counter({key: len(nodes) for key, nodes in found.items()}) for m, found in by_module.items()}
-    found: list[list[Any]] = []
+    counts = {
+        m: Counter({key: len(nodes) for key, nodes in nodes_by_key.items()}) for m, nodes_by_key in by_module.items()
+    }
+    alike: list[list[Any]] = []
     alone = list(counts)
     for fraction in _ALIKE:
         groups: list[list[Any]] = []
@@ -226,16 +228,16 @@ def _alike_modules(by_module: dict[Any, dict[int, list[int]]]) -> list[list[Any]
                     break
             else:
                 groups.append([m])
-        found += [group for group in groups if len(group) > 1]
+        alike += [group for group in groups if len(group) > 1]
         alone = [group[0] for group in groups if len(group) == 1]
-    return found
+    return alike
 
 
 def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:
-    found = [formulas[i] for i in nodes]
-    operation = found[0].operation
-    first, second = zip(*[formula[3] for formula in found], strict=True)
-    lanes, signs = [b[0] for b in second], [1] * len(found)
+    packed = [formulas[i] for i in nodes]
+    operation = packed[0].operation
+    first, second = zip(*[formula[3] for formula in packed], strict=True)
+    lanes, signs = [b[0] for b in second], [1] * len(packed)
     if operation == "add":
         for k, (a, (lane, key, outer_sign)) in enumerate(zip(first, second, strict=True)):
             if key == _LEAF:  # the lane of a leaf holds the sign of the sum
@@ -243,7 +245,7 @@ def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:
             else:
                 signs[k] = a[2] * outer_sign
     operands = tuple([a[0] for a in first]), tuple(lanes)
-    return _new(Pack, (operation, nodes, tuple([formula[1] for formula in found]), operands, tuple(signs)))
+    return _new(Pack, (operation, nodes, tuple([formula[1] for formula in packed]), operands, tuple(signs)))
 
 
 def _independent(graph: Graph, packs: list[Pack]) -> list[Pack]:

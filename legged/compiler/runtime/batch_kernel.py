@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from legged.compiler.codegen import llvm
-from legged.compiler.ir.graph import Graph, Shape, record
+from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes.simplify import simplify
+from legged.compiler.passes.pipeline import trace
 from legged.compiler.runtime.batches import BatchCode, address_of, has_contiguous_rows
+from legged.compiler.runtime.call_sequence import Call
 from legged.errors import NotFiniteError
 
 
@@ -58,7 +59,7 @@ class BatchKernel:
         """
         self.name = getattr(function, "__name__", "function")
         with gc_paused():
-            self.graph: Graph = simplify(record(function, shapes))
+            self.graph: Graph = trace(function, shapes)
         self.shapes = [shape for _, shape in self.graph.inputs]
         self.code = BatchCode(self.graph, _no_single_state, lambda *code: None, llvm.default_target())
 
@@ -101,22 +102,6 @@ class BatchKernel:
             results: Arrays that receive the results, (n, ...) with contiguous rows; new ones by default.
         """
         return PreparedCall(self, count, arguments, results)
-
-
-class Call(NamedTuple):
-    """A call of machine code in a `CallSequence`.
-
-    Attributes:
-        function: Address of the function. count: Number of its items. argument: Address of its argument.
-        name: What it computes. work: Size of its working memory, [bytes]. memory: What has to stay in memory.
-    """
-
-    function: int
-    count: int
-    argument: int
-    name: str
-    work: int = 0
-    memory: Any = None
 
 
 class PreparedCall:

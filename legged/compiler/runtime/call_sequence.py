@@ -9,17 +9,138 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import call_sequence, llvm
-from legged.compiler.runtime.batch_kernel import Call, PreparedCall
 from legged.compiler.runtime.batches import address_of, working_memory
 from legged.errors import NotFiniteError
 
+if TYPE_CHECKING:
+    from legged.compiler.runtime.batch_kernel import PreparedCall
+
 Array = np.ndarray
+
+
+class Call(NamedTuple):
+    """A call of machine code in a `CallSequence`, one of a kernel or one of the operations below.
+
+    Attributes:
+        function: Address of the function. count: Number of its items. argument: Address of its argument.
+        name: What it computes. work: Size of its working memory, [bytes]. memory: What has to stay in memory.
+    """
+
+    function: int
+    count: int
+    argument: int
+    name: str
+    work: int = 0
+    memory: Any = None
+
+    @staticmethod
+    def while_loop(sequence: CallSequence, flag: Array, most: int, bound: Array | None = None) -> Call:
+        """Return the call that executes a sequence again and again while a number exceeds a bound.
+
+        Args:
+            sequence: The sequence, which may write the number. flag: The number, (), any unit.
+            most: Largest number of executions. bound: The bound, (), any unit, that of the number; zero by default.
+        """
+        bound = np.zeros(()) if bound is None else bound
+        names = [call.name for call in sequence.calls]
+        table = _table(sequence.address, sequence.count, address_of(flag), address_of(bound))
+        memory = sequence, flag, bound, table
+        return Call(
+            _address(call_sequence.WHILE_LOOP), most, address_of(table), " or ".join(names), sequence.work, memory
+        )
+
+    @staticmethod
+    def copy(x: Array, y: Array) -> Call:
+        """Return the call that copies numbers.
+
+        Args:
+            x: The numbers, contiguous, (...), any unit and frame.
+            y: Receives them, contiguous, of the same size, (...), in the same unit.
+        """
+        assert x.size == y.size
+        return _vectors(call_sequence.COPY, x.size, x, y)
+
+    @staticmethod
+    def scatter(x: Array, y: Array, starts: Array) -> Call:
+        """Return the call that writes runs of 1, 3 or 9 numbers to runs of a vector, one after the other.
+
+        Args:
+            x, y, starts: As in `scatter_add`.
+        """
+        return _runs(call_sequence.SCATTER, x, y, starts)
+
+    @staticmethod
+    def scatter_add(x: Array, y: Array, starts: Array) -> Call:
+        """Return the call that adds runs of 1, 3, 4 or 6 numbers to runs of a vector, one after the other.
+
+        Args:
+            x: The runs, (n, size), contiguous, any unit and frame. y: The vector, (m,), in the same unit and frame.
+            starts: Number of the first entry of each run in it, (n,), dimensionless.
+        """
+        return _runs(call_sequence.SCATTER_ADD, x, y, starts)
+
+    @staticmethod
+    def scatter_max(x: Array, y: Array, places: Array) -> Call:
+        """Return the call that replaces entries of a vector by the given numbers where these are larger.
+
+        Args:
+            x: The numbers, (n,), any unit. y: The vector, (m,), in the same unit.
+            places: Number of the entry for each number, (n,), dimensionless.
+        """
+        return _runs({1: call_sequence.SCATTER_MAX}, x[:, None], y, places)
+
+    @staticmethod
+    def guard_less_equal(x: Array, bound: Array, name: str) -> Call:
+        """Return the call that stops the sequence if a number exceeds a bound.
+
+        Args:
+            x: The numbers, contiguous, (...), any unit. name: Name of the numbers.
+            bound: The bound, (), any unit, that of x.
+        """
+        return _vectors(call_sequence.GUARD_LESS_EQUAL, x.size, x, bound)._replace(name=name)
+
+    @staticmethod
+    def guard_same_sign(x: Array, y: Array, name: str) -> Call:
+        """Return the call that stops the sequence if one of two numbers is positive and the other one is not.
+
+        Args:
+            x, y: The numbers, contiguous, (n,), any unit. name: Name of the numbers.
+        """
+        assert x.size == y.size
+        return _vectors(call_sequence.GUARD_SAME_SIGN, x.size, x, y)._replace(name=name)
+
+    @staticmethod
+    def increment_clock(clock: Array) -> Call:
+        """Return the call that advances a clock by a step.
+
+        Args:
+            clock: Start [s], time step h [s], number k of the step, time start + k h and time in the middle of the
+                step [s], (5,).
+        """
+        table = _table(address_of(clock))
+        return Call(_address(call_sequence.INCREMENT_CLOCK), 1, address_of(table), "the time", 0, (clock, table))
+
+    @staticmethod
+    def reduce_max_abs(x: Array, y: Array) -> Call:
+        """Return the call that writes the largest absolute value of numbers, or zero.
+
+        Args:
+            x: The numbers, contiguous, (...), any unit and frame. y: Receives the value, (), in the same unit.
+        """
+        return _vectors(call_sequence.REDUCE_MAX_ABS, x.size, x, y)
+
+    @staticmethod
+    def solve_banded(band: Band) -> Call:
+        """Return the call that solves a system of equations by LU factors without pivoting."""
+        table = _table(address_of(band.matrix), address_of(band.right), band.width)
+        function = _address(call_sequence.SOLVE_BANDED)
+        return Call(function, band.size, address_of(table), "a system of equations", 0, (band, table))
 
 
 class CallSequence:
@@ -35,7 +156,7 @@ class CallSequence:
     """
 
     def __init__(self, calls: Sequence[Call | PreparedCall]):
-        self.calls = [call.described() if isinstance(call, PreparedCall) else call for call in calls]
+        self.calls = [call if isinstance(call, Call) else call.described() for call in calls]
         self.calls = [call for call in self.calls if call.count]
         self._table = np.array([call[:3] for call in self.calls], dtype=np.int64).reshape(-1, 3)
         self.address, self.count = address_of(self._table), len(self.calls)
@@ -48,14 +169,14 @@ class CallSequence:
             count: The number of times.
             most: Largest number of times in one call of machine code, which Ctrl-C cannot interrupt.
         """
-        function, call = _function(call_sequence.REPEAT), self._repetition
+        function, call = _function(call_sequence.WHILE_LOOP), self._repetition
         for begin in range(0, count, most):
             if function(0, min(most, count - begin), call.argument, working_memory(call.work)) >= 0:
                 return
 
     @cached_property
     def _repetition(self) -> Call:
-        return repeat(self, np.ones(()), 1)
+        return Call.while_loop(self, np.ones(()), 1)
 
     def __call__(self) -> None:
         """Execute all calls.
@@ -66,100 +187,6 @@ class CallSequence:
         stopped = _function(call_sequence.SEQUENCE)(0, self.count, self.address, working_memory(self.work))
         if stopped >= 0:
             raise NotFiniteError(f"a result of {self.calls[stopped].name} is not finite")
-
-
-def repeat(sequence: CallSequence, flag: Array, most: int, bound: Array | None = None) -> Call:
-    """Return the call that executes a sequence again and again while a number exceeds a bound.
-
-    Args:
-        sequence: The sequence, which may write the number. flag: The number, (), any unit.
-        most: Largest number of executions. bound: The bound, (), any unit, that of the number; zero by default.
-    """
-    bound = np.zeros(()) if bound is None else bound
-    names = [call.name for call in sequence.calls]
-    table = _table(sequence.address, sequence.count, address_of(flag), address_of(bound))
-    memory = sequence, flag, bound, table
-    return Call(_address(call_sequence.REPEAT), most, address_of(table), " or ".join(names), sequence.work, memory)
-
-
-def copied(x: Array, y: Array) -> Call:
-    """Return the call that copies numbers.
-
-    Args:
-        x: The numbers, contiguous, (...), any unit and frame.
-        y: Receives them, contiguous, of the same size, (...), in the same unit.
-    """
-    assert x.size == y.size
-    return _vectors(call_sequence.COPY, x.size, x, y)
-
-
-def placed(x: Array, y: Array, starts: Array) -> Call:
-    """Return the call that writes runs of 1, 3 or 9 numbers to runs of a vector, one after the other.
-
-    Args:
-        x, y, starts: As in `accumulated`.
-    """
-    return _runs(call_sequence.PLACE, x, y, starts)
-
-
-def accumulated(x: Array, y: Array, starts: Array) -> Call:
-    """Return the call that adds runs of 1, 3, 4 or 6 numbers to runs of a vector, one after the other.
-
-    Args:
-        x: The runs, (n, size), contiguous, any unit and frame. y: The vector, (m,), in the same unit and frame.
-        starts: Number of the first entry of each run in it, (n,), dimensionless.
-    """
-    return _runs(call_sequence.ACCUMULATE, x, y, starts)
-
-
-def raised(x: Array, y: Array, places: Array) -> Call:
-    """Return the call that replaces entries of a vector by the given numbers where these are larger.
-
-    Args:
-        x: The numbers, (n,), any unit. y: The vector, (m,), in the same unit.
-        places: Number of the entry for each number, (n,), dimensionless.
-    """
-    return _runs({1: call_sequence.MOST}, x[:, None], y, places)
-
-
-def exceeds(x: Array, bound: Array, name: str) -> Call:
-    """Return the call that stops the sequence if a number exceeds a bound.
-
-    Args:
-        x: The numbers, contiguous, (...), any unit. name: Name of the numbers.
-        bound: The bound, (), any unit, that of x.
-    """
-    return _vectors(call_sequence.EXCEEDS, x.size, x, bound)._replace(name=name)
-
-
-def differs(x: Array, y: Array, name: str) -> Call:
-    """Return the call that stops the sequence if one of two numbers is positive and the other one is not.
-
-    Args:
-        x, y: The numbers, contiguous, (n,), any unit. name: Name of the numbers.
-    """
-    assert x.size == y.size
-    return _vectors(call_sequence.DIFFERS, x.size, x, y)._replace(name=name)
-
-
-def next_time(clock: Array) -> Call:
-    """Return the call that advances a clock by a step.
-
-    Args:
-        clock: Start [s], time step h [s], number k of the step, time start + k h and time in the middle of the
-            step [s], (5,).
-    """
-    table = _table(address_of(clock))
-    return Call(_address(call_sequence.NEXT_TIME), 1, address_of(table), "the time", 0, (clock, table))
-
-
-def largest(x: Array, y: Array) -> Call:
-    """Return the call that writes the largest absolute value of numbers, or zero.
-
-    Args:
-        x: The numbers, contiguous, (...), any unit and frame. y: Receives the value, (), in the same unit.
-    """
-    return _vectors(call_sequence.LARGEST, x.size, x, y)
 
 
 class Band:
@@ -186,12 +213,6 @@ class Band:
             i, j: Rows and columns, (...), dimensionless.
         """
         return j * (2 * self.width + 1) + self.width + i - j
-
-    def solved(self) -> Call:
-        """Return the call that solves the system by LU factors without pivoting."""
-        table = _table(address_of(self.matrix), address_of(self.right), self.width)
-        function = _address(call_sequence.BAND_SOLVE)
-        return Call(function, self.size, address_of(table), "a system of equations", 0, (self, table))
 
 
 def padded(*shape: int) -> Array:

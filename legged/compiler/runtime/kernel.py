@@ -20,7 +20,8 @@ from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape
 from legged.compiler.ir.pytree import tuple_converter
-from legged.compiler.passes.counting import Counts, count_graph
+from legged.compiler.passes.counting import Counts
+from legged.compiler.passes.pipeline import run_passes
 from legged.compiler.runtime.batches import BatchCode, can_hold_results
 from legged.compiler.runtime.result_memory import new_array
 from legged.compiler.runtime.threads import thread_limit
@@ -141,7 +142,7 @@ class Kernel(Generic[P, R]):
     @cached_property
     def counts(self) -> Counts:
         """Number of operations for one state."""
-        return count_graph(self.graph)
+        return run_passes(self.graph, counted=True).counts
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...

@@ -26,8 +26,8 @@ from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm, selection
 from legged.compiler.codegen.batches import time_loop
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
-from legged.compiler.ir.graph import Graph, record
-from legged.compiler.passes.simplify import simplify
+from legged.compiler.ir.graph import Graph
+from legged.compiler.passes.pipeline import trace
 from legged.compiler.runtime.batches import address_of
 from legged.compiler.runtime.threads import check_threads, chunk_size, default_threads, run_chunks
 from legged.errors import TraceError
@@ -160,7 +160,7 @@ class TimeLoop:
     ) -> TimeLoop:
         """Return the time loop of a step that is given as plain NumPy code."""
         shapes = {"clock": (3,), "parameters": (parameters,), "state": (size,)}
-        return cls(simplify(record(step, shapes)), element)
+        return cls(trace(step, shapes), element)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for `pickle` and `copy`, without machine code, which is loaded again."""

@@ -17,8 +17,7 @@ import numpy as np
 
 from legged.algorithms.links import links_at
 from legged.algorithms.operational.propagators import inverse_inertia_blocks
-from legged.compiler.ir.annotations import items
-from legged.compiler.ir.expression import Expression
+from legged.compiler.ir import Expression, items
 from legged.contact.detection.pairs import Side
 from legged.contact.impulses.dense import DenseInertia, LoopRows, twist_jacobian
 from legged.dynamics.forward import rotor_inertia, velocity_jump

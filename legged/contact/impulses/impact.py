@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import stage
+from legged.compiler.ir import stage, where
 from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton
 from legged.contact.impulses.semismooth import semismooth_newton

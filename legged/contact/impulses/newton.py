@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import repeat_while, where
-from legged.compiler.ir.annotations import item, items
+from legged.compiler.ir import item, items, repeat_while, where
 from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.semismooth import advanced, linearization, projection
 from legged.contact.impulses.solver import (

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import repeat_while, where
-from legged.compiler.ir.annotations import item
+from legged.compiler.ir import item, repeat_while, where
 from legged.contact.impulses.delassus import BlockMatrix, ContactGroups
 from legged.spatial import Array, sum_of
 

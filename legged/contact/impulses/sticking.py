@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import where
-from legged.compiler.ir.annotations import item
+from legged.compiler.ir import item, where
 from legged.contact.impulses.delassus import BlockMatrix
 from legged.contact.impulses.solver import MIN_MOBILITY, ContactProblem
 from legged.spatial import Array, factor_symmetric, skew, solve_factored, sum_of

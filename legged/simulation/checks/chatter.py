@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from legged.compiler.runtime.time_loop import Members, Schedule
+from legged.compiler import Members, Schedule
 from legged.robot.robot import Robot
 from legged.simulation.integrators import FixedStep, SmoothInterval, StateSample
 

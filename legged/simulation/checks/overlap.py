@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from legged.compiler.ir.graph import record
-from legged.compiler.passes.simplify import simplify
-from legged.compiler.runtime.kernel import Kernel
+from legged.compiler import Kernel, trace
 from legged.dynamics.kinematics import point_positions
 from legged.errors import NotFiniteError, SingularError
 from legged.ground.ground import Ground
@@ -107,7 +105,7 @@ def _traced(template: MemberTemplate, size: int) -> Kernel:
         return _depths(template.member(parameters)[0], state[:nq], state[nq:])
 
     shapes = {"parameters": (len(template.varying),), "state": (size,)}
-    return Kernel(simplify(record(depths, shapes)), "overlap")
+    return Kernel(trace(depths, shapes), "overlap")
 
 
 def _depths(loop: ClosedLoop, q: Array, s: Array) -> tuple[Array, Array]:

@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.graph import record
-from legged.compiler.passes.simplify import simplify
-from legged.compiler.runtime.kernel import Kernel
-from legged.compiler.runtime.time_loop import Members, Schedule
+from legged.compiler import Kernel, Members, Schedule, trace
 from legged.simulation.backend import NO_SOLUTION, Backend
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import Observation
@@ -67,7 +64,7 @@ class MemberKernels:
         return self._template.batch.first.loop.size
 
     def _kernel(self, function: Callable[..., Any], **shapes: Any) -> Any:
-        return Kernel(simplify(record(function, {"t": (), "phase": (), **shapes})), function.__name__)
+        return Kernel(trace(function, {"t": (), "phase": (), **shapes}), function.__name__)
 
 
 class MemberBackend(Backend):

@@ -11,10 +11,8 @@ import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
+from legged.compiler import Members, Schedule, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
-from legged.compiler.codegen.element_type import element_type
-from legged.compiler.runtime.threads import check_threads, default_threads
-from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
 from legged.ground.ground import Ground

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.codegen.element_type import FLOAT64, ElementType
-from legged.compiler.ir.graph import record
+from legged.compiler import FLOAT64, ElementType
+from legged.compiler.ir import record
 from legged.contact.rigid import FreeBody
 from legged.errors import DefinitionError, LeggedError, TraceError
 from legged.loops.closed_robot import ClosedRobot

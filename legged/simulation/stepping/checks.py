@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import SQUARED_NORM_TOLERANCE, rounded_array, shown
-from legged.compiler.runtime.time_loop import NOT_FINITE
+from legged.compiler import NOT_FINITE
 from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, ShapeError
 from legged.loops.closed_robot import ClosedRobot

@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.compiler.codegen.batches.time_loop import CODES_ONLY
-from legged.compiler.runtime.time_loop import Schedule
+from legged.compiler import CODES_ONLY, Schedule
 from legged.simulation.integrators import FixedStep, SmoothInterval, StepSequence
 from legged.simulation.loop.closed_loop import ClosedLoop
 

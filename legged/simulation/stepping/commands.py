@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import rounded_array, shown
-from legged.compiler.ir.graph import record
-from legged.compiler.runtime.kernel import Kernel
+from legged.compiler import Kernel
+from legged.compiler.ir import record
 from legged.errors import ArgumentError, ShapeError, UnknownNameError
 from legged.simulation.loop.external_wrenches import LOAD, ExternalWrench, names_in
 from legged.simulation.stepping.batch import RolloutBatch

@@ -10,11 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir.graph import Graph, record
-from legged.compiler.passes.hoist import hoist
-from legged.compiler.passes.simplify import simplify
-from legged.compiler.runtime.kernel import Kernel
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
+from legged.compiler import NOT_FINITE, Kernel, Members, Schedule, TimeLoop, run_passes, trace
+from legged.compiler.ir import Graph
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.configuration import as_vector
 from legged.simulation.backend import advance
@@ -162,20 +159,20 @@ class CompiledBatch:
         own, size = starts.numbers[:, self.template.varying], starts.states.shape[1]
         shapes = {"clock": (3,), "parameters": own.shape[1:], "command": (given.size,), "state": (size,)}
         try:
-            graph = simplify(record(self._step, shapes))
+            graph = trace(self._step, shapes)
         finally:
             check_stateless(batch.first.loop.controller)
         self._preheader: Graph | None = None
         self.code, self.parameters = TimeLoop(_merged(graph), batch.element), own if own.shape[1] else np.zeros((1, 0))
         if own.shape[1]:
-            preheader, body = hoist(graph, {"parameters"})
-            self._preheader = preheader if preheader.output_size else None
+            parts = run_passes(graph, invariant={"parameters"})
+            self._preheader = parts.preheader if parts.preheader.output_size else None
             try:
                 parameters = np.zeros((1, 0)) if self._preheader is None else self.loop_parameters(starts.numbers)
             except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
                 self._preheader = None
                 return
-            self.code, self.parameters = TimeLoop(_merged(body), batch.element), parameters
+            self.code, self.parameters = TimeLoop(_merged(parts.graph), batch.element), parameters
 
     def loop_parameters(self, numbers: Array) -> Array:
         """Return the parameters of the time loop for other numbers of the members, (B, p), or (1, 0).

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
+from legged.compiler import NOT_FINITE, Members, Schedule
 from legged.errors import DivergenceError, SimulationError, SimulationInterrupt
 from legged.simulation.backend import Backend
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor

@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import where
-from legged.compiler.ir.graph import record
-from legged.compiler.ir.pytree import flatten
-from legged.compiler.passes.simplify import simplify
-from legged.compiler.runtime.kernel import Kernel
+from legged.compiler import Kernel, trace
+from legged.compiler.ir import flatten, where
 from legged.errors import UnknownNameError
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces
@@ -194,5 +191,5 @@ class Observer:
             return observed(function, names, loop, t, phase, state[:nq], state[nq:], command_)
 
         shapes = {"t": (), "phase": (), "parameters": (len(template.varying),), "command": (command or 0,)}
-        graph = simplify(record(values, {**shapes, "state": (self._size,)}))
+        graph = trace(values, {**shapes, "state": (self._size,)})
         return Kernel(graph, getattr(function, "__name__", "observation"), dtype=template.batch.element.dtype)

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.pytree import flatten as flatten_result
-from legged.compiler.runtime.threads import thread_limit
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler import Members, thread_limit
+from legged.compiler.ir import flatten as flatten_result
 from legged.errors import DefinitionError, LeggedError, ShapeError
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep, Integrator

@@ -19,10 +19,7 @@ import numpy as np
 
 from legged.arguments import Numbers, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
-from legged.compiler.codegen.batches.time_loop import ENDED
-from legged.compiler.codegen.element_type import element_type
-from legged.compiler.runtime.threads import check_threads, default_threads
-from legged.compiler.runtime.time_loop import NOT_FINITE
+from legged.compiler import ENDED, NOT_FINITE, check_threads, default_threads, element_type
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import ArgumentError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground

@@ -55,7 +55,7 @@ def compiled(monkeypatch) -> list[str]:
 def traced(monkeypatch) -> list[object]:
     """The functions that are traced."""
     functions: list[object] = []
-    module = sys.modules["legged.compiler.compile"]
+    module = sys.modules["legged.compiler.compilation"]
     inner = module._traced
     monkeypatch.setattr(module, "_traced", lambda *a: (functions.append(a[0]), inner(*a))[1])
     return functions
@@ -121,7 +121,7 @@ def test_an_error_in_the_compilation_of_a_loop_is_raised(folder, monkeypatch, is
     inner = llvm.machine_code
 
     def fails(text):
-        if "define void @legged_loop" in text:
+        if "define void @legged_while" in text:
             raise RuntimeError("no code")
         return inner(text)
 

@@ -30,7 +30,7 @@ def traced(monkeypatch, tmp_path) -> list[object]:
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path / "cache"))
     machine_code.unload()
     functions: list[object] = []
-    compiling = sys.modules["legged.compiler.compile"]
+    compiling = sys.modules["legged.compiler.compilation"]
     inner = compiling._traced
     monkeypatch.setattr(compiling, "_traced", lambda *a: (functions.append(a[0]), inner(*a))[1])
     return functions

@@ -91,7 +91,7 @@ def test_the_graph_evaluates_simplifies_and_folds_lookups():
     for x in (-1.0, 0.3, 1.0, 7.0):
         np.testing.assert_array_equal(graph.evaluate(x), read(x))
     factored = simplify(record(lambda x: TABLE(x) * x + TABLE(x) * 3.0, {"x": ()}))
-    assert [node.operation.split("_")[0] for node in factored.nodes] == ["lookup", "add", "multiply"]
+    assert [node.operation.split("_")[0] for node in factored.nodes] == ["gather", "add", "multiply"]
     assert record(lambda x: x + TABLE(1.0), {"x": ()}).nodes[0].arguments == (0, -1.0)
 
 

@@ -5,20 +5,7 @@ import pytest
 
 import legged
 from legged.compiler.runtime.batch_kernel import BatchKernel, Rows
-from legged.compiler.runtime.call_sequence import (
-    Band,
-    CallSequence,
-    accumulated,
-    copied,
-    differs,
-    exceeds,
-    largest,
-    next_time,
-    padded,
-    placed,
-    raised,
-    repeat,
-)
+from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, padded
 from legged.errors import NotFiniteError
 
 
@@ -29,7 +16,7 @@ def test_runs_are_added_where_they_belong_also_several_at_one_place(size):
     start[:] = rng.normal(size=30)
     places = rng.integers(0, 30 - size, 9)
     places[3:6] = places[0]
-    CallSequence([copied(start, y), accumulated(x, y, places)])()
+    CallSequence([Call.copy(start, y), Call.scatter_add(x, y, places)])()
     expected = start.copy()
     for run, place in zip(x, places, strict=True):
         expected[place : place + size] += run
@@ -39,30 +26,30 @@ def test_runs_are_added_where_they_belong_also_several_at_one_place(size):
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 40])
 def test_exactly_the_given_numbers_are_copied(size):
     x, y = np.arange(1.0, size + 3.0), np.zeros(size + 2)
-    CallSequence([copied(x[1:-1], y[1:-1])])()
+    CallSequence([Call.copy(x[1:-1], y[1:-1])])()
     np.testing.assert_array_equal(y, [0.0, *x[1:-1], 0.0])
 
 
 def test_runs_are_written_where_they_belong():
     x, y = np.arange(1.0, 7.0), np.zeros(9)
-    CallSequence([placed(x.reshape(2, 3), y, np.array([6, 1]))])()
+    CallSequence([Call.scatter(x.reshape(2, 3), y, np.array([6, 1]))])()
     np.testing.assert_array_equal(y, [0, 4, 5, 6, 0, 0, 1, 2, 3])
-    CallSequence([placed(x[:2, None], y, np.array([8, 0]))])()
+    CallSequence([Call.scatter(x[:2, None], y, np.array([8, 0]))])()
     np.testing.assert_array_equal(y, [2, 4, 5, 6, 0, 0, 1, 2, 1])
 
 
 def test_entries_are_raised_to_the_largest_of_the_numbers_for_them():
     y = np.array([0.0, 5.0, -1.0])
-    CallSequence([raised(np.array([-2.0, 3.0, 1.0, 4.0]), y, np.array([0, 0, 0, 1]))])()
+    CallSequence([Call.scatter_max(np.array([-2.0, 3.0, 1.0, 4.0]), y, np.array([0, 0, 0, 1]))])()
     np.testing.assert_array_equal(y, [3.0, 5.0, -1.0])
 
 
 def test_sequences_stop_where_numbers_exceed_a_bound_or_differ_in_sign():
     x, bound, signs, known, y = np.zeros(3), np.ones(()), np.zeros(3), np.array([1.0, 0.0, 0.0]), np.zeros(1)
     calls = [
-        exceeds(x, bound, "a size"),
-        differs(signs, known, "a sign"),
-        accumulated(np.ones((1, 1)), y, np.array([0])),
+        Call.guard_less_equal(x, bound, "a size"),
+        Call.guard_same_sign(signs, known, "a sign"),
+        Call.scatter_add(np.ones((1, 1)), y, np.array([0])),
     ]
     sequence = CallSequence(calls)
     for x[2], signs[0], words in ((1.1, 1.0, "a size"), (1.0, 0.0, "a sign"), (0.0, -1.0, "a sign")):
@@ -81,14 +68,14 @@ def test_sequences_stop_where_numbers_exceed_a_bound_or_differ_in_sign():
 
 def test_a_clock_adds_no_rounding_of_many_steps():
     clock = np.array([0.3, 1e-3, 0.0, 0.0, 0.0])
-    CallSequence([next_time(clock)]).repeat(1000, 64)
+    CallSequence([Call.increment_clock(clock)]).repeat(1000, 64)
     t = 0.3 + 1000 * 1e-3
     np.testing.assert_array_equal(clock, [0.3, 1e-3, 1000.0, t, t + 0.5 * 1e-3])
 
 
 def test_the_largest_absolute_value_is_written():
     x, y = np.array([0.5, -3.0, 2.0]), np.zeros(())
-    sequence = CallSequence([largest(x, y)])
+    sequence = CallSequence([Call.reduce_max_abs(x, y)])
     sequence()
     assert y == 3.0
     x[:] = 0.0
@@ -100,7 +87,7 @@ def test_the_largest_absolute_value_is_written():
 def test_banded_equations_have_the_solution_of_the_dense_ones(size, width):
     rng, band = np.random.default_rng(size), Band(size, width)
     i, j = np.nonzero(np.abs(np.subtract.outer(np.arange(size), np.arange(size))) <= width)
-    dense, call = np.zeros((size, size)), CallSequence([band.solved()])
+    dense, call = np.zeros((size, size)), CallSequence([Call.solve_banded(band)])
     for _ in range(2):  # the second time the memory is that of the first one
         dense[i, j] = rng.normal(size=len(i)) + np.where(i == j, 3.0 * width + 1.0, 0.0)  # needs no pivots
         right = rng.normal(size=size)
@@ -114,7 +101,7 @@ def test_singular_equations_raise_an_error():
     band = Band(3, 1)
     band.right[:] = 1.0
     with pytest.raises(NotFiniteError, match="system of equations"):
-        CallSequence([band.solved()])()
+        CallSequence([Call.solve_banded(band)])()
 
 
 def test_a_sequence_is_repeated_while_a_number_is_positive():
@@ -133,17 +120,17 @@ def test_a_sequence_is_repeated_while_a_number_is_positive():
     step = CallSequence(
         [
             kernel.prepare(5, start, Rows(root, np.arange(5)), results=[next_root, change]),
-            copied(next_root, root),
-            largest(change, most),
+            Call.copy(next_root, root),
+            Call.reduce_max_abs(change, most),
             judge.prepare(1, most, results=[flag]),
         ]
     )
-    CallSequence([repeat(step, flag, 2)])()
+    CallSequence([Call.while_loop(step, flag, 2)])()
     assert flag == 1.0  # two steps are too few
-    CallSequence([repeat(step, flag, 50)])()
+    CallSequence([Call.while_loop(step, flag, 50)])()
     assert flag == 0.0
     np.testing.assert_allclose(root, np.sqrt(start), atol=1e-15)
     start[0] = np.inf
     flag[...] = 1.0
     with pytest.raises(NotFiniteError, match="newton"):
-        CallSequence([repeat(step, flag, 50)])()
+        CallSequence([Call.while_loop(step, flag, 50)])()

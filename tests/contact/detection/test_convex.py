@@ -10,8 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import legged
-from legged.compiler import Kernel, record
-from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.compiler import BatchKernel, Kernel, record
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Sphere
 from legged.contact.detection.convex import Solid, crossing
 from legged.contact.detection.pairs import candidate_count, dimensions, kind_of, shape_contacts

@@ -9,7 +9,7 @@ import legged
 import robots
 from controllers import Crawl, FootKinematics, NumericalGait, Stand, Tripod, Trot, Walk
 from legged import FloatingBase, Limb, Link, Revolute, RobotBuilder, Spherical, rod_inertia, taylor
-from legged.compiler.compile import compile as compiled
+from legged.compiler import compile as compiled
 from legged.errors import DefinitionError, ReachError, ShapeError, UnknownNameError
 
 CASES = {

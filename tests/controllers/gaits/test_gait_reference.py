@@ -9,7 +9,7 @@ import controllers
 import legged
 import robots
 from controllers import Crawl, Leg, Posture, Stand, Tripod, Trot, Walk
-from legged.compiler.compile import compile as compiled
+from legged.compiler import compile as compiled
 from legged.errors import DefinitionError, NotFiniteError, ReachError, ShapeError, UnknownNameError
 
 SPATIAL_LEGS = tuple(

@@ -20,8 +20,7 @@ from controllers.locomotion.forces.predictive import nominal_wrenches, predictiv
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from legged.compiler.codegen import selection
 from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
-from legged.compiler.ir import where
-from legged.compiler.ir.graph import record
+from legged.compiler.ir import record, where
 from legged.errors import ShapeError
 
 AGREEMENT = 1e-4

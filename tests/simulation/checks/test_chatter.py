@@ -9,7 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.compiler.runtime.time_loop import Members, Schedule
+from legged.compiler import Members, Schedule
 from legged.errors import SimulationWarning
 from legged.ground import paper_ground, realistic_ground
 from legged.simulation.checks import chatter

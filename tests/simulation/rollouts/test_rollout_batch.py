@@ -10,7 +10,7 @@ import controllers
 import legged
 import robots
 from legged import loops
-from legged.compiler.runtime.kernel import Kernel
+from legged.compiler import Kernel
 from legged.errors import (
     ArgumentError,
     DefinitionError,

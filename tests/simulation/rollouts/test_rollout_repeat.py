@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 
 from legged import where
-from legged.compiler.codegen.batches.time_loop import CODES_ONLY, ENDED, EXCEEDED
-from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
-from legged.compiler.runtime.time_loop import NOT_FINITE, Comparison, Members, Schedule, TimeLoop
+from legged.compiler import (
+    CODES_ONLY,
+    ENDED,
+    EXCEEDED,
+    FLOAT32,
+    FLOAT64,
+    NOT_FINITE,
+    Comparison,
+    Members,
+    Schedule,
+    TimeLoop,
+)
 from legged.errors import TraceError
 
 H, STEPS, SAMPLES = 1e-2, 25, 4

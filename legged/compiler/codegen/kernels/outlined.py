@@ -30,8 +30,8 @@ from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import Loop
 from legged.compiler.passes.call_batching import round_up
 from legged.compiler.passes.outline.memory_plan import Address, BundleTable, CallBatch, MemoryPlan
-from legged.compiler.passes.outline.templates import Bundle, BundleType, outline
-from legged.compiler.passes.scheduling import depth_first_order
+from legged.compiler.passes.outline.templates import Bundle, BundleType
+from legged.compiler.passes.pipeline import MemoryRequest, run_passes
 
 
 class _BundleWriter(KernelWriter):
@@ -61,7 +61,7 @@ class _BundleWriter(KernelWriter):
             for address, block in zip(self.table.outputs, output_blocks, strict=True)
             for index, node in enumerate(block)
         }
-        for i in depth_first_order(self.graph):
+        for i in run_passes(self.graph, ordered=True).order:
             self.compute([i])
             if i in outputs:
                 address, index = outputs[i]
@@ -118,8 +118,8 @@ class OutlinedKernelWriter(KernelWriter):
     """
 
     def __init__(self, graph: Graph, width: int, native: int, element: ElementType, name: str = KERNEL):
-        super().__init__(graph, width, native, element, name)
-        self._sections = outline(graph, self.batches, native if width == 1 else 1)
+        super().__init__(graph, width, native, element, name, outline_lanes=native if width == 1 else 1)
+        self._sections = self.passes.outlined
         self._bundles: dict[BundleType, list[Bundle]] = {}
         for section in self._sections:
             for bundle in section.bundles:
@@ -131,7 +131,8 @@ class OutlinedKernelWriter(KernelWriter):
 
     @cached_property
     def _memory(self) -> MemoryPlan:
-        return MemoryPlan(self.graph, self._sections, self.w.width, self.native, self.w.element.size)
+        memory = MemoryRequest(self._sections, self.w.width, self.native, self.w.element.size)
+        return run_passes(self.graph, memory=memory).memory
 
     def lines(self) -> Iterator[str]:
         width, element = self.w.width, self.w.element

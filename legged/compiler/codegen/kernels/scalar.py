@@ -23,23 +23,20 @@ from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.kernels import loops
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import Lookup, Loop, LoopResult, is_call
+from legged.compiler.ir.operations import Gather, Loop, LoopResult
 from legged.compiler.passes.call_batching import (
     Call,
-    call_batches,
     calls_by_function,
     function_results,
     loop_memory,
     round_up,
 )
+from legged.compiler.passes.pipeline import Scheduling, run_passes
 from legged.compiler.passes.scheduling import (
     FUSED,
     NEGATED_ARGUMENT,
     SMALL_WINDOW,
     WINDOW,
-    depth_first_order,
-    fuse_multiply_adds,
-    list_schedule,
 )
 
 KERNEL = "legged_kernel"
@@ -95,7 +92,7 @@ def distinct_outputs(graph: Graph) -> list[Output]:
 def work_size(graph: Graph, width: int, element: ElementType) -> int:
     """Return the size of a kernel's working memory for `width` states on vectors of that width, in numbers."""
     total = 0
-    for batch, _ in call_batches(graph):
+    for batch, _ in run_passes(graph, batched=True).batches:
         for function, calls in calls_by_function(graph, batch).items():
             if isinstance(function, Loop):
                 total += len(calls) * round_up(loop_memory(function) * width, element.per_cache_line)
@@ -112,6 +109,7 @@ class KernelWriter:
         graph: The graph.
         native: Lanes of the processor's vectors.
         name: Name of the function.
+        passes: Results of the passes on the graph.
         batches: Batches of calls with the nodes that they need, see `passes.call_batching`.
         w: Writer of the function, whose width is the number of states.
         functions: Names of the vector functions of `elementary` that the kernel calls.
@@ -119,9 +117,19 @@ class KernelWriter:
         computed: Values that have a name in the function so far.
     """
 
-    def __init__(self, graph: Graph, width: int, native: int, element: ElementType, name: str = KERNEL):
+    def __init__(
+        self,
+        graph: Graph,
+        width: int,
+        native: int,
+        element: ElementType,
+        name: str = KERNEL,
+        pack_lanes: int | None = None,
+        outline_lanes: int | None = None,
+    ):
         self.graph, self.native, self.name = graph, native, name
-        self.batches = list(call_batches(graph))
+        self.passes = run_passes(graph, batched=True, pack_lanes=pack_lanes, outline_lanes=outline_lanes)
+        self.batches = self.passes.batches
         self.w = IRWriter(width, element)
         self.functions: set[str] = set()
         self.work_size = 0
@@ -180,19 +188,24 @@ class KernelWriter:
 
     def compute_remaining(self) -> None:
         """Compute the nodes that remain after the last batch of calls."""
-        self.compute(self.schedule_remaining())
+        for section in self.schedule_remaining():
+            self.compute(section)
 
-    def schedule_remaining(self) -> list[int]:
-        """Fuse multiplications and additions, and return the nodes that remain in the order of their execution."""
-        self.graph = fuse_multiply_adds(self.graph)
+    def schedule_remaining(self, section: int | None = None) -> list[list[int]]:
+        """Fuse multiplications and additions, and return the nodes that remain in the order of their execution.
+
+        Args:
+            section: Number of nodes of a section, None for a single section.
+        """
+        is_narrow = self.w.element.bits == 32 or llvm.current_target().vector_registers < 32
+        window = SMALL_WINDOW if self.w.width > 1 and is_narrow else WINDOW
+        scheduling = Scheduling(self.computed, window, section)
+        results = run_passes(self.graph, fused=True, ordered=True, scheduling=scheduling)
+        self.graph = results.graph
         if self.w.width > 1:
             outputs = distinct_outputs(self.graph)
             self._unstored = {out.operand: out.entries for out in outputs if isinstance(out.operand, int)}
-        order = depth_first_order(self.graph)
-        remaining = [i for i in order if i not in self.computed and not is_call(self.operation(i))]
-        is_narrow = self.w.element.bits == 32 or llvm.current_target().vector_registers < 32
-        window = SMALL_WINDOW if self.w.width > 1 and is_narrow else WINDOW
-        return list_schedule(self.graph, remaining, window)
+        return results.sections
 
     def operation(self, i: int) -> str:
         """Return the operation of node i."""
@@ -229,7 +242,7 @@ class KernelWriter:
         a = [self.value(x) for x in arguments]
         if operation in _ARITHMETIC:
             instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
-        elif isinstance(operation, Lookup):
+        elif isinstance(operation, Gather):
             tables.load(w, operation, a[0], f"%v{i}")
             return
         elif operation in _INTRINSIC:

@@ -6,7 +6,7 @@ from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import Value, vector_type
 from legged.compiler.codegen.kernels.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph
-from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, vectorize
+from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes
 
 _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
 
@@ -15,9 +15,8 @@ class SLPKernelWriter(KernelWriter):
     """Writes a kernel for one state that computes each pack of operations as one vector operation."""
 
     def __init__(self, graph: Graph, native: int, element: ElementType, name: str = KERNEL):
-        super().__init__(graph, 1, native, element, name)
-        scheduled = {i for calls, needed in self.batches for i in (*calls, *needed)}
-        self._vectorization = vectorize(graph, scheduled, native)
+        super().__init__(graph, 1, native, element, name, pack_lanes=native)
+        self._vectorization = self.passes.vectorization
         self._packs = self._vectorization.packs if self._vectorization else []
         self._lanes_of_nodes = lanes_of_nodes(self._packs)
         self._names_of_vectors = {pack.lanes: _name(pack) for pack in self._packs}

@@ -30,7 +30,6 @@ from legged.compiler.codegen.kernels.transpose import (
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.passes.call_batching import round_up
-from legged.compiler.passes.scheduling import cut_schedule
 
 _LONG_GRAPH, _LONG_GRAPH_WITHOUT_FMA, _LONG_GRAPH_WITH_32_REGISTERS = 2700, 2000, 6000
 """Numbers of nodes whose code fills an instruction cache of 32 kB, with 12 bytes for a node with AVX2 and 15 with SSE2.
@@ -86,8 +85,7 @@ class StreamedKernelWriter(KernelWriter):
         self._rows = [Rows.load(self.w, "%arrays", k, block) for k in arrays]
 
     def compute_remaining(self) -> None:
-        schedule = self.schedule_remaining()
-        sections = cut_schedule(self.graph, schedule, _SECTION) if self._in_sections else [schedule]
+        sections = self.schedule_remaining(_SECTION if self._in_sections else None)
         for k, section in enumerate(sections):
             begin = len(self.w.lines)
             self.compute(section)

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from legged.compiler.codegen.batches.time_loop import CODES_ONLY, ENDED, EXCEEDED
-from legged.compiler.codegen.element_type import FLOAT64
-from legged.compiler.runtime.time_loop import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
-from legged.compiler.runtime.time_loop import Comparison, Members, PreparedLoop, Schedule, TimeLoop
+from legged.compiler import (
+    CODES_ONLY,
+    ENDED,
+    EXCEEDED,
+    FLOAT64,
+    Comparison,
+    Members,
+    PreparedLoop,
+    Schedule,
+    TimeLoop,
+)
+from legged.compiler import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
 from legged.errors import DivergenceError, SimulationError
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, advance

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
-from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler import FLOAT32, FLOAT64, Members
+from legged.compiler.ir import gc_paused
 from legged.errors import TraceError
 from legged.simulation.backend import has_parts, warn_of_python
 from legged.simulation.integrators import FixedStep, Integrator

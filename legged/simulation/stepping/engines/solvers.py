@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.compiler.codegen.batches.time_loop import CODES_ONLY
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
+from legged.compiler import CODES_ONLY, NOT_FINITE, Members, Schedule
 from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.fall import FallLimits

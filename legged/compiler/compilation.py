@@ -10,11 +10,11 @@ import numpy as np
 
 from legged.arguments import instance, real_array, shown
 from legged.compiler.cache.graphs import cached_graph
-from legged.compiler.ir.graph import Graph, Shape, record
+from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes.counting import Counts, count_graph
-from legged.compiler.passes.simplify import simplify
+from legged.compiler.passes.counting import Counts
+from legged.compiler.passes.pipeline import run_passes, trace
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import ArgumentError, TraceError, UnknownNameError
 
@@ -63,9 +63,9 @@ class ParametricKernel(Kernel[..., Any]):
         """
         numbers = arrays[-1] if len(arrays) == len(self.arguments) else named.get(PARAMETERS)
         if numbers is not None:
-            found = real_array(PARAMETERS, numbers)
-            if found.shape[-1:] == self.shapes[-1]:  # otherwise the kernel raises ShapeError
-                self.parameters.check(found.astype(float))
+            values = real_array(PARAMETERS, numbers)
+            if values.shape[-1:] == self.shapes[-1]:  # otherwise the kernel raises ShapeError
+                self.parameters.check(values.astype(float))
         return self._unchecked(*arrays, **named)
 
 
@@ -205,7 +205,8 @@ def count(function: Callable[..., Any], robot: Any = None, *, parameters: Any = 
     """Return the operation counts of the compiled function(robot, *arrays); arguments as in `compile`."""
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     vector = robot.parameter_vector(names) if names else None
-    return count_graph(_traced(function, robot, _shapes(function, robot, shapes), vector))
+    graph = _traced(function, robot, _shapes(function, robot, shapes), vector)
+    return run_passes(graph, counted=True).counts
 
 
 @gc_paused()
@@ -222,7 +223,7 @@ def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int
 def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> tuple[Counts, int]:
     """Return the results of `count` and `depth`, from one tracing."""
     graph = _traced(function, robot, _shapes(function, robot, shapes))
-    return count_graph(graph), graph.depth()
+    return run_passes(graph, counted=True).counts, graph.depth()
 
 
 def _parameter_names(
@@ -252,7 +253,7 @@ def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape
             (bound.arguments if name in signature.parameters else extra)[name] = array
         return function(*bound.args, **bound.kwargs, **extra)
 
-    return simplify(record(traced, every))
+    return trace(traced, every)
 
 
 def _shapes(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) -> dict[str, Shape]:
