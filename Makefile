@@ -1,4 +1,5 @@
-# make run        simulate the paper's robots and write its tables and figures to results/
+# make run        simulate the paper's robots and write its tables and figures to results/paper; STUDY=hop runs another
+#                 study of examples/studies, STUDY=all runs all of them
 # make test       run the fast tests; make test-slow runs the slow ones
 # make lint       check style, formatting, import layers and types; make format formats the code
 # make mutants    list single-line changes of the numerical code that no test detects; MUTANTS="--number 20"
@@ -13,6 +14,7 @@
 
 VENV ?= .venv
 RESULTS ?= results
+STUDY ?= paper
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys, venv, ensurepip; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -26,7 +28,7 @@ endif
 .PHONY: run test test-slow mutants docs lint types strict-types format bench bench-contact replay-page clean
 
 run: $(VENV)/run.stamp
-	$(BIN)/python -m legged report --output $(RESULTS)
+	$(BIN)/python -m examples.studies $(STUDY) --output $(RESULTS)/$(STUDY)
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 --durations 15

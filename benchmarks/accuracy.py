@@ -15,8 +15,8 @@ from benchmarks.harness.record import Record
 from benchmarks.harness.references import pinocchio
 from benchmarks.harness.subjects import Settings
 from benchmarks.harness.timing import Spread
+from examples.studies.paper import report
 from legged import denoc
-from legged.app.paper import report
 from legged.ground import paper_ground
 from legged.table import Table
 

@@ -20,10 +20,10 @@ from benchmarks.harness.references import BLOCK, FRICTION, TRUNK_POSITION, mujoc
 from benchmarks.harness.subjects import Settings
 from benchmarks.harness.timing import Spread, Times, Workload, repeat, time_in_turns
 from benchmarks.simulation import ALL_CORES, BATCH, ONE, REAL_TIME, check_all_finished, compiled_rollout
-from legged.app.balance.disturbance_map import DisturbanceMap
-from legged.app.balance.disturbance_report import DisturbanceStudy
-from legged.app.balance.experiment import paper_experiment
-from legged.app.balance.report import PAPER_LAW, PAPER_RUN
+from examples.studies.balance.disturbance_map import DisturbanceMap
+from examples.studies.balance.disturbance_report import DisturbanceStudy
+from examples.studies.balance.experiment import paper_experiment
+from examples.studies.balance.report import PAPER_LAW, PAPER_RUN
 from legged.compiler import Members, default_threads
 from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import ContactGeometry, Scene
@@ -172,8 +172,8 @@ def contact_problem() -> tuple[Callable[..., tuple[Any, ...]], tuple[np.ndarray,
     def impulses(q: Any, v: Any, x: Any, u: Any, guess: Any) -> tuple[Any, ...]:
         geometry: ContactGeometry = scene.contact_geometry([q, x])
         free = [v + np.concatenate([fall, np.zeros(robot.nv - 6)]), u + fall]
-        found = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], h, geometry, guess)
-        return (found.p, *found.v_next, found.residual)
+        solution = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], h, geometry, guess)
+        return (solution.p, *solution.v_next, solution.residual)
 
     return impulses, (q, v, x, u, np.zeros((len(scene.candidates), 3)))
 

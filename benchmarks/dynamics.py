@@ -11,8 +11,8 @@ from benchmarks.harness.record import RATIO, Record, quantity_table
 from benchmarks.harness.references import DERIVATIVES, LOOP_STATES, MujocoRobot, PinocchioRobot, mujoco, pinocchio
 from benchmarks.harness.subjects import FORWARD, FUNCTIONS, INVERSE, Function, Settings, available_robots
 from benchmarks.harness.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
+from examples.studies.paper.timing import states
 from legged.algorithms import derivatives
-from legged.app.paper.timing import states
 from legged.compiler import default_threads, thread_limit
 from legged.table import Table
 

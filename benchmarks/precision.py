@@ -22,7 +22,7 @@ from benchmarks.simulation import (
     compiled_rollout,
     laws,
 )
-from legged.app.paper.timing import states
+from examples.studies.paper.timing import states
 from legged.compiler import FLOAT32, FLOAT64
 from legged.compiler.codegen import llvm
 from legged.compiler.codegen.element_type import ELEMENT_TYPES

@@ -97,10 +97,10 @@ def _pyramid_solver(form: DenseForm, solver: str) -> Callable[[], Any]:
     problem = qpsolvers.Problem(*matrices, bounds)
 
     def solve() -> Any:
-        found = qpsolvers.solve_problem(problem, solver=solver)
-        if not found.found:
+        solution = qpsolvers.solve_problem(problem, solver=solver)
+        if not solution.found:
             raise RuntimeError(f"{solver} found no solution")
-        return found.x
+        return solution.x
 
     return solve
 

@@ -8,7 +8,7 @@ from benchmarks.harness.record import RATIO, Record, quantity_table
 from benchmarks.harness.subjects import FORWARD, FUNCTIONS, Settings
 from benchmarks.harness.timing import Workload, repeat, repeat_batch, time_in_turns
 from benchmarks.simulation import TROT, check_all_finished, closed_loop, laws
-from legged.app.paper.timing import states
+from examples.studies.paper.timing import states
 from legged.compiler import default_threads
 from legged.compiler.codegen.llvm import vector_width
 from legged.table import Table

@@ -142,9 +142,9 @@ def _time_back_ends(problems: _Problems, matrices: legged.Kernel) -> dict[str, n
     )
     for i in samples:
         begin = time.process_time()
-        found = matrices(*problems.states[i], problems.targets[i])
+        arrays = matrices(*problems.states[i], problems.targets[i])
         times.append(time.process_time() - begin)
-        programs.append(_with_pyramids(program, *found))
+        programs.append(_with_pyramids(program, *arrays))
     measured = {MATRICES: np.array(times)}
     for back_end in BACK_ENDS:
         if back_end in qpsolvers.available_solvers:

@@ -74,11 +74,11 @@ class SampledCommand:
 
     def _value(self, t: Any, values: Any) -> Any:
         """Return one number of the command at a time, from its values at all times."""
-        found = values[0]
+        value = values[0]
         for (start, end), (a, b) in zip(pairwise(self.times), pairwise(values), strict=True):
             slope = (b - a) / (end - start) if self.linear else 0.0
-            found = taylor.where(t >= start, a + slope * (t - start), found)
-        return taylor.where(t >= self.times[-1], values[-1], found)
+            value = taylor.where(t >= start, a + slope * (t - start), value)
+        return taylor.where(t >= self.times[-1], values[-1], value)
 
 
 @checked

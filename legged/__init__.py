@@ -14,6 +14,8 @@ _STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _MODULES = {
     alias.name: node.module or "" for node in _STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
 }
+_MOVED: dict[str, str] = {}
+"""Old public name -> the module and name of the object that replaces it, for one release."""
 __all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
@@ -29,7 +31,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != f"{__name__}.{name}":
             raise
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from legged.errors import deprecated_names
+
+    return deprecated_names(__name__, _MOVED)(name)
 
 
 def __dir__() -> list[str]:

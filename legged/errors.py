@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 
@@ -168,3 +169,23 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("legged", "controllers", "robots"):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+def deprecated_names(module: str, moved: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module that serves old public names for one release, with a `DeprecationWarning`.
+
+        __getattr__ = deprecated_names(__name__, {"Steps": "legged.ground.Stairs"})
+
+    Args:
+        module: Name of the module.
+        moved: Old name -> the module and name of the object that replaces it.
+    """
+
+    def get(name: str) -> Any:
+        if name not in moved:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warn_caller(f"{module}.{name} disappears with the next release; use {moved[name]}", DeprecationWarning)
+        place, _, new_name = moved[name].rpartition(".")
+        return getattr(import_module(place), new_name)
+
+    return get

@@ -81,9 +81,9 @@ def main() -> None:
     rows: list[Row] = []
     for name in options.tests or CASES:
         start = time.perf_counter()
-        found = CASES[name](options.short)
-        rows += found
-        print(markdown(found), f"[{name}: {time.perf_counter() - start:.0f} s]\n", sep="", flush=True)
+        measured_rows = CASES[name](options.short)
+        rows += measured_rows
+        print(markdown(measured_rows), f"[{name}: {time.perf_counter() - start:.0f} s]\n", sep="", flush=True)
     path = options.output / "contact.md"
     path.write_text(markdown(rows))
     print("Written:", path)

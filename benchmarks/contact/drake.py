@@ -41,13 +41,13 @@ def drake(world: World, until: float, step: float = 1e-3, sample: float = 0.01) 
     friction = plants.CoulombFriction(world.friction, world.friction)
 
     def properties(rigid: bool) -> Any:
-        found = geometry.ProximityProperties()
-        geometry.AddContactMaterial(0.0 if rigid else 10.0, 1e7, friction, found)
+        surface = geometry.ProximityProperties()
+        geometry.AddContactMaterial(0.0 if rigid else 10.0, 1e7, friction, surface)
         if rigid:
-            geometry.AddRigidHydroelasticProperties(found)
+            geometry.AddRigidHydroelasticProperties(surface)
         else:
-            geometry.AddCompliantHydroelasticProperties(RESOLUTION, MODULUS, found)
-        return found
+            geometry.AddCompliantHydroelasticProperties(RESOLUTION, MODULUS, surface)
+        return surface
 
     still = mathematics.RigidTransform()
     plant.RegisterCollisionGeometry(plant.world_body(), still, geometry.HalfSpace(), "ground", properties(True))
@@ -77,7 +77,7 @@ def drake(world: World, until: float, step: float = 1e-3, sample: float = 0.01) 
         plant.SetFreeBodySpatialVelocity(context, body, velocity)
     simulator.Initialize()
     times = np.arange(round(until / sample) + 1) * sample
-    found = Motion(times)
+    motion = Motion(times)
     samples: dict[str, list[Any]] = {solid.name: [] for solid in world.solids}
     for t in times:
         simulator.AdvanceTo(t)
@@ -87,6 +87,6 @@ def drake(world: World, until: float, step: float = 1e-3, sample: float = 0.01) 
             samples[solid.name].append(tuple(np.array(part) for part in now))
     for name, rows in samples.items():
         place, R, velocity, spin = (np.array(part) for part in zip(*rows, strict=True))
-        found.position[name], found.rotation[name] = place, R
-        found.velocity[name], found.spin[name] = velocity, spin
-    return found
+        motion.position[name], motion.rotation[name] = place, R
+        motion.velocity[name], motion.spin[name] = velocity, spin
+    return motion

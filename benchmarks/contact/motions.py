@@ -144,8 +144,8 @@ def falling_balls(short: bool = False) -> list[Row]:
     ]
     world = World(solids, 0.0, 1.0, pairs=[("lower", "ground"), ("upper", "lower")])
     until = fall * (0.2 if short else 1.1)
-    found = {OURS: ours(world, until, 1e-4), MUJOCO: mujoco(world, until, 1e-4, solref=ELASTIC)}
-    values = {n: float(m.velocity["upper"][-1, 2] + G * (m.times[-1] - fall)) / (G * fall) for n, m in found.items()}
+    motions = {OURS: ours(world, until, 1e-4), MUJOCO: mujoco(world, until, 1e-4, solref=ELASTIC)}
+    values = {n: float(m.velocity["upper"][-1, 2] + G * (m.times[-1] - fall)) / (G * fall) for n, m in motions.items()}
     return [
         Row("falling balls", "rebound of the upper ball over the speed of impact", values, exact=2.0, negligible=0.02)
     ]

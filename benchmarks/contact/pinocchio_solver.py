@@ -90,11 +90,11 @@ def pinocchio(world: World, until: float, step: float = 1e-3, sample: float = 0.
         for i in range(every if k else 0):
             q, s = loop.time_stepping(times[k - 1] + i * step, step, 0, q, s)
         states.append(loop.states(q, s))
-    found = Motion(times)
+    motion = Motion(times)
     for k, solid in enumerate(world.solids):
         x, w = (np.array([state[k][part] for state in states]) for part in range(2))
         R = np.array([quaternion_matrix(row[:4]) for row in x])
-        found.position[solid.name], found.rotation[solid.name] = x[:, 4:7], R
-        found.velocity[solid.name] = np.einsum("tij,tj->ti", R, w[:, 3:6])
-        found.spin[solid.name] = np.einsum("tij,tj->ti", R, w[:, :3])
-    return found
+        motion.position[solid.name], motion.rotation[solid.name] = x[:, 4:7], R
+        motion.velocity[solid.name] = np.einsum("tij,tj->ti", R, w[:, 3:6])
+        motion.spin[solid.name] = np.einsum("tij,tj->ti", R, w[:, :3])
+    return motion

@@ -54,6 +54,6 @@ Case = Callable[[bool], list[Row]]
 
 def programs() -> dict[str, Program]:
     """Return the programs that simulate a `World`."""
-    found: dict[str, Program] = {OURS: ours, MUJOCO: mujoco}
-    found |= {DRAKE: drake} if is_installed() else {}
-    return found | ({PINOCCHIO: pinocchio} if has_solver() else {})
+    available: dict[str, Program] = {OURS: ours, MUJOCO: mujoco}
+    available |= {DRAKE: drake} if is_installed() else {}
+    return available | ({PINOCCHIO: pinocchio} if has_solver() else {})

@@ -129,7 +129,7 @@ def ours(world: World, until: float, step: float = 1e-3, sample: float = 0.01, *
     robot, q, v, bodies, ground = placed(world, **law)
     options: Any = {"ground": ground, "bodies": bodies, "q": q, "v": v, "fall": False, "sample": max(sample, step)}
     run = legged.simulate(robot, None, until=until, integrator=legged.TimeStepping(step), **options)
-    found = Motion(run.times, warning="; ".join(run.warnings))
+    motion = Motion(run.times, warning="; ".join(run.warnings))
     for solid in world.solids:
         if solid is first:
             R = np.array([quaternion_matrix(q[:4]) for q in run.q])
@@ -138,9 +138,9 @@ def ours(world: World, until: float, step: float = 1e-3, sample: float = 0.01, *
         else:
             body = run.body(solid.name)
             R, place, speed, spin = body.rotation, body.position, body.velocity, body.spin
-        found.position[solid.name], found.rotation[solid.name] = place, R
-        found.velocity[solid.name], found.spin[solid.name] = speed, spin
-    return found
+        motion.position[solid.name], motion.rotation[solid.name] = place, R
+        motion.velocity[solid.name], motion.spin[solid.name] = speed, spin
+    return motion
 
 
 def placed(world: World, **law: Any) -> tuple[legged.Robot, Array, Array, list[FreeBody], Rigid]:
@@ -212,7 +212,7 @@ def mujoco(world: World, until: float, step: float = 1e-3, sample: float = 0.01,
         data.qvel[6 * k : 6 * k + 6] = np.r_[solid.velocity, R.T @ np.asarray(solid.spin)]
     every = max(round(sample / step), 1)
     times = np.arange(round(until / step) // every + 1) * every * step
-    found = Motion(times)
+    motion = Motion(times)
     states: list[tuple[Array, Array]] = []
     for k in range(len(times)):
         if k:
@@ -221,10 +221,10 @@ def mujoco(world: World, until: float, step: float = 1e-3, sample: float = 0.01,
     q, v = (np.array(part) for part in zip(*states, strict=True))
     for k, solid in enumerate(world.solids):
         R = np.array([quaternion_matrix(x) for x in q[:, 7 * k + 3 : 7 * k + 7]])
-        found.position[solid.name], found.rotation[solid.name] = q[:, 7 * k : 7 * k + 3], R
-        found.velocity[solid.name] = v[:, 6 * k : 6 * k + 3]
-        found.spin[solid.name] = np.einsum("tij,tj->ti", R, v[:, 6 * k + 3 : 6 * k + 6])
-    return found
+        motion.position[solid.name], motion.rotation[solid.name] = q[:, 7 * k : 7 * k + 3], R
+        motion.velocity[solid.name] = v[:, 6 * k : 6 * k + 3]
+        motion.spin[solid.name] = np.einsum("tij,tj->ti", R, v[:, 6 * k + 3 : 6 * k + 6])
+    return motion
 
 
 def _size(shape: Shape) -> Sequence[float]:

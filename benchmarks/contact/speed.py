@@ -63,13 +63,13 @@ def speed_table(short: bool = False) -> str:
 
 def least_times(programs: tuple[Callable[[], Any], ...], repeats: int) -> list[float]:
     """Return the least processor time of each program, [s], which run in turn, after one run without measurement."""
-    found = [np.inf] * len(programs)
+    least = [np.inf] * len(programs)
     for k in range(repeats + 1):
         for i, program in enumerate(programs):
             start = time.process_time()
             program()
-            found[i] = min(found[i], time.process_time() - start) if k else found[i]
-    return found
+            least[i] = min(least[i], time.process_time() - start) if k else least[i]
+    return least
 
 
 def _one(world: World, steps: int) -> Callable[[], None]:

@@ -29,9 +29,9 @@ def tower_of(masses: list[float], neighbors: bool = True) -> World:
     return World(solids, 0.6, pairs=list(zip(names[1:], names[:-1], strict=True)) if neighbors else None)
 
 
-def _rows(test: str, found: dict[str, Motion], top: str, bodies: list[str]) -> list[Row]:
-    sag = {n: 1e3 * float(np.ptp(m.position[top][:, 2])) for n, m in found.items()}
-    tilt = {n: float(max(m.tilt(name).max() for name in bodies)) for n, m in found.items()}
+def _rows(test: str, motions: dict[str, Motion], top: str, bodies: list[str]) -> list[Row]:
+    sag = {n: 1e3 * float(np.ptp(m.position[top][:, 2])) for n, m in motions.items()}
+    tilt = {n: float(max(m.tilt(name).max() for name in bodies)) for n, m in motions.items()}
     return [
         Row(test, "largest change of the height of the top, mm", sag, negligible=1e-4),
         Row(test, "largest tilt, degrees", tilt, negligible=1e-4),
@@ -41,15 +41,15 @@ def _rows(test: str, found: dict[str, Motion], top: str, bodies: list[str]) -> l
 def heavy_top(short: bool = False) -> list[Row]:
     """Return sag and tilt in 1 s of two boxes of 1 kg under one of 1000 kg."""
     world = tower_of([1.0, 1000.0] if short else [1.0, 1.0, 1000.0])
-    found = {name: program(world, 0.1 if short else 1.0, 1e-3) for name, program in programs().items()}
-    return _rows("mass ratio 1000", found, world.solids[-1].name, [solid.name for solid in world.solids])
+    motions = {name: program(world, 0.1 if short else 1.0, 1e-3) for name, program in programs().items()}
+    return _rows("mass ratio 1000", motions, world.solids[-1].name, [solid.name for solid in world.solids])
 
 
 def tower(short: bool = False) -> list[Row]:
     """Return sag and tilt in 1 s of ten equal boxes."""
     world = tower_of([1.0] * (2 if short else 10))
-    found = {name: program(world, 0.1 if short else 1.0, 1e-3) for name, program in programs().items()}
-    return _rows("tower of ten", found, world.solids[-1].name, [solid.name for solid in world.solids])
+    motions = {name: program(world, 0.1 if short else 1.0, 1e-3) for name, program in programs().items()}
+    return _rows("tower of ten", motions, world.solids[-1].name, [solid.name for solid in world.solids])
 
 
 CARD = (0.01, 0.3, 0.4)
@@ -182,14 +182,14 @@ def feet(short: bool = False) -> list[Row]:
     )
     data = library.MjData(model)
     library.mj_step(model, data, round(until / 1e-3))
-    found, places = [], []
+    shares, places = [], []
     for k in range(data.ncon):
         force = np.zeros(6)
         library.mj_contactForce(model, data, k, force)
-        found.append(np.array([force[1], force[2], force[0]]))
+        shares.append(np.array([force[1], force[2], force[0]]))
         places.append(data.contact[k].pos.copy())
     values, sideways = {}, {}
-    for name, at, f in ((OURS, corners, loads), (MUJOCO, np.array(places), np.array(found))):
+    for name, at, f in ((OURS, corners, loads), (MUJOCO, np.array(places), np.array(shares))):
         xy = at[:, :2] - at[:, :2].mean(axis=0)
         mean, moments = mass * G / len(at), mass * G * (np.array(center[:2]) - at[:, :2].mean(axis=0))
         exact = mean + xy @ np.linalg.solve(xy.T @ xy, moments)

@@ -67,11 +67,11 @@ def load(folder: Path) -> dict[str, list[Record]]:
     Raises:
         RecordError: If a file of the history is not a record.
     """
-    found: dict[str, list[Record]] = {}
+    by_processor: dict[str, list[Record]] = {}
     for path in sorted(folder.glob("*/*.json")):
         record = Record.load(path)
-        found.setdefault(str(record.machine.get("processor", "unknown")), []).append(record)
-    return {processor: sorted(records, key=lambda r: r.date) for processor, records in found.items()}
+        by_processor.setdefault(str(record.machine.get("processor", "unknown")), []).append(record)
+    return {processor: sorted(records, key=lambda r: r.date) for processor, records in by_processor.items()}
 
 
 def series(records: Sequence[Record]) -> Iterator[Series]:
@@ -103,11 +103,11 @@ def history_table(processor: str, records: Sequence[Record]) -> Table:
 
 def history_figure(records: Sequence[Record]) -> Figure:
     """Return the margins of all targets over the runs on one processor, with axes for each target."""
-    found: dict[Target, list[Series]] = {}
+    series_of: dict[Target, list[Series]] = {}
     for line in series(records):
-        found.setdefault(line.target, []).append(line)
-    made, x = figure(max(-(-len(found) // 2), 1), 2, height=2.0, width=11.0), range(len(records))
-    for ax, (target, lines) in zip(made.axes, found.items(), strict=False):
+        series_of.setdefault(line.target, []).append(line)
+    made, x = figure(max(-(-len(series_of) // 2), 1), 2, height=2.0, width=11.0), range(len(records))
+    for ax, (target, lines) in zip(made.axes, series_of.items(), strict=False):
         for color, line in zip(cycle(_COLORS), lines):
             subject = ", ".join(line.name[1:-1]) or line.name[-1]
             ax.plot(x, line.margins, marker="o", markersize=4, linewidth=1.0, color=color, label=subject)
@@ -117,7 +117,7 @@ def history_figure(records: Sequence[Record]) -> Figure:
         label(ax, fill(title, 60), "", "margin")
         ax.set_xticks(x, [f"{record.date[5:10]}\n{record.commit[:7] or '?'}" for record in records], fontsize=6)
         ax.legend(fontsize=6.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for ax in made.axes[len(found) :]:
+    for ax in made.axes[len(series_of) :]:
         ax.set_axis_off()
     return made
 

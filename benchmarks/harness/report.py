@@ -86,13 +86,13 @@ def comparison_table(new: Record, old: Record) -> Table:
 
 def _differences(new: Record, old: Record) -> list[str]:
     """Return descriptions of the other differences: computer, versions, and ratios that only one record contains."""
-    found = []
+    differences = []
     for now, before in ((new.machine, old.machine), (new.versions, old.versions)):
         for name in {**before, **now}:
             if now.get(name) != before.get(name):
-                found.append(f"{name} was {before.get(name, 'missing')}, is {now.get(name, 'missing')}")
+                differences.append(f"{name} was {before.get(name, 'missing')}, is {now.get(name, 'missing')}")
     new_names, old_names = ({q.name for q in record.quantities if q.unit == RATIO} for record in (new, old))
     for only, description in ((new_names - old_names, "new"), (old_names - new_names, "missing")):
         if only:
-            found.append(f"{len(only)} ratios are {description}")
-    return found
+            differences.append(f"{len(only)} ratios are {description}")
+    return differences

@@ -95,10 +95,10 @@ SUBJECTS = (
 
 def available_robots(subjects: tuple[Subject, ...] = SUBJECTS) -> dict[Subject, legged.Robot]:
     """Return the robots whose files are installed, and print the names of the others."""
-    found = {}
+    available = {}
     for subject in subjects:
         try:
-            found[subject] = subject.make()
+            available[subject] = subject.make()
         except NotInstalled as error:
             print(f"{subject.name} is skipped: {error}.")
-    return found
+    return available

@@ -206,8 +206,8 @@ def target_table(record: Record) -> Table:
 
 def missed_targets(record: Record) -> list[Target]:
     """Return the targets that at least one quantity of a record misses."""
-    found = [(target, record.find(*name)) for target in TARGETS for name in target.names]
-    return list(dict.fromkeys(target for target, quantity in found if quantity and not target.is_met(quantity)))
+    values = [(target, record.find(*name)) for target in TARGETS for name in target.names]
+    return list(dict.fromkeys(target for target, quantity in values if quantity and not target.is_met(quantity)))
 
 
 def _rows(record: Record) -> Iterator[tuple[str, ...]]:

@@ -52,7 +52,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
 
 def measure(walker: Walker, groups: list[str], laws: list[str]) -> list[Outcome]:
     """Return the outcomes of a robot's trials, and print how long each kind takes."""
-    wanted, found = trials(walker.feet, groups), []
+    wanted, measured = trials(walker.feet, groups), []
     for law in laws:
         chosen = wanted if law == OURS else [_slow(x) for x in wanted if _is_straight(x)]
         for kind, command in dict.fromkeys((x.kind, None if law == OURS else x.command) for x in chosen):
@@ -61,7 +61,7 @@ def measure(walker: Walker, groups: list[str], laws: list[str]) -> list[Outcome]
             impossible = [x for x in batch if law == OURS and not walker.follows(x.command)]
             if impossible:
                 print(f"{walker.name}, {law}, {kind}: the legs cannot follow {len(impossible)} commands", flush=True)
-                found += refused(walker, law, impossible)
+                measured += refused(walker, law, impossible)
                 batch = [x for x in batch if x not in impossible]
             if not batch:
                 continue
@@ -70,10 +70,10 @@ def measure(walker: Walker, groups: list[str], laws: list[str]) -> list[Outcome]
             except LeggedError as error:
                 print(f"{walker.name}, {law}, {kind}: {error}", flush=True)
                 own = refused(walker, law, batch)
-            found += own
+            measured += own
             count, seconds = sum(x.succeeded for x in own), time.perf_counter() - start
             print(f"[{walker.name}, {law}, {kind}: {count} of {len(own)} in {seconds:.0f} s]", flush=True)
-    return found
+    return measured
 
 
 def _is_straight(trial: Trial) -> bool:
@@ -100,13 +100,13 @@ def main() -> None:
     if unknown := set(options.robots) - set(ROBOTS):
         parser.error(f"unknown robot: {', '.join(sorted(unknown))}; the robots are {', '.join(ROBOTS)}")
     options.output.mkdir(parents=True, exist_ok=True)
-    found: list[Outcome] = []
+    results: list[Outcome] = []
     measured = walkers(options.robots or ROBOTS)
     groups = [row for row in options.rows if row in ROWS]
     for walker in measured if groups else ():
-        found += measure(walker, groups, options.laws)
-        _write(found, options.output)
-    tables = [success_table(found), velocity_table(found)] if found else []
+        results += measure(walker, groups, options.laws)
+        _write(results, options.output)
+    tables = [success_table(results), velocity_table(results)] if results else []
     for name, table_of in _TABLES.items():
         if name in options.rows:
             tables.append(table_of(measured))
@@ -115,11 +115,11 @@ def main() -> None:
         print(table.text(), "\n")
 
 
-def _write(found: list[Outcome], folder: Path) -> None:
+def _write(measured: list[Outcome], folder: Path) -> None:
     """Write the outcomes so far."""
-    tables = (success_table(found), velocity_table(found))
+    tables = (success_table(measured), velocity_table(measured))
     (folder / "locomotion.md").write_text("\n\n".join(table.markdown() for table in tables) + "\n")
-    (folder / "locomotion.json").write_text(json.dumps([x.record() for x in found], indent=1))
+    (folder / "locomotion.json").write_text(json.dumps([x.record() for x in measured], indent=1))
 
 
 if __name__ == "__main__":

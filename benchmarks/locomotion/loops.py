@@ -155,27 +155,27 @@ def _terrain_values(walker: Walker, trials: list[Trial], *paths: str) -> dict[st
 def _plant_values(walker: Walker, trials: list[Trial]) -> dict[str, Any]:
     """Return the varying parameters of robot, ground, pushes and wrappers."""
     robot, kind = walker.robot, trials[0].kind
-    found: dict[str, Any] = {"ground.friction": np.array([trial.friction for trial in trials])}
+    values: dict[str, Any] = {"ground.friction": np.array([trial.friction for trial in trials])}
     if kind in (PLAIN, RATES):
         n = robot.nj
         position = np.concatenate([np.full(3, _TILT), np.full(3, _PLACE), np.full(n, _ANGLE)])
         velocity = np.concatenate([np.full(3, _TURN), np.full(3, _DRIFT), np.full(n, _RATE)])
         noise = np.array([[trial.noise] for trial in trials])
-        found |= {"controller.position": noise * position, "controller.velocity": noise * velocity}
-        found["controller.seed"] = np.array([float(trial.seed) for trial in trials])
+        values |= {"controller.position": noise * position, "controller.velocity": noise * velocity}
+        values["controller.seed"] = np.array([float(trial.seed) for trial in trials])
         mass, name = robot.mass * np.array([trial.payload for trial in trials]), f"{walker.trunk}.mass"
-        found[f"robot.{name}"] = float(robot.parameters()[name]) + mass
+        values[f"robot.{name}"] = float(robot.parameters()[name]) + mass
     if kind == DELAYED:
         delays = np.array([trial.delay for trial in trials])
-        found |= {"controller.delay": delays, "controller.frequency": _DELAY_PERIODS / delays}
+        values |= {"controller.delay": delays, "controller.frequency": _DELAY_PERIODS / delays}
     if kind == ACTUATED:
-        found["controller.time_constant"] = np.array([trial.lag for trial in trials])
+        values["controller.time_constant"] = np.array([trial.lag for trial in trials])
         unit = robot.mass * walker.gravity * walker.height
         gears, known = unit * np.array([trial.gears for trial in trials]), robot.parameters()
         for joint in robot.joints:
             if f"{joint.name}.friction" in known:
-                found[f"robot.{joint.name}.friction"] = float(known[f"{joint.name}.friction"]) + gears
-    return found
+                values[f"robot.{joint.name}.friction"] = float(known[f"{joint.name}.friction"]) + gears
+    return values
 
 
 def _rollout(

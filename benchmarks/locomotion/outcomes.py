@@ -75,7 +75,7 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
     unit = np.array([walker.speed, walker.speed, walker.turning])
     late = slice(round((1.0 - _LATE) * len(runs.times)), None)
     effort = walker.effort()
-    found = []
+    results = []
     for i, trial in enumerate(motions.trials):
         power = torque = float("nan")
         reached = np.full(3, np.nan) if runs.fallen[i] else _velocity(walker, runs.q[i, late]) / unit
@@ -84,7 +84,7 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
             watts = float(np.maximum(tau * rates, 0.0).sum(axis=1).mean())
             power = watts / (robot.mass * (1.0 + trial.payload) * walker.gravity * walker.speed)
             torque = float((np.sqrt((tau**2).mean(axis=0)) / effort).max())
-        found.append(
+        results.append(
             Outcome(
                 walker.name,
                 law,
@@ -96,7 +96,7 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
                 torque,
             )
         )
-    return found
+    return results
 
 
 def refused(walker: Walker, law: str, trials: Sequence[Trial]) -> list[Outcome]:
@@ -117,13 +117,13 @@ def _velocity(walker: Walker, q: Array) -> Array:
     return np.array([along.mean(), left.mean(), (headings[-1] - headings[0]) / (SAMPLE * len(rates))])
 
 
-def success_table(found: Sequence[Outcome]) -> Table:
+def success_table(results: Sequence[Outcome]) -> Table:
     """Return the numbers of successful trials of each row, robot and law."""
-    robots, rows = list(dict.fromkeys(x.robot for x in found)), list(dict.fromkeys(x.trial.row for x in found))
+    robots, rows = list(dict.fromkeys(x.robot for x in results)), list(dict.fromkeys(x.trial.row for x in results))
     lines = []
     for row in rows:
         for law in LAWS:
-            own = [x for x in found if x.trial.row == row and x.law == law]
+            own = [x for x in results if x.trial.row == row and x.law == law]
             if own:
                 cells = [_count([x for x in own if x.robot == name]) for name in robots]
                 lines.append((row, law, *cells, _count(own)))
@@ -135,10 +135,10 @@ def success_table(found: Sequence[Outcome]) -> Table:
     return Table("Locomotion, successful trials", ("row", "law", *robots, "all"), tuple(lines), notes, left=2)
 
 
-def velocity_table(found: Sequence[Outcome]) -> Table:
+def velocity_table(results: Sequence[Outcome]) -> Table:
     """Return commanded and reached velocities, cost of transport and torques of undisturbed trials."""
     lines = []
-    for x in found:
+    for x in results:
         undisturbed = not (x.trial.push or x.trial.noise or x.trial.payload)
         if x.law == OURS and undisturbed and x.trial.row in ("forward", "sideways", "turning", "gaits"):
             unit = np.array(x.unit)
@@ -160,5 +160,5 @@ def _numbers(values: Array) -> str:
     return ", ".join(f"{x:.2f}" for x in values)
 
 
-def _count(found: Sequence[Outcome]) -> str:
-    return f"{sum(x.succeeded for x in found)}/{len(found)}" if found else ""
+def _count(results: Sequence[Outcome]) -> str:
+    return f"{sum(x.succeeded for x in results)}/{len(results)}" if results else ""

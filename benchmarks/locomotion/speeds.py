@@ -41,9 +41,9 @@ def _measure(walker: Walker) -> list[str]:
         for name, (gait, way) in ways.items()
         for x in speeds
     ]
-    found = outcomes(walker, OURS, simulate_locomotion(walker, batch))
+    results = outcomes(walker, OURS, simulate_locomotion(walker, batch))
     largest: dict[str, float] = {}
     for name, (_, way) in ways.items():
-        own = [x for x in found if x.trial.row == name]
+        own = [x for x in results if x.trial.row == name]
         largest[name] = step * float(np.abs(way).max()) * len(list(takewhile(lambda x: x.succeeded, own)))
     return [f"{largest[name]:g}" if name in largest else "-" for name in (*GAITS, *_OTHERS)]

@@ -179,8 +179,8 @@ def _stones(slow: Slow, feet: int) -> list[Trial]:
 
 def _blind(slow: Slow, feet: int) -> list[Trial]:
     known = [trial for rows in (_slopes, _stairs, _waves, _stones) for trial in rows(slow, feet)]
-    found = [replace(trial, row=UNKNOWN + trial.row, kind=UNKNOWN + trial.kind) for trial in known]
-    return [replace(trial, start=start) for trial in found for start in (_STARTS if _is_hard(trial) else (0.0,))]
+    unknown = [replace(trial, row=UNKNOWN + trial.row, kind=UNKNOWN + trial.kind) for trial in known]
+    return [replace(trial, start=start) for trial in unknown for start in (_STARTS if _is_hard(trial) else (0.0,))]
 
 
 def _is_hard(trial: Trial) -> bool:

@@ -128,12 +128,12 @@ ROBOTS: dict[str, Callable[[], legged.Robot]] = {
 
 def walkers(names: Iterable[str]) -> list[Walker]:
     """Return the robots of some names whose files are installed, and print the names of the others."""
-    found = []
+    chosen = []
     for name in names:
         try:
             robot = ROBOTS[name]()
         except NotInstalled as error:
             print(f"{name} is skipped: {error}.")
             continue
-        found.append(Walker(name, replace(robot, name=name), controllers.home_of(robot)))
-    return found
+        chosen.append(Walker(name, replace(robot, name=name), controllers.home_of(robot)))
+    return chosen

@@ -26,11 +26,11 @@ def main() -> None:
         path = DOCS / part.page
         text = path.read_text(encoding="utf-8")
         computed = part.compute()
-        found = differences(written(text).get(name, ""), computed, part.relative, part.absolute)
-        print(f"{name}: {'; '.join(found[:5]) if found else 'as stated'}", flush=True)
-        if found and options.write:
+        differing = differences(written(text).get(name, ""), computed, part.relative, part.absolute)
+        print(f"{name}: {'; '.join(differing[:5]) if differing else 'as stated'}", flush=True)
+        if differing and options.write:
             path.write_text(replaced(text, name, computed), encoding="utf-8")
-        stale |= bool(found)
+        stale |= bool(differing)
     sys.exit(int(stale and not options.write))
 
 

@@ -64,12 +64,12 @@ def tree_costs() -> str:
 
 def task_costs() -> str:
     """Return the operations of task quantities of a humanoid, with sparse and dense matrices."""
-    found = sparsity.task_table(sparsity.asimo_like())
+    costs = sparsity.task_table(sparsity.asimo_like())
     rows = [
         (name, spaced(int(sparse)), spaced(int(dense)), ratio, spaced(int(saved)))
-        for name, sparse, dense, ratio, saved in found.rows
+        for name, sparse, dense, ratio, saved in costs.rows
     ]
-    return table(found.header, rows)
+    return table(costs.header, rows)
 
 
 def task_methods() -> str:
@@ -93,14 +93,14 @@ def task_methods() -> str:
 def _depths(kind: str) -> dict[int, list[tuple[int, int]]]:
     """Return the depth and the operations of each method: number of bodies -> (depth, operations)."""
     if kind == "four-bars":
-        found = {}
+        depths = {}
         for n in FOUR_BARS:
             linkage = parallel_forms.four_bars(n)
             robot = linkage.robot
             sizes = {"q": robot.nq, "v": robot.nv, "tau": robot.nv}
             traced = [partial(method, linkage) for method in parallel_forms.LOOP_METHODS.values()]
-            found[n] = [(depth, counts.total) for counts, depth in (count_and_depth(f, None, **sizes) for f in traced)]
-        return found
+            depths[n] = [(depth, counts.total) for counts, depth in (count_and_depth(f, None, **sizes) for f in traced)]
+        return depths
     methods, sizes, arguments = {
         "forward dynamics": (parallel_forms.METHODS, BODIES, {}),
         "inverse operational inertias": (parallel_forms.INVERSE_OPERATIONAL_INERTIAS, BODIES, {"q": True}),
@@ -118,8 +118,8 @@ def _depths(kind: str) -> dict[int, list[tuple[int, int]]]:
 
 def _depth_rows(kind: str) -> list[tuple[str, ...]]:
     return [
-        (str(n), *(f"{depth} (of {spaced(operations)})" for depth, operations in found))
-        for n, found in _depths(kind).items()
+        (str(n), *(f"{depth} (of {spaced(operations)})" for depth, operations in depths))
+        for n, depths in _depths(kind).items()
     ]
 
 
@@ -131,9 +131,9 @@ def _added(kind: str, method: int) -> int:
 
 def _fits(kind: str) -> tuple[str, ...]:
     """Return the lines fitted to the depth of each method by least squares."""
-    found = _depths(kind)
-    depths = np.array([[depth for depth, _ in each] for each in found.values()])
-    slope, constant = np.polyfit(np.log2(list(found)), depths, 1)
+    depth_of = _depths(kind)
+    depths = np.array([[depth for depth, _ in each] for each in depth_of.values()])
+    slope, constant = np.polyfit(np.log2(list(depth_of)), depths, 1)
     return "fit", *(f"{a:.0f} + {b:.1f} log2 n" for a, b in zip(constant, slope, strict=True))
 
 
@@ -177,11 +177,11 @@ def inverse_matrix_depths() -> str:
 def loop_depths() -> str:
     """Return the depth of forward dynamics of stacked four-bar linkages."""
     kind = "four-bars"
-    found = _depths(kind)
-    cheaper = next((n for n, (elimination, *_, pivoted) in found.items() if elimination[1] > pivoted[1]), None)
+    depths = _depths(kind)
+    cheaper = next((n for n, (elimination, *_, pivoted) in depths.items() if elimination[1] > pivoted[1]), None)
     assert cheaper is not None
-    *_, before, last = found
-    each = (found[last][1][1] - found[before][1][1]) / (last - before)
+    *_, before, last = depths
+    each = (depths[last][1][1] - depths[before][1][1]) / (last - before)
     header = ("four-bars", "elimination (21)", *list(parallel_forms.LOOP_METHODS)[1:])
     return "\n\n".join(
         [
@@ -201,8 +201,8 @@ def loop_depths() -> str:
 
 def conditions() -> str:
     """Return the condition numbers of trees."""
-    found = conditioning.growth_table(conditioning.growth())
-    return table((*found.header[:-1], "exponent"), found.rows, left=2)
+    growth = conditioning.growth_table(conditioning.growth())
+    return table((*growth.header[:-1], "exponent"), growth.rows, left=2)
 
 
 @cache
@@ -221,9 +221,9 @@ def tree_errors() -> str:
         "lengths fall to 0.7": "lengths fall to 0.7 from link to link",
     }
     rows = [
-        (titles.get(name, name), torques, *(f"{x:.1e}" for x in (found[2], found[0], found[1])))
+        (titles.get(name, name), torques, *(f"{x:.1e}" for x in (errors[2], errors[0], errors[1])))
         for name in stability.CHAINS
-        for torques, found in ((torques, each[name]) for torques, each in _tree_errors(long).items())
+        for torques, errors in ((torques, each[name]) for torques, each in _tree_errors(long).items())
     ]
     header = ("chain", "torques", "condition number of M", "articulated bodies", "composite bodies")
     random, accelerated = stability.TORQUES
@@ -253,9 +253,9 @@ def loop_errors() -> str:
     rows = []
     for name, joint in stability.CLOSING.items():
         for payload, shown in payloads.items():
-            found = stability.loop_errors(joint, payload)
+            errors = stability.loop_errors(joint, payload)
             first = titles[name] if payload == 1.0 else "the same"
-            rows.append((first, shown, *(f"{error:.1e} ({residual:.0e})" for error, residual in found.values())))
+            rows.append((first, shown, *(f"{error:.1e} ({residual:.0e})" for error, residual in errors.values())))
     return table(("closed chain", "payload [kg]", "direct", "elimination", "projection"), rows)
 
 

@@ -17,14 +17,20 @@ from benchmarks.harness.subjects import robot_file
 from benchmarks.pages.parts import EXAMPLES, Part, sentences, table
 from controllers import WorkspaceBalance
 from controllers.balance.planar.hopping import BALANCE
-from legged.app.balance import gain_study
-from legged.app.balance.bend_study import BendSwivelStudy
-from legged.app.balance.disturbance_report import DisturbanceStudy
-from legged.app.balance.experiment import BalanceExperiment, base_errors, foot_events, paper_experiment, settling_time
-from legged.app.balance.hop_study import Hop, HopStudy
-from legged.app.balance.planar_study import PlanarStudy
-from legged.app.balance.report import PAPER, BalanceReport
-from legged.app.balance.wheel_study import WheelStudy
+from examples.studies.balance import gain_study
+from examples.studies.balance.bend_study import BendSwivelStudy
+from examples.studies.balance.disturbance_report import DisturbanceStudy
+from examples.studies.balance.experiment import (
+    BalanceExperiment,
+    base_errors,
+    foot_events,
+    paper_experiment,
+    settling_time,
+)
+from examples.studies.balance.hop_study import Hop, HopStudy
+from examples.studies.balance.planar_study import PlanarStudy
+from examples.studies.balance.report import PAPER, BalanceReport
+from examples.studies.balance.wheel_study import WheelStudy
 from legged.app.selection import select_robot
 from legged.simulation import Run
 from legged.spatial import Array
@@ -103,8 +109,8 @@ def thrown_block() -> str:
 def other_throws() -> str:
     """Return the table of `examples/experiments/other_throws.py`."""
     with contextlib.redirect_stdout(io.StringIO()):
-        found = runpy.run_path(str(EXAMPLES / "experiments" / "other_throws.py"))["table"]
-    return table(found.header, found.rows)
+        throws = runpy.run_path(str(EXAMPLES / "experiments" / "other_throws.py"))["table"]
+    return table(throws.header, throws.rows)
 
 
 def sensitivity() -> str:
@@ -179,9 +185,9 @@ MEASURES = ("settles [s]", "overshoot [mrad]", "off the lag [mrad]", "final erro
 def planar_balance() -> str:
     """Return the comparison of controllers of planar balance: three rows for each scenario, a column for each."""
     study = PlanarStudy()
-    found = study.table()
-    shown = [found.header.index(name) for name in MEASURES]
-    cells = {row[:2]: ["falls" if row[2].startswith("falls") else row[k] for k in shown] for row in found.rows}
+    merits = study.table()
+    shown = [merits.header.index(name) for name in MEASURES]
+    cells = {row[:2]: ["falls" if row[2].startswith("falls") else row[k] for k in shown] for row in merits.rows}
     rows = [
         (
             scenario.words if measure == MEASURES[0] else "",
@@ -203,9 +209,9 @@ def _hops(step: float = HopStudy.step, friction: float | None = None) -> HopStud
 def hops() -> str:
     """Return the first of three hops on ground with different friction, and sentences about all of them."""
     study = _hops()
-    rows, found = [], {mu: study.hops_of(run) for mu, run in study.runs.items()}
+    rows, hops_by_friction = [], {mu: study.hops_of(run) for mu, run in study.runs.items()}
     for mu, run in study.runs.items():
-        hop, last = found[mu][0], found[mu][-1]
+        hop, last = hops_by_friction[mu][0], hops_by_friction[mu][-1]
         landed = np.isfinite(hop.error)
         lost = run.times[-1] - hop.start - hop.flight
         rows.append(
@@ -223,19 +229,19 @@ def hops() -> str:
         "friction", "flight [ms]", "velocity at take-off x, z [m/s]", "L_c [kg m^2/s]", "distance [mm]", "slip [mm]",
         "error after the third hop [mrad]",
     )  # fmt: skip
-    return "\n\n".join([table(header, rows, left=0), _hop_sentences(study, found)])
+    return "\n\n".join([table(header, rows, left=0), _hop_sentences(study, hops_by_friction)])
 
 
-def _hop_sentences(study: HopStudy, found: dict[float, list[Hop]]) -> str:
-    complete = [hop for hops in found.values() if len(hops) == study.hops for hop in hops]
+def _hop_sentences(study: HopStudy, hops_by_friction: dict[float, list[Hop]]) -> str:
+    complete = [hop for hops in hops_by_friction.values() if len(hops) == study.hops for hop in hops]
     change = max(hop.momentum_change / abs(hop.momentum) for hop in complete)
     deviation = max(hop.deviation for hop in complete)
-    runs = [run for mu, run in study.runs.items() if len(found[mu]) == study.hops]
+    runs = [run for mu, run in study.runs.items() if len(hops_by_friction[mu]) == study.hops]
     drift = max(run.energy_drift for run in runs)
-    between = max(hops[k].error for hops in found.values() for k in range(len(hops) - 1))
+    between = max(hops[k].error for hops in hops_by_friction.values() for k in range(len(hops) - 1))
     coarse = _hops(1e-3, 0.8)
     last = coarse.hops_of(coarse.runs[0.8])[-1].error
-    slip = max(hop.slip for hop in found[0.3])
+    slip = max(hop.slip for hop in hops_by_friction[0.3])
     return sentences(
         f"In flight the angular momentum is constant within {change:.0e} of itself and the center of mass follows the "
         f"parabola within {1e6 * deviation:.1f} um (the error of the time stepping; with `RungeKutta4` both are exact "
@@ -286,20 +292,24 @@ def _work(run: Run) -> float:
 
 def wheels() -> str:
     """Return the comparison of a reaction wheel and a gyroscope."""
-    found = WheelStudy().table()
+    pushed = WheelStudy().table()
     return table(
-        found.header,
-        [tuple("falls" if cell.startswith("falls") else cell for cell in row) for row in found.rows],
+        pushed.header,
+        [tuple("falls" if cell.startswith("falls") else cell for cell in row) for row in pushed.rows],
         left=2,
     )
 
 
 def bending() -> str:
     """Return the errors of bending and swiveling in all scenarios."""
-    found = BendSwivelStudy().table()
-    shown = [found.header.index(name) for name in found.header if not name.startswith(("L_z", "torque", "off closed"))]
-    rows = [tuple(row[k] for k in shown) for row in found.rows]
-    return table([found.header[k] for k in shown], rows)
+    scenarios = BendSwivelStudy().table()
+    shown = [
+        scenarios.header.index(name)
+        for name in scenarios.header
+        if not name.startswith(("L_z", "torque", "off closed"))
+    ]
+    rows = [tuple(row[k] for k in shown) for row in scenarios.rows]
+    return table([scenarios.header[k] for k in shown], rows)
 
 
 def quadruped_gains() -> str:

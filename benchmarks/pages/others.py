@@ -6,7 +6,7 @@ from functools import cache
 
 from benchmarks.balance import step_costs
 from benchmarks.pages.parts import Part, spaced, table
-from legged.app.balance.hybrid_study import HybridStudy
+from examples.studies.balance.hybrid_study import HybridStudy
 
 HYBRID, CONTACT = "explanation/hybrid_control.md", "explanation/contact.md"
 
@@ -18,14 +18,14 @@ def _hybrid() -> HybridStudy:
 
 def hybrid_arm() -> str:
     """Return the errors of an arm on two faces."""
-    found = _hybrid().tables()[0]
-    return table(("", found.header[1]), found.rows)
+    arm = _hybrid().tables()[0]
+    return table(("", arm.header[1]), arm.rows)
 
 
 def hybrid_gantry() -> str:
     """Return the errors of a gantry on a plate that vibrates."""
-    found = _hybrid().tables()[1]
-    return table(("plate", "its motion [mm]", "change of T^T M q [kg m]", "force error after 0.1 s [N]"), found.rows)
+    gantry = _hybrid().tables()[1]
+    return table(("plate", "its motion [mm]", "change of T^T M q [kg m]", "force error after 0.1 s [N]"), gantry.rows)
 
 
 def hybrid_wall() -> str:

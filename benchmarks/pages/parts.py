@@ -59,7 +59,7 @@ def replaced(text: str, name: str, markdown: str) -> str:
 
 
 def differences(old: str, new: str, relative: float = 0.0, absolute: float = 0.0) -> list[str]:
-    """Return what differs between two texts, except for breaks of lines and numbers that are nearly equal.
+    """Return the differences of two texts, apart from line breaks and numbers that are nearly equal.
 
     Numbers are nearly equal if they differ by at most the absolute difference, the relative one and one unit of the
     last digit that both state.

@@ -34,7 +34,7 @@ from benchmarks.studies.any_element import (
     numbers_of,
 )
 from benchmarks.studies.simplification import reduced_table
-from legged.app.operations.branches import branches_table
+from examples.studies.operations.branches import branches_table
 from legged.table import Table
 
 DIGITS = 120
@@ -110,12 +110,14 @@ def bound(robot: str, function: Function) -> Bound:
     """Return the bound of the error of a function at a random state of a robot."""
     plain = case_of(_robot(robot), SEED, float)
     floats = plain._replace(**{name: getattr(plain, name).astype(float) for name in plain._fields[1:]})
-    found = numbers_of(function(floats))
+    numbers = numbers_of(function(floats))
     before, iv.dps = iv.dps, DIGITS
     try:
         with mp.workdps(DIGITS):
             enclosed = numbers_of(function(case_of(_robot(robot), SEED, lambda x: iv.convert(x))))
-            pairs = [(mp.mpf(float(x)), *_ends(y)) for x, y in zip(found, enclosed, strict=True) if hasattr(y, "_mpi_")]
+            pairs = [
+                (mp.mpf(float(x)), *_ends(y)) for x, y in zip(numbers, enclosed, strict=True) if hasattr(y, "_mpi_")
+            ]
             size = max(max(abs(low), abs(high)) for _, low, high in pairs)
             error = max(max(abs(x - low), abs(high - x)) for x, low, high in pairs)
             return Bound(float(error / size), float(max(high - low for _, low, high in pairs) / size))
@@ -132,8 +134,8 @@ def table(section: str) -> Table:
     robot, functions = SECTIONS[section]
     rows = []
     for name, function in functions.items():
-        found = bound(robot, function)
-        rows.append((f"`{name}`", f"{found.error:.1e}", f"{found.width:.0e}"))
+        bounds = bound(robot, function)
+        rows.append((f"`{name}`", f"{bounds.error:.1e}", f"{bounds.width:.0e}"))
     words = "quadruped with an Euler base" if robot == QUADRUPED else "chain of ten links, twist 0.7 rad, fixed base"
     header = (f"certified accuracy: {words}", "error of float64 at most", "width of the enclosure")
     return Table(section, header, tuple(rows), left=1)
@@ -141,8 +143,8 @@ def table(section: str) -> Table:
 
 def text_of(section: str) -> str:
     """Return the block of a section, or of a name of `OTHERS`, as the page has it, between its comments."""
-    found = OTHERS[section]() if section in OTHERS else table(section)
-    body = found.markdown().partition("\n\n")[2].strip()
+    shown = OTHERS[section]() if section in OTHERS else table(section)
+    body = shown.markdown().partition("\n\n")[2].strip()
     return f"{_BEGIN.format(section)}\n\n{body}\n\n{_END}\n"
 
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import legged
+from examples.studies.operations.algorithms import ALGORITHMS as COUNTED
 from legged import loops
 from legged.algorithms import (
-    articulated,
     centroidal,
     composite,
     derivatives,
@@ -20,7 +20,7 @@ from legged.algorithms import (
     operational,
     operators,
 )
-from legged.algorithms.sparse import constraint_force, sparsity, system
+from legged.algorithms.sparse import constraint_force
 
 
 class Case(NamedTuple):
@@ -68,6 +68,14 @@ class Case(NamedTuple):
 
 
 Function = Callable[[Case], Any]
+FORWARD_DYNAMICS = COUNTED["forward dynamics"]
+
+
+def _forward(name: str) -> Function:
+    """Return an algorithm of forward dynamics that `examples.studies` counts, with wrenches on a link."""
+    function = FORWARD_DYNAMICS[name]
+    return lambda x: function(x.robot, x.q, x.v, x.tau, x.wrenches)
+
 
 CORE: dict[str, Function] = {
     "inverse_dynamics": lambda x: legged.inverse_dynamics(x.robot, x.q, x.v, x.vdot, x.wrenches),
@@ -110,19 +118,17 @@ ALGORITHMS: dict[str, Function] = {
         x.robot, x.q, x.v, x.vdot, x.wrenches, coordinates="absolute"
     ),
     "regressor": lambda x: newton_euler.inverse_dynamics_regressor(x.robot, x.q, x.v, x.vdot),
-    "articulated": lambda x: articulated.forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
-    "articulated, absolute": lambda x: articulated.forward_dynamics(
-        x.robot, x.q, x.v, x.tau, x.wrenches, coordinates="absolute"
-    ),
+    "articulated": _forward("articulated bodies"),
+    "articulated, absolute": _forward("articulated bodies, absolute"),
     "composite": lambda x: composite.inertia_matrix(x.robot, x.q),
     "composite, absolute": lambda x: composite.inertia_matrix(x.robot, x.q, coordinates="absolute"),
     "by inverse dynamics": lambda x: composite.inertia_matrix_by_inverse_dynamics(x.robot, x.q),
     "by unit accelerations": lambda x: composite.inertia_matrix_by_unit_accelerations(x.robot, x.q),
-    "global_form": lambda x: global_form.forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
+    "global_form": _forward("global form"),
     "global_form, matrices": lambda x: global_form.global_form(x.robot, x.q),
     "centroidal": lambda x: centroidal.dynamics(x.robot, x.q, x.v),
     "momentum_matrix": lambda x: centroidal.momentum_matrix(x.robot, x.q),
-    "sparsity": lambda x: sparsity.forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
+    "sparsity": _forward("inertia matrix, L^T D L"),
     "derivatives, inverse": lambda x: derivatives.of_inverse_dynamics(x.robot, x.q, x.v, x.vdot, x.wrenches),
     "derivatives, forward": lambda x: derivatives.of_forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
     "inverse_inertia": lambda x: derivatives.inverse_inertia(x.robot, x.q),
@@ -139,7 +145,7 @@ ALGORITHMS: dict[str, Function] = {
 """Functions of robots without coupled joints."""
 
 OPERATORS: dict[str, Function] = {
-    "operators": lambda x: operators.forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
+    "operators": _forward("spatial operators"),
     "by_operators": lambda x: operational.by_operators(x.robot, x.q, x.points),
     "S.mass": lambda x: x.S.mass.matrix(),
     "S.mass_inverse": lambda x: x.S.mass_inverse @ x.tau,
@@ -155,14 +161,12 @@ OPERATORS: dict[str, Function] = {
 """Functions of robots without rotors with gyroscopic effects."""
 
 PARALLEL: dict[str, Function] = {
-    "divide_and_conquer": lambda x: divide_and_conquer.forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
-    "divide_and_conquer, inverse": lambda x: divide_and_conquer.forward_dynamics(
-        x.robot, x.q, x.v, x.tau, x.wrenches, version="inverse"
-    ),
+    "divide_and_conquer": _forward("divide and conquer, pivoted"),
+    "divide_and_conquer, inverse": _forward("divide and conquer, inverse"),
     "divide_and_conquer, matrix": lambda x: divide_and_conquer.inverse_inertia_matrix(x.robot, x.q),
-    "constraint_force": lambda x: constraint_force.forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
+    "constraint_force": _forward("constraint forces"),
     "constraint_force, matrix": lambda x: constraint_force.inverse_inertia_matrix(x.robot, x.q),
-    "system": lambda x: system.forward_dynamics(x.robot, x.q, x.v, x.tau, x.wrenches),
+    "system": _forward("sparse system"),
     "by_division": lambda x: operational.by_division(x.robot, x.q, x.tip),
     "by_constraint_forces": lambda x: operational.by_constraint_forces(x.robot, x.q, x.tip),
 }

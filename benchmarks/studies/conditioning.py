@@ -77,19 +77,19 @@ def exponent(sizes: Array, values: Array) -> float:
 
 def growth() -> dict[tuple[str, str], tuple[Array, Array]]:
     """Return condition numbers by (family, base): straight, (sizes,), and random, (sizes, configurations)."""
-    found = {}
+    numbers = {}
     for family, shape in FAMILIES.items():
         for name, base in (("fixed", legged.FixedBase()), ("floating", legged.FloatingBase())):
             each = [condition_numbers(robots.tree(n, base=base, **shape)) for n in SIZES]
-            found[family, name] = np.array([s for s, _ in each]), np.array([r for _, r in each])
-    return found
+            numbers[family, name] = np.array([s for s, _ in each]), np.array([r for _, r in each])
+    return numbers
 
 
-def growth_table(found: dict[tuple[str, str], tuple[Array, Array]]) -> Table:
+def growth_table(numbers: dict[tuple[str, str], tuple[Array, Array]]) -> Table:
     """Return the fitted exponents and the condition numbers of the largest robots."""
     large = np.array(SIZES) >= FITTED
     rows = []
-    for (family, base), (straight, folded) in found.items():
+    for (family, base), (straight, folded) in numbers.items():
         medians = np.median(folded, axis=1)
         row = [family, base]
         for values in (straight, medians):
@@ -99,12 +99,12 @@ def growth_table(found: dict[tuple[str, str], tuple[Array, Array]]) -> Table:
     return Table(f"Condition numbers for N = {SIZES[-1]}, exponents for N from {FITTED}", header, tuple(rows), left=2)
 
 
-def growth_figure(found: dict[tuple[str, str], tuple[Array, Array]]) -> figures.Figure:
+def growth_figure(numbers: dict[tuple[str, str], tuple[Array, Array]]) -> figures.Figure:
     """Return condition numbers over the number of links: fixed and floating bases, straight and random."""
     made = figures.figure(1, 2, width=10.0, height=4.0, sharey=True)
     for ax, base in zip(made.axes, ("fixed", "floating"), strict=True):
         for family, color in zip(FAMILIES, _COLORS, strict=False):
-            straight, folded = found[family, base]
+            straight, folded = numbers[family, base]
             ax.plot(SIZES, straight, "-o", color=color, markersize=3, linewidth=1.4, label=family)
             ax.plot(SIZES, np.median(folded, axis=1), "--", color=color, linewidth=1.2)
             ax.fill_between(SIZES, folded.min(axis=1), folded.max(axis=1), color=color, alpha=0.12, linewidth=0)
@@ -176,11 +176,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.conditioning", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("results/conditioning"), metavar="FOLDER")
     page = figures.Page(parser.parse_args().output, "Conditioning of the inertia matrix")
-    found = growth()
-    table = growth_table(found)
+    numbers = growth()
+    table = growth_table(numbers)
     print(table.markdown())
     page.table(table)
-    page.figure(growth_figure(found), "growth", "Condition number over the number of links; bands: least and most.")
+    page.figure(growth_figure(numbers), "growth", "Condition number over the number of links; bands: least and most.")
     page.figure(shape_figure(), "shape", "Condition number over configuration, taper and branching.")
     page.figure(spectrum_figure(), "spectrum", "Eigenvalues and eigenvectors.")
     print(page.write())

@@ -14,8 +14,8 @@ from benchmarks.harness.record import Quantity, Record, quantity_table
 from benchmarks.harness.references import PinocchioRobot, mujoco, pinocchio
 from benchmarks.harness.subjects import FORWARD, FUNCTIONS, INVERSE, Settings
 from benchmarks.harness.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
+from examples.studies.paper.timing import states
 from legged.app import figures
-from legged.app.paper.timing import states
 from legged.compiler import default_threads
 from legged.table import Table
 

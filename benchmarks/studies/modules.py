@@ -80,16 +80,18 @@ class ParallelModules:
         self.inward, self.outward = [], []
         for members in self.groups:
             self.inward.append(legged.compile(_inward_of(members), robot))
-            found = self.inward[-1](q, v, tau)
-            shapes = {"phi": found[2].shape, "Psi": found[3].shape, "mu": (6,)}
+            results = self.inward[-1](q, v, tau)
+            shapes = {"phi": results[2].shape, "Psi": results[3].shape, "mu": (6,)}
             self.outward.append(legged.compile(_outward_of(members), robot, **shapes))
         self.trunk = legged.compile(_trunk, robot, M=(6, 6), eta=(6,))
 
     def __call__(self, run: Callable[..., Any], q: Array, v: Array, tau: Array) -> list[Array]:
         """Return the accelerations of the trunk and of each group; `run(function, arguments)` maps over the groups."""
-        found = list(run(lambda kernel: kernel(q, v, tau), self.inward))
-        vdot_0, mu = self.trunk(q, v, tau, np.sum([f[0] for f in found], axis=0), np.sum([f[1] for f in found], axis=0))
-        rest = run(lambda pair: pair[0](q, pair[1][2], pair[1][3], mu), list(zip(self.outward, found, strict=True)))
+        results = list(run(lambda kernel: kernel(q, v, tau), self.inward))
+        vdot_0, mu = self.trunk(
+            q, v, tau, np.sum([f[0] for f in results], axis=0), np.sum([f[1] for f in results], axis=0)
+        )
+        rest = run(lambda pair: pair[0](q, pair[1][2], pair[1][3], mu), list(zip(self.outward, results, strict=True)))
         return [vdot_0, *rest]
 
 
@@ -118,14 +120,14 @@ def _inward_of(members: Sequence[int]) -> Callable[..., Any]:
 
 def _outward_of(members: Sequence[int]) -> Callable[..., Any]:
     def outward(robot: legged.Robot, q: Array, phi: Array, Psi: Array, mu: Array) -> Array:
-        found, k = [], 0
+        accelerations, k = [], 0
         for chain in _modules(robot, q, members):
             module = ArticulatedChain.__new__(ArticulatedChain)  # with the factors of the inward recursion
             eta = len(chain.bodies)
             module.chain, module.factors = chain, [JointFactors(P, ([], [])) for P in Psi[k : k + eta]]
-            found += module.outward(list(phi[k : k + eta]), mu)[0]
+            accelerations += module.outward(list(phi[k : k + eta]), mu)[0]
             k += eta
-        return np.concatenate(found)
+        return np.concatenate(accelerations)
 
     return outward
 
@@ -156,9 +158,9 @@ def parallel_modules(sizes: Sequence[tuple[int, int]] = PARALLEL, repeats: int =
             rng = np.random.default_rng(0)
             q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
             whole, parts = legged.compile(legged.forward_dynamics, robot), ParallelModules(robot)
-            known, found = whole(q, v, tau), parts(on_two, q, v, tau)
+            known, computed = whole(q, v, tau), parts(on_two, q, v, tau)
             order = [np.r_[:6]] + [np.concatenate([robot.modules[i].v for i in group]) for group in parts.groups]
-            for entries, part in zip(order, found, strict=True):
+            for entries, part in zip(order, computed, strict=True):
                 assert np.abs(part - known[entries]).max() < 1e-8 * np.abs(known).max()
             calls = (partial(whole, q, v, tau), partial(parts, on_one, q, v, tau), partial(parts, on_two, q, v, tau))
             times = [min(_seconds(call) for _ in range(repeats)) * 1e6 for call in calls]

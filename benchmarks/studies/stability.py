@@ -100,7 +100,7 @@ def errors(name: str, n: int, torques: str = "random torques") -> tuple[float, f
     Args:
         name: Chain, of `CHAINS`. n: Number of its links. torques: Kind of torques, of `TORQUES`.
     """
-    robot, rng, found = chain(n, **CHAINS[name]), np.random.default_rng(n), []
+    robot, rng, relative = chain(n, **CHAINS[name]), np.random.default_rng(n), []
     for _ in range(CONFIGURATIONS):
         spread = 0.01 if name == "straight" else np.pi
         q, v = rng.uniform(-spread, spread, robot.nq), rng.normal(size=robot.nv)
@@ -111,8 +111,8 @@ def errors(name: str, n: int, torques: str = "random torques") -> tuple[float, f
             np.abs(f(robot, q, v, tau) - exact).max() / size
             for f in (articulated.forward_dynamics, by_composite_bodies)
         ]
-        found.append([*each, np.linalg.cond(legged.inertia_matrix(robot, q))])
-    first, second, condition = np.median(found, axis=0)
+        relative.append([*each, np.linalg.cond(legged.inertia_matrix(robot, q))])
+    first, second, condition = np.median(relative, axis=0)
     return float(first), float(second), float(condition)
 
 
@@ -134,7 +134,7 @@ def loop_errors(
 
     Each method solves the same equation (20); its exact solution is that for the rounded M, L, c and forces.
     """
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in METHODS}
+    relative: dict[str, list[tuple[float, float]]] = {name: [] for name in METHODS}
     for seed in range(configurations):
         closed, q = closed_chain(joint, payload, seed)
         robot, rng = closed.robot, np.random.default_rng([seed, 1])
@@ -149,8 +149,8 @@ def loop_errors(
         for name, method in METHODS.items():
             vdot, _ = method(robot, q, rows, b)
             residual = np.abs(L @ vdot - rows.c).max() / (np.abs(L).max() * size)
-            found[name].append((float(np.abs(vdot - exact).max() / size), float(residual)))
-    return {name: tuple(np.median(each, axis=0).tolist()) for name, each in found.items()}
+            relative[name].append((float(np.abs(vdot - exact).max() / size), float(residual)))
+    return {name: tuple(np.median(each, axis=0).tolist()) for name, each in relative.items()}
 
 
 def rational_solution(A: Array, b: Array) -> Array:
@@ -180,15 +180,15 @@ def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
     made = figures.figure(1, 3, width=16.0, height=4.8)
     *left, right = made.axes
     for ax, (torques, chains) in zip(left, trees.items(), strict=True):
-        for (name, found), color in zip(chains.items(), _COLORS, strict=True):
-            first, second, condition = np.maximum(np.array(found).T, ROUNDING)
+        for (name, curve), color in zip(chains.items(), _COLORS, strict=True):
+            first, second, condition = np.maximum(np.array(curve).T, ROUNDING)
             ax.plot(condition, first, "o-", color=color, linewidth=1.2, label=f"{name}: articulated")
             ax.plot(condition, second, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
         title = f"Chains of {SIZES[0]} to {SIZES[-1]} links, {torques}"
         figures.label(ax, title, "condition number of M", "relative error of vdot")
-    for (name, found), style in zip(closed.items(), ("o-", "s--"), strict=True):
+    for (name, curve), style in zip(closed.items(), ("o-", "s--"), strict=True):
         for method, color in zip(METHODS, _COLORS, strict=False):
-            values = [each[method][0] for each in found]
+            values = [each[method][0] for each in curve]
             right.plot(PAYLOADS, values, style, color=color, linewidth=1.2, label=f"{name}: {method}")
     for ax in made.axes:
         ax.set_xscale("log")
@@ -201,7 +201,7 @@ def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
 def tables(trees: Trees, closed: Loops) -> list[Table]:
     """Return the errors of the longest chains, and those of the closed chains."""
     return [
-        tree_table({torques: {name: found[-1] for name, found in chains.items()} for torques, chains in trees.items()}),
+        tree_table({torques: {name: curve[-1] for name, curve in chains.items()} for torques, chains in trees.items()}),
         loop_table(closed),
     ]
 
@@ -221,8 +221,8 @@ def loop_table(closed: Loops) -> Table:
     """Return the errors of the closed chains."""
     rows = [
         (name, f"{payload:.0e}", *(f"{error:.1e} ({residual:.1e})" for error, residual in each.values()))
-        for name, found in closed.items()
-        for payload, each in zip(PAYLOADS, found, strict=True)
+        for name, curve in closed.items()
+        for payload, each in zip(PAYLOADS, curve, strict=True)
     ]
     header = ("closed chain", "payload [kg]", *METHODS)
     return Table("Relative errors of accelerations (of constraints)", header, tuple(rows), left=1)

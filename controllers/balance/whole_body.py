@@ -44,7 +44,7 @@ def leg_contacts(robot: Robot, legs: tuple[Leg, ...]) -> tuple[LegContact, ...]:
     Raises:
         DefinitionError: A leg has no contact points.
     """
-    found = []
+    standing = []
     for leg in legs:
         columns = np.array(leg.columns) + robot.base.nv
         bodies = {body.index for body in robot.bodies if set(columns) & set(range(body.v.start, body.v.stop))}
@@ -52,8 +52,8 @@ def leg_contacts(robot: Robot, legs: tuple[Leg, ...]) -> tuple[LegContact, ...]:
         if not contacts:
             raise DefinitionError(f"leg {leg.name!r} of robot {robot.name!r} has no contact points to stand on")
         sole = np.mean([robot.contacts[i].position for i in contacts], axis=0)
-        found.append(LegContact(leg, columns, contacts, robot.contacts[contacts[0]].link, sole))
-    return tuple(found)
+        standing.append(LegContact(leg, columns, contacts, robot.contacts[contacts[0]].link, sole))
+    return tuple(standing)
 
 
 @dataclass(frozen=True, eq=False)

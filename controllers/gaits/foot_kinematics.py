@@ -176,10 +176,10 @@ def _largest(error: Array) -> float:
 
 
 def _solve_exactly(J: Array, desired: Array) -> Array:
-    found = np.linalg.lstsq(J, desired.ravel(), rcond=None)[0]
-    residual = _largest(desired - (J @ found).reshape(desired.shape))
+    step = np.linalg.lstsq(J, desired.ravel(), rcond=None)[0]
+    residual = _largest(desired - (J @ step).reshape(desired.shape))
     if residual > 1e-6 * (1.0 + float(np.abs(desired).max(initial=0.0))):
         raise ReachError(
             f"no joint rates or accelerations give the desired motion of the feet: residual {residual:.3g} m/s (m/s^2)"
         )
-    return found
+    return step

@@ -192,17 +192,20 @@ class _Search:
 
     def solve(self, leg: LegChain, angles: Array, shift: float) -> Array:
         """Return joint positions, (nj,), with the leg's sole level, at the depth, and `shift` [m] ahead of its hip."""
-        found = [self._from(leg, start, shift) for start in self._starts(leg, angles)]
-        solutions = [(solution, cost) for solution, residual, cost in found if residual < _ACCEPTED]
+        attempts = [self._from(leg, start, shift) for start in self._starts(leg, angles)]
+        solutions = [(solution, cost) for solution, residual, cost in attempts if residual < _ACCEPTED]
         if not solutions:
-            residual = min(residual for _, residual, _ in found)
+            residual = min(residual for _, residual, _ in attempts)
             raise ReachError(
                 f"leg {leg.name!r} of robot {self.robot.name!r} cannot stand {self.depth + leg.hip[2]:.3g} m under its "
                 f"hip within the limits of its joints: residual {residual:.3g} m; choose another hip height or pass a "
                 f"posture",
                 residual=residual,
             )
-        return min(solutions, key=lambda found: (not self._points_inward(leg, found[0]), found[1]))[0]
+        return min(
+            solutions,
+            key=lambda solution: (not self._points_inward(leg, solution[0]), solution[1]),
+        )[0]
 
     def _rows(self, leg: LegChain) -> list[int]:
         return [self.feet.names.index(name) for name in leg.contacts]

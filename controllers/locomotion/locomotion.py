@@ -284,12 +284,12 @@ def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> Array:
 
     Feet move without rotation, flat ones, or with the smallest joint velocities.
     """
-    model, found = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
+    model, inertias = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
     for foot in feet:
         columns = [robot.base.nv + k for k in foot.columns]
         J = model.point(foot.link, foot.sole).J[:, columns]
         J = J if foot.is_flat else J[3:]
         v = np.zeros((3, robot.nv))
         v[:, columns] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
-        found.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
-    return np.array(found)
+        inertias.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
+    return np.array(inertias)

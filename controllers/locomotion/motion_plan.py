@@ -115,9 +115,9 @@ class MotionPlanner:
         base = robot.base.configuration(np.array([0.0, 0.0, self.height]), np.eye(3))
         A = momentum_matrix(robot, np.concatenate([base, self.posture]))[:, robot.base.nv :]
         about = A[:3] - self.pivot * np.array([-A[4], A[3], 0.0 * A[5]])
-        found = np.linalg.solve(self.inertia, about)
-        found[:, [k for foot in self.feet for k in foot.columns]] = 0.0
-        return found
+        acceleration = np.linalg.solve(self.inertia, about)
+        acceleration[:, [k for foot in self.feet for k in foot.columns]] = 0.0
+        return acceleration
 
     @property
     def time_unit(self) -> float:
@@ -202,11 +202,11 @@ class MotionPlanner:
             return R @ total, R @ rate
 
         begin = moved(0.0)[0]
-        found = []
+        targets = []
         for k, (angle, rate) in enumerate(turns):
             own, its_rate = moved((k + 1.0) * h)
-            found.append((angle + own - begin, rate + its_rate))
-        return found
+            targets.append((angle + own - begin, rate + its_rate))
+        return targets
 
     def _contact_points(
         self,

@@ -229,9 +229,9 @@ class StartedLocomotion:
         normals = [self._normal(place, plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
-        found = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
+        torques = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
         return memory._replace(
-            tau=np.concatenate([np.zeros(robot.base.nv), found.tau]),
+            tau=np.concatenate([np.zeros(robot.base.nv), torques.tau]),
             gait=state.flat(),
             command=limited,
             path=path,
@@ -245,8 +245,8 @@ class StartedLocomotion:
             deviation=np.sqrt(landings.deviation @ landings.deviation),
             standing_deviation=np.sqrt(landings.standing_deviation @ landings.standing_deviation),
             wrenches=plan.wrenches,
-            iterate=found.iterate,
-            residuals=np.stack([plan.residual, found.residual]),
+            iterate=torques.iterate,
+            residuals=np.stack([plan.residual, torques.residual]),
         )
 
     def _gait(
@@ -307,15 +307,15 @@ class StartedLocomotion:
         """Return the landings with places on the ground within reach, (n, 3), [m], world axes."""
         R, stance, velocity, heading = body.rotation, state.stance, body.velocity[:2], body.heading
         xi = body.position[:2] + velocity / self.steps.omega
-        found = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
+        landings = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
         places = []
-        for i, landing in enumerate(found.places):
+        for i, landing in enumerate(landings.places):
             if self.terrain is not None:
                 landing = away_from_edges(self.terrain, landing, heading[0], self.height)
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
-        return found._replace(places=places)
+        return landings._replace(places=places)
 
     def _swings(
         self,
@@ -343,12 +343,12 @@ class StartedLocomotion:
         self, state: GaitState, swings: Sequence[Swing], climbs: Sequence[Any], lifts: Sequence[Any]
     ) -> tuple[list[Swing], list[Any], list[Any]]:
         """Return swings, climbs and lifts as in `LocomotionMemory`, (n,) each, of feet at obstacles and low ground."""
-        dt, found = 1.0 / self.sampling_rate, []
+        dt, states = 1.0 / self.sampling_rate, []
         speed = _REACHING * np.sqrt(self.gravity * self.height)
         due = state.due(1.001 * dt / state.period)  # the share of a step, in spite of rounding
         for swing, stands, climb, lift, late in zip(swings, state.stance, climbs, lifts, due, strict=True):
-            found.append(adapted_swing(swing, 1.0 - stands, climb, lift, late, state.waited > 0.0, speed, dt))
-        adapted, remaining, reached = zip(*found, strict=True)
+            states.append(adapted_swing(swing, 1.0 - stands, climb, lift, late, state.waited > 0.0, speed, dt))
+        adapted, remaining, reached = zip(*states, strict=True)
         return list(adapted), list(remaining), list(reached)
 
     def _normal(self, place: Array, plane: GroundPlane) -> Array:

@@ -104,14 +104,14 @@ def _per_rate(name: str, value: Gain, robot: Robot, signed: bool) -> Array:
         robot: The robot.
         signed: Whether it may be negative.
     """
-    found = arguments.rounded_array(name, value)
-    if found.shape not in ((), (robot.nj,), (robot.nv,)):
-        raise ShapeError(f"{name} must be one number, ({robot.nj},) or ({robot.nv},), got shape {found.shape}")
-    if not signed and (found < 0.0).any():
-        raise DefinitionError(f"{name} must not be negative, got {found.min()}: it is a standard deviation")
-    if found.shape == (robot.nv,):
-        return found
-    return np.concatenate([np.zeros(robot.base.nv), np.broadcast_to(found, (robot.nj,))])
+    array = arguments.rounded_array(name, value)
+    if array.shape not in ((), (robot.nj,), (robot.nv,)):
+        raise ShapeError(f"{name} must be one number, ({robot.nj},) or ({robot.nv},), got shape {array.shape}")
+    if not signed and (array < 0.0).any():
+        raise DefinitionError(f"{name} must not be negative, got {array.min()}: it is a standard deviation")
+    if array.shape == (robot.nv,):
+        return array
+    return np.concatenate([np.zeros(robot.base.nv), np.broadcast_to(array, (robot.nj,))])
 
 
 def _next_random(states: Array) -> Array:

@@ -130,8 +130,8 @@ class SwitchedLaw:
             return np.array(next(iter(different), ()))
         starts = self._starts
         own = [self._own_switches(k, start, min(end, until)) for k, (start, end) in enumerate(pairwise(starts))]
-        found = [t for times in own for t in times]
-        return np.array(sorted([*found, *(t for t in starts[1:-1] if t < until)]))
+        switch_times = [t for times in own for t in times]
+        return np.array(sorted([*switch_times, *(t for t in starts[1:-1] if t < until)]))
 
     def update_times(self, until: float) -> Any:
         """Return the times before `until` at which a time step must start, (n,), [s]."""
@@ -198,10 +198,10 @@ class SwitchedLaw:
             k = round(float(number))
             return value(self._started[k], phases[k], parts[k])
         values = [value(*x) for x in zip(self._started, phases, parts, strict=True)]
-        found = values[0]
+        chosen = values[0]
         for k, other in enumerate(values[1:], 1):
-            found = where(number > k - 0.5, other, found)
-        return found
+            chosen = where(number > k - 0.5, other, chosen)
+        return chosen
 
     def _changed(
         self, phase: Any, memory: Array, otherwise: Array, value: Callable[[Controller, Any, Array], Any]

@@ -159,27 +159,27 @@ def compare_in_air(robot: legged.Robot, servo: Servo, start: legged.State) -> No
     steps = [STEP, STEP / 2, STEP / 4]
     agrees = False
     pairs = [motions(robot, servo, start, step, 10 * STEP, False) for step in steps]
-    found = [apart(robot, *pair) for pair in pairs]
+    differences = [apart(robot, *pair) for pair in pairs]
     for k in range(2):
         own = [apart(robot, coarse, fine).max() for coarse, fine in zip(pairs[k], pairs[k + 1], strict=True)]
-        worst = names_of(robot)[int(found[k].max(axis=0).argmax())]
-        words = f"apart by up to {found[k].max():.1e} rad or m, most in {worst!r}"
+        worst = names_of(robot)[int(differences[k].max(axis=0).argmax())]
+        words = f"apart by up to {differences[k].max():.1e} rad or m, most in {worst!r}"
         print(
             f"  step {1e3 * steps[k]:g} ms: {words}; half the step moves ours by {own[0]:.1e}, MuJoCo's by {own[1]:.1e}"
         )
-        agrees = found[k].max() <= sum(own)
-    order = np.log2(found[0].max() / found[1].max())
+        agrees = differences[k].max() <= sum(own)
+    order = np.log2(differences[0].max() / differences[1].max())
     verdict = "they agree to integration accuracy" if agrees else "THEY DO NOT AGREE"
     print(f"  the difference falls with the step to the power {order:.1f}: {verdict}\n")
 
 
 def compare_on_ground(robot: legged.Robot, servo: Servo, start: legged.State) -> None:
     """Print when the base and each joint deviate on the ground, and by how much at the end."""
-    found, labels = apart(robot, *motions(robot, servo, start, STIFF_STEP, STEP, True)), np.array(names_of(robot))
+    differences, labels = apart(robot, *motions(robot, servo, start, STIFF_STEP, STEP, True)), np.array(names_of(robot))
     rows: list[tuple[str, ...]] = []
     first = (np.inf, "nothing")
     for name in dict.fromkeys(labels):
-        values = found[:, labels == name].max(axis=1)
+        values = differences[:, labels == name].max(axis=1)
         since = STEP * int(np.argmax(values > PARTED)) if values.max() > PARTED else np.inf
         first = min(first, (since, str(name)))
         rows.append((name, f"{since:.3f}" if since < np.inf else "never", f"{values.max():.1e}", f"{values[-1]:.1e}"))

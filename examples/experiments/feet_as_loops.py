@@ -49,11 +49,11 @@ def servo(joints: np.ndarray) -> Callable[[float, np.ndarray, np.ndarray, np.nda
 
 def loop_forces(stands: loops.ClosedRobot, run: legged.Run) -> np.ndarray:
     """Return the constraint forces at the contact points during a run, (T, points, 3), [N], world axes."""
-    found: list[np.ndarray] = []
+    forces: list[np.ndarray] = []
     for q, v, tau in zip(run.q, run.v, run.tau, strict=True):
         multipliers = loops.solve(stands, q, v, tau).multipliers
-        found.append(loops.loop_wrenches(stands, q, multipliers)[:, 3:])
-    return np.array(found)
+        forces.append(loops.loop_wrenches(stands, q, multipliers)[:, 3:])
+    return np.array(forces)
 
 
 rows: list[tuple[str, ...]] = []

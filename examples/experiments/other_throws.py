@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import robots
-from legged.app.balance.experiment import ORIENTATION, POSITION, BalanceExperiment, ThrownBlock, foot_events
+from examples.studies.balance.experiment import ORIENTATION, POSITION, BalanceExperiment, ThrownBlock, foot_events
 from legged.table import Table
 from robots.spatial_biped import FOOT, MASS, crouch
 

@@ -42,7 +42,7 @@ def mode_slope(mode: int, x: np.ndarray) -> np.ndarray:
 def flexible_link(
     name: str, length: float, mass: float, stiffness: float, *, modes: int = 2, segments: int = 16, axis: str = "y"
 ) -> legged.Limb:
-    """Return a slender link along x that bends about an axis; it is clamped, and its last segment carries what follows.
+    """Return a slender link along x that is clamped and bends about an axis, as a limb that carries further links.
 
     Args:
         name: Prefix of the names of links and joints.

@@ -86,9 +86,9 @@ def main(folder: Path) -> None:
         ground, steps = legged.Rigid(friction=0.7), legged.TimeStepping(2e-3)  # [s]
         run = legged.simulate(robot, law, ground=ground, until=6.0, integrator=steps)
         x = run.base.position[:, 0]
-        found = (x[-1] - x[run.at(2.0)]) / (run.times[-1] - 2.0)
-        print(f"  {gait}: {x[-1]:.2f} m in {run.times[-1]:g} s, then {found:.3f} of {speed:.3f} m/s {run.ended}")
-        good += not run.ended and abs(found - speed) < 0.1 * speed
+        walked = (x[-1] - x[run.at(2.0)]) / (run.times[-1] - 2.0)
+        print(f"  {gait}: {x[-1]:.2f} m in {run.times[-1]:g} s, then {walked:.3f} of {speed:.3f} m/s {run.ended}")
+        good += not run.ended and abs(walked - speed) < 0.1 * speed
     print(f"{good} of {len(CASES)} walk at the commanded speed within 10 %")
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from legged.app.balance import commands as studies
 from legged.app.options import (
     BaseName,
     ControllerName,
@@ -38,15 +37,16 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-COMPARED = "chain(6); chain(12); tree(12, branching=2); planar_biped; spatial_quadruped; humanoid; chain(30)"
+MOVED = ("balance", "bend-swivel", "disturbances", "hop", "hybrid", "planar-balance", "velocity-gains", "wheel-balance")
+"""Commands that have become studies of the repository; `_show_place` names their place for one release."""
 
 
-def main() -> None:
-    """Run the command line; an error becomes one line on stderr and exit status 1."""
+def main(program: Callable[[], Any] | None = None) -> None:
+    """Run a command line, by default that of `legged`; an error becomes one line on stderr and exit status 1."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            app()
+            (program or app)()
         except SystemExit as end:
             if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):  # that no command has caught
                 print("interrupted before there were results", file=sys.stderr)
@@ -91,7 +91,7 @@ def command(panel: str, example: str, **given: Any) -> Callable[[Callable[..., N
     return app.command(rich_help_panel=panel, epilog=f"Example: {example}", **given)
 
 
-START, ROBOTS, GAITS, BALANCE, REPORTS = "Start", "Robots", "Gaits", "Balance", "Report and cache"
+START, ROBOTS, GAITS, REPORTS = "Start", "Robots", "Gaits", "Report and cache"
 command(START, "legged demo --html demo.html", name="demo")(demo_command)
 
 
@@ -136,9 +136,9 @@ def audit(
     import legged
     from legged.app import robot_tables
 
-    found = legged.audit(file, base, mimic=mimic, repair=repair)
-    _show(robot_tables.audit_headline(found), *(table.text() for table in robot_tables.audit_tables(found)))
-    if found.singular:
+    audited = legged.audit(file, base, mimic=mimic, repair=repair)
+    _show(robot_tables.audit_headline(audited), *(table.text() for table in robot_tables.audit_tables(audited)))
+    if audited.singular:
         raise typer.Exit(1)
     robot = legged.load(file, base, mimic=mimic, repair=repair)
     _show(*(table.text() for table in robot_tables.robot_tables(robot)))
@@ -161,76 +161,39 @@ def verify(
     from legged.app.selection import select_robot
     from legged.errors import MismatchError
 
-    found = legged.verify(select_robot(robot, base), against or (), states=states)
-    print(found)
-    if found.refused:
-        raise MismatchError("; ".join(found.refused))
+    verification = legged.verify(select_robot(robot, base), against or (), states=states)
+    print(verification)
+    if verification.refused:
+        raise MismatchError("; ".join(verification.refused))
 
 
 @command(ROBOTS, "legged count planar_biped --output results/count")
 def count(
-    robot: Annotated[str, typer.Argument(help="A robot as in `info`, `families`, `modules`, or `all`.")] = "all",
+    robot: Annotated[str, typer.Argument(help="A robot as in `info`, or `all` shipped ones.")] = "all",
     base: BaseName = None,
-    algorithms: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare the algorithms of the field: `all` (minutes), or beginnings of their names with commas."
-        ),
-    ] = None,
-    robots: Annotated[
-        str, typer.Option(help="With --algorithms: robots as in `info`, split by semicolons, or all shipped ones: all.")
-    ] = COMPARED,
-    times: Annotated[bool, typer.Option("--times", help="With --algorithms: compile and time them, too.")] = False,
     output: Output = None,
 ) -> None:
-    """Count the operations of inverse and forward dynamics, beside the published formulas (Table 1, Figure 7)."""
-    if algorithms is not None:
-        _compare(algorithms, robots, base, times, output)
-        return
-    from legged.app import robot_tables
-    from legged.app.operations import counts, module_counts
+    """Count the operations of inverse and forward dynamics beside the paper's; of one robot also by stage and module.
+
+    `python -m examples.studies operations`, in the repository, compares them with published counts and algorithms.
+    """
+    from legged.app import counts
+    from legged.app.figures import Page
     from legged.app.selection import ready_made_robots, select_any_robot, select_robot
     from legged.robot.robot import Robot
 
-    if robot == "modules":
-        _show(*(table.text() for table in module_counts.module_tables()))
-        _save_figure(module_counts.module_figure, output, "operations-modules.png")
-        return
-    if robot in ("all", "families"):
-        measured = (
-            [] if robot == "families" else [counts.measure(select_robot(name, base)) for name in ready_made_robots()]
-        )
-        bases = {None: (True, False), "floating": (True,), "fixed": (False,)}.get(base, (True,))
-        _show(*([counts.robot_table(measured).text()] if measured else []), counts.family_table(bases=bases).text())
-        if robot == "all":
-            _show(counts.literature_table(12).text())
-        _save_figure(lambda: counts.figure_7(measured), output, "figure-07-operations.png")
-        return
-    chosen = select_any_robot(robot, base)
-    if not isinstance(chosen, Robot):
-        by_method = robot_tables.closed_count_table({chosen.name: chosen})
-        _show(robot_tables.count_table(chosen).text(), by_method.text())
-        chosen = chosen.robot  # the spanning tree
-    measured = [counts.measure(chosen)]
-    _show(counts.robot_table(measured).text())
-    for task in ("inverse", "forward"):
-        _show(*(counts.part_table(measured[0], task, by).text() for by in ("stage", "module")))
-    _save_figure(lambda: counts.figure_7(measured), output, "figure-07-operations.png")
-
-
-def _compare(algorithms: str, robots: str, base: str | None, times: bool, output: Path | None) -> None:
-    from legged.app.operations import algorithms as field
-    from legged.app.operations.algorithm_report import compared, crossover_table, cubic_table, published_table, write
-    from legged.app.selection import ready_made_robots, select_robot
-
-    chosen = ready_made_robots() if robots == "all" else [name.strip() for name in robots.split(";")]
-    names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
-    found = [cost for name in chosen for cost in field.costs(select_robot(name, base), names, times)]
-    tables = compared(found)
-    if names is None:
-        tables += [crossover_table(), cubic_table(found), published_table(12)]
+    tables = []
+    if robot == "all":
+        tables.append(counts.robot_table([counts.measure(select_robot(name, base)) for name in ready_made_robots()]))
+    else:
+        chosen = select_any_robot(robot, base)
+        if not isinstance(chosen, Robot):
+            tables.append(counts.closed_table(chosen))
+            chosen = chosen.robot  # the spanning tree
+        measured = counts.measure(chosen)
+        tables += [counts.robot_table([measured]), *counts.part_tables(measured)]
     _show(*(table.text() for table in tables))
-    print_written(output, lambda folder: write(folder, found, whole=names is None))
+    print_written(output, lambda folder: [Page(folder, "Operation counts", tables).write("counts.md")])
 
 
 def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
@@ -265,67 +228,52 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
         output: Output = None,
         view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
-        given = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
+        sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
         if velocity is not None:
-            others = {**given, "controller": controller, "ground": ground}
-            _locomote(schedule or name, velocity, others, robot, duration, terrain, output, view)
-            return
-        if schedule is not None:
+            others = {**sizes, "controller": controller, "ground": ground}
+            simulated, plan = _commanded(schedule or name, velocity, others, robot, duration, terrain), None
+        elif schedule is not None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
-        _go(gait, given, robot, controller, duration, ground, terrain, output, view)
+        else:
+            simulated, plan = _on_gait(gait, sizes, robot, controller, duration, ground, terrain)
+        _finish(simulated, plan, output, view)
 
 
-_gait_command("walk", "Walk", "planar_biped", "Let a robot walk on two legs in turn (the paper's Figures 11 to 14).")
-_gait_command(
-    "trot", "Trot", "spatial_quadruped", "Let a robot trot, diagonal legs in turn (the paper's Figures 16, 17)."
-)
-_gait_command("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time.")
-_gait_command("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn.")
-_gait_command("stand", "Stand", "humanoid", "Let a robot stand.")
+for _command, _gait, _usual, _words in (
+    ("walk", "Walk", "planar_biped", "Let a robot walk on two legs in turn (the paper's Figures 11 to 14)."),
+    ("trot", "Trot", "spatial_quadruped", "Let a robot trot, diagonal legs in turn (the paper's Figures 16, 17)."),
+    ("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time."),
+    ("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn."),
+    ("stand", "Stand", "humanoid", "Let a robot stand."),
+):
+    _gait_command(_command, _gait, _usual, _words)
 
 
-def _go(
-    gait: str,
-    given: dict[str, float | None],
-    name: str,
-    controller: str | None,
-    duration: float,
-    ground: str | None,
-    terrain: str,
-    output: Path | None,
-    view: bool,
-) -> None:
+def _on_gait(
+    gait: str, sizes: dict[str, Any], name: str, law: str | None, duration: float, ground: str | None, terrain: str
+) -> tuple[Callable[[], Any], Any]:
+    """Show a gait, its gains and the ground; return (a function that simulates a robot on the gait, the gait)."""
     from legged.app import scenario, selection
 
-    robot = selection.select_robot(name)
-    controller = controller or selection.default_controller(robot, gait)
-    floor = selection.select_ground(
-        ground or selection.default_ground(robot, gait), robot, selection.parse_terrain(terrain)
-    )
-    plan = selection.select_gait(gait, robot, controller, **given)
-    law = selection.select_controller(controller, plan)
-    _show(scenario.gait_table(plan, law).text(), str(floor))
-    _finish(lambda: scenario.Scenario(robot, plan, controller, floor, duration).run(), plan, output, view)
+    robot, surface = selection.select_robot(name), selection.parse_terrain(terrain)
+    law = law or selection.default_controller(robot, gait)
+    floor = selection.select_ground(ground or selection.default_ground(robot, gait), robot, surface)
+    plan = selection.select_gait(gait, robot, law, **sizes)
+    _show(scenario.gait_table(plan, selection.select_controller(law, plan)).text(), str(floor))
+    return lambda: scenario.on_gait(robot, plan, law, floor, duration), plan
 
 
-def _locomote(
-    gait: str,
-    velocity: tuple[float, float, float],
-    others: dict[str, Any],
-    name: str,
-    duration: float,
-    terrain: str,
-    output: Path | None,
-    view: bool,
-) -> None:
-    """Simulate a robot that walks at a commanded velocity."""
-    given = [f"--{option.replace('_', '-')}" for option, value in others.items() if value is not None]
-    if given:
-        raise typer.BadParameter(f"does not go with {', '.join(given)}", param_hint="--velocity")
+def _commanded(
+    gait: str, velocity: tuple[float, float, float], others: dict[str, Any], name: str, duration: float, terrain: str
+) -> Callable[[], Any]:
+    """Return a function that simulates a robot that walks at a commanded velocity."""
+    unused = [f"--{option.replace('_', '-')}" for option, value in others.items() if value is not None]
+    if unused:
+        raise typer.BadParameter(f"does not go with {', '.join(unused)}", param_hint="--velocity")
     from legged.app import scenario, selection
 
     robot, floor = selection.select_robot(name), selection.parse_terrain(terrain)
-    _finish(lambda: scenario.locomotion(robot, gait, velocity, floor, duration), None, output, view)
+    return lambda: scenario.locomotion(robot, gait, velocity, floor, duration)
 
 
 def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: bool) -> None:
@@ -372,28 +320,23 @@ def report(
     ] = Path("results"),
     duration: Duration = 12.0,
 ) -> None:
-    """Reproduce the paper: both robots under both controllers, figures and tables. `make run` calls this command."""
-    from legged.app.paper.report import report as paper_report
+    """Simulate the paper's biped and quadruped under its controllers, and write their table, figures and runs."""
+    from legged.app.report import report as paper_report
 
     paper_report(output, duration)
 
 
 command(ROBOTS, "legged view go2.urdf", name="view")(view_command)
-command(BALANCE, "legged balance --mass 3 --velocity 4,0,0.2 --output results/balance")(studies.balance)
-command(BALANCE, "legged disturbances spatial_quadruped --gait trot --directions 12 --sizes 6")(studies.disturbances)
-command(BALANCE, "legged planar-balance --output results/planar-balance")(studies.planar_balance)
-command(BALANCE, "legged hop --output results/hop")(studies.hop)
-command(BALANCE, "legged wheel-balance --output results/wheel-balance")(studies.wheel_balance)
-command(BALANCE, "legged hybrid --output results/hybrid")(studies.hybrid)
-command(BALANCE, "legged bend-swivel --output results/bend-swivel")(studies.bend_swivel)
-command(BALANCE, "legged velocity-gains go2.urdf --output results/velocity-gains", name="velocity-gains")(studies.gains)
 
 
-def _save_figure(draw: Callable[[], Any], output: Path | None, name: str) -> None:
-    from legged.app import figures
+def _show_place(context: typer.Context, given: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Name the place of a study that has left the package; this command disappears with the next release."""
+    study = f"python -m examples.studies {context.info_name}"
+    raise typer.Exit(_failed(f"`legged {context.info_name}` is now `{study}`, in a clone of the repository"))
 
-    if output is not None:
-        print(f"figure: {figures.save(draw(), output / name)}")
+
+for _moved in MOVED:
+    app.command(_moved, hidden=True, context_settings={"ignore_unknown_options": True})(_show_place)
 
 
 def _show(*parts: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,9 @@ def save(made: Figure, path: Path) -> Path:
 class Page:
     """A Markdown page in a folder, with its figures in the subfolder `figures`."""
 
-    def __init__(self, folder: Path, title: str):
+    def __init__(self, folder: Path, title: str, tables: Sequence[Table] = ()):
         self.folder = folder
-        self.parts = [f"# {title}"]
+        self.parts = [f"# {title}", *(table.markdown() for table in tables)]
         self.figures: list[Path] = []
 
     def heading(self, words: str) -> None:

@@ -69,17 +69,6 @@ def output_file(path: Path | None) -> Path | None:
     return path
 
 
-def three_numbers(text: str) -> str:
-    """Return the text of an option, or raise a usage error if it is not three numbers separated by commas."""
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) != 3 or not all(math.isfinite(x) for x in numbers):
-        raise typer.BadParameter(f"takes three numbers separated by commas, such as 0.5,0.1,1.2, got {text!r}")
-    return text
-
-
 ROBOT = (
     "A robot of `robots`, such as planar_biped or 'chain(12)'; file.py:NAME, a function or robot; a URDF or MJCF file."
 )
@@ -89,50 +78,23 @@ WalkerName = Annotated[str, typer.Argument(help="A robot as in `legged info`.", 
 BaseName = Annotated[
     str | None,
     typer.Option(
-        "--base",
         help="floating, fixed or planar, for robots that take one.",
         autocompletion=lambda: ["floating", "fixed", "planar"],
     ),
 ]
-ControllerName = Annotated[
-    str | None,
-    typer.Option(
-        "--controller",
-        help="computed-torque, feed-forward, none (replayed torques), balanced or servo. By default computed-torque, "
-        "balanced for robots from URDF or MJCF.",
-        autocompletion=controller_names,
-    ),
-]
+CONTROLLER = (
+    "computed-torque, feed-forward, none (replayed torques), balanced or servo. By default computed-torque, "
+    "balanced for robots from URDF or MJCF."
+)
+ControllerName = Annotated[str | None, typer.Option(help=CONTROLLER, autocompletion=controller_names)]
 Duration = Annotated[float, typer.Option(help="Simulated time, in seconds.", callback=positive)]
-GroundName = Annotated[
-    str | None,
-    typer.Option(
-        "--ground",
-        help="paper (soft, viscous) or realistic (stiff, sticking). By default paper, "
-        "realistic for robots from URDF or MJCF.",
-        autocompletion=lambda: ["paper", "realistic"],
-    ),
-]
-TerrainName = Annotated[
-    str,
-    typer.Option(
-        "--terrain",
-        help="flat, slope:ANGLE in degrees, or steps:RISE or steps:RISE,RUN in meters.",
-        autocompletion=lambda: ["flat", "slope:", "steps:"],
-    ),
-]
+GROUND = (
+    "paper (soft, viscous) or realistic (stiff, sticking). By default paper, realistic for robots from URDF or MJCF."
+)
+GroundName = Annotated[str | None, typer.Option(help=GROUND, autocompletion=lambda: ["paper", "realistic"])]
+TERRAIN = "flat, slope:ANGLE in degrees, or steps:RISE or steps:RISE,RUN in meters."
+TerrainName = Annotated[str, typer.Option(help=TERRAIN, autocompletion=lambda: ["flat", "slope:", "steps:"])]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Folder for figures and data.", callback=output_folder, file_okay=False),
-]
-Friction = Annotated[float, typer.Option(min=0.0, help="Coulomb's coefficient of all contacts, dimensionless.")]
-Restitution = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Coefficient of restitution of all contacts, 0 to 1, dimensionless.")
-]
-Size = Annotated[str, typer.Option(help="Edges of the block along x, y, z, in meters.", callback=three_numbers)]
-Position = Annotated[
-    str, typer.Option(help="Initial position of the block: x, y, z in meters.", callback=three_numbers)
-]
-Velocity = Annotated[
-    str, typer.Option(help="Initial velocity of the block, in meters per second.", callback=three_numbers)
 ]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from textwrap import wrap
 
 import numpy as np
 
 from legged import loops
-from legged.compiler import count
 from legged.denoc import conditioning
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import LoopError
@@ -27,12 +23,9 @@ def headline(robot: Robot) -> str:
     coordinates = ", ".join(robot.base.coordinates)
     base = f"{robot.base.kind} base" + (f" ({coordinates})" if coordinates else "")
     contacts = ", ".join(contact.name for contact in robot.contacts) or "none"
-    return "\n".join(
-        [
-            f"{robot.name}: {len(robot.links)} links, {robot.nv} degrees of freedom, {robot.mass:g} kg",
-            f"  {base}; q has {robot.nq} entries, v has {robot.nv}",
-            f"  contact points: {contacts}",
-        ]
+    return (
+        f"{robot.name}: {len(robot.links)} links, {robot.nv} degrees of freedom, {robot.mass:g} kg\n"
+        f"  {base}; q has {robot.nq} entries, v has {robot.nv}\n  contact points: {contacts}"
     )
 
 
@@ -142,64 +135,6 @@ def loop_table(closed: ClosedRobot, q: Array) -> Table:
     return Table("Joints that close loops", header, tuple(rows), notes, left=5)
 
 
-def count_table(closed: ClosedRobot) -> Table:
-    """Return the operation counts of forward dynamics with closed loops, by stage (elimination, equation (21))."""
-    robot = closed.robot
-    counts = count(partial(loops.forward_dynamics, closed), None, q=robot.nq, v=robot.nv, tau=robot.nv)
-    parts = sorted((str(part or "other"), c) for part, c in counts.by_stage.items())
-    rows = [(name, str(c.M), str(c.A), str(c.trigonometric)) for name, c in (*parts, ("all", counts))]
-    header = ("stage", "M", "A", "sines and cosines")
-    title = f"{closed.name}: forward dynamics with closed loops, {len(closed.rows)} constraints"
-    return Table(title, header, tuple(rows))
-
-
-CLOSED_ROBOTS = {
-    "four_bar": ("crank joint",),
-    "five_bar_leg": ("front_hip", "rear_hip"),
-    "delta": ("a_shoulder", "b_shoulder", "c_shoulder"),
-    "five_bar_quadruped": tuple(f"{leg}_{side}_hip" for leg in ("FL", "FR", "RL", "RR") for side in ("front", "rear")),
-}
-"""Ready-made robots with closed loops, and the names of their joints with actuators."""
-
-
-def closed_count_table(chosen: Mapping[str, ClosedRobot], actuated: Mapping[str, Sequence[str]] | None = None) -> Table:
-    """Return the operation counts of dynamics with closed loops by method, one column per robot.
-
-    Args:
-        chosen: Robots by name.
-        actuated: Name of a robot -> its joints with actuators; None omits inverse dynamics.
-    """
-    forward: dict[str, Callable[[ClosedRobot], Callable[..., Array]]] = {
-        f"forward, {method}": lambda closed, method=method: partial(loops.forward_dynamics, closed, method=method)
-        for method in ("elimination", "subsystems")
-    }
-    forward["forward, divide and conquer"] = lambda closed: partial(loops.divide_and_conquer.forward_dynamics, closed)
-    rows = []
-    for name, function in forward.items():
-        rows.append((name, *(_operations(function(closed), closed) for closed in chosen.values())))
-    if actuated is not None:
-        cells = []
-        for name, closed in chosen.items():
-            independent = loops.independent_only(closed, closed_configuration(closed)[0])
-            function = partial(loops.inverse_dynamics, independent, actuated=actuated[name])
-            cells.append(_operations(lambda q, v, vdot, function=function: function(q, v, vdot).tau, closed))
-        rows.append(("inverse, subsystems", *cells))
-    header = ("method", *(f"{name}, {closed.robot.nv} DoF" for name, closed in chosen.items()))
-    notes = (
-        "M + A of the traced graph: multiplications and divisions, additions and subtractions. Methods `direct` and",
-        "`projection` use matrix functions for numbers, and are not traced.",
-    )
-    return Table("Dynamics with closed loops: operations, M + A", header, tuple(rows), notes)
-
-
-def _operations(function: Callable[..., Array], closed: ClosedRobot) -> str:
-    """Return "M + A" of a function of q and two vectors of the size of v."""
-    names = list(inspect.signature(function).parameters)[:3]
-    sizes = dict(zip(names, (closed.robot.nq, closed.robot.nv, closed.robot.nv), strict=True))
-    counts = count(function, None, **sizes)
-    return f"{counts.M} + {counts.A}"
-
-
 WIDTH = 100
 """Characters per line of text."""
 
@@ -216,23 +151,18 @@ def audit_headline(audit: Audit) -> str:
 
 def audit_tables(audit: Audit) -> list[Table]:
     """Return the tables of an audit; empty ones are left out."""
+    findings = [(f.severity, f"{f.where}: {f.words}") for f in audit.findings]
+    fused = [(link, ", ".join(others)) for link, others in audit.fused.items()]
+    feet = [(f.link, f"{f.how}: {', '.join(f.points)}") for f in audit.feet]
     tables = [
-        _wrapped_table(
-            "Findings", ("severity", "what"), [(f.severity, f"{f.where}: {f.words}") for f in audit.findings]
-        ),
+        _wrapped_table("Findings", ("severity", "what"), findings),
         _wrapped_table("Repaired on request", ("what",), [(words,) for words in audit.repaired]),
         _wrapped_table("Decided", ("what",), [(words,) for words in audit.decided]),
         _wrapped_table(
             "Not converted: in the file but not in the robot", ("what",), [(words,) for words in audit.lost]
         ),
-        _wrapped_table(
-            "Fused", ("link", "moves as one with"), [(link, ", ".join(o)) for link, o in audit.fused.items()]
-        ),
-        _wrapped_table(
-            "Feet",
-            ("link", "found by, and contact points"),
-            [(f.link, f"{f.how}: {', '.join(f.points)}") for f in audit.feet],
-        ),
+        _wrapped_table("Fused", ("link", "moves as one with"), fused),
+        _wrapped_table("Feet", ("link", "found by, and contact points"), feet),
     ]
     return [table for table in tables if table.rows]
 

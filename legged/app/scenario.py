@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +15,25 @@ from legged.contact.rigid import Rigid
 from legged.errors import SimulationError
 from legged.ground import Ground, Terrain
 from legged.robot.robot import Robot
-from legged.simulation import Push, Run, TimeStepping, simulate
+from legged.simulation import Run, TimeStepping, simulate
 from legged.simulation.results.summary import run_table
 from legged.table import Table
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """A robot on a gait under a controller on a ground.
+def on_gait(
+    robot: Robot, gait: Gait | NumericalGait, controller: str, ground: Ground, duration: float, **options: Any
+) -> Run:
+    """Return the run of a robot on a gait; its attribute `ended` gives the reason of an early end.
 
-    Attributes:
+    Args:
         robot: The robot.
         gait: Reference motion.
         controller: Key of `legged.app.selection.CONTROLLERS`.
         ground: Ground model.
         duration: Simulated time, [s].
-        pushes: Disturbances.
+        options: Further arguments of `simulate`, such as `pushes`.
     """
-
-    robot: Robot
-    gait: Gait | NumericalGait
-    controller: str
-    ground: Ground
-    duration: float
-    pushes: Sequence[Push] = ()
-
-    def run(self, **options: Any) -> Run:
-        """Return the run; its attribute `ended` gives the reason of an early end. Options as in `simulate`."""
-        law = select_controller(self.controller, self.gait)
-        return _simulated(self.robot, law, ground=self.ground, until=self.duration, pushes=self.pushes, **options)
+    return _simulated(robot, select_controller(controller, gait), ground=ground, until=duration, **options)
 
 
 def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], terrain: Terrain, duration: float) -> Run:
@@ -77,17 +66,13 @@ def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:
     name = type(plan).__name__ + (", suited to the robot's size" if isinstance(gait, NumericalGait) else "")
     rows = [("height of the hips", f"{plan.height:.3f} m")]
     if not isinstance(plan, controllers.Stand):
+        speed, froude = plan.stride / plan.period, (plan.stride / plan.period) ** 2 / (plan.gravity * plan.height)
         rows += [
             ("period, stride of a step", f"{plan.period:.3f} s, {plan.stride:.3f} m"),
-            ("speed", f"{plan.stride / plan.period:.3f} m/s, Froude number {froude(plan):.2g}"),
+            ("speed", f"{speed:.3f} m/s, Froude number {froude:.2g}"),
             ("clearance of the feet", f"{plan.clearance:.3f} m"),
         ]
     return Table(name, ("", ""), (*rows, *gain_rows(law)), left=2)
-
-
-def froude(plan: Gait) -> float:
-    """Return the Froude number v^2 / (g h) of a gait; inverted-pendulum walking is possible up to 1."""
-    return (plan.stride / plan.period) ** 2 / (plan.gravity * plan.height)
 
 
 def gain_rows(law: Any) -> list[tuple[str, str]]:

@@ -87,22 +87,22 @@ def select_any_robot(text: str, base: str | None = None) -> Robot | ClosedRobot:
     if not where and text.endswith(".py"):
         raise DefinitionError(f"{text!r} names no robot; add a function or a variable of the file: {text}:NAME")
     name, positional, keywords = _parsed(call)
-    found = _found(where, name)
-    if isinstance(found, (Robot, ClosedRobot)):
+    source = _found(where, name)
+    if isinstance(source, (Robot, ClosedRobot)):
         if base is not None or call.strip() != name:
             raise DefinitionError(f"{text!r} is a robot, which takes no arguments and no other base; use a function")
-        return found
+        return source
     if base is not None:
         if base not in BASES:
             raise UnknownNameError("base", base, BASES)
         keywords["base"] = BASES[base]()
     try:
-        inspect.signature(found).bind(*positional, **keywords)
+        inspect.signature(source).bind(*positional, **keywords)
     except TypeError as error:
-        usage = f"{name}{inspect.signature(found)}"
+        usage = f"{name}{inspect.signature(source)}"
         raise DefinitionError(f"robot {text!r} cannot be created: {error}; its signature is {usage}") from error
     try:
-        made = found(*positional, **keywords)
+        made = source(*positional, **keywords)
     except LeggedError:
         raise
     except Exception as error:

@@ -9,6 +9,10 @@ import typer
 
 from legged.app.options import ROBOT, BaseName, Duration, output_file, robot_names
 
+Html = Annotated[
+    Path | None,
+    typer.Option(help="Write this page instead, which plays in any browser.", callback=output_file, dir_okay=False),
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page.")]
 
 
@@ -16,12 +20,7 @@ def view_command(
     what: Annotated[str, typer.Argument(help=f"A saved run (.npz), or: {ROBOT}", autocompletion=robot_names)],
     base: BaseName = None,
     port: Port = 8080,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a run to this page instead, which plays in any browser.", callback=output_file, dir_okay=False
-        ),
-    ] = None,
+    html: Html = None,
 ) -> None:
     """Show a robot with sliders for its joints, or play a saved run, in the browser until Ctrl-C."""
     import legged
@@ -42,10 +41,7 @@ def view_command(
 def demo_command(
     duration: Duration = 4.0,
     port: Port = 8080,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write this page instead, which plays in any browser.", callback=output_file, dir_okay=False),
-    ] = None,
+    html: Html = None,
 ) -> None:
     """Simulate a trotting quadruped and show it in the browser until Ctrl-C."""
     import webbrowser

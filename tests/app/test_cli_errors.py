@@ -12,7 +12,11 @@ from legged.app.cli import app
 from legged.app.options import positive
 from legged.version import __version__
 
-COMMANDS = {command.name or command.callback.__name__.replace("_", "-"): command for command in app.registered_commands}
+COMMANDS = {
+    command.name or command.callback.__name__.replace("_", "-"): command
+    for command in app.registered_commands
+    if not command.hidden
+}
 OPTIONS: dict[str, dict[str, Any]] = {}
 """Command -> name of an option, such as "--duration" -> its annotation: (type, what typer knows of it)."""
 for _name, _command in COMMANDS.items():
@@ -21,8 +25,6 @@ for _name, _command in COMMANDS.items():
         _names = getattr(_option, "param_decls", None) or (f"--{_parameter.name.replace('_', '-')}",)
         OPTIONS.setdefault(_name, {})["robot" if _parameter.name == "robot" else _names[0]] = _kind, _option
 SHORT = {
-    "balance": "--duration 0.01 --no-throw",
-    "disturbances": "--directions 3 --sizes 2 --duration 0.01",
     "verify": "--states 1",
     "report": "--duration 0.01",
     "demo": "--duration 0.01",
@@ -86,7 +88,7 @@ def test_audit_of_a_wrong_file_is_one_line_and_status_1(cli, folder, robot):
 
 def wrong_options(command: str) -> list[str]:
     """Return options of a command with values of which each is outside of its range or of another kind."""
-    found = ["--nonsense"] + ["one two"] * (command != "velocity-gains")  # which takes any number of robots
+    found = ["--nonsense", "one two"]
     for name, (kind, option) in OPTIONS[command].items():
         if kind in (float, int, float | None, int | None):
             found += [f"{name} x", name]
@@ -115,6 +117,14 @@ def test_wrong_names_and_numbers_are_one_line_and_status_1(cli, folder, command,
         if line.split()[0] in OPTIONS[command]:
             status, _, err = cli(f"{command} {robot} {SHORT.get(command, '')} {line}")
             assert (status, err.count("\n")) == (1, 1) and "Error: " in err, (line, err)
+
+
+@pytest.mark.parametrize("line", ["hop", "hop --hops 2 -o pictures", "velocity-gains go2.urdf --number 5"])
+def test_commands_that_are_studies_now_say_where_they_are(cli, line):
+    name = line.split()[0]
+    words = f"`legged {name}` is now `python -m examples.studies {name}`, in a clone of the repository\n"
+    assert cli(line) == (1, "", words)
+    assert f" {name} " not in cli("-h")[1]
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -7,8 +7,7 @@ import controllers
 import legged
 import robots
 from controllers import FaceContact, HybridControl, PointTask, PoseTask
-from legged import loops
-from legged.app.balance.hybrid_scenes import (
+from examples.studies.balance.hybrid_scenes import (
     GANTRY_FORCE,
     arm_on_faces,
     first_configuration,
@@ -21,6 +20,7 @@ from legged.app.balance.hybrid_scenes import (
     tool_position,
     wall_force,
 )
+from legged import loops
 from legged.errors import DefinitionError, UnknownNameError
 
 FEET = ("leg1_foot", "leg2_foot", "leg3_foot")

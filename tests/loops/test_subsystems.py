@@ -11,13 +11,13 @@ from oracles.looped import JOINTS, looped, parallelogram
 
 import legged
 import robots
+from examples.studies.operations import closed_loops
 from legged import loops
-from legged.app import robot_tables
 from legged.errors import LoopError, UnknownNameError
 from legged.loops.dynamics import simulation_acceleration
 
 OPTIONS = [{}, {"physics": True}, {"coupled": True}]
-DRIVEN = robot_tables.CLOSED_ROBOTS
+DRIVEN = closed_loops.CLOSED_ROBOTS
 
 
 def ready_made(name, seed=0):
@@ -341,7 +341,7 @@ def test_operations_grow_linearly_with_the_number_of_closed_legs():
 
 def test_the_page_has_the_operations_of_today():
     page = (Path(__file__).parents[2] / "docs/explanation/loops.md").read_text(encoding="utf-8")
-    table = robot_tables.closed_count_table({name: getattr(robots, name)() for name in DRIVEN}, DRIVEN)
+    table = closed_loops.closed_count_table({name: getattr(robots, name)() for name in DRIVEN}, DRIVEN)
     for line in table.markdown().splitlines()[2:8]:
         assert line in page
 

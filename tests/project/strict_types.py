@@ -15,7 +15,8 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [*sorted((ROOT / "examples").glob("*/*.py")), ROOT / "tests/project/data/newcomer.py"]
+EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*/*.py")) if path.parent.name != "studies"]
+SCRIPTS = [*EXAMPLES, ROOT / "tests/project/data/newcomer.py"]
 OPTIONS = {
     "typeCheckingMode": "strict",
     "pythonVersion": "3.11",

@@ -10,11 +10,13 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import networkx as nx
 import pytest
 
 import legged
+from legged.errors import deprecated_names
 
 ROOT = Path(__file__).parents[2]
 SLOW = (
@@ -143,3 +145,20 @@ def imports(path: Path) -> Iterator[str]:
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def test_a_deprecated_name_serves_its_successor_and_warns_at_the_line_of_its_use(monkeypatch):
+    monkeypatch.setitem(vars(legged)["_MOVED"], "Steps", "legged.ground.Stairs")
+    with pytest.warns(DeprecationWarning, match=r"legged\.Steps disappears .* use legged\.ground\.Stairs") as caught:
+        old = getattr(legged, "Steps")  # noqa: B009 (a type checker knows the public names)
+    assert old is legged.ground.Stairs and caught[0].filename == __file__
+    assert "Steps" not in legged.__all__ and "Steps" not in vars(legged)
+    module = ModuleType("old_names")
+    monkeypatch.setitem(vars(module), "__getattr__", deprecated_names("old_names", {"box": "legged.box_inertia"}))
+    with pytest.warns(DeprecationWarning, match=r"old_names\.box .* use legged\.box_inertia"):
+        box = getattr(module, "box")  # noqa: B009
+    assert box is legged.box_inertia
+    with pytest.raises(AttributeError, match="module 'old_names' has no attribute 'ball'"):
+        _ = module.ball
+    with pytest.raises(AttributeError, match="module 'legged' has no attribute 'Stpes'"):
+        _ = getattr(legged, "Stpes")  # noqa: B009

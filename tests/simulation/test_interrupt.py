@@ -16,8 +16,8 @@ import pytest
 import legged
 import robots
 from controllers import WorkspaceBalance
-from legged.app import cli
-from legged.app.balance import disturbance_map as maps
+from examples.studies import commands
+from examples.studies.balance import disturbance_map as maps
 from legged.compiler import Members, Schedule, TimeLoop
 from legged.contact.rigid import Rigid
 from legged.errors import SimulationInterrupt
@@ -200,20 +200,20 @@ def test_divided_intervals_give_the_same_steps(monkeypatch):
 
 
 COMMANDS = {
-    "walk": ["walk", "--duration", "3600"],
-    "disturbances": ["disturbances", "--duration", "600", "--sizes", "4"],
+    "walk": ["legged.app.cli", "walk", "--duration", "3600"],
+    "disturbances": ["examples.studies.commands", "disturbances", "--duration", "600", "--sizes", "4"],
 }
 MAIN = """
-import signal, sys
+import importlib, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from legged.app import cli
+program = importlib.import_module(sys.argv.pop(1))
 from legged.simulation.simulate import ProgressBar
 update = ProgressBar.update
 def reported(bar, t):
     print("has computed", t, "s", file=sys.stderr, flush=True)
     update(bar, t)
 ProgressBar.update = reported
-cli.main()
+program.main()
 """
 
 
@@ -222,9 +222,9 @@ def test_a_command_without_results_says_that_it_was_interrupted(monkeypatch, cap
         raise KeyboardInterrupt
 
     monkeypatch.setattr("legged.app.selection.select_robot", interrupted)
-    monkeypatch.setattr(sys, "argv", ["legged", "disturbances"])
+    monkeypatch.setattr(sys, "argv", ["studies", "disturbances"])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        commands.main()
     assert end.value.code == 130 and capsys.readouterr().err == "interrupted before there were results\n"
 
 

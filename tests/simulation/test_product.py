@@ -9,7 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.app.balance.disturbance_map import Pushes, disturbance_map
+from examples.studies.balance.disturbance_map import Pushes, disturbance_map
 from legged.contact import Rigid
 from legged.errors import DefinitionError
 from legged.ground import Stairs, realistic_ground

@@ -144,10 +144,12 @@ class MomentumController(PlanarController):
         """
         model = self._known
         at = model.equations(q, v)
-        state = model.state_of(q, at)
+        return self._forces(self._law(t, q, at, model.state_of(q, at)))
+
+    def _law(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState) -> Array:
+        """Return the joint torques before their limit, (n - 1,), [N m]."""
         pole = 1.0 / state.time_constant if self.pole is None else self.pole
-        L3 = self._momentum_rate(t, q, at, state, pole)
-        return self._forces(self._torques(t, q, at, state, L3))
+        return self._torques(t, q, at, state, self._momentum_rate(t, q, at, state, pole))
 
     def _momentum_rate(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState, pole: Any) -> Any:
         """Return L''', [N m/s^2]."""

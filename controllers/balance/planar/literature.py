@@ -120,20 +120,14 @@ class PartialLinearizationBalance(MomentumController):
         reach = np.stack([np.linalg.matrix_power(A, k) @ B for k in range(4)], axis=1)
         return np.linalg.solve(reach.T, np.eye(4)[3]) @ np.linalg.matrix_power(A + pole * np.eye(4), 4)
 
-    def __call__(self, t: Any, q: Array, v: Array, wrenches: Array | None = None) -> Array:
-        """Return the generalized forces, (nv,), [N m] or [N]; zero at the pivot and the base.
-
-        Args:
-            t: Time, [s]. q: Configuration, (nq,). v: Velocity, (nv,). wrenches: Not used.
-        """
+    def _law(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState) -> Array:
+        """Return the joint torques before their limit, (n - 1,), [N m]."""
         model = self._known
-        at = model.equations(q, v)
-        state = model.state_of(q, at)
         command = self._commanded(t)
         target = model.balanced(model.joint_zero + model.direction * command)
         errors = np.stack([q[0] - target[0], state.q2 - command, at.v[0], state.q2_rate])
         other = self._other_accelerations(t, q, at.v[1:], state)
-        return self._forces(self._joint_torques(at, other, -(self._gain @ errors)))
+        return self._joint_torques(at, other, -(self._gain @ errors))
 
 
 @checked

@@ -89,23 +89,23 @@ def outward_pass(robot: Robot, q: Array, v: Array) -> OutwardPass:
         R_0, _ = robot.base.pose(q)
         gravity = R_0.T @ robot.gravity
         start = base_rate(robot, q, v)
-    found = OutwardPass(X, [np.eye(3)], [np.zeros(3)], [start[0]], [start[1]], [], [], [])
+    motion = OutwardPass(X, [np.eye(3)], [np.zeros(3)], [start[0]], [start[1]], [], [], [])
     for body in outward(robot):
         with stage(STAGE_2 if body.kind != "base" else STAGE_1):
             if body.kind != "base":
-                _append_motion(found, body, q, v)
+                _append_motion(motion, body, q, v)
             k = body.index
-            found.gravity.append(join(np.zeros(3), found.R[k].T @ gravity))
-            moment, force = rotor_forces(body, v, None, found.t[k], found.td[k])
-            found.z.append(newton_euler(body.regrouped, found.t[k], found.td[k]) + join(moment, np.zeros(3)))
-            found.f.append(force + velocity_forces(body, v) + spring_forces(body, q))
-    return found
+            motion.gravity.append(join(np.zeros(3), motion.R[k].T @ gravity))
+            moment, force = rotor_forces(body, v, None, motion.t[k], motion.td[k])
+            motion.z.append(newton_euler(body.regrouped, motion.t[k], motion.td[k]) + join(moment, np.zeros(3)))
+            motion.f.append(force + velocity_forces(body, v) + spring_forces(body, q))
+    return motion
 
 
-def _append_motion(found: OutwardPass, body: Body, q: Array, v: Array) -> None:
-    t, td = joint_rate(body, q, v, None, found.t[body.parent], found.td[body.parent])
-    R, o = found.X[body.index].child_pose(found.R[body.parent], found.o[body.parent])
-    for values, value in zip((found.R, found.o, found.t, found.td), (R, o, t, td), strict=True):
+def _append_motion(motion: OutwardPass, body: Body, q: Array, v: Array) -> None:
+    t, td = joint_rate(body, q, v, None, motion.t[body.parent], motion.td[body.parent])
+    R, o = motion.X[body.index].child_pose(motion.R[body.parent], motion.o[body.parent])
+    for values, value in zip((motion.R, motion.o, motion.t, motion.td), (R, o, t, td), strict=True):
         values.append(value)
 
 
@@ -176,7 +176,7 @@ def inward_pass(
         Wendlandt 1997, algorithm 3.
     """
     P, z = list(P), list(z)
-    found = WorkspaceDynamics(np.zeros((6, 6)), np.zeros(6), {}, {}, {})
+    dynamics = WorkspaceDynamics(np.zeros((6, 6)), np.zeros(6), {}, {}, {})
     with stage(STAGE_3):
         for body in inward(robot):
             k = body.index
@@ -186,15 +186,15 @@ def inward_pass(
             factors, remaining = eliminate(body, P[k], body.rotor_inertia)
             D = H.T @ (P[k] @ H + body.rotor_momentum) + body.rotor_inertia
             hold = out.f[k] + H.T @ z[k]
-            found.tau[k] = joint_torque(body, D, hold)
-            phi_hat = found.tau[k] - hold
-            found.factors[k], found.phi[k] = factors, solve_factored(factors.I_hat, phi_hat)
+            dynamics.tau[k] = joint_torque(body, D, hold)
+            phi_hat = dynamics.tau[k] - hold
+            dynamics.factors[k], dynamics.phi[k] = factors, solve_factored(factors.I_hat, phi_hat)
             P[body.parent] = P[body.parent] + X.transform_inertia(remaining)
             z[body.parent] = z[body.parent] + X.T @ (z[k] + factors.Psi @ phi_hat)
         central = robot.bodies[0]
         if central.has_base_armature or central.has_friction:  # a floating base, whose armature has no weight
             P[0], z[0] = P[0] + central.reflected_inertia, z[0] + out.f[0]
-        return found._replace(P=mirror(P[0]), z=z[0] - P[0] @ (out.td[0] + out.gravity[0]))
+        return dynamics._replace(P=mirror(P[0]), z=z[0] - P[0] @ (out.td[0] + out.gravity[0]))
 
 
 def constrain_feet(

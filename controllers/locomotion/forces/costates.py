@@ -98,9 +98,9 @@ def contact_forces(problem: ScaledProblem, mu: Array) -> list[list[ContactForce]
     Args:
         problem: The problem. mu: Costates, (N, 6), mixed units, world axes.
     """
-    found: list[list[ContactForce]] = []
+    forces: list[list[ContactForce]] = []
     for k, costate in enumerate(mu):
-        found.append([])
+        forces.append([])
         for i, (r, n) in enumerate(zip(problem.arms[k], problem.normals[k], strict=True)):
             with item(("contact", k, i)):
                 y = problem.nominal[k, i] - costate[3:] - cross(costate[:3], r)
@@ -108,8 +108,8 @@ def contact_forces(problem: ScaledProblem, mu: Array) -> list[list[ContactForce]
                 y_t = y - y_n * n
                 size = np.sqrt(y_t @ y_t + _TINY)
                 normal, scale = cone_coordinates(y_n, size, problem.friction, problem.most)
-                found[-1].append(ContactForce(normal * n + scale * y_t, y_n, y_t, size, normal, scale))
-    return found
+                forces[-1].append(ContactForce(normal * n + scale * y_t, y_n, y_t, size, normal, scale))
+    return forces
 
 
 def wrench_of(problem: ScaledProblem, k: int, contacts: Sequence[ContactForce]) -> Array:
@@ -139,11 +139,11 @@ def costates_of(problem: ScaledProblem, w: Array) -> Array:
             s, r = s + r, r + wrench + problem.fall
             by_p = at_p + problem.Q_p @ (s + 0.5 * r)
             gradients.append((by_p, 0.5 * by_p + at_r + problem.Q_r @ r))
-    eta, mu, found = np.zeros(6), np.zeros(6), []
+    eta, mu, costates = np.zeros(6), np.zeros(6), []
     for by_s, by_r in reversed(gradients):
         eta, mu = eta + by_s, mu + eta + by_r
-        found.append(mu)
-    return np.array(found[::-1])
+        costates.append(mu)
+    return np.array(costates[::-1])
 
 
 def iterate(problem: ScaledProblem, w: Array, mu: Array) -> tuple[Array, Array, Any]:
@@ -287,14 +287,14 @@ def _step_size(slope: Callable[[Any], Any], decrement: Any) -> Any:
     enough = _SMALL_SLOPE * decrement
     t: Any = 1.0
     now = slope(t)
-    found = now <= enough
+    accepted = now <= enough
     low, at_low, high, at_high = 0.0, -decrement, 1.0, now
     for _ in range(_TRIALS):
         rise = at_high - at_low
         trial = low - at_low * (high - low) / where(rise > 0.0, rise, 1.0)
         now = slope(trial)
-        t = where(found, t, trial)
-        found = found | (abs(now) <= enough)
+        t = where(accepted, t, trial)
+        accepted = accepted | (abs(now) <= enough)
         over = now > 0.0
         low, at_low, high, at_high = (
             where(over, low, trial),
@@ -302,7 +302,7 @@ def _step_size(slope: Callable[[Any], Any], decrement: Any) -> Any:
             where(over, trial, high),
             where(over, now, 0.5 * at_high),
         )
-    return where(found | (low <= 0.0), t, low)
+    return where(accepted | (low <= 0.0), t, low)
 
 
 def _symmetric_product(A: Array, B: Array) -> Array:

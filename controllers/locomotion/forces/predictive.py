@@ -94,13 +94,13 @@ def nominal_wrenches(problem: Problem) -> Array:
     return np.array([sum_of(a * join(cross(r, f), f) for r, a, f in zip(*row, strict=True)) for row in rows])
 
 
-def _residual(problem: Problem, found: list[Array], assumed: Array) -> Any:
+def _residual(problem: Problem, forces: list[Array], assumed: Array) -> Any:
     """Return the largest difference of wrenches, [m/s^2], see `Plan`."""
     m = problem.mass
     radius = np.sqrt((problem.inertia[0, 0] + problem.inertia[1, 1] + problem.inertia[2, 2]) / m)
     scale = np.array([1.0 / (m * radius)] * 3 + [1.0 / m] * 3)
     largest: Any = 0.0
-    for difference in (np.abs(a - b) * scale for a, b in zip(found, assumed, strict=True)):
+    for difference in (np.abs(a - b) * scale for a, b in zip(forces, assumed, strict=True)):
         for x in difference:
             largest = np.maximum(largest, x)
     return largest

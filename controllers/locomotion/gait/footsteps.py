@@ -124,7 +124,7 @@ class FootstepLaw:
 
     def _pressures(self, state: GaitState, velocity: Array, yaw_rate: Any) -> list[tuple[Array, Any]]:
         """Return (nominal center of pressure, (2,), heading axes; whether a foot stands) over a cycle from now on."""
-        found = []
+        pressures = []
         for k in range(_SAMPLES):
             share = (k + 0.5) / _SAMPLES
             total, count = np.zeros(2), 0.0
@@ -135,8 +135,8 @@ class FootstepLaw:
                 ahead = self._advance(place, velocity, yaw_rate, (0.5 * duty - np.minimum(s, duty)) * state.period)
                 total = total + stands * (place + ahead)
                 count = count + stands
-            found.append((total / np.maximum(count, 1.0), count > 0.5))
-        return found
+            pressures.append((total / np.maximum(count, 1.0), count > 0.5))
+        return pressures
 
     def landing(
         self, state: GaitState, feet: Array, xi: Array, heading: Array, velocity: Array, yaw_rate: Any
@@ -176,14 +176,14 @@ class FootstepLaw:
             remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
             return (error - along + remaining * along) * growth
 
-        found, last = [], 0.0
+        places, last = [], 0.0
         rows = zip(self.stances, state.time_to_touchdown, state.duty, stance, strict=True)
         for place, left, duty, stands in rows:
             time = np.minimum(left, (1.0 - duty) * state.period)
             last = np.maximum(last, (1.0 - stands) * time)
             ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)
-            found.append(center + deviation(time) + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
-        return Landings(found, error, deviation(last) * (count / len(stance)))
+            places.append(center + deviation(time) + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
+        return Landings(places, error, deviation(last) * (count / len(stance)))
 
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
         """Return the number of steps per time, relative to that of the schedule, from 1 to 2, for balance.

@@ -137,7 +137,7 @@ class GaitState(NamedTuple):
         Args:
             time: Number or traced, [s], not negative and at most a period.
         """
-        found = []
+        stances = []
         for s, planted, duty in zip(self.local, self.planted, self.duty, strict=True):
             later = s + time / self.period
             scheduled = where(_fraction(later) < duty, 1.0, 0.0)
@@ -145,8 +145,8 @@ class GaitState(NamedTuple):
             kept = where((s < duty) & (later >= duty), 0.0, kept)
             walking = np.maximum(scheduled, kept)
             stopped = where((s < duty) | (planted > 0.5) | (later >= 1.0), 1.0, 0.0)
-            found.append(where(self.walking > 0.5, walking, stopped))
-        return found
+            stances.append(where(self.walking > 0.5, walking, stopped))
+        return stances
 
     def swings_after(self, time: Any) -> list[tuple[tuple[Any, Any], tuple[Any, Any]]]:
         """Return (distance, its rate) of the present or next swing and of the one after it, for each foot, (n,).
@@ -157,7 +157,7 @@ class GaitState(NamedTuple):
         Args:
             time: From now, number or traced, [s], not negative and at most a period.
         """
-        found = []
+        swinging = []
         for s, planted, duty in zip(self.local, self.planted, self.duty, strict=True):
             length = np.maximum(1.0 - duty, 1e-6)
             rate = 1.0 / (length * self.period)
@@ -169,8 +169,8 @@ class GaitState(NamedTuple):
                 x = np.minimum(np.maximum((s + time / self.period - lift_off) / length, 0.0), 1.0)
                 distance, speed, _ = forward_profile(x, rate, SOLE)
                 swings.append((share * distance, share * speed))
-            found.append((swings[0], swings[1]))
-        return found
+            swinging.append((swings[0], swings[1]))
+        return swinging
 
     @property
     def swing_progress(self) -> list[Any]:
@@ -195,11 +195,11 @@ class GaitState(NamedTuple):
     @property
     def time_to_lift_off(self) -> list[Any]:
         """Time to the next lift-off of each foot that stands, (n,), [s]; a thousand seconds if it stays."""
-        found = []
+        times = []
         for s, duty in zip(self.local, self.duty, strict=True):
             left = where(s < duty, duty - s, 1.0 + duty - s) * self.period
-            found.append(where((self.walking > 0.5) & (duty < 1.0), left, _FOREVER))
-        return found
+            times.append(where((self.walking > 0.5) & (duty < 1.0), left, _FOREVER))
+        return times
 
     @property
     def starts(self) -> Any:
@@ -328,10 +328,10 @@ def foot_rows(hips: Array) -> list[tuple[int, int]]:
         hips: Position of each foot's hip, (n, 2), [m], base axes.
     """
     sides = [0 if y >= 0.0 else 1 for _, y in hips]
-    found = []
+    rows = []
     for (x, _), side in zip(hips, sides, strict=True):
-        found.append((sum(1 for (other, _), its in zip(hips, sides, strict=True) if its == side and other < x), side))
-    return found
+        rows.append((sum(1 for (other, _), its in zip(hips, sides, strict=True) if its == side and other < x), side))
+    return rows
 
 
 def _split(parameters: Array) -> tuple[Any, Array, Array]:

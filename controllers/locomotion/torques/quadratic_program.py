@@ -169,9 +169,9 @@ class _Method:
         y = np.array([multipliers[i] for i in range(len(p.e))])
         z_cone = z_cone.reshape(-1, 3)
         point = _Point(x, y, np.zeros_like(z_cone), np.zeros(len(z)), z_cone, z)
-        found = self._residuals(point)
-        margin = np.clip(_SHARE * self._error(found), *_MULTIPLIERS)
-        slack = np.clip(_largest([0.0, *np.abs(found.equations)]), *_SLACKS)
+        residuals = self._residuals(point)
+        margin = np.clip(_SHARE * self._error(residuals), *_MULTIPLIERS)
+        slack = np.clip(_largest([0.0, *np.abs(residuals.equations)]), *_SLACKS)
         z_cone = np.array([soc.interior(row, margin) for row in z_cone]).reshape(-1, 3)
         z = np.maximum(z, margin)
         s_cone = np.array([soc.interior(row, slack) for row in self._cone_values(x)]).reshape(-1, 3)
@@ -201,9 +201,9 @@ class _Method:
         )
         t = 1.0 / self._ratio(point, step, 1.0 / _TO_BOUNDARY)
         following = point.plus(t, step)
-        found = self._residuals(following)
-        valid = self._error(found) <= 2.0 * self._error(now) + self.tolerance * found.scale
-        return where(valid, self._state(following, found), np.concatenate([state[:-1], [0.0 * state[-1]]]))
+        residuals = self._residuals(following)
+        valid = self._error(residuals) <= 2.0 * self._error(now) + self.tolerance * residuals.scale
+        return where(valid, self._state(following, residuals), np.concatenate([state[:-1], [0.0 * state[-1]]]))
 
     def solution(self, state: Array) -> Solution:
         """Return the solution of the final state."""
@@ -270,11 +270,11 @@ class _Method:
         for (kind, i), node in self.node.items():
             b[node] = by_row[i] / total[i] if kind == "bound" else -now.equations[i]
         with stage(SUBSTITUTION):
-            found = factors.solve(b)
+            solution = factors.solve(b)
         # The steps of the unknowns, and from them those of slacks and multipliers.
-        dx = np.array(found[:n])
-        dy = np.array([found[self.node["equation", i]] for i in range(len(p.e))])
-        rates = {i: (found[self.node["bound", i]] + by_row[i]) / total[i] for i in self.bounded}
+        dx = np.array(solution[:n])
+        dy = np.array([solution[self.node["equation", i]] for i in range(len(p.e))])
+        rates = {i: (solution[self.node["bound", i]] + by_row[i]) / total[i] for i in self.bounded}
         for i in self.single:
             ((j, value),) = self.B[i].items()
             rates[i] = value * dx[j]

@@ -113,14 +113,14 @@ class JointLimits:
 
     def _most(self, q: Array, v: Array, upper: Array) -> list[Any]:
         """Return the largest accelerations, (nj,), towards the upper ends of the ranges."""
-        found: list[Any] = []
+        bounds: list[Any] = []
         for position, velocity, end, speed in zip(q, v, upper, self.speed, strict=True):
             fastest = speed
             if is_finite(end):  # a joint beyond the end of its range returns at most at its largest speed
                 fastest = np.maximum(np.minimum(speed, (end - position) / self.approach), -speed)
             rate = (fastest - velocity) / self.horizon if is_finite(end) or is_finite(speed) else self.acceleration
-            found.append(np.minimum(np.maximum(rate, -self.acceleration), self.acceleration))
-        return found
+            bounds.append(np.minimum(np.maximum(rate, -self.acceleration), self.acceleration))
+        return bounds
 
 
 class Contact(NamedTuple):
@@ -205,9 +205,9 @@ def whole_body(
     """
     robot = model.robot
     problem, J = whole_body_program(model, contacts, tasks, limits, force_weight)
-    found = solve(problem, np.zeros(problem.iterate_size) if start is None else start, iterations)
+    solution = solve(problem, np.zeros(problem.iterate_size) if start is None else start, iterations)
     nv, n0, unit = robot.nv, robot.base.nv, _weight(robot)
-    vdot, phi = found.x[:nv], found.x[nv:].reshape(-1, 3)
+    vdot, phi = solution.x[:nv], solution.x[nv:].reshape(-1, 3)
     forces = [
         contact.active * project_to_cone(unit * x, contact.friction, contact.most)
         for contact, x in zip(contacts, phi, strict=True)
@@ -225,7 +225,7 @@ def whole_body(
     for value in (*(abs(x) / unit for x in total[:n0]), *cut, *excess):
         residual = np.maximum(residual, value)
     world = [np.asarray(contact.axes) @ f for contact, f in zip(contacts, forces, strict=True)]
-    return Result(tau, vdot, np.array(world).reshape(-1, 3), found.iterate, residual)
+    return Result(tau, vdot, np.array(world).reshape(-1, 3), solution.iterate, residual)
 
 
 def whole_body_program(

@@ -17,7 +17,7 @@ import runpy
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ import pytest
 from matplotlib.figure import Figure
 from oracles.urdfs import all_urdfs
 
+from examples.studies import commands
 from legged.app.cli import main
 
 ROOT = Path(__file__).parents[3]
@@ -125,7 +126,10 @@ def run_command(line: str) -> None:
         run_script(arguments)
     elif program == "legged":
         link_robots(arguments)
-        run_legged(arguments)
+        run_program(main, arguments)
+    elif program == "python" and arguments[:2] == ["-m", "examples.studies"]:
+        link_robots(arguments)
+        run_program(commands.main, arguments[2:])
     else:
         assert program in ("", *SHOWN) or arguments[:2] == ["-m", "venv"], f"{line!r} is not executed"
 
@@ -145,10 +149,10 @@ def link_robots(arguments: list[str]) -> None:
         Path(name).symlink_to(next(path for path in all_urdfs().values() if path.name == name))
 
 
-def run_legged(arguments: list[str]) -> None:
-    """Run a command line of `legged`."""
+def run_program(program: Callable[[], None], arguments: list[str]) -> None:
+    """Run a command line of `legged` or of the studies."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["legged", *arguments])
+        patch.setattr(sys, "argv", ["program", *arguments])
         with pytest.raises(SystemExit) as ended:
-            main()
-    assert not ended.value.code, f"legged {' '.join(arguments)}"
+            program()
+    assert not ended.value.code, " ".join(arguments)

@@ -1,0 +1,1 @@
+"""Programs that use the toolkit; `examples.studies` has a command line."""

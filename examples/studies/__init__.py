@@ -1,0 +1,1 @@
+"""Published experiments and comparisons, repeated and extended: `python -m examples.studies --help`."""
