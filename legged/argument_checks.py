@@ -1,4 +1,8 @@
-"""Checks of arguments by the annotations of their parameters."""
+"""Checks of arguments by the annotations of their parameters.
+
+beartype and `validate_call` of pydantic are not used, since they refuse lists and whole numbers or convert texts and
+truth values, accept NaN, and raise errors of their own: each annotation would need a validator, which is this file.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +54,15 @@ def annotations_of(function: Any, owner: type | None = None) -> dict[str, Any]:
 
 def parameter_checks(hints: dict[str, Any], signature: inspect.Signature) -> dict[str, Check]:
     """Return the check of each parameter whose annotation can be checked."""
-    found = {}
+    checks = {}
     for name, parameter in signature.parameters.items():
         if name not in hints or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         default = parameter.default
         hint = _hint_check(hints[name], infinite=_is_infinite(default))
         if hint is not None:
-            found[name] = _or_default(hint[0], default)
-    return found
+            checks[name] = _or_default(hint[0], default)
+    return checks
 
 
 def _or_default(check: Check, default: Any) -> Check:

@@ -74,21 +74,21 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
         ShapeError: If the shape differs, or the lists in it have different lengths.
         NotFiniteError: If an entry is NaN or infinite.
     """
-    found = _array(name, value)
-    if shape is not None and not _fits(found.shape, shape):
+    entries = _array(name, value)
+    if shape is not None and not _fits(entries.shape, shape):
         wanted = "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise ShapeError(f"{name} must be {wanted}{meaning and ', '}{meaning}, got shape {found.shape}")
-    found = lift(found)
-    if found.dtype == object:
-        finite = np.array([is_finite(x) for x in found.ravel().tolist()], bool).reshape(found.shape)
+        raise ShapeError(f"{name} must be {wanted}{meaning and ', '}{meaning}, got shape {entries.shape}")
+    entries = lift(entries)
+    if entries.dtype == object:
+        finite = np.array([is_finite(x) for x in entries.ravel().tolist()], bool).reshape(entries.shape)
     else:
-        found = found.astype(float)
-        finite = np.isfinite(found)
+        entries = entries.astype(float)
+        finite = np.isfinite(entries)
     if not finite.all():
-        where = np.unravel_index(int(np.flatnonzero(~finite)[0]), found.shape)
+        where = np.unravel_index(int(np.flatnonzero(~finite)[0]), entries.shape)
         place = f" at entry {', '.join(map(str, where))}" if where else ""
-        raise NotFiniteError(f"{name} must be finite, got {found[where]}{place}")
-    return found
+        raise NotFiniteError(f"{name} must be finite, got {entries[where]}{place}")
+    return entries
 
 
 def rounded_array(name: str, value: Any, shape: Sequence[int | None] | None = None, meaning: str = "") -> np.ndarray:
@@ -103,10 +103,10 @@ def rounded_array(name: str, value: Any, shape: Sequence[int | None] | None = No
     Raises:
         As `array`.
     """
-    found = array(name, value, shape, meaning)
-    if found.dtype == object and all(isinstance(x, Element) for x in found.ravel().tolist()):
-        return np.array([to_float(x) for x in found.ravel().tolist()]).reshape(found.shape)
-    return found
+    entries = array(name, value, shape, meaning)
+    if entries.dtype == object and all(isinstance(x, Element) for x in entries.ravel().tolist()):
+        return np.array([to_float(x) for x in entries.ravel().tolist()]).reshape(entries.shape)
+    return entries
 
 
 def is_finite(x: Any) -> bool:
@@ -123,29 +123,29 @@ def real_array(name: str, value: Any) -> np.ndarray:
         ArgumentError: If the entries are no real numbers; traced scalars are none.
         ShapeError: If the lists in it have different lengths.
     """
-    found = _array(name, value)
-    if found.dtype == object:
-        if not all(isinstance(x, numbers.Real) for x in found.ravel().tolist()):
+    entries = _array(name, value)
+    if entries.dtype == object:
+        if not all(isinstance(x, numbers.Real) for x in entries.ravel().tolist()):
             raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
-        return np.array([to_float(x) for x in found.ravel().tolist()], float).reshape(found.shape)
-    return found
+        return np.array([to_float(x) for x in entries.ravel().tolist()], float).reshape(entries.shape)
+    return entries
 
 
 def _array(name: str, value: Any) -> np.ndarray:
     """Return a value as an array of real numbers of any type, or of objects if some entries are traced scalars."""
     try:
-        found = np.asarray(value)
+        entries = np.asarray(value)
     except (ValueError, TypeError, OverflowError, RecursionError):
         raise ShapeError(
             f"{name} must be an array of numbers; its lists have different lengths: {shown(value)}"
         ) from None
     except Exception as error:
         raise ArgumentError(f"{name} must be an array of numbers, got {shown(value)} ({error})") from None
-    if found.dtype == object:
-        found = _objects(name, value, found)
-    elif found.dtype.kind not in _REAL and found.size:
-        raise ArgumentError(f"{name} must hold real numbers, got {_entry_type(found)}: {shown(value)}")
-    return found
+    if entries.dtype == object:
+        entries = _objects(name, value, entries)
+    elif entries.dtype.kind not in _REAL and entries.size:
+        raise ArgumentError(f"{name} must hold real numbers, got {_entry_type(entries)}: {shown(value)}")
+    return entries
 
 
 def list_as_array(value: Any) -> Any:
@@ -155,11 +155,11 @@ def list_as_array(value: Any) -> Any:
 
 def array_of_numbers(name: str, value: Any) -> np.ndarray:
     """Return an array (...) whose entries may be infinite or NaN, or raise as `array` does."""
-    found = np.asarray(value, object)
-    if not all(is_element(x) for x in found.ravel().tolist()):
+    entries = np.asarray(value, object)
+    if not all(is_element(x) for x in entries.ravel().tolist()):
         raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
     try:
-        return found.astype(float)
+        return entries.astype(float)
     except OverflowError:
         raise NotFiniteError(f"{name} must hold numbers below 1e308, got {shown(value)}") from None
 
@@ -186,34 +186,34 @@ def number(
         ArgumentError: If it is no number or outside the bounds.
         NotFiniteError: If it is NaN or infinite.
     """
-    found = value
+    x = value
     if isinstance(value, np.ndarray) and value.shape == ():
-        found = value[()]
-    if not is_element(found):
+        x = value[()]
+    if not is_element(x):
         raise ArgumentError(f"{name} must be a number{_in(unit)}, got {shown(value)}")
-    if isinstance(found, Element):
-        finite = found.field.is_finite(found.value)
-    elif isinstance(found, numbers.Real):
-        found = to_float(found)
-        finite = math.isfinite(found)
+    if isinstance(x, Element):
+        finite = x.field.is_finite(x.value)
+    elif isinstance(x, numbers.Real):
+        x = to_float(x)
+        finite = math.isfinite(x)
     else:
-        return found
+        return x
     if not finite:
         raise NotFiniteError(f"{name} must be finite, got {shown(value)}")
     unmet = [
         words
         for bound, holds, words in (
-            (least, lambda b: found >= b, f"at least {least}"),
-            (above, lambda b: found > b, "positive" if above == 0 else f"above {above}"),
-            (most, lambda b: found <= b, f"at most {most}"),
-            (below, lambda b: found < b, f"below {below}"),
+            (least, lambda b: x >= b, f"at least {least}"),
+            (above, lambda b: x > b, "positive" if above == 0 else f"above {above}"),
+            (most, lambda b: x <= b, f"at most {most}"),
+            (below, lambda b: x < b, f"below {below}"),
         )
         if bound is not None and not holds(bound)
     ]
     if unmet:
-        got = shown(found) if isinstance(found, Element) else f"{found:g}"
+        got = shown(x) if isinstance(x, Element) else f"{x:g}"
         raise ArgumentError(f"{name} must be {' and '.join(unmet)}{_in(unit)}, got {got}")
-    return found
+    return x
 
 
 def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -291,9 +291,9 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type, ...], expected: 
     return value  # type: ignore[return-value]
 
 
-def _objects(name: str, value: Any, found: np.ndarray) -> np.ndarray:
+def _objects(name: str, value: Any, objects: np.ndarray) -> np.ndarray:
     """Return an array of objects if its entries are elements, as floats if a float64 holds each of them."""
-    entries = found.ravel().tolist() if found.shape else [found[()]]
+    entries = objects.ravel().tolist() if objects.shape else [objects[()]]
     for entry in entries:
         if not is_element(entry):
             ragged = isinstance(entry, (list, tuple, np.ndarray))
@@ -304,20 +304,20 @@ def _objects(name: str, value: Any, found: np.ndarray) -> np.ndarray:
             )
     if entries and all(isinstance(entry, numbers.Real) and not is_foreign(entry) for entry in entries):
         try:
-            return found.astype(float)
+            return objects.astype(float)
         except OverflowError:
             raise NotFiniteError(f"{name} must hold numbers below 1e308, got {shown(value)}") from None
-    return found
+    return objects
 
 
-def _fits(found: tuple[int, ...], wanted: Sequence[int | None]) -> bool:
-    return len(found) == len(wanted) and all(n is None or n == m for m, n in zip(found, wanted, strict=True))
+def _fits(shape: tuple[int, ...], wanted: Sequence[int | None]) -> bool:
+    return len(shape) == len(wanted) and all(n is None or n == m for m, n in zip(shape, wanted, strict=True))
 
 
-def _entry_type(found: np.ndarray) -> str:
+def _entry_type(entries: np.ndarray) -> str:
     """Return the type of the entries of an array in words, for messages."""
     names = {"b": "truth values", "c": "complex numbers", "M": "dates", "m": "time spans", "U": "text", "S": "bytes"}
-    return names.get(found.dtype.kind, f"entries of type {found.dtype}")
+    return names.get(entries.dtype.kind, f"entries of type {entries.dtype}")
 
 
 def _in(unit: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from legged.argument_checks import Check, annotations_of, parameter_checks
 from legged.elements import any_element, without_boundary
-from legged.errors import ArgumentError, LeggedError, NotFiniteError
+from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError
 
 T = TypeVar("T")
 PER_STEP = frozenset({"torque", "rate", "update", "force", "step", "observe"})
@@ -52,8 +52,8 @@ def checked(target: T) -> T:
             if name.startswith("_") or name in PER_STEP or not inspect.isfunction(function) or function in _ORIGINALS:
                 continue
             if len(inspect.signature(function).parameters) > (kind is not staticmethod):
-                found = _checked(function, f"{target.__name__}.{name}", of_class=True)
-                setattr(target, name, kind(found) if kind else found)
+                wrapped = _checked(function, f"{target.__name__}.{name}", of_class=True)
+                setattr(target, name, kind(wrapped) if kind else wrapped)
         return target  # type: ignore[return-value]
     return _checked(target, target.__name__)  # type: ignore
 
@@ -76,13 +76,15 @@ def reads_arguments(method: T) -> T:
 def _checked(function: Any, label: str, owner: type | None = None, finite: bool = True, of_class: bool = False) -> Any:
     """Return the function with its arguments checked at each call.
 
+    A refused call has no effect: arguments are checked before the function runs. Those of an initializer are checked
+    after it, since its own checks name the object that is defined, and a new object that is refused is discarded.
+
     Args:
         function: The function.
         label: Its name in messages.
         owner: The class of which the function is the initializer.
         finite: Whether an answer that is not finite is an error.
-        of_class: Whether it is a method or initializer. If it raises an error of the toolkit for the same arguments,
-            this error takes precedence over that of the check, since it names the object.
+        of_class: Whether it is a method or initializer.
     """
     signature = inspect.signature(function)
 
@@ -104,26 +106,34 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
         except TypeError as error:
             raise ArgumentError(f"{label}: {error}") from None
 
+    def check(given: dict[str, Any]) -> None:
+        for name, check_of in checks().items():
+            if name in given:
+                try:
+                    check_of(name, given[name])
+                except (ArgumentError, ShapeError, NotFiniteError) as error:
+                    raise (type(error)(f"{_call(label, name, given)}: {error}") if of_class else error) from None
+
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         given = bound(args, kwargs)
-        try:
-            for name, check in checks().items():
-                if name in given:
-                    check(name, given[name])
-        except LeggedError as error:
-            if of_class:
-                _prefer_own_error(function, args, kwargs)
-            raise error from None
+        if owner is None:
+            check(given)
         if not finite:
             return function(*args, **kwargs)
         try:
             with np.errstate(all="ignore"):  # an answer that is not finite is an error below
                 answer = function(*args, **kwargs)
-        except (OverflowError, ZeroDivisionError) as error:
-            if not _is_raised_here(error):
+        except LeggedError:
+            raise
+        except Exception as error:
+            if owner is not None:
+                check(given)
+            if not (isinstance(error, OverflowError | ZeroDivisionError) and _is_raised_here(error)):
                 raise
             answer = math.nan
+        if owner is not None:
+            check(given)
         if not _is_finite(answer):
             raise NotFiniteError(
                 f"{label} has no finite answer: an intermediate result is too large or undefined; the "
@@ -138,18 +148,15 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
     return wrapper
 
 
+def _call(label: str, wrong: str, given: dict[str, Any]) -> str:
+    """Return a call of a method for messages, with the name of what its first argument is, such as a joint."""
+    first = next((name for name in given if name not in ("self", "cls")), wrong)
+    part = getattr(given[first], "name", given[first])
+    return f"{label}({part!r})" if first != wrong and isinstance(part, str) else label
+
+
 _ROBOTS = {"robot", "closed"}
 """Names of the parameters of algorithms that are robots."""
-
-
-def _prefer_own_error(function: Any, args: Any, kwargs: Any) -> None:
-    """Call a function with arguments that failed their check, and let the toolkit's errors through."""
-    try:
-        function(*args, **kwargs)
-    except LeggedError:
-        raise
-    except Exception:
-        return
 
 
 _ORIGINALS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -183,8 +190,8 @@ def _largest(values: Iterable[Any]) -> float:
     sizes = [0.0]
     for value in values:
         try:
-            found = np.asarray(value, float)
+            entries = np.asarray(value, float)
         except (TypeError, ValueError, OverflowError):
             continue
-        sizes.append(float(np.abs(found).max(initial=0.0)))
+        sizes.append(float(np.abs(entries).max(initial=0.0)))
     return max(sizes)

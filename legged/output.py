@@ -55,29 +55,29 @@ def output_file(path: str | Path, *suffixes: str) -> Path:
             file or that must not be written, or its folder cannot be created.
     """
     text, example = str(instance("path", path, (str, Path), "a text or a path")), (suffixes or (".npz",))[0]
-    found = Path(text)
-    if not found.name or found.name == ".." or "\0" in text or text.endswith(_SEPARATORS):
+    target = Path(text)
+    if not target.name or target.name == ".." or "\0" in text or text.endswith(_SEPARATORS):
         raise FileError(text, f"is no name of a file; give one such as run{example}")
-    if suffixes and found.suffix.lower() not in suffixes:
-        if found.suffix[1:].lower() in FORMATS:
+    if suffixes and target.suffix.lower() not in suffixes:
+        if target.suffix[1:].lower() in FORMATS:
             words = f"has the suffix of another format; this is written to {' or '.join(suffixes)} files"
-            raise FileError(text, f"{words}: name it {found.with_suffix(example).name!r}")
-        found = found.with_name(found.name + example)
+            raise FileError(text, f"{words}: name it {target.with_suffix(example).name!r}")
+        target = target.with_name(target.name + example)
     try:
-        found.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise FileError(str(found.parent), f"cannot be created: {_reason(error)}; give another folder") from error
+        raise FileError(str(target.parent), f"cannot be created: {_reason(error)}; give another folder") from error
     try:
-        mode = found.stat().st_mode
+        mode = target.stat().st_mode
     except FileNotFoundError:
-        return found
+        return target
     except (OSError, ValueError) as error:
-        raise FileError(str(found), f"cannot be written: {_reason(error)}; give another name") from error
+        raise FileError(str(target), f"cannot be written: {_reason(error)}; give another name") from error
     if not stat.S_ISREG(mode):
-        raise FileError(str(found), "cannot be written: a folder, pipe or device has this name; give another one")
-    if not os.access(found, os.W_OK):
-        raise FileError(str(found), "cannot be written: the file that is there is protected; give another name")
-    return found
+        raise FileError(str(target), "cannot be written: a folder, pipe or device has this name; give another one")
+    if not os.access(target, os.W_OK):
+        raise FileError(str(target), "cannot be written: the file that is there is protected; give another name")
+    return target
 
 
 @contextlib.contextmanager
@@ -175,7 +175,7 @@ def visible(text: Any, most: int | None = MOST_CHARACTERS) -> str:
 
 def printable(text: str) -> str:
     """Return a text with the escapes of `visible`, of any length and with all of its spaces."""
-    return _HIDDEN.sub(lambda found: _escape(found[0]), text)
+    return _HIDDEN.sub(lambda match: _escape(match[0]), text)
 
 
 def as_terminal(text: str) -> str:
@@ -253,11 +253,11 @@ def distinct_labels(names: Iterable[str]) -> dict[str, str]:
     Args:
         names: The names.
     """
-    found: dict[str, str] = {}
+    names_by_label: dict[str, str] = {}
     for name in names:
         label, count = visible(name, _MOST_LABEL), 1
-        while label in found:
+        while label in names_by_label:
             count += 1
             label = f"{visible(name, _MOST_LABEL)} ({count})"
-        found[label] = name
-    return found
+        names_by_label[label] = name
+    return names_by_label

@@ -18,6 +18,7 @@ from legged import (
     rod_inertia,
     rpy,
 )
+from legged.arguments import number
 from legged.checked import checked
 from legged.loops import ClosedRobot, LoopBuilder
 from legged.robot.placement import Vector
@@ -31,16 +32,18 @@ def four_bar(ground: float = 0.5, crank: float = 0.2, coupler: float = 0.45, roc
     of the crank is at the origin, that of the rocker at (ground, 0, 0). `legged.loops.assemble` closes the loop.
 
     Args:
-        ground, crank, coupler, rocker: Distances between the joints of each link, [m].
+        ground, crank, coupler, rocker: Distances between the joints of each link, [m], positive and at most 1000.
     """
     lengths = {"crank": crank, "coupler": coupler, "rocker": rocker}
+    for name, length in {"ground": ground, **lengths}.items():
+        number(name, length, "m", above=0.0, most=1e3)
     bar = {name: rod_inertia(2.0 * length, (0, 0, 0), (length, 0, 0)) for name, length in lengths.items()}
     linkage = LoopBuilder("four-bar linkage", Link("ground", point_mass(1.0)), base=FixedBase())
     linkage.add(Revolute("crank joint", "-y"), Link("crank", bar["crank"]), to="ground")
     linkage.add(Revolute("pin", "-y"), Link("coupler", bar["coupler"]), to="crank", at=(crank, 0, 0))
     linkage.add(Revolute("rocker joint", "-y"), Link("rocker", bar["rocker"]), to="ground", at=(ground, 0, 0))
-    closing = {"at": (coupler, 0, 0), "child_at": (rocker, 0, 0)}
-    return linkage.close(Revolute("closing pin", "-y"), parent="coupler", child="rocker", **closing).build()
+    pin = Revolute("closing pin", "-y")
+    return linkage.close(pin, parent="coupler", child="rocker", at=(coupler, 0, 0), child_at=(rocker, 0, 0)).build()
 
 
 @checked
@@ -94,8 +97,8 @@ def _add_five_bar(robot: LoopBuilder, prefix: str = "", at: Vector = (0.0, 0.0, 
         )
         shin = Link(f"{prefix}{side}_shank", rod_inertia(0.15, (0, 0, 0), shank), foot)
         robot.add(Revolute(f"{prefix}{side}_knee", "-y"), shin, to=f"{prefix}{side}_thigh", at=thigh)
-    ankle, ends = Revolute(f"{prefix}ankle", "-y"), {"at": shank, "child_at": shank}
-    return robot.close(ankle, parent=f"{prefix}rear_shank", child=f"{prefix}front_shank", **ends)
+    ankle, parent, child = Revolute(f"{prefix}ankle", "-y"), f"{prefix}rear_shank", f"{prefix}front_shank"
+    return robot.close(ankle, parent=parent, child=child, at=shank, child_at=shank)
 
 
 @checked

@@ -15,6 +15,7 @@ from legged import (
     box_inertia,
     sphere_inertia,
 )
+from legged.arguments import number
 from legged.checked import checked
 from legged.robot.shapes import Box
 
@@ -56,6 +57,7 @@ def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FO
         of joints are ours. With a mass of 65 kg, a body-mass index of 22, the feet land at the times of the paper's
         experiment; they land 0.1 s earlier with 75 kg and 0.06 s later with 60 kg.
     """
+    number("foot", foot, "m", above=0.0)
     trunk = Link("trunk_1", _trunk(mass), shapes=(Box(CHEST),))
     biped = RobotBuilder("spatial biped", trunk, base=base)
     for side, sign, first in (("left", 1.0, 2), ("right", -1.0, 8)):

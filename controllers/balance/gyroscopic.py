@@ -30,6 +30,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum_rate
 from legged.errors import DefinitionError, SingularError
+from legged.robot.configuration import read
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, solve_factored
 
@@ -109,6 +110,7 @@ class GyroscopicBalance:
         Args:
             q: Configuration, (3,). v: Velocity, (3,).
         """
+        q, v = read(self.robot, q=q, v=v)
         L = (inertia_matrix(self.robot, q) @ v)[0]
         M, h = inertia_matrix(self.robot, q), bias_forces(self.robot, q, v)
         vdot = solve_factored(factor_symmetric(M), -h)
@@ -122,6 +124,7 @@ class GyroscopicBalance:
         Args:
             q: Configuration, (3,), whose gimbal has its angle.
         """
+        (q,) = read(self.robot, q=q)
         upright = np.concatenate([0.0 * q[:1], q[1:]])
         c_rate = center_of_mass_jacobian(self.robot, upright)[0, 0] * (self.robot.mass / self.mass)
         return np.sqrt(inertia_matrix(self.robot, upright)[0, 0] / (self.weight * c_rate))
@@ -132,6 +135,7 @@ class GyroscopicBalance:
         Args:
             q: Configuration, (3,). v: Velocity, (3,).
         """
+        q, v = read(self.robot, q=q, v=v)
         return (inertia_matrix(self.robot, q) @ v)[2]
 
     def __call__(self, t: Any, q: Array, v: Array, wrenches: Array | None = None) -> Array:

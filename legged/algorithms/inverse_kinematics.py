@@ -195,7 +195,7 @@ class InverseKinematics:
             ReachError: If no attempt meets the tolerance; `residual` holds the smallest error.
             ShapeError, NotFiniteError: For a start or targets that are no numbers of the right shape.
         """
-        (q,) = read(self.robot, q=start)
+        (q,) = read(self.robot, start=start)
         wanted = np.concatenate([part for _, part in self._wanted(values, batch=False)], axis=1)
         found = self._solve(q[None], wanted, tolerance, iterations, attempts, seed)
         errors = {name: e[0] for name, e in found.errors.items()}
@@ -238,7 +238,7 @@ class InverseKinematics:
                 of members differ.
         """
         rows = np.atleast_2d(arguments.rounded_array("start", start))
-        q = np.array([read(self.robot, q=row)[0] for row in rows])
+        q = np.array([read(self.robot, start=row)[0] for row in rows])
         parts = {"start": q, **dict(self._wanted(values, batch=True))}
         counts = {name: len(part) for name, part in parts.items() if len(part) != 1}
         count = next(iter(counts.values()), 1)

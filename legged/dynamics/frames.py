@@ -43,7 +43,7 @@ class Frame:
     def __post_init__(self) -> None:
         at, rotation = np.asarray(self.at), np.asarray(self.rotation)
         if not has_elements(at):
-            object.__setattr__(self, "at", vector3(f"the position of a frame on {self.on!r}", self.at))
+            object.__setattr__(self, "at", vector3(f"at, the position of a frame on {self.on!r}", self.at))
         if not has_elements(rotation):
             object.__setattr__(self, "rotation", rotation3(f"the rotation of a frame on {self.on!r}", self.rotation))
 

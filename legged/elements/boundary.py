@@ -90,10 +90,10 @@ def drop(value: Any, dtype: Any = object, field: Field | None = None) -> Any:
     if type(value) is dict:
         return {key: drop(item, dtype, field) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and _is_record(value):
-        found = copy.copy(value)
+        record = copy.copy(value)
         for part in dataclasses.fields(value):
-            object.__setattr__(found, part.name, drop(getattr(value, part.name), dtype, field))
-        return found
+            object.__setattr__(record, part.name, drop(getattr(value, part.name), dtype, field))
+        return record
     return value
 
 
@@ -115,8 +115,8 @@ def _dropped_array(value: np.ndarray, dtype: Any, field: Field | None) -> np.nda
         return value
     out = np.empty(len(entries), dtype=dtype if field.kind is np.longdouble else object)
     for i, x in enumerate(entries):
-        found = x.value if type(x) is Element else field.lift(x) if isinstance(x, (numbers.Real, np.bool_)) else x
-        out[i] = _finite(found, field)
+        number = x.value if type(x) is Element else field.lift(x) if isinstance(x, (numbers.Real, np.bool_)) else x
+        out[i] = _finite(number, field)
     return out.reshape(value.shape)
 
 
@@ -167,9 +167,9 @@ def _boundary(function: Any) -> Any:
             if kind in _SIMPLE or (kind not in _NESTED and not is_foreign(x)):
                 keeps = keeps or kind is Element
                 continue
-            found = lift(x)
-            if found is not x:
-                field, char = field or _first_field(found), getattr(x, "dtype", np.dtype(object)).char
+            lifted = lift(x)
+            if lifted is not x:
+                field, char = field or _first_field(lifted), getattr(x, "dtype", np.dtype(object)).char
                 dtype = np.longdouble if char == "g" or type(x) is np.longdouble else dtype
             elif kind is np.ndarray:
                 keeps = keeps or any(type(entry) is Element for entry in x.ravel().tolist())

@@ -213,8 +213,8 @@ def _comparison(name: str, swapped: bool = False, negated: bool = False) -> Call
         if value is NotImplemented:
             return value
         a, b = (value, self.value) if swapped else (self.value, value)
-        found = self.field.compare(name, a, b)
-        return ~found if negated else found
+        result = self.field.compare(name, a, b)
+        return ~result if negated else result
 
     return method
 

@@ -71,10 +71,10 @@ class Field:
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return an elementary function of numbers of this type, by its NumPy name; ArgumentError if there is none."""
-        found = self._functions.get(name)
-        if found is None:
-            found = self._functions[name] = self._find(name)
-        return found
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = self._find(name)
+        return function
 
     def _find(self, name: str) -> Callable[..., Any]:
         if self.is_rational:
@@ -82,8 +82,8 @@ class Field:
         holders = [self.context, self.kind, sys.modules[self.kind.__module__]]
         for holder in holders if self.context is None else holders[:1]:
             for word in (name, _NAMES.get(name, name)):
-                if callable(found := getattr(holder, word, None)):
-                    return found
+                if callable(function := getattr(holder, word, None)):
+                    return function
         raise ArgumentError(
             f"the type {self.kind.__name__} has no function {name}, which this algorithm needs; use numbers that have "
             f"it, such as mpmath.mpf"
@@ -261,11 +261,11 @@ _FIELDS: dict[type, Field] = {}
 
 def field_of(x: Any) -> Field:
     """Return the field of a number of another type than float64."""
-    found = _FIELDS.get(type(x))
-    if found is None:
+    field = _FIELDS.get(type(x))
+    if field is None:
         is_interval = type(x).__module__ == "mpmath.ctx_iv"
-        found = _FIELDS[type(x)] = (IntervalField if is_interval else Field)(x)
-    return found
+        field = _FIELDS[type(x)] = (IntervalField if is_interval else Field)(x)
+    return field
 
 
 _FOREIGN: dict[type, bool] = dict.fromkeys(_PLAIN, False)
@@ -274,8 +274,8 @@ _FOREIGN: dict[type, bool] = dict.fromkeys(_PLAIN, False)
 def is_foreign(x: Any) -> bool:
     """Return whether x is a real number of a type that a float64 does not hold: longdouble, Fraction, Decimal, mpf."""
     kind = type(x)
-    found = _FOREIGN.get(kind)
-    if found is None:
+    foreign = _FOREIGN.get(kind)
+    if foreign is None:
         real = isinstance(x, (numbers.Real, Decimal)) and not isinstance(x, (numbers.Integral, float))
-        found = _FOREIGN[kind] = bool(real)
-    return found
+        foreign = _FOREIGN[kind] = bool(real)
+    return foreign

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.arguments import number
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, VectorFriction
@@ -56,7 +57,7 @@ def paper_ground(
         raise DefinitionError(f"the authors have a ground for {', '.join(_PAPER)}, not for {robot!r}; pass a robot")
     mass = _PAPER[robot][2] if isinstance(robot, str) else robot.mass
     default_k = _PAPER[kind][0] if kind else _STIFFNESS_PER_MASS * mass
-    k = default_k if stiffness is None else stiffness
+    k = default_k if stiffness is None else number("stiffness", stiffness, "N/m", above=0.0)
     c_h = viscosity if viscosity is not None else _PAPER[kind][1] if kind else 0.6 * k
     damping = _OVERDAMPING * 2.0 * np.sqrt(k * mass)
     return Ground(

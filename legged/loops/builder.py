@@ -21,8 +21,9 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import ClosingJoint, has_default_physics
 from legged.loops.constraints import mobility
 from legged.robot.construction.builder import RobotBuilder
+from legged.robot.construction.graph import ORIGIN
 from legged.robot.joint import Connection, Fixed, Screw, Spherical
-from legged.robot.placement import Placement
+from legged.robot.placement import Placement, Vector, placement
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array
 
@@ -41,9 +42,23 @@ class LoopBuilder(RobotBuilder):
         super().__init__(*given, **options)
         self._closing: list[tuple[ClosingJoint, dict[str, Any]]] = []
 
-    def close(self, joint: ClosingJoint, **where: Any) -> LoopBuilder:
+    def close(
+        self,
+        joint: ClosingJoint,
+        *,
+        parent: str | None,
+        child: str,
+        at: Vector = ORIGIN,
+        rotation: Array | None = None,
+        child_at: Vector = ORIGIN,
+        child_rotation: Array | None = None,
+    ) -> LoopBuilder:
         """Close a loop by a joint at any point of its child; arguments as in `legged.loops.close`."""
-        self._closing.append((joint, where))
+        on_parent = placement(f"joint {joint.name!r}", at, rotation)
+        on_child = placement(f"joint {joint.name!r} in the child", child_at, child_rotation)
+        places = {"at": on_parent.position, "rotation": on_parent.rotation}
+        places |= {"child_at": on_child.position, "child_rotation": on_child.rotation}
+        self._closing.append((joint, {"parent": parent, "child": child, **places}))
         return self
 
     def build(  # type: ignore[override]

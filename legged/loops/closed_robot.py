@@ -217,6 +217,7 @@ class ClosedRobot:
         """Return some parameters of the spanning tree as one vector of numbers, for `legged.compile`."""
         return _ClosedParameters(self, names)
 
+    @checked
     def close(
         self,
         joint: ClosingJoint,

@@ -22,6 +22,7 @@ import numpy as np
 from legged.arguments import number
 from legged.compiler.ir import where
 from legged.dynamics.frames import Pose, frame_jacobian, frame_pose, resolve_frame
+from legged.errors import NotFiniteError
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
 from legged.spatial import Array, is_zero, mirror, sum_of
@@ -76,6 +77,8 @@ def loop_scale(robot: Robot, loop: Loop) -> LoopScale:
     J = loop_frames_jacobian(robot, robot.neutral(), loop)[:, columns]
     angular, linear = J[[0, 1, 2, 6, 7, 8]], J[[3, 4, 5, 9, 10, 11]]
     turn, path = np.linalg.norm(angular), np.linalg.norm(linear)
+    if not np.isfinite([turn, path]).all():
+        raise NotFiniteError(f"at and child_at of joint {loop.joint.name!r} are too far from its links' origins")
     length = float(path / turn) if path > 0.0 and turn > 0.0 else 1.0
     motions = np.zeros(robot.nv)
     motions[columns] = np.sqrt((angular**2).sum(axis=0) + (linear**2).sum(axis=0) / length**2)

@@ -27,23 +27,27 @@ if TYPE_CHECKING:
     from legged.robot.robot import Robot
 
 
+_CONFIGURATIONS = ("q", "start", "end")
+
+
 def read(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
     """Return the arguments as arrays of the right length, or raise ShapeError or NotFiniteError naming the argument.
 
-    `q` is (nq,), `joint_accelerations` and `joint_torques` are (nj,), every other argument is (nv,). Of an array of
-    traced scalars (dtype object) only the shape is checked; a kernel checks the values, quaternions of `q` included.
+    `q`, `start` and `end` are (nq,), `joint_accelerations` and `joint_torques` are (nj,), every other argument is
+    (nv,). Of an array of traced scalars (dtype object) only the shape is checked; a kernel checks the values,
+    quaternions of `q` included.
     """
     return tuple(_read_one(robot, name, value) for name, value in arrays.items())
 
 
 def _read_one(robot: Robot, name: str, value: Any) -> Array:
     size, meaning = robot.nv, "one entry per degree of freedom"
-    if name == "q":
+    if name in _CONFIGURATIONS:
         size, meaning = robot.nq, "one entry per configuration coordinate"
     elif name.startswith("joint_"):
         size, meaning = robot.nj, "one entry per joint degree of freedom, base not counted"
     found = array(name, value, (size,), meaning)
-    for quaternion, entries in _quaternions(robot) if name == "q" else ():
+    for quaternion, entries in _quaternions(robot, name) if name in _CONFIGURATIONS else ():
         parts = found[entries].tolist()
         if found.dtype == object and not isinstance(parts[0], Element):
             require_unit_norm(quaternion, parts)
@@ -52,11 +56,11 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
     return found
 
 
-def _quaternions(robot: Robot) -> list[tuple[str, slice]]:
-    """Return each quaternion of q: a description for messages, and its entries."""
-    found = [("the base", slice(0, 4))] if robot.base.kind == "floating" else []
-    found += [(body.name, body.q) for body in robot.bodies if body.kind == "ball"]
-    return [(f"q[{at.start}:{at.stop}], the quaternion of {name}", at) for name, at in found]
+def _quaternions(robot: Robot, name: str) -> list[tuple[str, slice]]:
+    """Return each quaternion of a configuration with a name: a description for messages, and its entries."""
+    quaternions = [("the base", slice(0, 4))] if robot.base.kind == "floating" else []
+    quaternions += [(body.name, body.q) for body in robot.bodies if body.kind == "ball"]
+    return [(f"{name}[{at.start}:{at.stop}], the quaternion of {part}", at) for part, at in quaternions]
 
 
 def scatter(size: int, parts: Iterable[tuple[slice, Array]]) -> Array:
@@ -140,7 +144,7 @@ def difference(robot: Robot, start: Array, end: Array) -> Array:
     Args:
         robot: The robot. start, end: Configurations, (nq,), [rad], [m] and unit quaternions, joint axes.
     """
-    (start,), (end,) = read(robot, q=start), read(robot, q=end)
+    start, end = read(robot, start=start, end=end)
     n, m = robot.base.nq, robot.base.nv
     dq = np.zeros(robot.nv)
     if n == m:

@@ -355,7 +355,7 @@ def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[H
         DefinitionError: Fewer than four points, or all in a plane.
     """
     most = int(number("most", most, least=8, most=MOST_VERTICES))
-    outer = hull_vertices("a mesh", points)
+    outer = hull_vertices("a mesh", rounded_array("points", points, (None, 3)))
     middle, size = (outer.min(axis=0) + outer.max(axis=0)) / 2, np.ptp(outer, axis=0)
     chosen = sorted(set(np.argmax((outer - middle) / size @ _DIAGONALS.T, axis=0).tolist()))
     while True:

@@ -89,7 +89,9 @@ def contact_switches(loads: Numbers, on: float, off: float | None = None) -> Arr
         raise ShapeError(f"loads must be (T,) or (T, n), got shape {loads.shape}")
     off = on / 2 if off is None else off
     if not 0.0 <= off <= on:
-        raise ShapeError(f"a switch closes at `on` and opens at `off`, 0 <= off <= on; got on {on} N, off {off} N")
+        raise ShapeError(
+            f"on and off, the threshold of a switch, must satisfy 0 <= off <= on, got on {on} N, off {off} N"
+        )
     closed = np.zeros(loads.shape, bool)
     for k, load in enumerate(loads):
         before = closed[k - 1] if k else np.zeros(loads.shape[1:], bool)

@@ -146,12 +146,14 @@ def verify(
     for engine in engines:
         for words, law in engine.laws.items():
             checks.append(_check(f"{words} of {engine.name}", [law(s) for s in samples], ROUNDING_TOLERANCE))
-    found = Verification(robot.name, states, (*checks, *refused))
-    if not found.passed:
-        raise VerificationError(f"the dynamics of robot {robot.name!r} violate the laws of mechanics\n{found}", found)
+    verification = Verification(robot.name, states, (*checks, *refused))
+    if not verification.passed:
+        raise VerificationError(
+            f"the dynamics of robot {robot.name!r} violate the laws of mechanics\n{verification}", verification
+        )
     if show:
-        print(found)
-    return found
+        print(verification)
+    return verification
 
 
 def _check(law: str, errors: Sequence[float], tolerance: float) -> Check:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name
+from legged.arguments import Vector3, known_name
+from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
 from legged.output import distinct_labels, paragraphs, visible
@@ -34,6 +35,7 @@ MOST_GAINS = 12
 _REACH = 12.0  # extent of the ground that is drawn, in sizes of the robot
 
 
+@checked
 class Live:
     """A simulation that a viewer advances in real time or slower.
 
@@ -86,7 +88,7 @@ class Live:
         viewer.camera(base, scene.size * (1.0 + 0.8 * (count - 1)))
         viewer.repeat(self._update)
 
-    def push(self, link: str, impulse: Any) -> None:
+    def push(self, link: str, impulse: Vector3) -> None:
         """Add an impulse at the origin of a link of all robots: v += M^-1 J^T p.
 
         Args:

@@ -83,8 +83,8 @@ def page_of(
     web = files("legged.viewer") / "web"
     if not (web / "replay.js").is_file():
         raise MissingError(
-            "the program of replays has not been bundled: install legged from a wheel, or again from its sources with "
-            "access to the npm registry (`make replay-page`)"
+            "the program of pages, legged/viewer/web/replay.js, has not been bundled: install legged from a wheel or a "
+            "source distribution, or in a checkout run `make replay-page` with access to the npm registry"
         )
     return _TEMPLATE.format(
         title=as_html(data["title"]),

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import whole
+from legged.checked import checked
 from legged.output import as_html, distinct_labels, visible
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts.result import Rollouts
@@ -25,6 +27,7 @@ _PLOT_POINTS = 500
 _PLOT_PERIOD = 0.2  # [s] between updates of the cursor in the curves
 
 
+@checked
 class Timeline:
     """The time that a viewer shows: play, speed, step and loop.
 
@@ -55,6 +58,7 @@ class Timeline:
 
     def step(self, count: int) -> None:
         """Pause, and move by a number of samples, which may be negative."""
+        count = whole("count", count)
         self.playing.value = False
         k = int(np.searchsorted(self.times, self.time + 1e-9)) - 1
         self.seek(float(self.times[min(max(k + count, 0), len(self.times) - 1)]))

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from legged.algorithms.inverse_kinematics import InverseKinematics
+from legged.arguments import Vector3, known_name
+from legged.checked import checked
 from legged.output import visible
+from legged.robot.configuration import read
 from legged.robot.diagram.drawing import svg_element
 from legged.robot.joint import PlacedJoint
 from legged.robot.robot import Robot
@@ -21,6 +24,7 @@ _ANGLE, _LENGTH = np.pi, 1.0  # [rad], [m]: largest positions on the sliders of 
 _ITERATIONS = 20  # of inverse kinematics for each movement of a handle
 
 
+@checked
 class Poser:
     """The configuration that a viewer shows; sliders and handles change it.
 
@@ -33,7 +37,7 @@ class Poser:
 
     def __init__(self, viewer: Viewer, robot: Robot, q: Array | None = None):
         self.robot, self._viewer = robot, viewer
-        self.q = _within_limits(robot) if q is None else np.array(q, float)
+        self.q = _within_limits(robot) if q is None else np.array(read(robot, q=q)[0], float)
         scene = scene_of(ModelRecord.of(robot))
         self._actor = Actor(viewer, "robot", scene)
         self._solvers: dict[str, InverseKinematics] = {}
@@ -69,7 +73,7 @@ class Poser:
         Args:
             q: Configuration, (nq,), mixed units.
         """
-        self.q = np.array(q, float)
+        self.q = np.array(read(self.robot, q=q)[0], float)
         for name, slider in self.sliders.items():
             value = float(np.clip(self.q[self._entries[name]], slider.min, slider.max))
             if slider.value != value:
@@ -77,13 +81,13 @@ class Poser:
         self._place_handles()
         self._draw()
 
-    def drag(self, name: str, position: Any) -> bool:
+    def drag(self, name: str, position: Vector3) -> bool:
         """Move a foot as near to a position as the limits of the joints allow; return whether it reaches the position.
 
         Args:
             name: Key of `handles`. position: Desired position, (3,), [m], world axes.
         """
-        if name not in self._solvers:
+        if known_name("handle", name, self.handles) not in self._solvers:
             hold = ("base",) if self.robot.base.nq else ()
             self._solvers[name] = InverseKinematics(self.robot, {name: "position"}, hold=hold)
         wanted = {name: np.asarray(position, float)}

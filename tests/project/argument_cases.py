@@ -2,14 +2,18 @@
 """Valid calls of all public functions, methods and classes, for `argument_fuzz`."""
 
 import copy
+import dataclasses
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from argument_values import method_arguments, resolved, special_arguments, usual_arguments
 
 import legged
+from legged.compiler import Members
 
 MODULES = (
     "legged",
@@ -23,6 +27,8 @@ MODULES = (
     "legged.denoc",
     "legged.simulation",
 )
+
+PACKAGES = ("legged", "controllers", "robots")
 
 RESULTS = {
     "Counts", "Kernel", "Robot", "RobotGroup", "Rollouts", "Run", "Impact", "Solution", "Mobility", "Readings", "ArticulatedModule",
@@ -41,10 +47,9 @@ INTERNAL = {
     "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "HybridControl.start", "Run.to_pandas",
     *(f"{name}.solve" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "BDF", "Stiff", "TimeStepping")),
     *(f"{name}.take" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "TimeStepping")), "implicit",
-    "RobotBuilder.joint", "RobotBuilder.link", "RobotEditor.joint", "RobotEditor.link", "LoopBuilder.joint", "LoopBuilder.link", "RobotEditor.add", "couple", "close", "joint_of",
+    "joint_of",
 }  # fmt: skip
-"""Classes and methods that only the toolkit calls, with values that it has computed, and builders' steps that need
-others before them."""
+"""Classes and methods that only the toolkit calls, with values that it has computed."""
 
 PROGRAMS = {"legged.conversions.drake", "legged.conversions.mujoco", "legged.conversions.pinocchio", "legged.view"}
 """Functions that need a model of another program, which may not be installed, or serve a page."""
@@ -128,10 +133,11 @@ def _methods(objects: dict[type, Any], values: dict[str, Any]) -> Iterator[Case]
     """Yield the public methods of the objects that public callables return, one object of each class."""
     special = method_arguments(values)
     for kind, of in objects.items():
-        if kind.__module__.partition(".")[0] not in ("legged", "controllers", "robots") or kind.__name__.startswith(
-            "_"
-        ):
+        if kind.__module__.partition(".")[0] not in PACKAGES or kind.__name__.startswith("_"):
             continue
+        for name, setter in inspect.getmembers(kind, lambda x: isinstance(x, property) and x.fset is not None):
+            del setter
+            yield Case(f"{kind.__name__}.{name}", Method(of, name), {name: getattr(of, name)})
         for name, function in inspect.getmembers(kind, callable):
             if name.startswith("_") or not (inspect.isfunction(function) or inspect.ismethod(function)):
                 continue
@@ -140,21 +146,57 @@ def _methods(objects: dict[type, Any], values: dict[str, Any]) -> Iterator[Case]
                 continue
             given = special.get(full, special.get(f"*.{name}", {}))
             parameters = inspect.signature(getattr(of, name)).parameters.values()
-            yield Case(full, _Method(of, name), _arguments(parameters, given, values))
+            yield Case(full, Method(of, name), _arguments(parameters, given, values))
 
 
-class _Method:
-    """A method of an object that is copied before each call if calls change it."""
+class Method:
+    """A method of an object that is copied before each call if calls may change it."""
 
     def __init__(self, of: Any, name: str) -> None:
         self.of, self.name = of, name
 
+    @property
+    def is_of_mutable(self) -> bool:
+        """Whether calls may change the object."""
+        return not _is_frozen(self.of)
+
     def __call__(self, **given: Any) -> Any:
-        """Return the result of the method."""
-        changes = (
-            "Builder" in type(self.of).__name__
-            or "Editor" in type(self.of).__name__
-            or "Limb" in type(self.of).__name__
-            or isinstance(self.of, legged.Simulation)
-        )
-        return getattr(copy.deepcopy(self.of) if changes else self.of, self.name)(**given)
+        """Return the result of the method; a call that is refused must leave the object as it is.
+
+        Raises:
+            AssertionError: The method has raised an error and changed the object.
+        """
+        of, is_setter = self.of, isinstance(getattr(type(self.of), self.name), property)
+        if not self.is_of_mutable:
+            return getattr(of, self.name)(**given)
+        of = copy.deepcopy(of)
+        before = snapshot(of)
+        try:
+            return setattr(of, self.name, given[self.name]) if is_setter else getattr(of, self.name)(**given)
+        except Exception as error:
+            changed = [name for name, value in snapshot(of)[1].items() if value != before[1].get(name)]
+            assert not changed, f"a refused call changed {', '.join(changed)} ({error})"
+            raise
+
+
+def _is_frozen(x: Any) -> bool:
+    return dataclasses.is_dataclass(x) and type(x).__dataclass_params__.frozen  # pyright: ignore
+
+
+def snapshot(x: Any, depth: int = 0) -> Any:
+    """Return the value of an object, to be compared with its value after a call; frozen and foreign objects are equal
+    to themselves alone, and cached properties are no part of the value."""
+    if isinstance(x, np.ndarray):
+        return (x.dtype, x.shape, [id(y) for y in x.flat] if x.dtype == object else x.tobytes())
+    if isinstance(x, dict):
+        return {key: snapshot(y, depth + 1) for key, y in x.items()}
+    if isinstance(x, list | tuple):
+        return [snapshot(y, depth + 1) for y in x]
+    if isinstance(x, set | frozenset | int | float | str | bytes | None):
+        return copy.copy(x)
+    parts = type(x).__module__.split(".")
+    if parts[0] not in PACKAGES or ("compiler" in parts and type(x) is not Members) or _is_frozen(x) or depth > 8:
+        return id(x)
+    stored = getattr(x, "__dict__", {})
+    hidden = {name for name in stored if isinstance(getattr(type(x), name, None), functools.cached_property)}
+    return type(x), {name: snapshot(y, depth + 1) for name, y in stored.items() if name not in hidden}

@@ -131,7 +131,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.FreeBody": {"position": (0.0, 0.0, 1.0), "quaternion": (1.0, 0, 0, 0), "velocity": (0.0, 0, 0), "spin": (0.0, 0, 0)},
         "legged.Push": {"at": 0.001},
         "legged.Frame": {"on": "trunk"},
-        "legged.State": {},
+        "legged.State": {}, "legged.Simulation": {"num": 2, "ground": legged.ground.paper_ground(values["robot"])},
         "legged.Link": {},
         "legged.simulate": {"controller": values["law"], "ground": legged.ground.paper_ground(values["robot"])},
         "legged.rollout": {"controller": values["law"], "ground": legged.ground.paper_ground(values["robot"]), "vary": {}},
@@ -246,9 +246,17 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     feet = controllers.FootKinematics(quadruped, ["leg1_foot"])
     attached = {"limb": legged.Limb().add(legged.Revolute("new", "y"), legged.Link("new")), "to": robot.links[0].name}
     placed = {"joint": legged.Revolute("new", "y"), "link": legged.Link("new"), "to": robot.links[0].name}
+    steps = {
+        "add": placed,
+        "attach": attached,
+        "link": {"link": placed["link"]},
+        "joint": {"joint": placed["joint"], "parent": "base", "child": "new"},
+    }
     return {
         "Run.save_html": {"path": FOLDER / "run.html"}, "Rigid.coefficients": {"first": None, "second": None},
-        "Simulation.change": {"values": {}}, "Simulation.change_controller": {"controller": None},
+        "Simulation.change": {"values": {"robot.trunk.mass": 4.0, "robot.gravity": np.zeros(3)}}, "Simulation.reset": {"q": values["q"], "v": values["v"], "where": [0]},
+        "RobotEditor.change_robot": {"name": "b", "gravity": np.zeros(3), "base": legged.FloatingBase()}, "RobotEditor.rename": {"links": {"trunk": "body"}, "joints": {names["joint"]: "pitch"}, "contacts": {contact["name"]: "tip"}},
+        "Simulation.change_controller": {"controller": None},
         "Locomotion.start": {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]}, "Locomotion.initial_state": {"robot": quadruped},
         "RobotGroup.from_graph": {"graph": robot.graph},
         **{f"RobotGroup.{name}": given for name, given in _group_arguments(robot).items()},
@@ -273,12 +281,14 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "Ground.penetration": {"points": np.zeros((4, 3))}, "FeedForward.reference_state": {"t": 0.1, "phase": 0},
         "OpenLoop.reference_state": {"t": 0.1, "phase": 0}, "InverseKinematics.solve": {"values": {"trunk": np.zeros(3)}},
         "InverseKinematics.solve_batch": {"values": {"trunk": np.zeros(3)}},
-        "RobotBuilder.add": placed, "LoopBuilder.add": placed, "Limb.add": {k: placed[k] for k in ("joint", "link")},
+        "*.couple": {"follower": names["joint"], "master": robot.joints[1].name}, "ClosedRobot.close": {"joint": legged.Spherical("new"), "parent": "ground", "child": "coupler"}, "LoopBuilder.close": {"joint": placed["joint"], "parent": "base", "child": "base"},
+        **{f"{kind}.{name}": given for kind in ("RobotBuilder", "LoopBuilder", "RobotEditor") for name, given in steps.items()}, "Limb.add": {k: placed[k] for k in ("joint", "link")},
         "ClosedRobot.with_rank_tolerance": {"rank_tolerance": 1e-5}, "ClosedRobot.closing_errors": {"q": np.zeros(3)},
         "ClosedRobot.loop": {"name": values["closed"].loops[0].name}, "ClosedRobot.cycle": {"name": values["closed"].loops[0].name},
         "ClosedRobot.bodies_around": {"name": values["closed"].loops[0].name},
         "Link.prefixed": {"prefix": "left_"}, "RobotEditor.change_contact": {**contact, "at": (0.0, 0.0, 0.0)},
-        "RobotEditor.change_joint": {"name": names["joint"]}, "RobotEditor.change_link": {"name": names["link"]},
+        "RobotEditor.change_joint": {"name": names["joint"], "damping": 1.0, "at": (0.0, 0.0, 0.0), "rotation": np.eye(3)},
+        "RobotEditor.change_link": {"name": names["link"], "mass": 2.0, "contacts": {"tip": (0.0, 0.0, 0.0)}, "shapes": []},
         "Fall.limits": {"robot": robot, "ground": values["ground"]}, "Fall.detector": {"robot": robot, "ground": values["ground"]},
         "Balanced.start": {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]},
         "Balanced.initial_state": {"robot": quadruped}, "NumericalGait.initial_state": {"robot": quadruped},
@@ -287,7 +297,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "FootKinematics.rates": {"angles": bent, "velocities": np.zeros((1, 3)), "accelerations": np.zeros((1, 3))},
         "FootKinematics.solve": {"targets": feet.positions(bent), "start": bent},
         "Noise.on": {"times": [0.0, 0.1], "readings": np.zeros((2, 3))}, "Readings.margin": {"points": np.zeros((2, 3))},
-        "RobotBuilder.attach": attached, "LoopBuilder.attach": attached, "RobotEditor.attach": attached, "Audit.of": {"severity": "singular"},
+        "Audit.of": {"severity": "singular"},
         "PlanarBalance.balanced": {"positions": np.array([0.1])}, "PlanarBalance.joint_positions": {"q": two},
         **{f"PlanarBalance.{name}": {"q": two, "v": two} for name in ("state", "equations")},
         "PlanarBalance.center": {"q": two}, "PlanarBalance.reduced_inertia": {"q": two},

@@ -4,8 +4,9 @@ import datetime
 import inspect
 import pickle
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -18,7 +19,7 @@ import legged
 import robots
 from legged import arguments
 from legged.checked import checked
-from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SimulationWarning, UnknownNameError
 
 sys.path.insert(0, str(Path(__file__).parent))
 import argument_fuzz
@@ -239,7 +240,7 @@ REFUSED = {
     "a gain of NaN": (lambda: controllers.Balanced(controllers.Trot(), gain=np.nan), "gain must be finite, got nan"),
     "one entry too many": (
         lambda: legged.difference(BIPED, REST[0], np.append(REST[0], 0.0)),
-        rf"q must be \({BIPED.nq},\)",
+        rf"end must be \({BIPED.nq},\)",
     ),
     "axes that do not exist": (lambda: legged.EulerBase("zzz"), "zzz"),
     "an impossible inertia": (
@@ -328,6 +329,45 @@ def test_a_sample_of_bad_calls_of_public_functions_classes_and_methods_ends_in_w
     monkeypatch.chdir(tmp_path)  # some functions write files
     report = argument_fuzz.fuzz(seed=1, most=400)
     assert report.calls == 400 and report.missing == [] and report.defects == []
+
+
+def test_no_refused_call_of_a_method_or_setter_changes_its_object(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    report = argument_fuzz.fuzz(only=lambda case: getattr(case.function, "is_of_mutable", False))
+    assert report.defects == [] and report.calls > 4000
+
+
+def test_a_builder_is_as_before_after_a_refused_call_and_the_message_names_the_argument_as_written():
+    builder = legged.RobotBuilder("a", legged.Link("base", legged.sphere_inertia(1.0, 0.1)))
+    joint, link = legged.Revolute("knee", "y"), legged.Link("shank", legged.sphere_inertia(1.0, 0.1))
+    written = {"to": 5}, r"^RobotBuilder.add\('knee'\): to must be a text, got 5$"
+    for wrong, words in (written, ({"rotation": 2.0 * np.eye(3)}, "rotation of joint 'knee'")):
+        with pytest.raises(LeggedError, match=words):
+            builder.add(joint, link, **{"to": "base", **wrong})
+    assert builder.add(joint, link, to="base").build().nj == 1
+    editor = legged.RobotEditor(BIPED)
+    with pytest.raises(ArgumentError, match=r"^RobotEditor.change_link\('trunk'\): mass must be a number or None"):
+        editor.change_link("trunk", mass="heavy")
+
+
+def test_a_state_that_does_not_fit_leaves_a_simulation_as_it_was():
+    sim = legged.Simulation(BIPED, ground=GROUND, num=2)
+    before = sim.state
+    for wrong in ({"q": before.q + np.nan}, {"outcome": np.zeros(3)}, {"rest": before.rest[:, 1:]}):
+        with pytest.raises(LeggedError, match="state"):
+            sim.state = replace(before, **wrong)
+        assert (sim.q == before.q).all() and not sim.ended.any()
+
+
+def test_a_warning_that_is_raised_as_an_error_leaves_a_simulation_whole():
+    integrator = legged.SemiImplicitEuler(step=0.005)  # too long for the ground, [s]
+    q, v = controllers.paper_walk().initial_state(BIPED)
+    sim = legged.Simulation(BIPED, ground=GROUND, num=2, q=q, v=v, integrator=integrator)
+    sim.step(n=3)
+    with warnings.catch_warnings(), pytest.raises(SimulationWarning, match="too long"):
+        warnings.simplefilter("error")
+        sim.change_controller(None)
+    assert np.allclose(sim.t, 3 * sim.time_step, rtol=1e-15)  # one rounding
 
 
 @pytest.mark.slow

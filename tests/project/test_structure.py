@@ -1,5 +1,6 @@
 """Files have at most 400 lines, and folders at most a dozen files beside their `__init__.py`."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -8,6 +9,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("legged", "controllers", "robots", "benchmarks", "examples", "tests")
 MOST_LINES, MOST_FILES = 400, 13
+
+
+def test_files_that_name_their_quick_test_have_it():
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r'^QUICK = "(\w+)"', text, re.MULTILINE):
+            assert f"def {name}(" in text, path
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

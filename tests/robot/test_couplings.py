@@ -8,7 +8,7 @@ from oracles.rebuild import rebuild, renumbering
 
 import legged
 from legged import denoc
-from legged.errors import DefinitionError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError, UnknownNameError
 from legged.robot.construction.random_tree import ALL_JOINTS
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free", "screw", "cylindrical")
@@ -136,7 +136,7 @@ def finger():
             "there is no joint that moves named 'wirst'; did you mean 'wrist'?",
         ),
         (["tip", "palm", "wrist", "weld"], UnknownNameError, "there is no joint that moves named 'weld'"),
-        ("wrist", DefinitionError, "order must be a list of names of joints, got the text 'wrist'"),
+        ("wrist", ArgumentError, "order must be a sequence, each entry a text or None, got 'wrist'"),
     ],
 )
 def test_an_invalid_order_raises_an_error(order, error, words):
@@ -177,7 +177,7 @@ def test_invalid_couplings_raise_errors():
         (("palm", "wrist"), DefinitionError, "joint 'palm' has 3 degrees of freedom; only joints of one"),
         (("tip", "weld"), DefinitionError, "joint 'weld' has 0 degrees of freedom"),
         (("tip", "wrist", 0.0), DefinitionError, "joint 'tip' follows 'wrist' with a ratio of zero"),
-        (("tip", "wrist", np.nan), DefinitionError, "joint 'tip' needs a finite ratio and offset"),
+        (("tip", "wrist", np.nan), NotFiniteError, "couple('tip'): ratio must be finite"),
         (("tip", "tip"), DefinitionError, "the joints tip are coupled in a cycle"),
     ]
     for coupling, error, words in cases:

@@ -197,7 +197,6 @@ def test_axes_and_rotations_given_to_nine_digits_are_made_exact():
     [
         (np.diag([1.0, 1.0, -1.0]), ["the rotation of joint 'hip' is not a rotation", "right-handed"]),
         (2 * np.eye(3), ["the rotation of joint 'hip' is not a rotation", "orthonormal"]),
-        (np.full((3, 3), NAN), ["the rotation of joint 'hip' must be a finite (3, 3) matrix"]),
         (np.eye(2), ["the rotation of joint 'hip' must be a finite (3, 3) matrix"]),
     ],
 )
@@ -207,13 +206,18 @@ def test_an_invalid_rotation_matrix_raises_an_error(rotation, words):
     assert all(word in str(caught.value) for word in words)
 
 
-@pytest.mark.parametrize(("at", "word"), [((0, NAN, 0), "must be finite"), ((0, 0), "must be three numbers")])
-def test_an_invalid_position_raises_an_error(at, word):
-    with refuses(DefinitionError, "the position of joint 'hip'", word):
+@pytest.mark.parametrize(
+    ("at", "error", "word"),
+    [((0, NAN, 0), NotFiniteError, "at must be finite"), ((0, 0), ShapeError, "at must be (3,)")],
+)
+def test_an_invalid_position_raises_an_error(at, error, word):
+    with refuses(error, "RobotBuilder.add('hip')", word):
         start().add(Revolute("hip", "y"), link(), to="trunk", at=at)
-    with refuses(DefinitionError, "the position of joint 'hip'", word):
+    with refuses(NotFiniteError, "RobotBuilder.add('hip')", "rotation must be finite"):
+        start().add(Revolute("hip", "y"), link(), to="trunk", rotation=np.full((3, 3), NAN))
+    with refuses(error, "Limb.add('hip')", word):
         Limb().add(Revolute("hip", "y"), link(), at=at)
-    with refuses(DefinitionError, "the position of limb 'left_'", word):
+    with refuses(error, "RobotBuilder.attach", word):
         start().attach(Limb().add(Revolute("hip", "y"), link()), to="trunk", at=at, prefix="left_")
 
 

@@ -59,7 +59,7 @@ def test_switches_close_at_one_load_and_open_at_another():
         sensors.contact_switches(np.stack([load, -load], axis=1), on=10.0, off=5.0).T, [expected, 0 * expected]
     )
     np.testing.assert_array_equal(sensors.contact_switches(load, on=5.0, off=5.0), load >= 5.0)
-    with pytest.raises(ShapeError, match=r"0 <= off <= on; got on 1\.0 N, off 2\.0 N"):
+    with pytest.raises(ShapeError, match=r"0 <= off <= on, got on 1\.0 N, off 2\.0 N"):
         sensors.contact_switches(load, on=1.0, off=2.0)
 
 

@@ -13,6 +13,8 @@ from examples.studies.operations import counts
 from examples.studies.paper import report, stiff_ground, timing
 from examples.studies.paper.timing import AccelerationTimes
 
+QUICK = "test_cycle_change_is_zero_for_a_periodic_height_and_the_growth_of_another"
+
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory):

@@ -25,6 +25,8 @@ from legged.robot.shapes import Box
 from legged.rotations import euler_matrix, quaternion_of
 from legged.simulation.results.records import GROUND
 
+QUICK = ""  # all tests take ten seconds or more
+
 
 @pytest.fixture(scope="module")
 def account():

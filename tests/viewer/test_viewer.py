@@ -9,7 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.errors import ArgumentError, MissingError, UnknownNameError
+from legged.errors import ArgumentError, LeggedError, MissingError, UnknownNameError
 from legged.ground import paper_ground
 from legged.rotations import quaternion_matrix
 from legged.simulation import Rollouts
@@ -86,6 +86,31 @@ def test_sliders_and_handles_move_a_robot_within_its_limits(show):
     assert np.allclose(poser._points(others), before, atol=1e-9)
     joints = np.concatenate([poser.q[joint.q] for joint in poser.robot.joints])
     assert [slider.value for slider in poser.sliders.values()] == pytest.approx(joints.tolist(), abs=1e-9)
+
+
+def test_refused_calls_of_what_is_shown_change_nothing(show, trot):
+    robot = robots.spatial_quadruped()
+    poser, timeline = show(robot).content, show(trot).content
+    live = show(legged.Simulation(robots.chain(1))).content
+    live.pause.value, timeline.playing.value = True, True
+    foot, link = next(iter(poser.handles)), live.simulation.robot.links[1].name
+    for call in (
+        lambda: poser.move(np.full(robot.nq, np.nan)),
+        lambda: poser.move(np.zeros(3)),
+        lambda: poser.drag("no such foot", np.zeros(3)),
+        lambda: poser.drag(foot, [0.0, np.nan, 0.0]),
+        lambda: live.push("no such link", np.ones(3)),
+        lambda: live.push(link, [np.inf, 0.0, 0.0]),
+        lambda: live.push(link, [1.0, 0.0]),
+        lambda: live.change("robot.gravity", np.nan),
+        lambda: timeline.seek(np.nan),
+        lambda: timeline.step("one"),
+    ):
+        states = poser.q.copy(), live.simulation.q, live.simulation.v
+        with pytest.raises(LeggedError):
+            call()
+        assert all(map(np.array_equal, (poser.q, live.simulation.q, live.simulation.v), states))
+        assert timeline.playing.value and np.isfinite(timeline.time)
 
 
 def test_simulation_goes_on_pauses_steps_and_resets(show):

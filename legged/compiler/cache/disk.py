@@ -35,7 +35,7 @@ import numpy as np
 from legged.compiler.cache import keys
 from legged.compiler.codegen import llvm
 from legged.compiler.ir.pass_times import compiler_pass
-from legged.errors import FileError
+from legged.errors import ArgumentError, FileError
 from legged.version import __version__
 
 CODE, GRAPH, MESH, DRAFT = ".o", ".graph", ".mesh", ".draft"
@@ -47,6 +47,8 @@ _MARKER_TEXT = (
     b"# Machine code, traced graphs and meshes of the Python package legged; `legged cache --clear` deletes them.\n"
 )
 _OWN_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{40}\.(o|graph|mesh)")
+OFF = "off"
+"""Value of LEGGED_CACHE for no cache on disk."""
 _DRAFT_NAME = f"tmp[!.]*{DRAFT}"
 _MAGIC = b"legged cache 3\n"
 _BINARY = getattr(os, "O_BINARY", 0)  # of Windows
@@ -54,9 +56,17 @@ _DRAFT_AGE = 24 * 3600.0
 """Age above which a draft is deleted, [s]: the process that wrote it is assumed to have ended."""
 
 
-def folder() -> Path:
-    """Return the cache folder, which need not exist yet."""
+def folder() -> Path | None:
+    """Return the cache folder, which need not exist yet; None if LEGGED_CACHE is "off".
+
+    Raises:
+        ArgumentError: LEGGED_CACHE is a relative path, which would be another folder in each working directory.
+    """
     if chosen := os.environ.get("LEGGED_CACHE"):
+        if chosen == OFF:
+            return None
+        if not os.path.isabs(chosen):
+            raise ArgumentError(f"LEGGED_CACHE must be the absolute path of a folder, or {OFF!r}, got {chosen!r}")
         return Path(chosen) / "legged"
     try:
         if sys.platform == "win32":
@@ -127,9 +137,9 @@ def cached_bytes(compute: Callable[[], bytes], *key: str) -> bytes:
 @compiler_pass("cache folder")
 def read(file: str | None) -> bytes | None:
     """Return the content of a file, None if it is missing, damaged or not safe to use."""
-    if file is None or not is_private(folder()):
+    if file is None or (target := folder()) is None or not is_private(target):
         return None
-    stored = _read_own(folder() / file)
+    stored = _read_own(target / file)
     header = _header(file)
     content = stored[len(header) + 32 :]
     return content if stored[: len(header) + 32] == header + _checksum(header, content) else None
@@ -138,9 +148,8 @@ def read(file: str | None) -> bytes | None:
 @compiler_pass("cache folder")
 def write(file: str | None, content: bytes) -> None:
     """Write the content of a file; other processes see the whole file or none."""
-    if file is None:
+    if file is None or (target := folder()) is None:
         return
-    target = folder()
     try:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not is_private(target):
@@ -236,7 +245,7 @@ class Contents(NamedTuple):
     """Contents of the cache folder.
 
     Attributes:
-        folder: Path of the folder.
+        folder: Path of the folder; None without a cache on disk.
         code: Number of files of machine code.
         graphs: Number of traced graphs.
         size: Total size, [bytes].
@@ -244,7 +253,7 @@ class Contents(NamedTuple):
         meshes: Number of meshes of robot files.
     """
 
-    folder: Path
+    folder: Path | None
     code: int
     graphs: int
     size: int
@@ -252,6 +261,8 @@ class Contents(NamedTuple):
     meshes: int = 0
 
     def __str__(self) -> str:
+        if self.folder is None:
+            return "LEGGED_CACHE is off: compiled code is not stored on disk"
         count = self.code + self.graphs + self.meshes
         if not count:
             return f"{self.folder}: no compiled code"
@@ -288,7 +299,8 @@ def clear() -> int:
 
 
 def _files() -> Iterator[Path]:
-    target = folder()
+    if (target := folder()) is None:
+        return
     try:
         if (target / MARKER).read_bytes() != _MARKER_TEXT:
             return

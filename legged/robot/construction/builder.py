@@ -124,7 +124,7 @@ class RobotBuilder:
             at: Parent link's origin to the joint, (3,), [m], parent link axes.
             rotation: A rotation matrix, (3, 3), joint axes to parent link axes; the identity by default.
         """
-        return self.link(link).joint(joint, parent=to, child=link.name, at=at, rotation=rotation)
+        return self.joint(joint, parent=to, child=link.name, at=at, rotation=rotation).link(link)
 
     def attach(
         self, limb: Limb, *, to: str, at: Vector = ORIGIN, rotation: Array | None = None, prefix: str = ""
@@ -139,13 +139,16 @@ class RobotBuilder:
             prefix: Put before every name of the limb.
         """
         mount = placement(f"limb {prefix!r}", at, rotation)
+        links, connections = list[Link](), list[Connection]()
         for joint, link, parent, start in limb.parts:
             named = replace(joint, name=prefix + joint.name)
             where = mount @ start if parent is None else start
-            self._links.append(link.prefixed(prefix))
+            links.append(link.prefixed(prefix))
             above = to if parent is None else prefix + parent
-            self._connections.append(Connection(named, above, prefix + link.name, where))
+            connections.append(Connection(named, above, prefix + link.name, where))
         self._couplings += [coupling.prefixed(prefix) for coupling in limb.couplings]
+        self._links += links
+        self._connections += connections
         return self
 
     def couple(self, follower: str, master: str, ratio: float = 1.0, offset: float = 0.0) -> RobotBuilder:

@@ -83,6 +83,7 @@ def from_description(data: Mapping[str, Any]) -> Robot:
         ArgumentError, ShapeError, NotFiniteError: For values of the wrong form; the message says where they are.
     """
     defaults = {"format": "legged robot", "version": VERSION, "gravity": GRAVITY, "base": {"kind": "floating"}}
+    instance("data", data, Mapping, "a mapping")
     parts = _entries("the robot", data, ("name", "links", "joints"), (*defaults, "couplings", "modules", "order"))
     parts = defaults | parts
     if parts["format"] != "legged robot" or parts["version"] != VERSION:

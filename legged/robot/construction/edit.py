@@ -64,12 +64,9 @@ class RobotEditor(RobotBuilder):
         Raises:
             ArgumentError, ShapeError, NotFiniteError: For values of the wrong form.
         """
-        if name is not None:
-            self.name = text("name", name)
-        if gravity is not None:
-            self.gravity = rounded_array("gravity", gravity, (3,))
-        if base is not None:
-            self.base = instance("base", base, Base, "a Base such as legged.FloatingBase()")
+        self.gravity = self.gravity if gravity is None else rounded_array("gravity", gravity, (3,))
+        self.name = self.name if name is None else name
+        self.base = self.base if base is None else base
         return self
 
     def change_link(
@@ -108,17 +105,16 @@ class RobotEditor(RobotBuilder):
         if inertia is not None and given:
             raise DefinitionError(f"{what}: give either inertia, which contains {', '.join(given)}, or those alone")
         if inertia is not None:
-            link = replace(link, inertia=instance(f"inertia of {what}", inertia, Inertia, "a legged.Inertia"))
+            link = replace(link, inertia=inertia)
         elif given:
             with errors_of(what):
                 link = replace(link, inertia=_inertia(what, link.inertia, mass, center, tensor))
         if contacts is not None:
-            instance(f"contacts of {what}", contacts, Mapping, "a mapping from names to points")
             link = replace(link, contacts={point: _contact(point, at) for point, at in contacts.items()})
         if shapes is not None:
-            link = replace(link, shapes=tuple(instance(f"shapes of {what}", shapes, Sequence)))
+            link = replace(link, shapes=tuple(shapes))
         if material is not None:
-            link = replace(link, material=instance(f"material of {what}", material, Material, "a legged.Material"))
+            link = replace(link, material=material)
         self._links[index] = link
         return self
 
@@ -184,12 +180,11 @@ class RobotEditor(RobotBuilder):
             if value is not None
         }
         if rotor is not None:
-            changes["rotor"] = instance(f"rotor of {what}", rotor, Rotor, "a legged.Rotor")
+            changes["rotor"] = rotor
         if changes or physics is not None:
             if isinstance(c.joint, Fixed):
                 raise DefinitionError(f"{what} is fixed and does not move: it has no {', '.join(changes) or 'physics'}")
             start = c.joint.physics if physics is None else physics
-            instance(f"physics of {what}", start, JointPhysics, "a legged.JointPhysics")
             with errors_of(what):
                 changed = replace(start, **changes)
             by_stage(name, changed, c.joint.stages)
@@ -220,16 +215,17 @@ class RobotEditor(RobotBuilder):
         link = _renaming("link", links, [link.name for link in self._links])
         joint = _renaming("joint", joints, [c.joint.name for c in self._connections])
         contact = _renaming("contact point", contacts, [name for each in self._links for name in each.contacts])
-        self._root = link(self._root)
-        self._links = [
+        renamed_links = [
             replace(each, name=link(each.name), contacts={contact(name): at for name, at in each.contacts.items()})
             for each in self._links
         ]
-        self._connections = [
+        connections = [
             replace(c, joint=replace(c.joint, name=joint(c.joint.name)), parent=link(c.parent), child=link(c.child))
             for c in self._connections
         ]
-        self._couplings = [replace(c, follower=joint(c.follower), master=joint(c.master)) for c in self._couplings]
+        couplings = [replace(c, follower=joint(c.follower), master=joint(c.master)) for c in self._couplings]
+        self._root, self._links = link(self._root), renamed_links
+        self._connections, self._couplings = connections, couplings
         self._order = [joint(name) for name in self._order]
         self._modules = [[link(name) for name in module] for module in self._modules]
         return self
@@ -326,7 +322,6 @@ def _renaming(what: str, new_names: Mapping[str, str] | None, names: Sequence[st
     """Return the function from old to new names after checking both."""
     if new_names is None:
         return lambda name: name
-    instance(f"new names of {what}s", new_names, Mapping, "a mapping from old to new names")
     for old, new in new_names.items():
         known_name(what, old, names)
         if not text(f"the new name of {what} {old!r}", new):

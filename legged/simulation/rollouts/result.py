@@ -106,7 +106,7 @@ class Rollouts:
         Args:
             i: Index of the member; negative indices count from the end.
         """
-        return self._run(self, whole("the index of a member", i, -len(self), len(self) - 1) % len(self))
+        return self._run(self, whole("i, the index of a member,", i, -len(self), len(self) - 1) % len(self))
 
     def save(self, path: str | Path) -> Path:
         """Write the states of all members to a compressed npz file and return its path.

@@ -1,4 +1,4 @@
-"""What `Simulation.step` is given, commands and external wrenches: their checks, and the copies that steps read."""
+"""Inputs of a time step, commands and external wrenches: their checks, and the copies that the steps read."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Commands:
         self.wrenches, self.has_wrenches = StepWrenches(batch, num), False
 
     def given(self, held: Array | None) -> StepInput:
-        """Return what each step is given: the command, and the external wrenches that any step has been given.
+        """Return the inputs of each step: the length of the command, and the keys of the external wrenches so far.
 
         Args:
             held: The commands, (N, nu), any unit, or None.

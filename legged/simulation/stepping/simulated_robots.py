@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import array
 from legged.compiler import Members, thread_limit
 from legged.compiler.ir import flatten as flatten_result
 from legged.errors import DefinitionError, LeggedError, ShapeError
@@ -134,15 +135,21 @@ class SimulatedRobots:
 
         Raises:
             ShapeError: It is the state of another number of robots, or of other ones.
+            NotFiniteError: It holds NaN or infinity.
         """
-        count, size = self.members.state.shape
-        rows = np.concatenate([np.atleast_2d(part) for part in (state.q, state.v, state.rest)], axis=1)
-        if rows.shape[1] != size or len(rows) not in (1, count):
+        (count, size), nq, nv = self.members.state.shape, self.batch.robot.nq, self.batch.robot.nv
+        sizes = {"q": nq, "v": nv, "rest": size - nq - nv}
+        parts = [np.atleast_2d(array(f"{name} of the state", getattr(state, name))) for name in sizes]
+        outcome = np.atleast_1d(array("outcome of the state", state.outcome))
+        if {len(x) for x in (*parts, outcome)} not in ({1}, {count}) or [x.shape[1:] for x in (*parts, outcome)] != [
+            *((n,) for n in sizes.values()),
+            (),
+        ]:
             raise ShapeError(
-                f"the state of {len(rows)} robots with {rows.shape[1]} entries does not fit this simulation of {count} "
-                f"robots with {size} entries"
+                f"the state of {len(parts[0])} robots with {sum(x.shape[-1] for x in parts)} entries does not fit this "
+                f"simulation of {count} robots with {size} entries"
             )
-        self.members.state[:], self.outcome[:] = rows, state.outcome
+        self.members.state[:], self.outcome[:] = np.concatenate(parts, axis=1), outcome
         self.clock.restore(state._clock)
         if state._starts is not self.starts:
             self.restart(state._starts.repeated(count), np.arange(count))

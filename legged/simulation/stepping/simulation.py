@@ -49,6 +49,7 @@ from legged.simulation.stepping.start import (
 
 Array = np.ndarray
 _MOST_STEPS = 10**12
+_ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]  # the last argument is a command
 
 
 @checked
@@ -92,7 +93,7 @@ class Simulation:
     def __init__(
         self,
         robot: Robot | ClosedRobot,
-        controller: ControllerLike | Any = None,
+        controller: _ControllerLike = None,
         *,
         ground: Ground | Rigid | None = None,
         num: int | None = None,
@@ -122,25 +123,24 @@ class Simulation:
         self._initial = np.array(given[0]), np.array(given[1])
         batch = RolloutBatch(robot, sweep, *self._initial, condition, closed, element)
         self._warnings: list[str] = []
-        self._begin(batch, batch.starts_for(compiled, range(count), *batch.given_states))
+        self._warn(self._begin(batch, batch.starts_for(compiled, range(count), *batch.given_states)))
         self._overlap, self._is_unchecked = OverlapCheck(), True
         if q is not None:  # a default state is often replaced by `reset`
             self._check_starts()
 
-    def _begin(self, batch: RolloutBatch, starts: InitialStates) -> None:
-        """Start all robots at t = 0 with the controllers of a batch."""
+    def _begin(self, batch: RolloutBatch, starts: InitialStates) -> str:
+        """Start all robots at t = 0 with the controllers of a batch, and return a warning of the step, or ""."""
         first = batch.first
         check_integrator(first.loop, self.integrator)
-        self._robots = SimulatedRobots(batch, starts, self.num, self.integrator, self._grid, self._compiled)
-        self._checks = MotionChecks(self._robots, self.integrator)
-        self._commands = Commands(batch, self.num)
-        self._warn(step_warning(first.loop, first.q, first.s, self.integrator))
+        robots = SimulatedRobots(batch, starts, self.num, self.integrator, self._grid, self._compiled)
+        warning = step_warning(first.loop, first.q, first.s, self.integrator)
+        checks, commands = MotionChecks(robots, self.integrator), Commands(batch, self.num)
+        self._robots, self._checks, self._commands = robots, checks, commands
+        return warning
 
     def __repr__(self) -> str:
         robots = "one robot" if self.num is None else f"{self.num} robots"
         return f"<Simulation of {self.robot.name!r}: {robots}, {self.integrator}, {self.backend}>"
-
-    # State.
 
     @property
     def q(self) -> Array:
@@ -236,10 +236,10 @@ class Simulation:
         v = rows_of("v", v_default if v is None else v, count, nv)[robots]
         check_states(self.robot, self._robots.batch.closed, q, v)
         self._robots.reset(robots, q, v)
-        if not is_initial:
-            self._check_starts(robots.tolist())
         self._checks.ended[robots] = False
         self._checks.forget(robots)
+        if not is_initial:
+            self._check_starts(robots.tolist())
 
     def change(self, values: Mapping[str, Any]) -> None:
         """Change numbers of robot, controller, ground or pushes while the robots go on.
@@ -260,7 +260,7 @@ class Simulation:
         """
         self._robots.change(values)
 
-    def change_controller(self, controller: ControllerLike | Any) -> None:
+    def change_controller(self, controller: _ControllerLike) -> None:
         """Give the robots another controller while they go on, with its memory as at its start in the present states.
 
         Args:
@@ -270,10 +270,11 @@ class Simulation:
             DefinitionError: Integrator or ground and controller are incompatible, or the controller the robot.
         """
         before, everyone = self._robots, np.arange(len(self._robots.outcome))
-        self._begin(*before.with_controller(controller))
+        warning = self._begin(*before.with_controller(controller))
         self._robots.outcome[:] = before.outcome
         self._checks.update_ended()
         self._robots.clock.set(everyone, before.clock.times)
+        self._warn(warning)
 
     # Motion.
 
@@ -300,10 +301,10 @@ class Simulation:
         """
         if type(n) is not int or not 0 < n < _MOST_STEPS:
             n = whole("n", n, 1, _MOST_STEPS)
-        if self._is_unchecked:
-            self._check_starts()
         robots, checks = self._robots, self._checks
         engine, clock = robots.engine_for(self._commands, command, wrenches), robots.clock
+        if self._is_unchecked:
+            self._check_starts()
         rows = clock.write(engine.intervals, n) if n <= clock.free_steps else clock.schedule(n)
         result = engine.run(rows, self._threads or default_threads())
         checks.left -= n
@@ -328,11 +329,11 @@ class Simulation:
         Args:
             until: Time to reach, [s]; robots that have passed it stay. command, wrenches: As in `step`.
         """
-        if self._is_unchecked:
-            self._check_starts()
         clock = self._robots.clock
         until = number("until", until, "s", most=_MOST_STEPS * clock.integrator.step)
         engine, before = self._robots.engine_for(self._commands, command, wrenches), clock.times
+        if self._is_unchecked:
+            self._check_starts()
         if not (before < until).any():
             return
         engine.run(clock.until(until), self._threads or default_threads())
@@ -389,8 +390,6 @@ class Simulation:
         if not callable(function) or isinstance(function, type):
             raise ArgumentError(f"function must be a function, got {shown(function)}")
         return self._robots.observe(function, self._commands, self._threads or default_threads())
-
-    # Parts.
 
     def _shown(self, values: Array) -> Any:
         """Return values with a leading axis, or those of the only robot."""

@@ -19,7 +19,7 @@ from legged.compiler.ir import where
 from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.passes.simplify import simplify
-from legged.errors import NotFiniteError, ShapeError, SingularError
+from legged.errors import ArgumentError, NotFiniteError, ShapeError, SingularError
 
 FUNCTIONS = (legged.forward_dynamics, legged.inverse_dynamics, legged.inertia_matrix, legged.bias_forces)
 
@@ -227,3 +227,19 @@ def test_instances_of_a_users_class_inside_a_robot_have_no_key(traced):
     ]
     assert len(traced) == 3
     assert kernels[1](floating.neutral())[0, 0] != kernels[0](floating.neutral())[0, 0]
+
+
+def test_the_cache_is_off_or_at_an_absolute_path(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEGGED_CACHE", "off")
+    robot = robots.planar_hopper()
+    q = robot.neutral()
+    assert legged.compile(legged.inertia_matrix, robot)(q) == pytest.approx(legged.inertia_matrix(robot, q), abs=1e-12)
+    assert disk.folder() is None and disk.clear() == 0 and not list(tmp_path.iterdir())
+    assert str(disk.describe()) == "LEGGED_CACHE is off: compiled code is not stored on disk"
+    for relative in ("OFF", "no", "./cache", "~/cache"):
+        machine_code.unload()
+        monkeypatch.setenv("LEGGED_CACHE", relative)
+        with pytest.raises(ArgumentError, match="LEGGED_CACHE must be the absolute path of a folder, or 'off', got"):
+            legged.compile(legged.inertia_matrix, robot)
+    assert not list(tmp_path.iterdir())

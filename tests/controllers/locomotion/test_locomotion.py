@@ -24,6 +24,8 @@ from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
 from legged.ground import Slope
 
+QUICK = "test_points_of_standing_feet_fall_back_behind_the_moving_body_in_the_plan"
+
 FILES = all_urdfs()
 STEP = legged.TimeStepping(2e-3)
 KNEES_BEYOND = ("/g1_29dof_rev_1_0", "/solo12")

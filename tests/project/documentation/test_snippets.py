@@ -17,6 +17,8 @@ import controllers
 import legged
 import robots
 
+QUICK = "test_a_block_that_no_test_can_execute_is_an_error"
+
 PROGRAMS = {str(page.relative_to(ROOT)): list(blocks(page.read_text(encoding="utf-8"))) for page in PAGES}
 
 
