@@ -20,8 +20,8 @@ from legged.ground.ground import contact_motion, contact_wrenches
 from legged.simulation.loop.chart import normalized, semi_implicit_euler
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate
-from legged.simulation.stepping.engines.interface import Plan
 from legged.simulation.stepping.engines.selection import new_engine
+from legged.simulation.stepping.motion import Plan
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.table import Table
 

@@ -92,6 +92,8 @@ class LiveCommand:
         value: First value, a number or (k,), any unit.
     """
 
+    parameter_names = ("_value",)
+
     def __init__(self, value: Any):
         self._value = arguments.rounded_array("value", value)
 
@@ -125,6 +127,8 @@ class LiveCommand:
 
 class _LiveReadings:
     """A live command of one run: at past times it returns the values that were read then, also for the record."""
+
+    parameter_names = ("command",)
 
     def __init__(self, command: LiveCommand):
         self.command = command

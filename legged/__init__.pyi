@@ -31,6 +31,7 @@ from legged.dynamics.kinematics import (
 from legged.files.load import audit, load
 from legged.files.mjcf.export import save_mjcf
 from legged.files.urdf.export import save_urdf
+from legged.ground.linearization import Linearization, linearize
 from legged.loops.contact_dynamics import contact_dynamics, contact_inverse_dynamics
 from legged.moving_coordinates import (
     conventional_acceleration,
@@ -80,7 +81,6 @@ from legged.simulation import (
     rollout_parameters,
     simulate,
 )
-from legged.simulation.linearize import Linearization, linearize
 from legged.verification import verify
 from legged.version import __version__
 from legged.viewer import save_html, view

@@ -33,6 +33,8 @@ class FootKinematics:
         hold: Names of joints that do not move; they make the solution of redundant legs unique.
     """
 
+    parameter_names = ("robot", "points")
+
     def __init__(self, robot: Robot, points: Sequence[str], hold: Sequence[str] = ()):
         check_joints(robot)
         self.robot = robot

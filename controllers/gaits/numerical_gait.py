@@ -56,6 +56,9 @@ class NumericalGait:
             do not have smooth accelerations.
     """
 
+    parameter_names = ("robot", "home", "gait", "period", "base_height", "deviation", "_pieces", "_places", "_fits")
+    parameter_names += ("_kinematics", "_tolerance")
+
     def __init__(
         self,
         gait: Gait,

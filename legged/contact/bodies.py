@@ -33,7 +33,6 @@ class Bodies:
         jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
             (..., 6, 6), mixed units; see `BodyLayout.jacobian_parts`.
         constant: Numbers of the kinds of robots of one body, whose inertia and Jacobian do not change.
-        are_constant: Whether all kinds of articulated robots are constant.
         version: Number of changes of the inertia and the Jacobians of articulated robots.
         update_reach: Writes `reach` for `v_next`.
         mobility: Inverse inertia at each body, (B, 6, 6), mixed units, body axes; `ContactTables.update` writes that of
@@ -69,10 +68,6 @@ class Bodies:
         self._reaches = _reaching().prepare(count, self._twists, layout.extent, moves, self.h, results=[reach])
         self.version, self.constant = 0, set[int]()
         self.update_reach = CallSequence(self.reach_calls(self.wide[2]))
-
-    @property
-    def are_constant(self) -> bool:
-        return len(self.constant) == self.layout.free
 
     def reach_calls(self, wide: Array) -> list[Call | PreparedCall]:
         """Return the calls that write `reach` for given velocities.

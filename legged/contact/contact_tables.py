@@ -299,31 +299,6 @@ class ContactTables:
         self._numbers["goal"][...], self._numbers["enough"][...] = goal, enough
         self._improvement()
 
-    def calls(self, goal: float, enough: float) -> list[Call]:
-        """Return the calls that solve the contact problem as `newton_solution` does, if `scale` 1 is enough.
-
-        They stop where other methods have to continue, or where `turned` differs from that of the last solution.
-        Inertia and Jacobians of the bodies must be constant.
-
-        Args:
-            goal, enough: As in `semismooth.semismooth_newton`, [m/s].
-        """
-        numbers, start, solution = self._numbers, np.zeros(()), self._solutions[self.turned].calls
-        numbers["goal"][...], numbers["enough"][...] = goal, enough
-        improvement = [Call.copy(self.residual, start), Call.copy(self.mobility, self._steps), *self._improvement.calls]
-        is_less = Call.guard_less_equal(self.residual, start, "the residual")
-        improvement += [Call.copy(self.best, self.given), *solution, is_less]
-        turned = np.frombuffer(self.turned, dtype=bool).astype(float)
-        return [
-            *self._update.calls,
-            Call.guard_same_sign(self._turns, turned, "the turn of normals"),
-            Call.copy(self.guess, self.given),
-            Call.copy(self.target, self.aims),
-            *solution,
-            Call.while_loop(CallSequence(improvement), self.residual, 1, numbers["goal"]),
-            Call.guard_less_equal(self.residual, numbers["enough"], "the residual"),
-        ]
-
     def evaluated(self, kernel: BatchKernel, lead: tuple[int, ...], *arrays: Any) -> Any:
         """Return the results of a kernel for all contacts.
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.compiler import BatchKernel, Call, CallSequence, PreparedCall, Rows, windows
+from legged.compiler import BatchKernel, CallSequence, PreparedCall, Rows, windows
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
@@ -165,14 +165,12 @@ class _Detection(NamedTuple):
 
     Attributes:
         possible: Pairs that may be near. key: Identifies the pairs among them.
-        near: 1 for pairs of two shapes that are near, 0 for others, (n,); see `_NearPairs`.
         rows: Numbers of the pairs of each table.
         calls: Writes `found`, by one call for each kind of pairs. found: The candidates.
     """
 
     possible: _NearPairs
     key: tuple[bytes, bytes | None]
-    near: Array
     rows: Sequence[Array]
     calls: CallSequence
     found: Detected
@@ -252,26 +250,10 @@ class PairTables:
                 calls, found = detection.calls, detection.found
             else:
                 calls, found = self._detection(rows)
-            detection = _Detection(self._near, key, near.astype(float), rows, calls, found)
+            detection = _Detection(self._near, key, rows, calls, found)
             self._detections[only is None] = detection
         detection.calls()
         return detection.found
-
-    def present(self) -> object:
-        """Return an object that identifies the pairs that are near, and those that may be, as of the last `detect`."""
-        detection = self._detections.get(True)
-        return detection if detection is not None and detection.possible is self._near else None
-
-    def calls(self) -> list[Call]:
-        """Return the calls that compute the candidates as long as the pairs of `present` are near; they stop otherwise.
-
-        No search may follow the last `detect` without `only`.
-        """
-        detection = self._detections[True]
-        near = detection.possible
-        moved = Call.guard_less_equal(self._excess, np.zeros(()), "the motion since pairs were searched")
-        same = Call.guard_same_sign(near.nearness, detection.near, "the nearness of pairs")
-        return [*near.calls.calls, moved, same, *detection.calls.calls]
 
     def _search(self) -> _NearPairs:
         """Return the pairs that may be near for the present poses."""

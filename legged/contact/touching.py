@@ -178,11 +178,9 @@ class TakenContacts:
     """The contacts of the near pairs that take part in the contact problem.
 
     Attributes:
-        pairs: 1 for pairs that take part, 0 for others, (number of near pairs,).
         tables: Their tables, with the impulses of the last step; None without a contact of a body that moves.
     """
 
-    pairs: Array
     tables: ContactTables | None
 
 
@@ -192,7 +190,7 @@ class _Reach:
     Attributes:
         reached: Largest `slack` of the candidates of each pair, or zero if none is positive, (number of pairs,), [m].
         slack: Reach of both bodies less the gap, (k,), [m].
-        calls: Write both. more: The same, without setting `reached` to zero before.
+        calls: Write both.
     """
 
     def __init__(self, detected: Detected, reach: Array):
@@ -205,8 +203,9 @@ class _Reach:
         sides = [Rows(reach, side % len(reach)) for side in (detected.first, detected.second)]
         call = _slack().prepare(len(detected.pair), detected.gap, *sides)
         self.slack: Array = call.results
-        self.more = CallSequence([call, Call.scatter_max(self.slack, self.reached, detected.pair)])
-        self.calls = CallSequence([Call.copy(np.zeros(len(self.reached)), self.reached), *self.more.calls])
+        zeros = np.zeros(len(self.reached))
+        largest = Call.scatter_max(self.slack, self.reached, detected.pair)
+        self.calls = CallSequence([Call.copy(zeros, self.reached), call, largest])
 
 
 class ContactSolver:
@@ -257,29 +256,6 @@ class ContactSolver:
             pairs[others.pair[closing]] = True
         return taken
 
-    def calls(self, taken: TakenContacts) -> list[Call] | None:
-        """Return calls with the results of `impulses` for the same contacts, which stop if others have to be taken.
-
-        They also stop where other methods have to continue, see `ContactTables.calls`. None for contacts with
-        restitution, methods other than `newton_solution`, and bodies whose inertia or Jacobians change.
-
-        Args:
-            taken: The last result of `impulses`.
-        """
-        bodies, tables, reach, ground = self._bodies, taken.tables, self._reach, self._ground
-        if self._method is not newton_solution or not bodies.are_constant:
-            return None
-        if tables is None:
-            _, v_free, v_next = bodies.wide
-            solution = [Call.copy(v_free, v_next)]
-        elif len(tables.restitution):
-            return None
-        else:
-            solution = tables.calls(CONVERGED * ground.tolerance, ground.tolerance)
-        same = Call.guard_same_sign(reach.reached, taken.pairs, "the reach of bodies")
-        again = [*bodies.update_reach.calls, Call.copy(taken.pairs, reach.reached), *reach.more.calls, same]
-        return [*reach.calls.calls, same, *solution, *again]
-
     def _contacts(self, detected: Detected, pairs: Array) -> TakenContacts:
         """Return the contacts of pairs, and keep them for later steps.
 
@@ -296,7 +272,7 @@ class ContactSolver:
                 coefficients = self._coefficients[detected.numbers[rows]]
                 tables = ContactTables(self._bodies, detected, rows, coefficients, self._ground, self._forces)
             tables = tables if tables and tables.pattern.size else None
-            self._known[key] = TakenContacts(pairs.astype(float), tables)
+            self._known[key] = TakenContacts(tables)
         return self._known[key]
 
     def _solve(self, tables: ContactTables | None, h: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class HeightMap:
         E. Catmull, R. Rom, "A class of local interpolating splines", 1974, applied along both axes.
     """
 
+    parameter_names: ClassVar[tuple[str, ...]] = ()  # for `rollout`: thousands of heights would be inputs of kernels
     heights: Array = field(repr=False, compare=False)
     spacing: float
     origin: tuple[float, float] = (0.0, 0.0)

@@ -14,7 +14,7 @@ from legged.errors import NotFiniteError, SimulationWarning, SingularError, Trac
 from legged.robot.construction.group import RobotGroup
 from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
-from legged.simulation.controller import check_stateless, independent_copy
+from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -140,11 +140,6 @@ class Backend:
             self._step_functions[rule] = step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
         return self._step_functions[rule]
 
-    def advance(self, t: float, h: float, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
-        """Return the number of the next time step, and q, (nq,), and s, (n,), before it; see `DynamicalSystem`."""
-        loop = self.loop
-        return loop.advance(t, h, first, count, q, s) if isinstance(loop, SceneInParts) else (first, q, s)
-
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
 
@@ -248,7 +243,22 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
         reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
         if compiled:
             raise TraceError(f"the closed loop cannot be compiled: {reason}")
+    warn_of_python(loop, reason)
     return Backend(plant, False, f"compiled robot, controller in Python ({reason})")
+
+
+def warn_of_python(loop: ClosedLoop, reason: str) -> None:
+    """Warn once that a closed loop that should be compiled runs in Python.
+
+    Args:
+        loop: The closed loop; its `notices` hold the text, for `Run.warnings`. reason: Why it cannot be compiled.
+    """
+    if "compilation" not in loop.notices:
+        loop.notices["compilation"] = text = (
+            f"the controller runs in Python, which is slower, since the closed loop cannot be compiled: {reason}; "
+            f"compiled=True raises this as an error, compiled=False runs in Python without a warning"
+        )
+        warn_caller(text, SimulationWarning)
 
 
 def has_parts(loop: ClosedLoop) -> bool:

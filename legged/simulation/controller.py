@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from types import CellType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from legged.arguments import shown
-from legged.compiler import Expression, Kernel
 from legged.contact.rigid import Rigid
-from legged.errors import ArgumentError, ShapeError, TraceError
+from legged.errors import ArgumentError, ShapeError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 
@@ -31,6 +28,9 @@ class Controller(Protocol):
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
     `rate` and `update` if they need it; a controller that passes the command to another one has the property
     `takes_command`.
+
+    The parameters that `rollout` and `Simulation` can vary are the fields of a dataclass, also of one inside another or
+    in a tuple, list or dictionary; another class names the attributes that hold them in `parameter_names`.
     """
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Any:
@@ -118,6 +118,8 @@ class _ControllerAdapter:
 
     The methods take the command of a time step as a last argument if `takes_command`.
     """
+
+    parameter_names = ("controller",)
 
     def __init__(self, controller: Any):
         self.controller = controller
@@ -256,16 +258,28 @@ def is_passive(controller: Any) -> bool:
     return isinstance(controller, _ZeroTorque)
 
 
-def takes_command(function: Callable[..., Any]) -> bool:
+def takes_command(function: Callable[..., Any], required: bool = False) -> bool:
     """Return whether a function has an argument `command`.
 
     Args:
-        function: A controller's callable or method.
+        function: A controller's callable or method. required: Whether one with a default value does not count.
     """
     try:
-        return "command" in inspect.signature(function).parameters
+        parameter = inspect.signature(function).parameters.get("command")
     except (TypeError, ValueError):
         return False
+    return parameter is not None and not (required and parameter.default is not parameter.empty)
+
+
+def needs_command(controller: Any) -> bool:
+    """Return whether a started controller cannot be evaluated without a command.
+
+    Args:
+        controller: An adapted controller, possibly a `CommandedController`.
+    """
+    if is_passive(controller) or isinstance(controller, CommandedController) or not controller.takes_command:
+        return False
+    return takes_command(getattr(controller.controller, "torque", controller.controller), required=True)
 
 
 def adapt(controller: Any) -> Controller:
@@ -289,70 +303,6 @@ def adapt(controller: Any) -> Controller:
         "a controller is a callable (t, q, v, wrenches) -> torques or an object with a method `torque` or `start`, "
         f"got {shown(controller)}"
     )
-
-
-def independent_copy(controller: Any) -> Any:
-    """Return a copy of a controller whose own state, such as a filter's attributes, is separate from the original's.
-
-    Robots, grounds, terrains and compiled kernels are shared. Functions and the variables that they have captured are
-    not copied. A controller that cannot be copied is returned itself.
-
-    Args:
-        controller: Any controller.
-    """
-    kinds = (Robot, Kernel, Ground, Rigid)
-    shared = {id(part): part for part in _parts(controller) if isinstance(part, kinds) or _is_terrain(part)}
-    try:
-        return copy.deepcopy(controller, shared)
-    except Exception:  # a user's class may refuse to be copied in any way
-        return controller
-
-
-def _is_terrain(part: Any) -> bool:
-    """Return whether an object has the interface of `legged.ground.Terrain`."""
-    return not isinstance(part, type) and all(callable(getattr(part, name, None)) for name in ("height", "normal"))
-
-
-def check_stateless(controller: Any) -> None:
-    """Raise TraceError if a controller that has been traced has stored expressions of the trace in its own state.
-
-    Args:
-        controller: Any controller.
-    """
-    if any(isinstance(part, Expression) for part in _parts(controller)):
-        raise TraceError("the controller changes a state of its own, not only its memory")
-
-
-def _parts(controller: Any) -> Iterator[Any]:
-    """Yield all objects in a controller: attributes, entries, and variables that functions have captured."""
-    visited: dict[int, Any] = {}
-    pending = [controller]
-    while pending:
-        part = pending.pop()
-        if id(part) in visited:
-            continue
-        visited[id(part)] = part
-        yield part
-        if isinstance(part, (list, tuple)):
-            pending.extend(part)
-        elif isinstance(part, np.ndarray) and part.dtype == object:
-            pending.extend(part.ravel().tolist())
-        elif isinstance(part, dict):
-            pending.extend(part.values())
-        elif isinstance(part, FunctionType):
-            pending.extend(cell.cell_contents for cell in part.__closure__ or () if _is_filled(cell))
-        elif isinstance(part, MethodType):
-            pending.append(part.__self__)
-        elif not isinstance(part, (type, ModuleType, Robot, Kernel, Expression)):
-            pending.extend(getattr(part, "__dict__", {}).values())
-
-
-def _is_filled(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:  # the variable has no value yet
-        return False
-    return True
 
 
 def full_torque(robot: Robot, torque: Any) -> Array:

@@ -76,8 +76,7 @@ class StepMemory:
     """The arguments and results of a time step, in arrays that every step writes again.
 
     Attributes:
-        clock: Start of the steps [s], time step h [s], number k of the step, its time t = start + k h and the time in
-            its middle [s], (5,). h, middle: Views of them, (), [s].
+        h, middle: The time step, and the time in its middle, (), [s].
         state: State [q; s] of the scene, see `rigid_loop`, (nq + size,).
         q, v: Its parts of all robots of the scene, (nq,) and (nv,), mixed units.
         contacts: Its `ContactMemory`. totals: Its last two entries, (2,), [m] and [m/s]. works: Works, (4,), [J].
@@ -93,8 +92,7 @@ class StepMemory:
             nq, nv: Lengths of q and v of all robots. free: Number of free bodies.
             memory: Length of the controller's memory. candidates: Number of contact candidates.
         """
-        self.clock = np.zeros(5)
-        self.h, self.middle = (self.clock[k : k + 1].reshape(()) for k in (1, 4))
+        self.h, self.middle = np.zeros(()), np.zeros(())
         begin = nq + nv + memory  # of the memory of the contacts
         end = begin + ContactMemory.size(candidates)
         self.state = np.zeros(end + 4 + 13 * free)
@@ -219,8 +217,8 @@ class EqualRobots:
         Args:
             q: Configuration of all robots of the scene, (nq,), mixed units.
         """
-        found = self._kernel(self._geometry, q=self.q.shape[1:])(q[self.q])
-        return found._replace(origin=found.origin + self._shift_of_bodies)
+        geometry = self._kernel(self._geometry, q=self.q.shape[1:])(q[self.q])
+        return geometry._replace(origin=geometry.origin + self._shift_of_bodies)
 
     def energies(self, q: Array, v: Array) -> Array:
         """Return kinetic and potential energy of all of the robots together, (..., 2), [J].
@@ -229,9 +227,9 @@ class EqualRobots:
             q: Configurations of all robots of the scene, (..., nq), mixed units. v: (..., nv), mixed units.
         """
         kernel = self._kernel(self._energies, q=self.q.shape[1:], v=self.v.shape[1:])
-        found = kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
+        energies = kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
         robot = self.loop.robot
-        return found - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
+        return energies - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
 
     def positions(self, q: Array) -> Array:
         """Return the positions of the nodes of each robot, (m, k, 3), [m], world axes.

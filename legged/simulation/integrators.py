@@ -85,19 +85,6 @@ class DynamicalSystem(Protocol):
         """
         ...
 
-    def advance(self, t: float, h: float, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
-        """Take as many time steps as possible at once, perhaps none; others are taken one by one.
-
-        Args:
-            t: Time of step 0, [s]. h: Time step, [s]. first: Number of the first step.
-            count: Number of the step after the last one.
-            q, s: State before the first step, (nq,) and (n,).
-
-        Returns:
-            The number of the next step, and q and s before it.
-        """
-        ...
-
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return the configuration q, (nq,), with unit quaternions.
 
@@ -247,14 +234,14 @@ class FixedStep:
         Args:
             intervals: Consecutive intervals.
         """
-        found = []
+        sequences = []
         for phase, start, end, samples in intervals:
             for sample in samples.tolist():
-                found.append(self._sequence(phase, start, sample, True))
+                sequences.append(self._sequence(phase, start, sample, True))
                 start = sample
             if end > start:
-                found.append(self._sequence(phase, start, end, False))
-        return found
+                sequences.append(self._sequence(phase, start, end, False))
+        return sequences
 
     def _sequence(self, phase: int, start: float, end: float, sampled: bool) -> StepSequence:
         count = int(np.ceil((end - start) / self.step - _ROUNDING))
@@ -271,37 +258,19 @@ class FixedStep:
         Raises:
             DivergenceError: A step has no finite result; its `state` is that before the step.
         """
-        zero = np.zeros(system.nv)
-        for sequence in sequences:
-            q, s = after_steps(self.rule, system, q, s, sequence)
-            if sequence.sample is not None:
+        zero, step = np.zeros(system.nv), system.step_function(self.rule)
+        for phase, start, h, count, sample in sequences:
+            for k in range(count):
+                t, before = start + k * h, s
+                try:
+                    q, s = step(t, h, float(phase), q, s)
+                except (NotFiniteError, SingularError) as error:
+                    raise DivergenceError(str(error), t=t, state=before) from error
+                if not (np.isfinite(s).all() and np.isfinite(q).all()):
+                    raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
+            if sample is not None:
                 q = system.configuration(q, zero)
-                yield StateSample(sequence.sample, sequence.phase, q, s)
-
-
-def after_steps(rule: str, system: DynamicalSystem, q: Array, s: Array, sequence: StepSequence) -> tuple[Array, Array]:
-    """Return (q, s) after some time steps, (nq,) and (n,).
-
-    Args:
-        rule: Name of a method of `ClosedLoop`, such as "semi_implicit". system: The equations of motion.
-        q, s: State before the steps, (nq,) and (n,). sequence: The time steps.
-
-    Raises:
-        DivergenceError: A step has no finite result; its `state` is that before the step.
-    """
-    (phase, start, h, count, _), i = sequence, 0
-    while True:
-        i, q, s = system.advance(start, h, i, count, q, s)
-        if i >= count:
-            return q, s
-        t, before = start + i * h, s
-        try:
-            q, s = system.step_function(rule)(t, h, float(phase), q, s)
-        except (NotFiniteError, SingularError) as error:
-            raise DivergenceError(str(error), t=t, state=before) from error
-        if not (np.isfinite(s).all() and np.isfinite(q).all()):
-            raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
-        i += 1
+                yield StateSample(sample, phase, q, s)
 
 
 @checked

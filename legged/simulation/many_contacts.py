@@ -25,14 +25,13 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
-from legged.simulation.controller import is_passive
 from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.flight import flight
 from legged.simulation.loop.results import ExternalForces, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.scene_steps import MOST_STEPS, SceneStep
+from legged.simulation.scene_steps import SceneStep
 from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 64
@@ -80,12 +79,12 @@ class SceneInParts(RigidLoop):
     def _numbers(self) -> list[tuple[Array, Array]]:
         """Return the `kinds` of a `BodyLayout`: robots with generalized velocities, and bodies with Jacobians."""
         starts, moves = {part.start: k for k, part in enumerate(self._robots)}, [x is not None for x in self._robot_of]
-        found = list[tuple[Array, Array]]()
+        kinds = list[tuple[Array, Array]]()
         for kind in self._kinds:
             robots = np.array([starts[row[0]] if len(row) else -1 for row in kind.v.tolist()])
             bodies = kind.bodies[:, kind.touching]
-            found.append((robots, np.where(np.array(moves)[bodies], bodies, -1)))
-        return found
+            kinds.append((robots, np.where(np.array(moves)[bodies], bodies, -1)))
+        return kinds
 
     @cached_property
     def _robots(self) -> list[slice]:
@@ -96,19 +95,19 @@ class SceneInParts(RigidLoop):
     @cached_property
     def _robot_of(self) -> list[slice | None]:
         """Entries of v of the robot to which each body belongs; None for bodies that do not move."""
-        robot, found = self.robot, list[slice | None]()
+        robot, robots = self.robot, list[slice | None]()
         for body in range(len(robot.bodies)):
             moving = [robot.bodies[j].v.start for j in robot.ancestors(body) if robot.bodies[j].P.shape[1]]
-            found.append(next((own for own in self._robots if moving and own.start <= moving[0] < own.stop), None))
-        return found
+            robots.append(next((own for own in self._robots if moving and own.start <= moving[0] < own.stop), None))
+        return robots
 
     @cached_property
     def _coefficients(self) -> Array:
         """Friction and restitution of each candidate, (m, 2), dimensionless."""
-        ground, found = self.scene.ground, []
+        ground, coefficients = self.scene.ground, []
         for pair in self.scene.pairs:
-            found += [ground.coefficients(*pair.materials)] * len(pair.names)
-        return np.array(found).reshape(-1, 2)
+            coefficients += [ground.coefficients(*pair.materials)] * len(pair.names)
+        return np.array(coefficients).reshape(-1, 2)
 
     @cached_property
     def _body(self) -> Any:
@@ -183,35 +182,10 @@ class SceneInParts(RigidLoop):
         v_next = step.bodies.v_next[n:].reshape(-1, _V)
         for k, (x, v) in zip(self._pushed_bodies, middle, strict=True):
             memory.works[2] += h * self.pushed(loads, x, 0.5 * (v + v_next[k]), robot=k + 1)[1]
-        found = memory.state[len(q) :].copy()
+        s_next = memory.state[len(q) :].copy()
         if self.memory:
-            found[n : n + self.memory] += h * memory_rate
-        return memory.q.copy(), found
-
-    def advance(self, t: Any, h: Any, first: int, count: int, q: Array, s: Array) -> tuple[int, Array, Array]:
-        """Take time steps in machine code, without Python code between them.
-
-        They end before a step in which other pairs are near or other contacts may close than in the last one, in which
-        the semismooth method is not enough, or which has no finite result. The result is that of `time_stepping` in
-        all bits. There are no such steps for robots with joints, with a controller, or with restitution, nor with
-        external wrenches.
-
-        Args:
-            t: Time of step 0, [s]. h: Time step, [s]. first: Number of the first step.
-            count: Number of the step after the last one.
-            q: Configuration, (nq,). s: Rest of the state, (size,).
-
-        Returns:
-            The number of the next step, and (q, s) before it, (nq,) and (size,).
-        """
-        step = self._step
-        calls = step.whole() if is_passive(self.controller) and not self.pushes else None
-        if calls is None:
-            return first, q, s
-        memory = step.memory
-        step.write(t, h, q, s, 0.0, 0.0, first)
-        calls.repeat(count - first, MOST_STEPS)
-        return int(memory.clock[2]), memory.q.copy(), memory.state[len(q) :].copy()
+            s_next[n : n + self.memory] += h * memory_rate
+        return memory.q.copy(), s_next
 
     @cached_property
     def _step(self) -> SceneStep:
@@ -317,7 +291,7 @@ class SceneInParts(RigidLoop):
 
     def _wrenches(self, poses: Poses, detected: Detected, world: Array) -> Array:
         """Return the wrenches of contact forces on the links of the robot, (n_links, 6), link axes."""
-        found = np.zeros((len(self.robot.links), 6))
+        wrenches = np.zeros((len(self.robot.links), 6))
         pressed = np.flatnonzero(world[detected.numbers].any(axis=1))
         bodies = np.arange(self.tables.starts[1])  # of the robot
         own = np.isin(detected.first[pressed], bodies) | np.isin(detected.second[pressed], bodies)
@@ -329,8 +303,8 @@ class SceneInParts(RigidLoop):
                     link, R_body = self.robot.links[side.link], poses.rotation[side.body]
                     R = R_body @ link.rotation
                     r = R.T @ (detected.point[k] - poses.origin[side.body] - R_body @ link.position)
-                    found[side.link] += join(cross(r, R.T @ f), R.T @ f)
-        return found
+                    wrenches[side.link] += join(cross(r, R.T @ f), R.T @ f)
+        return wrenches
 
     def pushed(self, loads: Array, q: Array, v: Array, robot: int = 0) -> tuple[Array, Any]:
         """Return wrenches and power of loads, (n_links, 6) and [W]; see `RigidLoop.pushed`."""

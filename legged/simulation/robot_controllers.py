@@ -26,6 +26,8 @@ class RobotControllers:
         controllers: Name of a robot of the group -> its controller, as in `legged.simulate`.
     """
 
+    parameter_names = ("controllers",)
+
     def __init__(self, controllers: Mapping[str, Any]):
         own = {text("name of a robot", name): law for name, law in controllers.items()}
         self.controllers = {name: adapt(_no_forces if law is None else law) for name, law in own.items()}
@@ -57,13 +59,13 @@ class RobotControllers:
         Raises:
             DefinitionError: The robot is no group. UnknownNameError: A name is that of no robot of the group.
         """
-        found = {}
+        states = {}
         for member, adapted in self._of(robot):
             initial_state = getattr(adapted.controller, "initial_state", None)
             if initial_state is not None:
-                found[member.name] = initial_state(member.robot)
+                states[member.name] = initial_state(member.robot)
         assert isinstance(robot, RobotGroup)
-        return robot.join_states(*({name: state[k] for name, state in found.items()} for k in range(2)))
+        return robot.join_states(*({name: state[k] for name, state in states.items()} for k in range(2)))
 
     def _of(self, robot: Robot) -> list[tuple[Member, Any]]:
         """Return the robots of a group with their controllers."""
@@ -78,6 +80,8 @@ class RobotControllers:
 
 class _Part:
     """A robot of a group, its started controller, and the entries of the memory that belong to it."""
+
+    parameter_names = ("member", "controller")
 
     def __init__(self, member: Member, controller: Any, memory: slice):
         self.member, self.controller, self.memory = member, controller, memory
@@ -103,12 +107,12 @@ class StartedControllers:
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the generalized forces of the group, (nv,); arguments as in `Controller.torque`, and a command."""
-        found = []
+        forces = []
         for part in self.parts:
             own = part.arguments(t, phase, q, v, wrenches, memory)
             tau = full_torque(part.member.robot, part.controller.torque(*own, *command))
-            found.append(part.member.forces(own[2], tau))
-        return np.concatenate(found)
+            forces.append(part.member.forces(own[2], tau))
+        return np.concatenate(forces)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the rate of the memory, (m,); arguments as in `torque`."""
@@ -130,7 +134,7 @@ class StartedControllers:
             DefinitionError: Controllers have different switch times.
         """
         times = {part.member.name: tuple(map(float, part.controller.switches(until))) for part in self.parts}
-        switching = {name: found for name, found in times.items() if found}
+        switching = {name: own for name, own in times.items() if own}
         if len(set(switching.values())) > 1:
             raise DefinitionError(
                 f"the controllers of robots {', '.join(map(repr, switching))} switch at different times, but a group "
@@ -167,12 +171,12 @@ class StartedControllers:
         gains = [part.controller.implicit_gains for part in self.parts]
         if all(own is None for own in gains):
             return None
-        found: list[list[Array]] = [[], []]
+        all_gains: list[list[Array]] = [[], []]
         for part, own in zip(self.parts, gains, strict=True):
             robot = part.member.robot
             for k in range(2):
-                found[k].append(np.zeros(robot.nv) if own is None else full_torque(robot, own[k]))
-        return np.concatenate(found[0]), np.concatenate(found[1])
+                all_gains[k].append(np.zeros(robot.nv) if own is None else full_torque(robot, own[k]))
+        return np.concatenate(all_gains[0]), np.concatenate(all_gains[1])
 
     def planned_footsteps(self, memory: Array) -> Array:
         """Return the landing places that all controllers plan, (n, 3), [m], world axes.

@@ -1,9 +1,8 @@
-"""A time step of a scene in parts: its calls one after the other, or as one sequence that machine code repeats."""
+"""A time step of a scene in parts: calls of machine code that begin it, solve the contact problem and end it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,27 +17,6 @@ from legged.contact.touching import ContactSolver, TakenContacts
 from legged.simulation.equal_robots import StepMemory
 from legged.simulation.loop.contact_memory import memory_after
 from legged.spatial import Array
-
-MOST_STEPS = 256
-"""Largest number of time steps of one call of machine code, which Ctrl-C cannot interrupt."""
-
-
-@dataclass(eq=False)
-class _End:
-    """The calls that end a step with given contacts, and those of whole steps with them.
-
-    Attributes:
-        calls: Write the state after the step.
-        key: What the calls of a whole step depend on besides the contacts: the pairs that are near, and which normals
-            are equal, as of `ContactTables.turned`.
-        uses: Number of steps with these contacts and the same equal normals that `SceneStep.take` has taken.
-        steps: The calls of a whole step with these contacts and the key; None before they are made.
-    """
-
-    calls: CallSequence
-    key: tuple[Any, bytes] = (None, b"")
-    uses: int = 0
-    steps: CallSequence | None = None
 
 
 class SceneStep:
@@ -64,17 +42,17 @@ class SceneStep:
     ):
         self.memory, self.bodies, self._tables, self.begin = memory, bodies, tables, begin
         self._ends, self._works, self._solver = ends, works, solver
-        self._by_contacts, self._last = WeakKeyDictionary[TakenContacts, _End](), None
+        self._ends_of = WeakKeyDictionary[TakenContacts, CallSequence]()
 
-    def write(self, t: Any, h: Any, q: Array, s: Array, tau: Any, damping: Any, number: int = 0) -> None:
+    def write(self, t: Any, h: Any, q: Array, s: Array, tau: Any, damping: Any) -> None:
         """Write the arguments of a step to the memory.
 
         Args:
-            t: Time of step 0, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
-            tau, damping: See `StepActuation`, (nv,) or scalars, mixed units. number: Number of the step.
+            t: Time, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            tau, damping: See `StepActuation`, (nv,) each, mixed units.
         """
-        memory, nq, now = self.memory, len(q), t + number * h
-        memory.clock[:] = t, h, number, now, now + 0.5 * h
+        memory, nq = self.memory, len(q)
+        memory.h[...], memory.middle[...] = h, t + 0.5 * h
         memory.state[:nq], memory.state[nq:], memory.tau[:], memory.damping[:] = q, s, tau, damping
 
     def take(self, h: float) -> None:
@@ -88,49 +66,22 @@ class SceneStep:
         """
         self.begin()
         taken = self._solver.impulses(self._tables.detect(self.bodies.poses, self.bodies.reach), h)
-        end = self._end(taken)
-        end.calls()
-        key = self._tables.present(), taken.tables.turned if taken.tables else b""
-        if key[0] is not end.key[0] or key[1] != end.key[1]:
-            end.uses = end.uses if key[1] == end.key[1] else 0
-            end.key, end.steps = key, None
-        end.uses += 1
-        self._last = taken
+        if taken not in self._ends_of:
+            self._ends_of[taken] = self._end(taken.tables)
+        self._ends_of[taken]()
 
-    def whole(self) -> CallSequence | None:
-        """Return the calls of a whole step with the near pairs and contacts of the last one.
-
-        None if they have been the same in one step only, or if the solver has no calls for these contacts.
-        """
-        if self._last is None:
-            return None
-        end = self._end(self._last)
-        if self._tables.present() is not end.key[0] or end.uses < 2:
-            return None
-        if end.steps is None:
-            contacts = self._solver.calls(self._last)
-            if contacts is None:
-                return None
-            calls = [*self.begin.calls, *self._tables.calls(), *contacts, *end.calls.calls]
-            end.steps = CallSequence([*calls, Call.increment_clock(self.memory.clock)])
-        return end.steps
-
-    def _end(self, taken: TakenContacts) -> _End:
-        """Return the calls that end a step with given contacts, and keep them."""
-        found = self._by_contacts.get(taken)
-        if found is None:
-            memory, tables = self.memory, taken.tables
-            calls: list[Call | PreparedCall] = list(self._ends)
-            state = [Call.copy(memory.q_end, memory.q), Call.copy(memory.v_end, memory.v)]
-            state.append(Call.copy(memory.states_end, memory.states))
-            state.append(Call.copy(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
-            state += [Call.scatter_add(works, memory.works, np.zeros(len(works), dtype=int)) for works in self._works]
-            if tables:
-                call, parts = self._contact_memory(tables)
-                calls.append(call)
-                state += parts
-            self._by_contacts[taken] = found = _End(CallSequence([*calls, *state]))
-        return found
+    def _end(self, tables: ContactTables | None) -> CallSequence:
+        """Return the calls that end a step with given contacts."""
+        memory, calls = self.memory, list[Call | PreparedCall](self._ends)
+        state = [Call.copy(memory.q_end, memory.q), Call.copy(memory.v_end, memory.v)]
+        state.append(Call.copy(memory.states_end, memory.states))
+        state.append(Call.copy(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
+        state += [Call.scatter_add(works, memory.works, np.zeros(len(works), dtype=int)) for works in self._works]
+        if tables:
+            call, parts = self._contact_memory(tables)
+            calls.append(call)
+            state += parts
+        return CallSequence([*calls, *state])
 
     def _contact_memory(self, tables: ContactTables) -> tuple[PreparedCall, list[Call]]:
         """Return the call that computes the memory of contacts after a step, and those that write it to the state."""

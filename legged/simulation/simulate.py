@@ -13,7 +13,6 @@ import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler import Members
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import (
     ArgumentError,
@@ -28,8 +27,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
-from legged.simulation.checks.divergence import DivergenceCheck
-from legged.simulation.checks.fall import Fall, Termination, can_fall
+from legged.simulation.checks.fall import Fall, Termination
 from legged.simulation.checks.overlap import overlap_warning
 from legged.simulation.checks.stable_step import StiffStops, largest_stable_step
 from legged.simulation.controller import ControllerLike, adapt
@@ -44,16 +42,16 @@ from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.stepping.engines.interface import Plan
-from legged.simulation.stepping.engines.selection import engine_of_backend
-from legged.simulation.stepping.motion import Motion
+from legged.simulation.stepping.motion import single_motion
 from legged.simulation.stepping.parameters import Setup
 from legged.simulation.stepping.start import (
     check_base_forces,
+    check_command,
     check_integrator,
     default_fixed_step,
     initial_state,
     new_loop,
+    select_fall,
     select_integrator,
     step_warning,
 )
@@ -117,7 +115,8 @@ def simulate(
         pushes: `Push`es and `ExternalWrench`es on links and free bodies.
         bodies: Free bodies beside the robot, on a `Rigid` ground.
         compiled: True requires one compiled kernel for the whole loop, False runs the controller in Python (for one
-            with side effects), None compiles what can be compiled; see `Run.backend`.
+            with side effects), None compiles what can be compiled; `Run.backend` and a warning state why the whole
+            loop cannot be.
         progress: Whether to show a progress bar; by default for long runs if stderr is a terminal.
         time_constant: Time constant of the Baumgarte stabilization of closed loops, [s]; see
             `legged.loops.Stabilization`.
@@ -134,24 +133,39 @@ def simulate(
         DefinitionError: Ground, integrator, bodies and controller are incompatible.
     """
     times = sample_times(until, sample)
+    loop, q, s, chosen = _start(robot, controller, ground, q, v, integrator, pushes, bodies, time_constant)
+    reason = "" if integrator is not None else f" (chosen for {_chosen_for(loop)})"
+    warned = tuple(filter(None, (overlap_warning(loop, q, s), step_warning(loop, q, s, chosen))))
+    for text in warned:
+        warn_caller(text, SimulationWarning)
+    check_base_forces(loop, q, s, compiled)
+    return simulate_loop(select_backend(loop, q, s, compiled), q, s, times, chosen, fall, progress, reason, warned)
+
+
+def _start(
+    robot: Robot | ClosedRobot,
+    controller: ControllerLike,
+    ground: Ground | Rigid | None,
+    q: Numbers | None,
+    v: Numbers | None,
+    integrator: Integrator | None,
+    pushes: Sequence[Push | ExternalWrench],
+    bodies: Sequence[FreeBody],
+    time_constant: float,
+) -> tuple[ClosedLoop, Array, Array, Integrator]:
+    """Return the closed loop, its initial q, (nq,), and s, (n,), and its integrator; arguments as in `simulate`."""
     tree = robot.robot if isinstance(robot, ClosedRobot) else robot
     setup = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
     default = default_fixed_step(robot) if isinstance(robot, ClosedRobot) else BDF()
     chosen = select_integrator(integrator, ground, bodies, default)
     q, v = initial_state(robot, controller, q, v)
     started, memory = adapt(controller).start(tree, ground, q, v)
+    check_command(started)
     loop = new_loop(robot, setup, started, len(memory), q, drawing_of(tree).points, time_constant)
-    s, reason = loop.initial(v, memory), ""
-    if integrator is None:
-        if (started.has_update or loop.joint_laws.has_friction) and not isinstance(chosen, FixedStep):
-            chosen = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(tree, ground, q, SemiImplicitEuler)))
-        reason = f" (chosen for {_chosen_for(loop)})"
-    warned = tuple(filter(None, (overlap_warning(loop, q, s), step_warning(loop, q, s, chosen))))
-    for text in warned:
-        warn_caller(text, SimulationWarning)
-    check_base_forces(loop, q, s, compiled)
-    backend = select_backend(loop, q, s, compiled)
-    return simulate_loop(backend, q, s, times, chosen, fall, progress, reason, warned)
+    needs_steps = started.has_update or loop.joint_laws.has_friction
+    if integrator is None and needs_steps and not isinstance(chosen, FixedStep):
+        chosen = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(tree, ground, q, SemiImplicitEuler)))
+    return loop, q, loop.initial(v, memory), chosen
 
 
 def _chosen_for(loop: ClosedLoop) -> str:
@@ -187,25 +201,16 @@ def simulate_loop(
         warned: Warnings about the run that were given before it.
     """
     loop = backend.loop
-    robot = loop.robot
     check_integrator(loop, integrator)
-    if fall is None:
-        fall = can_fall(robot, loop.ground)
-    if fall is True:
-        fall = Fall()
-    condition = fall.detector(robot, loop.ground, q) if isinstance(fall, Fall) else fall or None
-    members = Members.at(np.concatenate([q, s])[None], len(times))
-    engine = engine_of_backend(backend, members, integrator)
-    motion = Motion(engine, members, DivergenceCheck.of(loop, integrator), backend.energies, condition)
-    plan = Plan.of_break_times(times, [loop.break_times(float(times[-1]), not isinstance(integrator, FixedStep))])
-    with ProgressBar(robot.name, float(times[-1]), progress) as bar:
+    motion, plan = single_motion(backend, integrator, q, s, times, _condition(fall, loop, q))
+    with ProgressBar(loop.robot.name, float(times[-1]), progress) as bar:
         motion.run(plan, 1, bar.update)
-    states, ended, kind = plan.states(members, robot.nq), *motion.ending(0)
+    states, ended, kind = plan.states(motion.members, loop.robot.nq), *motion.ending(0)
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
     run = record_run(backend, f"{integrator}{reason}", states, ended)
-    chatter = StiffStops(robot, q, integrator).warning(run.q)
-    chatter = chatter or chatter_of_run(robot, engine.advance, integrator, states, run.vdot)
+    chatter = StiffStops(loop.robot, q, integrator).warning(run.q)
+    chatter = chatter or chatter_of_run(loop.robot, motion.engine.advance, integrator, states, run.vdot)
     violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
     run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated))))
     if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
@@ -215,6 +220,14 @@ def simulate_loop(
     if kind is not None:
         raise kind(f"{ended}; the run up to there is in error.run", run)
     return run
+
+
+def _condition(fall: Fall | Termination | bool | None, loop: ClosedLoop, q: Array) -> Termination | None:
+    """Return the condition that ends a run, None for none."""
+    if callable(fall) and not isinstance(fall, Fall):
+        return fall
+    limits = select_fall(fall, loop.robot, loop.ground)
+    return None if limits is None else limits.detector(loop.robot, loop.ground, q)
 
 
 def sample_times(until: float, sample: float) -> Array:

@@ -12,7 +12,7 @@ import robots
 from legged.contact import Rigid
 from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError
 from legged.ground import Ground, HeightMap, HuntCrossley, VectorFriction, realistic_ground
-from legged.simulation.stepping.object_tree import flatten
+from legged.simulation.stepping.parameter_tree import flatten
 
 HEIGHTS = np.random.default_rng(4).uniform(-0.1, 0.2, size=(6, 8))
 MAP = HeightMap(HEIGHTS, 0.25, (-0.5, 1.0))

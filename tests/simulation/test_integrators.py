@@ -42,9 +42,6 @@ class Oscillator:
 
         return {"semi_implicit": semi_implicit, "runge_kutta": runge_kutta}[rule]
 
-    def advance(self, t, h, first, count, q, s):
-        return first, q, s
-
     def configuration(self, q_ref, xi):
         return q_ref + xi
 

@@ -12,6 +12,7 @@ from legged.compiler import CompilationReport
 from legged.contact import Box, Capsule, Cylinder, FreeBody, Hull, Material, Rigid, Scene, Sphere
 from legged.contact.detection.box_box import FAR
 from legged.contact.pair_tables import MARGIN, PairTables, Poses
+from legged.rotations import quaternion_matrix
 from legged.simulation.backend import Backend, _in_parts, select_backend
 from legged.simulation.controller import adapt
 from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
@@ -249,3 +250,27 @@ def test_a_robot_among_obstacles_runs_in_one_kernel():
     loop, q, s = loops(RigidLoop, arm(), Rigid(obstacles=steps), [])
     assert len(loop.scene.candidates) > MANY_CONTACTS
     assert _in_parts(loop, q, s) is None
+
+
+@pytest.mark.parametrize("case", [16, 23, 39])
+def test_reported_impulses_with_a_share_of_restitution_are_those_that_act(case):
+    """A rod whose sliding end sticks in an oblique impact would gain energy with all of the restitution."""
+    rng = np.random.default_rng(case)
+    angle, vx, turn = rng.uniform(0.2, 1.3), rng.uniform(-3, 3), rng.uniform(-5, 5)
+    at, quaternion = (3.0, 0.0, 0.5 * np.cos(angle) + 0.021), (np.cos(angle / 2), 0.0, np.sin(angle / 2), 0.0)
+    inertia, shape = legged.box_inertia(1.0, (0.02, 0.02, 1.0)), Capsule(0.02, 1.0)
+    rod = FreeBody("rod", inertia, [shape], at, quaternion, (vx, 0.0, -2.0), (0.0, turn, 0.0))
+    robot, ground = legged.RobotBuilder("cube", legged.Link("cube", CUBE)).build(), Rigid(1.0, restitution=0.9)
+    q, v = robot.neutral(), np.zeros(6)
+    q[6] = 5.0
+    started, memory = adapt(None).start(robot, ground, q, v)
+    loop = SceneInParts(robot, started, ground, len(memory), (), [], [rod])
+    s, h = loop.initial(v, memory), 2e-3
+    q_next, s_next = loop.time_stepping(0.0, h, 0, q, s)
+    momentum = []
+    for state in ((q, s), (q_next, s_next)):
+        x, v = loop.states(*state)[1]
+        momentum.append(quaternion_matrix(x[:4]) @ v[3:])
+    impulse = ContactMemory.of(loop.split(s_next).ground_memory).impulse.sum(axis=0)
+    assert impulse[2] > 1.0  # [N s]
+    np.testing.assert_allclose(impulse, momentum[1] - momentum[0] + [0.0, 0.0, 9.81 * h], atol=1e-12)

@@ -85,6 +85,8 @@ class PostureServo:
         home: Configuration that defines the desired joint positions, (nq,).
     """
 
+    parameter_names = ("robot", "gains", "others", "home")
+
     def __init__(
         self, robot: Robot, feet: Sequence[StanceFoot], gains: tuple[float, float], others: Torques | None, home: Array
     ):

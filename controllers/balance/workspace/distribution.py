@@ -130,6 +130,8 @@ class FootForceQP:
         MissingError: daqp is not installed.
     """
 
+    parameter_names = ("limits", "_weight", "_efforts")
+
     def __init__(self, limits: Limits, robot: Robot):
         self.limits, self._daqp = limits, _load_daqp()
         self._weight = robot.mass * float(np.linalg.norm(robot.gravity)) or 1.0

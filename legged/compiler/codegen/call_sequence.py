@@ -11,16 +11,13 @@ receive the address of their argument and working memory, and return -1, or anot
     int64 legged_scatter_add1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
     int64 legged_scatter_max(..., const Vectors *, ...)       y[offsets[k]] = max(y[offsets[k]], x[k])
     int64 legged_reduce_max_abs(..., const Vectors *, ...)    y[0] = largest |x[k]|, or zero
-    int64 legged_guard_less_equal(..., const Vectors *, ...)  stops at the first x[k] > y[0]
-    int64 legged_guard_same_sign(..., const Vectors *, ...)   stops at the first k where one of x[k], y[k] is positive
-    int64 legged_increment_clock(..., const Clock *, ...)     goes on to the next time step
     int64 legged_solve_banded(..., const Band *, ...)         solves a system of equations with a banded matrix
 
-The names are those of JAX (copy, scatter, scatter_add, scatter_max, while_loop, reduce_max, abs), of SciPy
-(solve_banded) and of LLVM (guard: leave the code if a condition does not hold). The clock is an induction variable.
+The names are those of JAX (copy, scatter, scatter_add, scatter_max, while_loop, reduce_max, abs) and of SciPy
+(solve_banded).
 
 A sequence stops at the first call that stops, and returns its number. A loop goes on while `flag` exceeds
-`bound`. A clock has the numbers start, h, k, t and middle: a step adds 1 to k, and t = start + k h, middle = t + h / 2.
+`bound`.
 
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
 from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
@@ -38,13 +35,9 @@ import re
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 
-SEQUENCE, WHILE_LOOP, COPY, SCATTER_MAX, REDUCE_MAX_ABS, GUARD_LESS_EQUAL, GUARD_SAME_SIGN = (
-    f"legged_{name}"
-    for name in (
-        *("sequence", "while_loop", "copy", "scatter_max", "reduce_max_abs", "guard_less_equal", "guard_same_sign"),
-    )
+SEQUENCE, WHILE_LOOP, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED = (
+    f"legged_{name}" for name in ("sequence", "while_loop", "copy", "scatter_max", "reduce_max_abs", "solve_banded")
 )
-INCREMENT_CLOCK, SOLVE_BANDED = "legged_increment_clock", "legged_solve_banded"
 SCATTER_ADD = {size: f"legged_scatter_add{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
 SCATTER = {size: f"legged_scatter{size}" for size in (1, 3, 9)}
@@ -55,7 +48,6 @@ STRUCTURES = {
     "Call": CALL,
     "While": ("calls", "count", "flag", "bound"),
     "Vectors": ("x", "y", "offsets"),
-    "Clock": ("numbers",),
     "Band": ("matrix", "right", "width"),
 }
 """Entries of the arguments, 64-bit integers: addresses, numbers, and offsets in [bytes]."""
@@ -144,26 +136,6 @@ move_one:
   %k_next = add i64 %k, 1
   br label %next
 finish:
-  ret i64 -1
-}}
-
-define i64 @legged_increment_clock{_HEAD}
-  %clock = POINTER %argument Clock.numbers
-  %h_at = getelementptr double, ptr %clock, i64 1
-  %k_at = getelementptr double, ptr %clock, i64 2
-  %t_at = getelementptr double, ptr %clock, i64 3
-  %middle_at = getelementptr double, ptr %clock, i64 4
-  %begin = load double, ptr %clock, align 8
-  %h = load double, ptr %h_at, align 8
-  %k = load double, ptr %k_at, align 8
-  %k_next = fadd double %k, 1.0
-  %passed = fmul double %k_next, %h
-  %t = fadd double %begin, %passed
-  %half = fmul double %h, 0.5
-  %middle = fadd double %t, %half
-  store double %k_next, ptr %k_at, align 8
-  store double %t, ptr %t_at, align 8
-  store double %middle, ptr %middle_at, align 8
   ret i64 -1
 }}
 
@@ -320,8 +292,6 @@ BODY
 goes_on:
   %k_next = add i64 %k, 1
   br label %next
-stop:
-  ret i64 %k
 finish:
   ret i64 -1
 }}
@@ -332,7 +302,6 @@ _TO = """  %offset_at = getelementptr i64, ptr %offsets, i64 %k
 """
 _OLD = "  %old = load RUN, ptr %to, align 8\n"
 _STORE = "  store RUN %new, ptr %to, align 8\n  br label %goes_on"
-_STOP = "  br i1 %stops, label %stop, label %goes_on"
 _LOOPS = {
     **{name: (size, f"{_TO}{_OLD}  %new = fadd RUN %old, %value\n{_STORE}") for size, name in SCATTER_ADD.items()},
     **{name: (size, f"{_TO}{_STORE}".replace("%new", "%value")) for size, name in SCATTER.items()},
@@ -340,17 +309,6 @@ _LOOPS = {
         1,
         f"{_TO}{_OLD}  %is_more = fcmp ogt RUN %value, %old\n"
         f"  %new = select <1 x i1> %is_more, RUN %value, RUN %old\n{_STORE}",
-    ),
-    GUARD_LESS_EQUAL: (
-        1,
-        "  %one = extractelement RUN %value, i64 0\n  %bound = load double, ptr %y, align 8\n"
-        f"  %stops = fcmp ogt double %one, %bound\n{_STOP}",
-    ),
-    GUARD_SAME_SIGN: (
-        1,
-        "  %one = extractelement RUN %value, i64 0\n  %other_at = getelementptr double, ptr %y, i64 %k\n"
-        "  %other = load double, ptr %other_at, align 8\n  %one_is = fcmp ogt double %one, 0.0\n"
-        f"  %other_is = fcmp ogt double %other, 0.0\n  %stops = xor i1 %one_is, %other_is\n{_STOP}",
     ),
 }
 """Of each function with the loop `_LOOP`: number of entries that an iteration reads, and what it does with them."""

@@ -1,6 +1,6 @@
 """`CallSequence`: calls of kernels on arrays at fixed places that machine code executes one after the other.
 
-The calls are prepared once. Between calls of kernels a sequence copies and adds runs of numbers, compares numbers,
+The calls are prepared once. Between calls of kernels a sequence copies and adds runs of numbers,
 solves systems of equations with banded matrices, and repeats sequences while a number exceeds a bound.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -96,37 +96,6 @@ class Call(NamedTuple):
         return _runs({1: call_sequence.SCATTER_MAX}, x[:, None], y, places)
 
     @staticmethod
-    def guard_less_equal(x: Array, bound: Array, name: str) -> Call:
-        """Return the call that stops the sequence if a number exceeds a bound.
-
-        Args:
-            x: The numbers, contiguous, (...), any unit. name: Name of the numbers.
-            bound: The bound, (), any unit, that of x.
-        """
-        return _vectors(call_sequence.GUARD_LESS_EQUAL, x.size, x, bound)._replace(name=name)
-
-    @staticmethod
-    def guard_same_sign(x: Array, y: Array, name: str) -> Call:
-        """Return the call that stops the sequence if one of two numbers is positive and the other one is not.
-
-        Args:
-            x, y: The numbers, contiguous, (n,), any unit. name: Name of the numbers.
-        """
-        assert x.size == y.size
-        return _vectors(call_sequence.GUARD_SAME_SIGN, x.size, x, y)._replace(name=name)
-
-    @staticmethod
-    def increment_clock(clock: Array) -> Call:
-        """Return the call that advances a clock by a step.
-
-        Args:
-            clock: Start [s], time step h [s], number k of the step, time start + k h and time in the middle of the
-                step [s], (5,).
-        """
-        table = _table(address_of(clock))
-        return Call(_address(call_sequence.INCREMENT_CLOCK), 1, address_of(table), "the time", 0, (clock, table))
-
-    @staticmethod
     def reduce_max_abs(x: Array, y: Array) -> Call:
         """Return the call that writes the largest absolute value of numbers, or zero.
 
@@ -161,22 +130,6 @@ class CallSequence:
         self._table = np.array([call[:3] for call in self.calls], dtype=np.int64).reshape(-1, 3)
         self.address, self.count = address_of(self._table), len(self.calls)
         self.work = max((call.work for call in self.calls), default=0)
-
-    def repeat(self, count: int, most: int) -> None:
-        """Execute all calls a number of times, or until one of them stops.
-
-        Args:
-            count: The number of times.
-            most: Largest number of times in one call of machine code, which Ctrl-C cannot interrupt.
-        """
-        function, call = _function(call_sequence.WHILE_LOOP), self._repetition
-        for begin in range(0, count, most):
-            if function(0, min(most, count - begin), call.argument, working_memory(call.work)) >= 0:
-                return
-
-    @cached_property
-    def _repetition(self) -> Call:
-        return Call.while_loop(self, np.ones(()), 1)
 
     def __call__(self) -> None:
         """Execute all calls.

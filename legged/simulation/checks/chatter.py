@@ -46,18 +46,19 @@ def amplitudes(robot: Robot, velocities: Array) -> Array:
     return np.where(alternates & (smallest > AMPLITUDE), smallest, 0.0)
 
 
-def message(robot: Robot, t: float, h: float, found: Array) -> str:
+def message(robot: Robot, t: float, h: float, changes: Array) -> str:
     """Return the warning about a joint that chatters.
 
     Args:
-        robot: The robot. t: Time, [s]. h: Time step, [s]. found: Result of `amplitudes`, (nj,).
+        robot: The robot. t: Time, [s]. h: Time step, [s]. changes: Result of `amplitudes`, (nj,).
     """
-    k = int(found.argmax()) + robot.base.nv
+    k = int(changes.argmax()) + robot.base.nv
     joint = next(joint for joint in robot.joints if joint.v.start <= k < joint.v.stop)
     return (
-        f"joint {joint.name!r} chatters at t = {t:.3g} s: its velocity changes by {found.max():.3g} rad/s or m/s with "
-        f"alternating sign at each time step of {h:g} s, so that the motion is not that of the robot; take a smaller "
-        f"step, a lower damping gain of the servo, a softer ground, or an implicit integrator, legged.simulation.BDF()"
+        f"joint {joint.name!r} chatters at t = {t:.3g} s: its velocity changes by {changes.max():.3g} rad/s or m/s "
+        f"with alternating sign at each time step of {h:g} s, so that the motion is not that of the robot; take a "
+        f"smaller step, a lower damping gain of the servo, a softer ground, or an implicit integrator, "
+        f"legged.simulation.BDF()"
     )
 
 
@@ -80,9 +81,9 @@ def chatter_of_run(
         if t + STEPS * sequence.h > states[-1].t:
             break
         interval = np.array([[t, sequence.h, phase]])
-        found = _probe(robot, advance, np.concatenate([q, s])[None], interval)[0]
-        if found.any():
-            return message(robot, t, sequence.h, found)
+        changes = _probe(robot, advance, np.concatenate([q, s])[None], interval)[0]
+        if changes.any():
+            return message(robot, t, sequence.h, changes)
     return ""
 
 
@@ -100,8 +101,8 @@ def _probe(robot: Robot, advance: Advance, states: Array, intervals: Array) -> A
     v = slice(robot.nq, robot.nq + robot.nv)
     has_all = probe.outcome[:, 2] == STEPS  # the stored states of other members are undefined
     stored = np.where(has_all[:, None, None], probe.stored[..., v], 0.0)
-    found = amplitudes(robot, np.concatenate([states[None, :, v], np.moveaxis(stored, 1, 0)]))
-    return np.where(has_all[:, None], found, 0.0)
+    changes = amplitudes(robot, np.concatenate([states[None, :, v], np.moveaxis(stored, 1, 0)]))
+    return np.where(has_all[:, None], changes, 0.0)
 
 
 def chatter_of_members(robot: Robot, advance: Advance, schedule: Schedule, members: Members, times: Array) -> str:
@@ -120,12 +121,12 @@ def chatter_of_members(robot: Robot, advance: Advance, schedule: Schedule, membe
         group = schedule.intervals[:, ends[k] + 1 : ends[k + 1] + 1]
         start, h, _, phase = group[np.arange(len(group)), (group[..., 2] > 0.0).argmax(axis=1)].T
         states = np.where(valid[:, None], members.stored[:, k], members.stored[:, 0])
-        found = _probe(robot, advance, states, np.stack([start, h, phase], axis=1))
-        found = np.where(valid[:, None], found, 0.0)
-        chattering = np.flatnonzero(found.any(axis=1)).tolist()
+        changes = _probe(robot, advance, states, np.stack([start, h, phase], axis=1))
+        changes = np.where(valid[:, None], changes, 0.0)
+        chattering = np.flatnonzero(changes.any(axis=1)).tolist()
         if chattering:
             i = chattering[0]
-            return f"member {i}: {message(robot, float(times[k]), float(h[min(i, len(h) - 1)]), found[i])}"
+            return f"member {i}: {message(robot, float(times[k]), float(h[min(i, len(h) - 1)]), changes[i])}"
     return ""
 
 
@@ -139,7 +140,7 @@ def chatter_of_states(
         states: Present states [q; s], (N, n), mixed units. running: Whether robots have not ended, (N,), dimensionless.
         times: Present times, (N,), [s]. h: Time step, [s]. phases: Phases, (N,), dimensionless.
     """
-    found = _probe(robot, advance, states, np.stack([times, np.full(len(times), h), phases], axis=1))
-    found = np.where(running[:, None], found, 0.0)
-    i = int(found.any(axis=1).argmax())
-    return i, message(robot, float(times[i]), h, found[i]) if found[i].any() else ""
+    changes = _probe(robot, advance, states, np.stack([times, np.full(len(times), h), phases], axis=1))
+    changes = np.where(running[:, None], changes, 0.0)
+    i = int(changes.any(axis=1).argmax())
+    return i, message(robot, float(times[i]), h, changes[i]) if changes[i].any() else ""

@@ -129,16 +129,16 @@ class DivergenceCheck:
             t: Time, [s]. s: Rest of the state, (size,). gained: Kinetic energy without a source, [J].
             reason: Why the integrator cannot continue.
         """
-        found = [reason] if reason else []
+        reasons = [reason] if reason else []
         if gained:
-            found.append(f"{gained:.3g} J of kinetic energy come from no actuator, contact, push or loss of height")
+            reasons.append(f"{gained:.3g} J of kinetic energy come from no actuator, contact, push or loss of height")
         speeds = self.speeds(s)
         if speeds.any():
             k = int(np.nan_to_num(speeds / self._bounds, nan=np.inf).argmax())
             name, bound = self._coordinates[k]
             motion = "turns at {:.3g} rad/s" if bound == ANGULAR_SPEED else "moves at {:.3g} m/s"
-            found.append(f"{name} {motion.format(float(speeds[k]))}")
-        return f"the solution diverged at t = {t:.6g} s: {', '.join(found)}; {self.advice}"
+            reasons.append(f"{name} {motion.format(float(speeds[k]))}")
+        return f"the solution diverged at t = {t:.6g} s: {', '.join(reasons)}; {self.advice}"
 
     @property
     def has_bodies(self) -> bool:
@@ -167,10 +167,10 @@ class DivergenceCheck:
         motions = [(slice(0, robot.base.nv), robot.base.motion_matrix(robot.base.neutral()))]
         for columns, motion in motions + [(body.v, body.P) for body in robot.bodies[1:]]:
             bounds[columns][~motion[:3].any(axis=0)] = LINEAR_SPEED
-        found = list(zip(names, bounds.tolist(), strict=True))
+        bounds_of = list(zip(names, bounds.tolist(), strict=True))
         for body in self._bodies:
-            found += [(f"body {body.name!r}", bound) for bound in (*[ANGULAR_SPEED] * 3, *[LINEAR_SPEED] * 3)]
-        return found
+            bounds_of += [(f"body {body.name!r}", bound) for bound in (*[ANGULAR_SPEED] * 3, *[LINEAR_SPEED] * 3)]
+        return bounds_of
 
 
 class DivergenceMonitor:

@@ -52,13 +52,11 @@ class OverlapCheck:
         self._kernel: tuple[MemberTemplate, Kernel] | None = None
         self._seen, self._warned = 0, False
 
-    def warning(
-        self, template: MemberTemplate | None, starts: InitialStates, robots: Sequence[int], word: str = ""
-    ) -> str:
+    def warning(self, template: MemberTemplate, starts: InitialStates, robots: Sequence[int], word: str = "") -> str:
         """Return a warning about the first of some robots that begins inside of a surface, or "".
 
         Args:
-            template: The robots as functions of their numbers; None for robots that differ in more.
+            template: The robots as functions of their numbers.
             starts: Robots at the start. robots: The numbers of those to examine.
             word: What a robot is called, such as "member"; "" if there is only one.
         """
@@ -69,7 +67,7 @@ class OverlapCheck:
         _, index = np.unique(rows, axis=0, return_index=True)
         chosen = [robots[k] for k in sorted(index.tolist())]
         self._seen += len(chosen)
-        if template is None or self._seen <= _FEW or has_parts(first):
+        if starts.refused or self._seen <= _FEW or has_parts(first):
             text = self._one_by_one(starts, chosen, word)
         else:
             text = self._at_once(template, starts, chosen, word)

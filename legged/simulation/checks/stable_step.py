@@ -31,8 +31,9 @@ from legged.errors import NotFiniteError, SingularError
 from legged.ground.ground import Ground, contact_wrenches
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
-from legged.simulation.controller import independent_copy
+from legged.simulation.controller import needs_command
 from legged.simulation.forces import Stop, joint_name, stops_of
+from legged.simulation.hidden_state import independent_copy
 
 if TYPE_CHECKING:
     from legged.simulation.integrators import FixedStep
@@ -92,7 +93,8 @@ def largest_stable_step(robot: Robot, ground: Any, q: Array, integrator: type[Fi
 def stable_step_of_loop(loop: ClosedLoop, q: Array, s: Array, integrator: FixedStep) -> float:
     """Return the largest stable step on the ground near rest under the controller, [s].
 
-    The reaction of the controller is evaluated if the step of the integrator exceeds `largest_stable_step`.
+    The reaction of the controller is evaluated if the step of the integrator exceeds `largest_stable_step`; that of a
+    law whose command is not known yet is left out.
 
     Args:
         loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
@@ -100,7 +102,7 @@ def stable_step_of_loop(loop: ClosedLoop, q: Array, s: Array, integrator: FixedS
     """
     robot, ground, kind = loop.robot, loop.ground, type(integrator)
     alone = largest_stable_step(robot, ground, q, kind)
-    if integrator.step <= alone or not isinstance(ground, Ground):
+    if integrator.step <= alone or not isinstance(ground, Ground) or needs_command(loop.controller):
         return alone
     controlled = replace(loop, controller=independent_copy(loop.controller))
     h = 0.0 if integrator.rule == "runge_kutta" else integrator.step  # Runge-Kutta steps take no gains implicitly

@@ -178,24 +178,24 @@ class RecordedMembers(NamedTuple):
 def _save(runs: Rollouts, path: str | Path) -> Path:
     """Write rollouts to an npz file and return its path; see `Rollouts.save`."""
     path = output_file(path, ".npz")
-    found = {name: getattr(runs, name) for name in FIELDS if "." not in name and name not in ("model", "names")}
-    found |= {name: np.asarray(found[name], dtype=str) for name in ("reasons", "warnings")}
-    found["model"] = "" if runs.model is None else runs.model.to_json()
-    found["names"] = np.asarray(list(runs.vary), dtype=str)
-    found |= {f"vary {k}": np.asarray(values) for k, values in enumerate(runs.vary.values())}
+    arrays = {name: getattr(runs, name) for name in FIELDS if "." not in name and name not in ("model", "names")}
+    arrays |= {name: np.asarray(arrays[name], dtype=str) for name in ("reasons", "warnings")}
+    arrays["model"] = "" if runs.model is None else runs.model.to_json()
+    arrays["names"] = np.asarray(list(runs.vary), dtype=str)
+    arrays |= {f"vary {k}": np.asarray(values) for k, values in enumerate(runs.vary.values())}
     ground = runs.run(0).ground
-    found |= {f"ground.{f.name}": getattr(ground, f.name) for f in fields(ground)}
+    arrays |= {f"ground.{f.name}": getattr(ground, f.name) for f in fields(ground)}
     with replaced(path) as draft, draft.open("wb") as file:
-        np.savez_compressed(file, kind=np.array(KIND), version=np.array(VERSION), **found)
+        np.savez_compressed(file, kind=np.array(KIND), version=np.array(VERSION), **arrays)
     return path
 
 
 def _load(path: str | Path, most: int | None) -> dict[str, Any]:
     """Return the arguments of `Rollouts` from a file that `save` wrote; see `Rollouts.load`."""
     with opened(path, most, "rollouts") as (archive, source, limit):
-        found = _read(archive, source, limit)
-    found["model"] = ModelRecord.from_json(found["model"], path)
-    return found
+        fields_by_name = _read(archive, source, limit)
+    fields_by_name["model"] = ModelRecord.from_json(fields_by_name["model"], path)
+    return fields_by_name
 
 
 def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
@@ -206,20 +206,20 @@ def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     version = stored_array(archive, "version", source, 64, most)
     if version.shape or version.dtype.kind not in "iu" or int(version) != VERSION:
         raise FileError(source, f"are rollouts of layout version {version}; this version reads {VERSION}: update it")
-    left, lengths, found = most, dict[str, int](), dict[str, Any]()
+    left, lengths, fields_by_name = most, dict[str, int](), dict[str, Any]()
     for name, rule in FIELDS.items():
         if name not in members:
             raise FileError(source, f"is no saved rollouts: it has no {name}")
         array = stored_array(archive, name, source, left, most)
         left -= array.nbytes
-        found[name] = checked_field(array, rule, lengths, name, source)
+        fields_by_name[name] = checked_field(array, rule, lengths, name, source)
     values = dict[str, Array]()
-    for k, name in enumerate(found.pop("names")):
+    for k, name in enumerate(fields_by_name.pop("names")):
         if f"vary {k}" not in members:
             raise FileError(source, f"is no saved rollouts: it has no vary {k}")
         values[name] = stored_array(archive, f"vary {k}", source, left, most)
         left -= values[name].nbytes
         if values[name].dtype.kind not in "fiub" or values[name].shape[:1] != (lengths["B"],):
             raise FileError(source, f"'vary {k}' must hold numbers, one entry for each of the {lengths['B']} members")
-    ground = GroundRecord(*(found.pop(f"ground.{name}") for name in ("lines", "normal", "surface")))
-    return {**found, "vary": values, "_run": RecordedMembers(ground, "a file does not contain the controller")}
+    ground = GroundRecord(*(fields_by_name.pop(f"ground.{name}") for name in ("lines", "normal", "surface")))
+    return {**fields_by_name, "vary": values, "_run": RecordedMembers(ground, "a file does not contain the controller")}

@@ -11,10 +11,10 @@ import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler import FLOAT64, Members, Schedule, check_threads, default_threads, element_type
+from legged.compiler import Members, Schedule, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid, violation_message
-from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, TraceError, warn_caller
+from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
@@ -38,15 +38,15 @@ from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
-from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate
-from legged.simulation.stepping.engines.compiled import CompiledEngine
-from legged.simulation.stepping.engines.interface import Plan, StepEngine
+from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
+from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
 from legged.simulation.stepping.engines.selection import new_engine
-from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
-from legged.simulation.stepping.motion import Motion
+from legged.simulation.stepping.engines.solvers import SolverEngine
+from legged.simulation.stepping.motion import Motion, Plan
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import (
     check_base_forces,
+    check_command,
     check_integrator,
     default_fixed_step,
     select_fall,
@@ -128,11 +128,10 @@ def rollout(
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     condition, element = select_fall(fall, robot, ground), element_type(dtype)
     task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, closed, element), steps, times)
+    check_command(task.batch.first.loop.controller)
     check_integrator(task.batch.first.loop, steps)
     with ProgressBar(robot.name, until, progress) as bar:
         runs = task.simulate(compiled, threads, bar.update)
-    for text in runs.warnings:
-        warn_caller(text, SimulationWarning)
     if INTERRUPTED in runs.reasons:
         count = runs.reasons.count(INTERRUPTED)
         raise SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)
@@ -157,42 +156,36 @@ class RolloutTask:
         Args:
             compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
         """
-        starts, refused = self._starts(compiled)
-        members = Members.at(starts.states, len(self.times), self.batch.element.dtype)
-        if refused:
-            template = None
-            engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator, NO_INPUT, refused)
-        else:
-            template = MemberTemplate(self.batch, starts.numbers)
-            engine = new_engine(template, starts, members, self.integrator, compiled)
-        first, robot = self.batch.first, self.batch.robot
+        batch, first = self.batch, self.batch.first
+        starts = batch.starts_for(compiled, range(batch.sweep.count), *batch.given_states)
+        members, template = (
+            Members.at(starts.states, len(self.times), batch.element.dtype),
+            MemberTemplate(batch, starts.numbers),
+        )
+        engine = new_engine(template, starts, members, self.integrator, compiled)
         check_base_forces(first.loop, first.q, first.s, compiled)
-        threads = default_threads() if threads is None else check_threads(threads)
         motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
-        motion.run(plan, threads, update)
+        motion.run(plan, default_threads() if threads is None else check_threads(threads), update)
+        return self.result(engine, motion, self._warnings(motion, plan, starts, template))
+
+    def _warnings(self, motion: Motion, plan: Plan, starts: InitialStates, template: MemberTemplate) -> tuple[str, ...]:
+        """Return the texts of all warnings, and give those that have not been given."""
+        first, robot, members = self.batch.first, self.batch.robot, motion.members
         word = "member" if len(starts.loops) > 1 else ""
-        warned = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
-        warned.append(step_warning(first.loop, first.q, first.s, self.integrator))
+        texts = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
+        texts.append(step_warning(first.loop, first.q, first.s, self.integrator))
         if not motion.interrupted:
             reached = members.stored[..., : robot.nq].reshape(-1, robot.nq)
-            warned.append(StiffStops(robot, first.q, self.integrator).warning(reached))
+            texts.append(StiffStops(robot, first.q, self.integrator).warning(reached))
             schedule = plan.schedule(self.integrator)
-            warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
-        warned.append(self._contact_warning(members))
+            texts.append(chatter_of_members(robot, motion.engine.advance, schedule, members, self.times))
+        texts.append(self._contact_warning(members))
+        for text in filter(None, texts):
+            warn_caller(text, SimulationWarning)
         for loop in starts.loops:
-            first.loop.notices.update(loop.notices)
-        warned += first.loop.notices.values()
-        return self.result(engine, motion, tuple(filter(None, warned)))
-
-    def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
-        """Return the members at the start, and "" or why they cannot be compiled together."""
-        try:
-            return self.batch.starts, ""
-        except TraceError as error:  # members differ in more than numbers
-            if compiled or self.batch.element != FLOAT64:
-                raise TraceError(f"the rollout cannot be compiled: {error}") from error
-            return self.batch.separate_starts, str(error) if compiled is None else "as asked"
+            first.loop.notices.update(loop.notices)  # which have been given
+        return (*filter(None, texts), *first.loop.notices.values())
 
     def result(self, engine: StepEngine, motion: Motion, warned: tuple[str, ...]) -> Rollouts:
         """Return the result of the rollout.
@@ -269,7 +262,7 @@ class RolloutTask:
         equations, advance = self._member_backend(compiled, backend, i, loop, members)
         run = record_run(equations, self.integrator, states, ended)
         first = self.batch.first
-        found = (
+        texts = (
             overlap_warning(loop, states[0].q, states[0].s) if states else "",
             step_warning(first.loop, first.q, first.s, self.integrator),
             *first.loop.notices.values(),
@@ -277,7 +270,7 @@ class RolloutTask:
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )
-        return replace(run, warnings=tuple(filter(None, found)))
+        return replace(run, warnings=tuple(filter(None, texts)))
 
     def _member_backend(
         self, compiled: CompiledBatch | None, name: str, i: int, loop: ClosedLoop, members: Members
@@ -303,8 +296,7 @@ class RolloutTask:
 
 def _compiled_members(engine: StepEngine) -> CompiledBatch | None:
     """Return the compiled time steps of an engine; None if it takes them one member after the other."""
-    compiled = engine.compiled if isinstance(engine, CompiledEngine) else None
-    return compiled if isinstance(compiled, CompiledBatch) else None
+    return engine.compiled if isinstance(engine, CompiledEngine) else None
 
 
 def _energies(loop: ClosedLoop) -> Callable[[Array, Array], Array]:

@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler import FLOAT64, ElementType
-from legged.compiler.ir import Expression, record
+from legged.compiler.ir import record
 from legged.contact.rigid import FreeBody
 from legged.errors import DefinitionError, LeggedError, TraceError
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
+from legged.simulation.backend import warn_of_python
 from legged.simulation.checks.fall import Fall, FallLimits
-from legged.simulation.controller import Controller, adapt, independent_copy
+from legged.simulation.controller import Controller, adapt
+from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import BreakTimes
-from legged.simulation.stepping.object_tree import equal_leaves, flatten
+from legged.simulation.stepping.parameter_tree import Leaf, flatten
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import initial_state, new_loop
 
@@ -50,11 +52,14 @@ class InitialStates(NamedTuple):
         states: States [q; s], (B, n).
         numbers: Numbers in robot, controller, ground, pushes and limits of each member, (B, m).
         loops: Closed loop of each member; members with equal loops share one.
+        refused: Why numbers alone do not tell the members apart, so that one kernel cannot compute all of them; the
+            numbers are then those of limits alone. "" if they do.
     """
 
     states: Array
     numbers: Array
     loops: tuple[ClosedLoop, ...]
+    refused: str = ""
 
     def replaced(self, members: Array, others: InitialStates) -> InitialStates:
         """Return these members with the starts of some replaced.
@@ -66,14 +71,24 @@ class InitialStates(NamedTuple):
         states[members], numbers[members] = others.states, others.numbers
         for i, loop in zip(members.tolist(), others.loops, strict=True):
             loops[i] = loop
-        return InitialStates(states, numbers, tuple(loops))
+        return self._replace(states=states, numbers=numbers, loops=tuple(loops))
+
+    def limited(self, refused: str, count: int) -> InitialStates:
+        """Return these members with the numbers of limits alone if numbers do not tell them apart from others.
+
+        Args:
+            refused: Why not, or "". count: Number of numbers of limits.
+        """
+        if not refused or self.refused:
+            return self
+        return self._replace(numbers=self.numbers[:, self.numbers.shape[1] - count :], refused=refused)
 
     def repeated(self, count: int) -> InitialStates:
         """Return the starts of `count` members: these, or the only one of these for all of them."""
         if len(self.loops) == count:
             return self
         states, numbers = (np.repeat(x, count, axis=0) for x in (self.states, self.numbers))
-        return InitialStates(states, numbers, self.loops * count)
+        return self._replace(states=states, numbers=numbers, loops=self.loops * count)
 
     def break_times(self, until: float) -> tuple[BreakTimes, ...]:
         """Return the break times of each member for fixed steps.
@@ -81,11 +96,11 @@ class InitialStates(NamedTuple):
         Args:
             until: End time, [s].
         """
-        found: dict[int, BreakTimes] = {}
+        times: dict[int, BreakTimes] = {}
         for loop in self.loops:
-            if id(loop.controller) not in found:
-                found[id(loop.controller)] = loop.break_times(until)
-        return tuple(found[id(loop.controller)] for loop in self.loops)
+            if id(loop.controller) not in times:
+                times[id(loop.controller)] = loop.break_times(until)
+        return tuple(times[id(loop.controller)] for loop in self.loops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +137,11 @@ class RolloutBatch:
         Args:
             i: Index of the member. nodes: Points that `ClosedLoop.outputs` reports.
         """
+        return self._member(i, *self._state(i, self.sweep.member(i)), nodes)
+
+    def _member(self, i: int, q: Array, v: Array, nodes: Any = ()) -> RolloutMember:
+        """Return member i at its start in a given state."""
         setup = self.sweep.member(i)
-        q, v = self._state(i, setup)
         controller, memory = self._started(setup, q, v)
         controller = independent_copy(controller)  # members do not share the state of a controller that keeps one
         loop = new_loop(self.closed or setup.robot, setup, controller, len(memory), q, list(nodes))
@@ -135,12 +153,8 @@ class RolloutBatch:
         return self.member(0)
 
     @cached_property
-    def starts(self) -> InitialStates:
-        """All members at the start.
-
-        Raises:
-            TraceError: Members differ in more than numbers.
-        """
+    def given_states(self) -> tuple[list[Array], list[Array]]:
+        """Initial configurations, (nq,) each, and velocities, (nv,) each, of all members."""
         states: dict[bytes, tuple[Array, Array]] = {}
         q, v = [], []
         for i in range(self.sweep.count):
@@ -150,15 +164,43 @@ class RolloutBatch:
                 states[key] = self._state(i, self.sweep.member(i))
             q.append(states[key][0])
             v.append(states[key][1])
-        return self.started(range(self.sweep.count), q, v)
+        return q, v
 
     @cached_property
-    def separate_starts(self) -> InitialStates:
-        """All members at the start, which may differ in more than numbers; the numbers are those of limits alone."""
-        members = [self.member(i) for i in range(self.sweep.count)]
-        numbers = np.array([flatten(member.limits)[0] for member in members]).reshape(len(members), -1)
-        states = np.array([np.concatenate([member.q, member.s]) for member in members])
-        return InitialStates(states, numbers, tuple(member.loop for member in members))
+    def starts(self) -> InitialStates:
+        """All members at the start.
+
+        Raises:
+            TraceError: Members differ in more than numbers.
+        """
+        return self.started(range(self.sweep.count), *self.given_states)
+
+    def starts_for(
+        self, compiled: bool | None, members: Sequence[int], q: Sequence[Array], v: Sequence[Array], refused: str = ""
+    ) -> InitialStates:
+        """Return some members at the start, which may differ in more than numbers unless they have to be compiled.
+
+        Args:
+            compiled: As in `rollout`. members: Indices of the members.
+            q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
+            refused: Why other members differ in more than numbers, "" if they do not.
+
+        Raises:
+            TraceError: Members differ in more than numbers, although they have to be compiled.
+        """
+        if not refused:
+            try:
+                return self.started(members, q, v)
+            except TraceError as error:
+                if compiled or self.element != FLOAT64:
+                    raise TraceError(f"the members cannot be compiled together: {error}") from error
+                refused = str(error)
+                if compiled is None:
+                    warn_of_python(self.first.loop, refused)
+        separate = [self._member(i, *state) for i, *state in zip(members, q, v, strict=True)]
+        numbers = np.array([flatten(member.limits)[0] for member in separate]).reshape(len(separate), -1)
+        states = np.array([np.concatenate([member.q, member.s]) for member in separate])
+        return InitialStates(states, numbers, tuple(member.loop for member in separate), refused)
 
     def started(self, members: Sequence[int], q: Sequence[Array], v: Sequence[Array]) -> InitialStates:
         """Return some members at the start from given states; results that several members share are computed once.
@@ -246,14 +288,16 @@ class RolloutBatch:
         numbers, others = flatten((controller, setup.ground))
         if len(others) != len(self._others):
             raise TraceError(f"the parts of member {i} have another shape than those of member 0")
-        for (path, own), (_, first) in zip(others, self._others, strict=True):
-            if not equal_leaves(own, first) and not (own is setup.robot and first is self.first.loop.robot):
-                raise TraceError(f"member {i} differs from member 0 in more than numbers: {path}")
+        robots = setup.robot, self.first.loop.robot
+        for leaf, first in zip(others, self._others, strict=True):
+            replaced = leaf.is_declared and leaf.value is robots[0] and first.value is robots[1]
+            if not replaced and not leaf.agrees(first):
+                raise TraceError(f"member {i} differs from member 0 in more than numbers: {leaf.words}")
         own = {"robot": setup.robot, "controller": controller, "ground": setup.ground, "pushes": setup.pushes}
         return replace(self.first.loop, **own), [*self.sweep.robot_numbers(i).tolist(), *numbers], memory
 
     @cached_property
-    def _others(self) -> list[tuple[str, Any]]:
+    def _others(self) -> list[Leaf]:
         return flatten((self.first.loop.controller, self.first.loop.ground))[1]
 
     @cached_property
@@ -264,9 +308,7 @@ class RolloutBatch:
             setup = self.sweep.member(0)
             q, v = self._state(0, setup)
             controller, memory = self._started(setup, states.get("q", q), states.get("v", v))
-            for _, part in flatten((controller, setup.ground))[1]:
-                if isinstance(part, Expression) or (isinstance(part, np.ndarray) and part.dtype == object):
-                    raise TraceError("it depends on the state")
+            check_stateless((controller, setup.ground))
             return memory
 
         given = {"q": (self.q, self.robot.nq), "v": (self.v, self.robot.nv)}

@@ -65,10 +65,10 @@ def rows_of(name: str, value: Any, count: int, size: int) -> Array:
     Raises:
         ShapeError: It has another shape.
     """
-    found = rounded_array(name, value)
-    if found.dtype == object or found.shape not in ((size,), (count, size)):
-        raise ShapeError(f"{name} must be ({size},), or ({count}, {size}) with a row per robot, got {found.shape}")
-    return np.broadcast_to(found, (count, size))
+    rows = rounded_array(name, value)
+    if rows.dtype == object or rows.shape not in ((size,), (count, size)):
+        raise ShapeError(f"{name} must be ({size},), or ({count}, {size}) with a row per robot, got {rows.shape}")
+    return np.broadcast_to(rows, (count, size))
 
 
 def check_states(robot: Robot, closed: ClosedRobot | None, q: Array, v: Array) -> None:

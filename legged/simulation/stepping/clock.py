@@ -228,14 +228,14 @@ class Clock:
     def _find_breaks(self, robots: Array, running: Array | None = None) -> None:
         """Find phase and next break time of some robots, and the number of steps before the first break time."""
         h, times, self._written = self.integrator.step, self.times, None
-        found: dict[tuple[int, float, float], tuple[int, float]] = {}
+        known: dict[tuple[int, float, float], tuple[int, float]] = {}
         for i in robots.tolist():
             t, origin = float(times[i]), float(self._origin[i])
             key = id(self._loops[i]), t, origin
-            if key not in found:
+            if key not in known:
                 breaks = self._break_times(i, t + h)
-                found[key] = breaks.phase(t + _TOLERANCE * h), breaks.next(t, origin, h)
-            self.phase[i], self._next[i] = found[key]
+                known[key] = breaks.phase(t + _TOLERANCE * h), breaks.next(t, origin, h)
+            self.phase[i], self._next[i] = known[key]
         are_equal = all((x == x[0]).all() for x in (self._origin, self._ticks, self.phase))
         self._common = (float(self._origin[0]), float(self._ticks[0])) if are_equal else None
         left = self._next - times if running is None else (self._next - times)[running]
@@ -244,11 +244,11 @@ class Clock:
 
 def _schedule(plain: Array, parts: dict[int, list[StepSequence]]) -> Schedule:
     """Return the schedule of robots with a single interval each, (N, 4), or with several step sequences."""
-    most = max([1, *(len(found) for found in parts.values())])
+    most = max([1, *(len(sequences) for sequences in parts.values())])
     intervals, samples = np.zeros((len(plain), most, 4)), np.full(most, -1)
     intervals[:, -1], samples[-1] = plain, CODES_ONLY
-    for i, found in parts.items():
-        intervals[i, most - len(found) :] = [(p.start, p.h, p.count, p.phase) for p in found]
+    for i, sequences in parts.items():
+        intervals[i, most - len(sequences) :] = [(p.start, p.h, p.count, p.phase) for p in sequences]
     return Schedule(intervals, samples)
 
 

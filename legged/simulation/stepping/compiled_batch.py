@@ -16,13 +16,14 @@ from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.configuration import as_vector
 from legged.simulation.backend import advance
 from legged.simulation.checks.fall import FallLimits
-from legged.simulation.controller import CommandedController, check_stateless, independent_copy
+from legged.simulation.controller import CommandedController
+from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StepSequence
 from legged.simulation.loop.chart import normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
-from legged.simulation.stepping.object_tree import unflatten
+from legged.simulation.stepping.parameter_tree import unflatten
 
 Array = np.ndarray
 
@@ -185,8 +186,8 @@ class CompiledBatch:
         own = numbers[:, self.template.varying]
         if self._preheader is None:
             return own if self.parameters.shape[1] else self.parameters
-        found = _evaluated(self._preheader, own)
-        return found if found is not None else np.asarray(self._preheader_kernel(own))
+        parameters = _evaluated(self._preheader, own)
+        return parameters if parameters is not None else np.asarray(self._preheader_kernel(own))
 
     @cached_property
     def _preheader_kernel(self) -> Kernel:
@@ -262,8 +263,8 @@ def _evaluated(graph: Graph, numbers: Array) -> Array | None:
         for operation, arguments, _ in graph.nodes:
             values.append(_UFUNCS[operation](*(values[a] if isinstance(a, int) else a for a in arguments)))
     columns = [values[r] if isinstance(r, int) else np.full(len(numbers), r) for r in graph.results]
-    found = np.stack(columns, axis=1)
-    return found if np.isfinite(found).all() else None
+    results = np.stack(columns, axis=1)
+    return results if np.isfinite(results).all() else None
 
 
 def _merged(graph: Graph) -> Graph:

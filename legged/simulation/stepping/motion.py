@@ -2,22 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from legged.compiler import NOT_FINITE, Members
+from legged.compiler import NOT_FINITE, Members, Schedule
 from legged.errors import DivergenceError, SimulationError, SimulationInterrupt
 from legged.simulation.backend import Backend
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Termination
-from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
-from legged.simulation.stepping.engines.interface import Plan, StepEngine
-from legged.simulation.stepping.engines.selection import engine_of_backend
+from legged.simulation.integrators import (
+    NEXT_NOT_FINITE,
+    FixedStep,
+    Integrator,
+    SmoothInterval,
+    StateSample,
+    smooth_intervals,
+)
+from legged.simulation.loop.results import BreakTimes
+from legged.simulation.stepping.compiled_batch import aligned_schedule
+from legged.simulation.stepping.engines.compiled import LoopEngine, StepEngine
+from legged.simulation.stepping.engines.solvers import SolverEngine
 
 Array = np.ndarray
 ENDED = 1.0
 """Termination code of a robot that the condition of a run has ended."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Sample times of all robots, and the smooth intervals between the break times of each.
+
+    Attributes:
+        times: Sample times, (T,), [s].
+        intervals: The different lists of intervals. of: Index of the list of each robot, (N,).
+    """
+
+    times: Array
+    intervals: Sequence[list[SmoothInterval]]
+    of: Array
+
+    @classmethod
+    def of_break_times(cls, times: Array, break_times: Sequence[BreakTimes]) -> Plan:
+        """Return the plan of robots.
+
+        Args:
+            times: Sample times, (T,), [s]. break_times: Switch times and other break times of each robot, [s].
+        """
+        different = {key: k for k, key in enumerate(dict.fromkeys(break_times))}
+        intervals = [smooth_intervals(times, *key) for key in different]
+        return cls(times, intervals, np.array([different[key] for key in break_times]))
+
+    def schedule(self, integrator: FixedStep) -> Schedule:
+        """Return the fixed time steps of all robots between the samples."""
+        return aligned_schedule([integrator.step_sequences(x) for x in self.intervals], self.of)
+
+    def states(self, members: Members, nq: int, i: int = 0) -> list[StateSample]:
+        """Return the stored states of a robot.
+
+        Args:
+            members: All robots. nq: Length of a configuration. i: Index of the robot.
+        """
+        phases = (x.phase for x in self.intervals[self.of[i]] for _ in x.samples)
+        rows = members.stored[i, : int(members.outcome[i, 2])]
+        times = self.times[: len(rows)].tolist()
+        return [StateSample(t, phase, y[:nq], y[nq:]) for t, phase, y in zip(times, phases, rows, strict=False)]
 
 
 class Motion:
@@ -129,6 +179,32 @@ class Motion:
         return self.check.message(error.t, s if error.state is None else error.state, reason=str(error))
 
 
+def single_motion(
+    backend: Backend,
+    integrator: Integrator,
+    q: Array,
+    s: Array,
+    times: Array,
+    termination: Termination | None = None,
+) -> tuple[Motion, Plan]:
+    """Return the motion of one robot from its initial state, and its plan.
+
+    Args:
+        backend: The closed loop. integrator: The integrator.
+        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
+        termination: Condition that ends the motion.
+    """
+    members = Members.at(np.concatenate([q, s])[None], len(times))
+    loop = backend.loop
+    if backend.whole and isinstance(integrator, FixedStep):
+        engine: StepEngine = LoopEngine(backend, members, integrator)
+    else:
+        engine = SolverEngine([backend], [None], members, integrator, backend.name)
+    motion = Motion(engine, members, DivergenceCheck.of(loop, integrator), backend.energies, termination)
+    break_times = loop.break_times(float(times[-1]), not isinstance(integrator, FixedStep))
+    return motion, Plan.of_break_times(times, [break_times])
+
+
 def time_loop(backend: Backend, integrator: Integrator, q: Array, s: Array, times: Array) -> Callable[[], None]:
     """Return a function that computes the motion of one robot up to the end, to measure its computing time.
 
@@ -136,15 +212,12 @@ def time_loop(backend: Backend, integrator: Integrator, q: Array, s: Array, time
         backend: The closed loop. integrator: The integrator.
         q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
     """
-    start = np.concatenate([q, s])
-    members = Members.at(start[None], len(times))
-    engine = engine_of_backend(backend, members, integrator)
-    edges = not isinstance(integrator, FixedStep)
-    plan = Plan.of_break_times(times, [backend.loop.break_times(float(times[-1]), edges)])
+    motion, plan = single_motion(backend, integrator, q, s, times)
+    start = motion.members.state.copy()
 
     def run() -> None:
-        members.state[:], members.outcome[:] = start, 0.0
-        for _ in engine.motion(plan, 1):
+        motion.members.state[:], motion.members.outcome[:] = start, 0.0
+        for _ in motion.engine.motion(plan, 1):
             pass
 
     return run

@@ -130,8 +130,8 @@ def observed_one_by_one(
         command = np.zeros(0) if commands is None else commands[i]
         own = loop if commands is None else commanded(loop, command)
         state = states[i].copy()
-        found = observed(function, names, own, float(t[i]), int(phase[i]), state[:nq], state[nq:], command)
-        arrays, rebuild = flatten(found)
+        observation = observed(function, names, own, float(t[i]), int(phase[i]), state[:nq], state[nq:], command)
+        arrays, rebuild = flatten(observation)
         rows.append(arrays)
     return [np.array([np.asarray(x, dtype=float) for x in column]) for column in zip(*rows, strict=True)], rebuild
 

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from legged.robot.construction.parameters import ParameterVector
 from legged.robot.robot import Robot
 from legged.simulation.controller import ControllerLike
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
-from legged.simulation.stepping.object_tree import OPAQUE
+from legged.simulation.stepping.parameter_tree import declared_names, undeclared
 
 Array = np.ndarray
 ROBOT = "robot."
@@ -102,13 +103,17 @@ class ParameterSweep:
         for name, values in self.values.items():
             if name.startswith(ROBOT):
                 continue
-            value = values[i].tolist() if values.ndim == 1 else tuple(map(float, values[i]))
             try:
-                setup = _replaced(setup, _path(name), value if values.ndim <= 2 else values[i].copy())
+                setup = _replaced(setup, _path(name), _value(values[i], self._present[name]))
             except LeggedError as error:
                 error.add_note(f"This is for {name!r} of member {i}.")
                 raise
         return setup
+
+    @cached_property
+    def _present(self) -> dict[str, Any]:
+        """Values of the varying fields in the nominal setup."""
+        return {name: _find(self.nominal, name) for name in self.values}
 
     def present(self, names: Iterable[str]) -> dict[str, Array]:
         """Return the values of some fields for each member: name -> (B, ...), in the units of the fields.
@@ -196,18 +201,18 @@ def _find(setup: Setup, name: str) -> Any:
     if name.startswith(ROBOT):
         known = setup.robot.parameters()
         return known[known_name("robot parameter", name.removeprefix(ROBOT), known)]
-    found: Any = setup
+    present: Any = setup
     seen: list[str] = []
     for part in _path(name):
-        names = _field_names(found)
-        if part not in names:
+        names = _parameter_names(present)
+        if part not in (names or ()):
             if not seen:
                 raise UnknownNameError("part of a rollout", part, [*setup._fields, "gait"])
-            kind = "nothing" if found is None else type(found).__name__
-            raise UnknownNameError(f"field of {'.'.join(seen)} ({kind})", part, names)
-        found = _field(found, part)
+            kind = type(present).__name__ if names is not None else _without_parameters(present)
+            raise UnknownNameError(f"field of {'.'.join(seen)} ({kind})", part, names or ())
+        present = _field(present, part)
         seen.append(part)
-    return found
+    return present
 
 
 def _field(x: Any, name: str) -> Any:
@@ -216,16 +221,31 @@ def _field(x: Any, name: str) -> Any:
     return x[int(name)] if isinstance(x, tuple | list) and name.isdecimal() else getattr(x, name)
 
 
-def _field_names(x: Any) -> list[str]:
+def _parameter_names(x: Any) -> list[str] | None:
+    """Return the names of the public parameters of a definition; None if it declares none."""
     if isinstance(x, Setup):
         return list(x._fields)
     if isinstance(x, Mapping):
         return list(x)
     if isinstance(x, tuple | list):
         return [str(i) for i in range(len(x))]
-    if is_dataclass(x):
-        return [f.name for f in fields(x) if f.init and not f.name.startswith("_")]
-    return [name for name in getattr(x, "__dict__", {}) if not name.startswith("_")]
+    names = declared_names(x)
+    computed = {f.name for f in fields(x) if not f.init} if is_dataclass(x) else set()
+    return None if names is None else [name for name in names if name not in computed and not name.startswith("_")]
+
+
+def _without_parameters(x: Any) -> str:
+    """Return the kind of an object that declares no parameters, and how to declare some."""
+    if isinstance(x, FunctionType | MethodType):
+        return "a function, which has no parameters: write a dataclass with a method `torque`"
+    return "nothing" if x is None else f"{undeclared(x)}" if hasattr(x, "__dict__") else type(x).__name__
+
+
+def _value(entry: Array, present: Any) -> Any:
+    """Return the value of a field for a member, in the type of the present one: a float, an array or a tuple."""
+    if entry.ndim == 0:
+        return float(entry)
+    return entry.copy() if isinstance(present, np.ndarray) or entry.ndim > 1 else tuple(entry.tolist())
 
 
 @checked
@@ -255,24 +275,24 @@ def numbers_of(setup: Setup) -> dict[str, Any]:
     Args:
         setup: The setup.
     """
-    found = {ROBOT + name: value for name, value in setup.robot.parameters().items()}
+    known = {ROBOT + name: value for name, value in setup.robot.parameters().items()}
     for part in setup._fields[1:]:
-        _list_numbers(getattr(setup, part), part, found, set())
-    return {name.replace("controller.gait.", "gait.", 1): value for name, value in found.items()}
+        _list_numbers(getattr(setup, part), part, known, set())
+    return {name.replace("controller.gait.", "gait.", 1): value for name, value in known.items()}
 
 
-def _list_numbers(x: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
+def _list_numbers(x: Any, path: str, known: dict[str, Any], seen: set[int]) -> None:
     """Add the fields inside an object that hold numbers, by name."""
-    if x is None or isinstance(x, (*OPAQUE, str, bool)) or id(x) in seen:
+    if x is None or isinstance(x, str | bool) or id(x) in seen:
         return
     try:
         numbers = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
-        for name in _field_names(x):
-            _list_numbers(_field(x, name), f"{path}.{name}", found, seen | {id(x)})
+        for name in _parameter_names(x) or ():
+            _list_numbers(_field(x, name), f"{path}.{name}", known, seen | {id(x)})
     else:
         if numbers.size:
-            found[path] = x
+            known[path] = x
 
 
 def _checked(name: str, value: Any, present: Any) -> Array:
@@ -316,6 +336,6 @@ def _replaced(x: Any, path: list[str], value: Any) -> Any:
     replaced = getattr(x, "__replace__", None)
     if replaced is not None:  # what follows from the attribute is computed anew
         return replaced(**{name: part})
-    copied = copy.copy(x)
+    copied = copy.copy(x)  # a class with `parameter_names`
     setattr(copied, name, part)
     return copied

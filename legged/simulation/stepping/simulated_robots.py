@@ -19,12 +19,11 @@ from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
 from legged.simulation.stepping.compiled_batch import MemberTemplate, StepInput
-from legged.simulation.stepping.engines.compiled import CompiledEngine
-from legged.simulation.stepping.engines.interface import StepEngine
+from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
 from legged.simulation.stepping.engines.selection import new_engine
 from legged.simulation.stepping.engines.solvers import PythonEngine
-from legged.simulation.stepping.object_tree import flatten
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
+from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
 from legged.simulation.stepping.start import check_base_forces
 
@@ -193,7 +192,8 @@ class SimulatedRobots:
             robots: Their indices, (k,), dimensionless. q: Configurations, (k, nq), mixed units.
             v: Velocities, (k, nv), mixed units.
         """
-        starts = self.batch.started(robots.tolist(), [*q], [*v])
+        starts = self.batch.starts_for(self._compiled, robots.tolist(), [*q], [*v], self.starts.refused)
+        self.starts = self.starts.limited(starts.refused, len(flatten(self.batch.first.limits)[0]))
         self.members.state[robots], self.members.outcome[robots] = starts.states, 0.0
         self.clock.restart(robots.tolist(), starts.loops)
         self.restart(self.starts.replaced(robots, starts), robots)
@@ -206,7 +206,7 @@ class SimulatedRobots:
         """
         same = starts.numbers.shape == self.starts.numbers.shape and (starts.numbers == self.starts.numbers).all()
         self.starts = starts
-        if not self.template.covers(starts.numbers):
+        if not self.template.covers(starts.numbers) or (starts.refused and isinstance(self.engine, CompiledEngine)):
             self.engine = None
             self._set_template()
         elif self.engine is not None and not (same and isinstance(self.engine, CompiledEngine)):
@@ -251,7 +251,7 @@ class SimulatedRobots:
         batch = replace(self.batch, sweep=ParameterSweep(nominal, kept, self.batch.sweep.count))
         states, robot = self.members.state, batch.robot
         n = robot.nq + robot.nv
-        new = batch.started(range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
+        new = batch.starts_for(self._compiled, range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
         memories = self.batch.first.loop.memory, batch.first.loop.memory
         limits = len(flatten(batch.first.limits)[0])
         if limits:  # those of the first states
@@ -270,15 +270,15 @@ class SimulatedRobots:
             names = self._names[function] = argument_names(function)
         held = commands.known() if depends_on_command(names) else None
         t, phase, numbers, states = self.clock.times, self.clock.phase, self.starts.numbers, self.members.state
-        if self._compiled is False or isinstance(self.engine, PythonEngine):
+        if self._compiled is False or self.starts.refused or isinstance(self.engine, PythonEngine):
             columns, rebuild = observed_one_by_one(function, names, self.starts.loops, t, phase, states, held)
             return rebuild(self.shown(column) for column in columns)
         if len(states) == 1:
             held = None if held is None else held[0]
-            found = self._observer.observe(function, t.item(), phase.item(), numbers[0], held, states[0])
+            observation = self._observer.observe(function, t.item(), phase.item(), numbers[0], held, states[0])
             if self._num is None:
-                return found
-            arrays, rebuild = flatten_result(found)
+                return observation
+            arrays, rebuild = flatten_result(observation)
             return rebuild(np.asarray(x, dtype=states.dtype)[None] for x in arrays)
         with thread_limit(threads):
             return self._observer.observe(function, t, phase, numbers, held, states)
@@ -287,11 +287,12 @@ class SimulatedRobots:
         """Return the robots with other numbers, from the states in which they have started."""
         batch, nq, nv = replace(self.batch, sweep=sweep), self.batch.robot.nq, self.batch.robot.nv
         q, v, _ = np.split(self.starts.states, [nq, nq + nv], axis=1)
-        return batch, batch.started(range(len(q)), [*q], [*v])
+        return batch, batch.starts_for(self._compiled, range(len(q)), [*q], [*v], self.starts.refused)
 
     def _set_template(self) -> None:
-        varying = list(self.batch.varying_at_reset)
-        if self._originals:
+        refused = self.starts.refused
+        varying = [*range(self.starts.numbers.shape[1])] if refused else list(self.batch.varying_at_reset)
+        if self._originals and not refused:
             _, original = self._restarted(self.batch.sweep.changed(self._originals))
             varying += np.flatnonzero((original.numbers != self.starts.numbers).any(axis=0)).tolist()
         self.template = MemberTemplate(self.batch, self.starts.numbers, varying)

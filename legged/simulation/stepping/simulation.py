@@ -119,11 +119,11 @@ class Simulation:
         setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
         condition, element = select_fall(fall, robot, ground), element_type(dtype)
-        given = RolloutBatch(robot, sweep, q, v, condition, closed, element).starts.states
-        self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
+        given = RolloutBatch(robot, sweep, q, v, condition, closed, element).given_states
+        self._initial = np.array(given[0]), np.array(given[1])
         batch = RolloutBatch(robot, sweep, *self._initial, condition, closed, element)
         self._warnings: list[str] = []
-        self._warn(self._begin(batch, batch.starts))
+        self._warn(self._begin(batch, batch.starts_for(compiled, range(count), *batch.given_states)))
         self._overlap, self._is_unchecked = OverlapCheck(), True
         if q is not None:  # a default state is often replaced by `reset`
             self._check_starts()
@@ -362,8 +362,8 @@ class Simulation:
     @property
     def contacts(self) -> Contacts:
         """The contacts of all robots at present, and what they have done in the last call of `step`."""
-        found = self.observe(contacts_of)
-        return found._replace(touching=found.touching > 0.0)
+        contacts = self.observe(contacts_of)
+        return contacts._replace(touching=contacts.touching > 0.0)
 
     @reads_arguments
     def observe(self, function: Callable[..., Any]) -> Any:

@@ -21,8 +21,9 @@ from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, can_fall
 from legged.simulation.checks.stable_step import stable_step_of_friction, stable_step_of_loop
-from legged.simulation.controller import Controller, independent_copy, is_passive
+from legged.simulation.controller import Controller, is_passive, needs_command
 from legged.simulation.forces import check_range, unactuated_entries
+from legged.simulation.hidden_state import independent_copy
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
@@ -111,6 +112,15 @@ def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | Non
             raise
         except Exception:  # outside of the domain of the user's code, whose errors belong to the run
             return
+
+
+def check_command(controller: Controller) -> None:
+    """Raise DefinitionError if a started controller needs a command, which `simulate` and `rollout` do not give."""
+    if needs_command(controller):
+        raise DefinitionError(
+            "the controller takes a command, which Simulation.step gives: use legged.Simulation(...), a default value "
+            "of the argument `command`, or controllers.CommandedLaw(law, command), whose command is a function of time"
+        )
 
 
 def select_integrator(

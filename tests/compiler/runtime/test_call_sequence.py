@@ -44,35 +44,6 @@ def test_entries_are_raised_to_the_largest_of_the_numbers_for_them():
     np.testing.assert_array_equal(y, [3.0, 5.0, -1.0])
 
 
-def test_sequences_stop_where_numbers_exceed_a_bound_or_differ_in_sign():
-    x, bound, signs, known, y = np.zeros(3), np.ones(()), np.zeros(3), np.array([1.0, 0.0, 0.0]), np.zeros(1)
-    calls = [
-        Call.guard_less_equal(x, bound, "a size"),
-        Call.guard_same_sign(signs, known, "a sign"),
-        Call.scatter_add(np.ones((1, 1)), y, np.array([0])),
-    ]
-    sequence = CallSequence(calls)
-    for x[2], signs[0], words in ((1.1, 1.0, "a size"), (1.0, 0.0, "a sign"), (0.0, -1.0, "a sign")):
-        with pytest.raises(NotFiniteError, match=words):
-            sequence()
-    assert y == 0.0
-    signs[:] = 2.0, -1.0, 0.0
-    sequence()
-    assert y == 1.0
-    sequence.repeat(5, 2)
-    assert y == 6.0
-    x[0] = 2.0
-    sequence.repeat(5, 2)
-    assert y == 6.0
-
-
-def test_a_clock_adds_no_rounding_of_many_steps():
-    clock = np.array([0.3, 1e-3, 0.0, 0.0, 0.0])
-    CallSequence([Call.increment_clock(clock)]).repeat(1000, 64)
-    t = 0.3 + 1000 * 1e-3
-    np.testing.assert_array_equal(clock, [0.3, 1e-3, 1000.0, t, t + 0.5 * 1e-3])
-
-
 def test_the_largest_absolute_value_is_written():
     x, y = np.array([0.5, -3.0, 2.0]), np.zeros(())
     sequence = CallSequence([Call.reduce_max_abs(x, y)])

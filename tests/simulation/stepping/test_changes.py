@@ -56,6 +56,8 @@ def test_numpy_evaluates_a_few_operations_of_parameters_and_kernels_the_others()
 class Spring:
     """A controller with a stiffness."""
 
+    parameter_names = ("kp",)
+
     def __init__(self, kp):
         self.kp = kp
 
@@ -86,6 +88,8 @@ def test_numbers_change_while_robots_go_on_and_compile_once(hopper):
 
 def test_a_number_in_the_memory_of_a_controller_changes_there():
     class Ramp:
+        parameter_names = ("rise",)
+
         def __init__(self):
             self.rise = 2.0
 

@@ -1,24 +1,35 @@
-"""Step engines in machine code: all robots in one time loop, or a single closed loop."""
+"""The interface of step engines, and those in machine code: all robots in one time loop, or a single closed loop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from legged.compiler import CODES_ONLY, FLOAT64, Comparison, Members, PreparedLoop, Schedule, TimeLoop
+from legged.compiler import (
+    CODES_ONLY,
+    ENDED,
+    EXCEEDED,
+    FLOAT64,
+    Comparison,
+    Members,
+    PreparedLoop,
+    Schedule,
+    TimeLoop,
+)
 from legged.compiler import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
 from legged.errors import DivergenceError, SimulationError
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, advance
 from legged.simulation.checks.divergence import SLOW
 from legged.simulation.integrators import FixedStep
-from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.batch import InitialStates
-from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
-from legged.simulation.stepping.engines.interface import Plan, run_result
+from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, StepInput
+
+if TYPE_CHECKING:
+    from legged.simulation.stepping.motion import Plan
 
 Array = np.ndarray
 _OPERATIONS_PER_THREAD = 1_000_000
@@ -27,69 +38,109 @@ OPERATIONS_PER_CALL = 1.5e9
 """Operations of a batch between two examinations of its samples: some tenths of a second."""
 
 
-class CompiledSteps(Protocol):
-    """Compiled time steps of several robots: `CompiledBatch` and `CompiledLoop`.
+class StepEngine(Protocol):
+    """Interface of the objects that advance all robots of a rollout or a `Simulation`.
 
     Attributes:
-        robot: The robot. code: The time loop.
-        parameters: Parameters of the loop without what it is given, (N, p) or (1, p), mixed units and frames.
+        name: Description of the code that runs.
+        given: What each step is given: command and external wrenches.
+        commands: This for each robot, (N, given.size), which `run` reads; another array may replace it.
+        intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
     """
 
-    robot: Robot
-    code: TimeLoop
-    parameters: Array
+    name: str
+    given: StepInput
+    commands: Array
+    intervals: Array
 
-    def loop_parameters(self, numbers: Array) -> Array:
-        """Return the parameters for other numbers of the robots, (N, p) or (1, p), mixed units and frames.
+    def motion(self, plan: Plan, threads: int) -> Iterator[None]:
+        """Advance the robots from sample to sample in place; yield whenever new samples are stored.
 
         Args:
-            numbers: Numbers of the robots, (N, m), mixed units and frames.
+            plan: Samples and intervals. threads: Maximal number of threads.
+        """
+        ...
+
+    def run(self, schedule: Schedule | int, threads: int) -> int:
+        """Advance the robots in place, store the states of samples, and end robots.
+
+        Args:
+            schedule: The intervals [start, h, count, phase], (N, P, 4) or (1, P, 4), and samples; or the number of rows
+                of the attribute `intervals` that hold them, N or 1, after which robots that have fallen end.
+            threads: Maximal number of threads.
+
+        Returns:
+            `ENDED` if any robot has ended, else -1 if joints and base are known to be slower than `SLOW`, else
+            `EXCEEDED`.
+        """
+        ...
+
+    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
+        """Advance the robots from other states, as `run` does from the present ones.
+
+        Args:
+            members: States and outcomes, which change in place. schedule: As in `run`.
+            threads: Maximal number of threads.
+        """
+        ...
+
+    def failure(self, i: int) -> SimulationError | None:
+        """Return the error that ended the motion of robot i; None if its next state is not finite."""
+        ...
+
+    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
+        """Set controllers, grounds, pushes and limits.
+
+        Args:
+            starts: All robots at the start; their states are not used.
+            robots: Indices of those that have changed.
         """
         ...
 
 
-class CompiledLoop:
-    """Compiled time steps of a single closed loop without parameters; see `CompiledSteps`.
-
-    Args:
-        loop: The closed loop. rule: Name of a method of `ClosedLoop`.
-    """
-
-    def __init__(self, loop: ClosedLoop, rule: str):
-        self.robot, self.parameters, size = loop.robot, np.zeros((1, 0)), loop.robot.nq + loop.size
-        self.code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, size)
-
-    def loop_parameters(self, numbers: Array) -> Array:
-        """Return the parameters, (1, 0).
-
-        Args:
-            numbers: Not used, (N, m), mixed units and frames.
-        """
-        return self.parameters
+def run_result(members: Members) -> int:
+    """Return the result of `StepEngine.run` if the speeds are not known."""
+    return ENDED if members.outcome[:, 0].any() else EXCEEDED
 
 
 class CompiledEngine:
-    """Time steps in machine code.
+    """Time steps of all robots in machine code.
 
     Args:
-        compiled: The time steps. members: States and outcomes, which `run` changes in place.
-        integrator: The integrator. given: What each step is given.
+        code: The time loop. parameters: Its parameters without what each step is given, (N, p) or (1, p), mixed units.
+        robot: The robot. members: States and outcomes, which `run` changes in place. integrator: The integrator.
+        given: What each step is given. compiled: The robots whose numbers `restart` replaces; None for a loop without.
     """
 
-    def __init__(self, compiled: CompiledSteps, members: Members, integrator: FixedStep, given: StepInput = NO_INPUT):
-        self.compiled, self.given, self._members, self._integrator = compiled, given, members, integrator
-        count, parameters = len(members.state), compiled.code.parameters
-        lanes, element = compiled.code.lanes(count), compiled.code.element
+    def __init__(
+        self,
+        code: TimeLoop,
+        parameters: Array,
+        robot: Robot,
+        members: Members,
+        integrator: FixedStep,
+        given: StepInput = NO_INPUT,
+        compiled: CompiledBatch | None = None,
+    ):
+        self.code, self.compiled, self.given, self._members, self._integrator = (
+            code,
+            compiled,
+            given,
+            members,
+            integrator,
+        )
+        count = len(members.state)
+        lanes, element = code.lanes(count), code.element
         kind = "" if element == FLOAT64 else f" of {element}"
         self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}"
         self.intervals = np.zeros((count, 1, 4), element.dtype)
-        self._parameters = np.zeros((count, parameters - given.size), element.dtype)
-        self._parameters[:] = compiled.parameters
+        self._parameters = np.zeros((count, code.parameters - given.size), element.dtype)
+        self._parameters[:] = parameters
         self.commands = np.zeros((count, given.size), element.dtype)
-        self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
+        self._comparison = Comparison(robot.nq, robot.nv, SLOW)
         self._calls: dict[tuple[int, int], PreparedLoop] = {}
         self._last: tuple[int, Array | None, PreparedLoop | None] = 0, None, None  # rows, commands and call
-        self._operations = float(count * max(compiled.code.graph.size, 1))
+        self._operations = float(count * max(code.graph.size, 1))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for `pickle` and `copy`, without calls, which hold addresses of arrays."""
@@ -98,6 +149,7 @@ class CompiledEngine:
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set the parameters of all robots; see `StepEngine.restart`."""
         del robots  # all are evaluated in one call
+        assert self.compiled is not None
         self._parameters[:] = self.compiled.loop_parameters(starts.numbers)
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
@@ -134,12 +186,12 @@ class CompiledEngine:
         """Return the call for a number of rows of `intervals`, which keeps the array of the commands and so its id."""
         intervals = Schedule(self.intervals[:rows], np.array([CODES_ONLY]))
         arrays = self._members, self._parameters, intervals, self.commands
-        call = self._calls[rows, id(self.commands)] = self.compiled.code.prepared(*arrays, self._comparison)
+        call = self._calls[rows, id(self.commands)] = self.code.prepared(*arrays, self._comparison)
         return call
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
-        self.compiled.code.run(members, self._parameters, schedule, threads, self.commands)
+        self.code.run(members, self._parameters, schedule, threads, self.commands)
 
     def failure(self, i: int) -> SimulationError | None:
         """Return None: which operation has no finite result is unknown."""
@@ -154,7 +206,10 @@ class LoopEngine(CompiledEngine):
     """
 
     def __init__(self, backend: Backend, members: Members, integrator: FixedStep):
-        super().__init__(CompiledLoop(backend.loop, integrator.rule), members, integrator)
+        loop, rule = backend.loop, integrator.rule
+        size = loop.robot.nq + loop.size
+        code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, size)
+        super().__init__(code, np.zeros((1, 0)), loop.robot, members, integrator)
         self._backend, self._plan = backend, None
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:

@@ -5,30 +5,18 @@ from __future__ import annotations
 from legged.compiler import FLOAT32, FLOAT64, Members
 from legged.compiler.ir import gc_paused
 from legged.errors import TraceError
-from legged.simulation.backend import Backend, has_parts
+from legged.simulation.backend import has_parts, warn_of_python
 from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.stepping.batch import InitialStates
 from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate, StepInput
-from legged.simulation.stepping.engines.compiled import CompiledEngine, LoopEngine
-from legged.simulation.stepping.engines.interface import StepEngine
-from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
+from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
+from legged.simulation.stepping.engines.solvers import PythonEngine
 
 FEW_ROBOTS = 16
 """Number of members up to which a scene with many contacts runs in parts, one member after the other."""
 _AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
 """Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
 step, or by a hidden state of the controller."""
-
-
-def engine_of_backend(backend: Backend, members: Members, integrator: Integrator) -> StepEngine:
-    """Return the engine of a single robot.
-
-    Args:
-        backend: Its closed loop. members: Its state. integrator: The integrator.
-    """
-    if backend.whole and isinstance(integrator, FixedStep):
-        return LoopEngine(backend, members, integrator)
-    return SolverEngine([backend], [None], members, integrator, backend.name)
 
 
 @gc_paused()
@@ -54,7 +42,9 @@ def new_engine(
         TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
     """
     reason, element, loops = "as asked", template.batch.element, set(starts.loops)
-    if not isinstance(integrator, FixedStep):
+    if starts.refused:
+        reason = reason if compiled is False else starts.refused
+    elif not isinstance(integrator, FixedStep):
         reason = "variable steps"
         if compiled:
             raise TraceError(f"{integrator} runs in Python; use fixed steps, or leave out compiled=True")
@@ -65,12 +55,17 @@ def new_engine(
             compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, given, template)
             difference = compiled_batch.largest_difference()
             if difference < _AGREEMENT[element]:
-                return CompiledEngine(compiled_batch, members, integrator, given)
+                code, parameters = compiled_batch.code, compiled_batch.parameters
+                return CompiledEngine(
+                    code, parameters, template.batch.robot, members, integrator, given, compiled_batch
+                )
             reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
         except Exception as error:  # tracing runs the user's code, which may raise anything
             reason = f"{type(error).__name__}: {error}"
         if compiled:
             raise TraceError(f"the time step cannot be compiled: {reason}")
+        if element == FLOAT64:
+            warn_of_python(template.batch.first.loop, reason)
     if element != FLOAT64:
         raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
     return PythonEngine(template.batch, starts, members, integrator, given, reason)

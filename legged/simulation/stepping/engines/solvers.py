@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,21 +12,24 @@ from legged.compiler import CODES_ONLY, NOT_FINITE, Members, Schedule
 from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.fall import FallLimits
-from legged.simulation.controller import CommandedController, independent_copy
+from legged.simulation.controller import CommandedController
+from legged.simulation.hidden_state import independent_copy
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
     SmoothInterval,
     StateSample,
     StepSequence,
-    after_steps,
 )
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
-from legged.simulation.stepping.engines.interface import Plan, run_result
-from legged.simulation.stepping.object_tree import flatten, unflatten
+from legged.simulation.stepping.engines.compiled import run_result
+from legged.simulation.stepping.parameter_tree import flatten, unflatten
+
+if TYPE_CHECKING:
+    from legged.simulation.stepping.motion import Plan
 
 Array = np.ndarray
 
@@ -72,17 +75,10 @@ class SolverEngine:
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
         """Advance the robots in place; see `StepEngine.run`."""
-        members, integrator = self._members, self._integrator
-        if isinstance(schedule, int) and isinstance(integrator, FixedStep):
-            intervals = self.intervals[:schedule, 0].tolist()
-            for i in self._live(members):
-                start, h, count, phase = intervals[i if schedule > 1 else 0]
-                self._step(members, i, integrator, StepSequence(int(phase), start, h, int(count), None))
-        elif isinstance(schedule, int):
-            self.advance(members, Schedule(self.intervals[:schedule], np.array([CODES_ONLY])), threads)
-        else:
-            self.advance(members, schedule, threads)
-        return run_result(members)
+        if isinstance(schedule, int):
+            schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
+        self.advance(self._members, schedule, threads)
+        return run_result(self._members)
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
@@ -107,16 +103,16 @@ class SolverEngine:
     ) -> Iterator[StateSample]:
         """Yield the states of robot i at the ends of the intervals that have a sample."""
         parts = zip(intervals, samples, strict=True)
-        found = [
+        sequences = [
             StepSequence(int(phase), start, h, int(count), start + h * count if sample != -1 else None)
             for (start, h, count, phase), sample in parts
         ]
         system, state = self._system(i), self._state(members, i)
         if isinstance(self._integrator, FixedStep):
-            return self._integrator.take(system, *state, found)
+            return self._integrator.take(system, *state, sequences)
         smooth = [
             SmoothInterval(p.phase, p.start, p.start + p.h * p.count, np.array([] if p.sample is None else [p.sample]))
-            for p in found
+            for p in sequences
             if p.count
         ]
         return self._integrator.solve(system, *state, smooth)
@@ -132,16 +128,6 @@ class SolverEngine:
         self._move(members, i, state.q, state.s)
         if sample >= 0:
             members.stored[i, sample], members.outcome[i, 2] = members.state[i], sample + 1
-
-    def _step(self, members: Members, i: int, integrator: FixedStep, sequence: StepSequence) -> None:
-        """Advance robot i by time steps; if there is no next state, it has ended in the state before."""
-        system, nq, row = self._system(i), self._systems[i].loop.robot.nq, members.state[i]
-        try:
-            q, s = after_steps(integrator.rule, system, row[:nq], row[nq:], sequence)
-        except SimulationError as error:
-            self._fail(members, i, error)
-            return
-        self._move(members, i, system.configuration(q, np.zeros(system.nv)), s)
 
     def _fail(self, members: Members, i: int, error: SimulationError) -> None:
         """End robot i, whose next state does not exist."""

@@ -1,0 +1,193 @@
+"""The parameters of controllers, grounds and pushes: numbers in objects that declare them.
+
+A dataclass declares its fields. Any other class declares the names of attributes:
+
+    class Spring:
+        parameter_names = ("kp", "rest")
+
+Entries of tuples, lists, dictionaries and arrays are parameters where these are; every other object is a constant.
+`rollout` and `Simulation` list and replace parameters at two places: in the definitions of users, by name, see
+`parameters`; and in started controllers, which also hold numbers that they have computed from them. `flatten` lists
+the latter in the same order for trees of the same shape, `unflatten` returns a copy of the tree with other numbers,
+which may be expressions of a traced function.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cached_property
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler import Kernel
+from legged.compiler.ir import ExpressionArray
+from legged.robot.robot import Robot
+
+Array = np.ndarray
+_WITHOUT_PARTS = Robot, Kernel, type, FunctionType, MethodType, ModuleType
+
+
+def declared_names(x: Any) -> tuple[str, ...] | None:
+    """Return the names of the attributes of an object that are its parameters; None if its class declares none.
+
+    Args:
+        x: Any object; `parameter_names` of its class precedes the fields of a dataclass.
+    """
+    if isinstance(x, type | Robot):  # a robot has parameters of its own, see `Robot.parameters`
+        return None
+    names = getattr(type(x), "parameter_names", None)
+    return names if names is not None else tuple(f.name for f in fields(x)) if is_dataclass(x) else None
+
+
+class Leaf(NamedTuple):
+    """An object in a tree that is no number and has no parts.
+
+    Attributes:
+        path: Its place in the tree. value: The object. is_declared: Whether it is in a declared attribute, where the
+            robot of a member replaces that of another one.
+    """
+
+    path: str
+    value: Any
+    is_declared: bool
+
+    def agrees(self, other: Leaf) -> bool:
+        """Return whether two leaves are equal, apart from the robots that `unflatten` replaces."""
+        return _are_equal(self.value, other.value)
+
+    @property
+    def words(self) -> str:
+        """The place, and for an object of a class that declares no parameters, how to declare them."""
+        if not hasattr(self.value, "__dict__") or isinstance(self.value, _WITHOUT_PARTS):
+            return self.path
+        return f"{self.path} ({undeclared(self.value)})"
+
+
+def undeclared(x: Any) -> str:
+    """Return the explanation that the class of an object declares no parameters.
+
+    Args:
+        x: The object.
+    """
+    return (
+        f"{type(x).__name__}, which declares no parameters: make it a dataclass, or name the attributes that hold "
+        f'numbers in the class, as in parameter_names = ("kp",)'
+    )
+
+
+def flatten(tree: Any) -> tuple[list[float], list[Leaf]]:
+    """Return the parameters of a tree of objects, and its other leaves.
+
+    Args:
+        tree: Any object.
+    """
+    numbers, leaves = list[float](), list[Leaf]()
+    _Traversal(lambda x: numbers.append(x) or x, leaves.append).visit(tree, "")
+    return numbers, leaves
+
+
+def unflatten(tree: Any, numbers: Iterator[Any], replaced: Sequence[tuple[Any, Any]] = ()) -> Any:
+    """Return the tree with other parameters; parts without changes are shared with the original. No constructor runs.
+
+    Args:
+        tree: Any object, see `flatten`. numbers: The new numbers in the order of `flatten`.
+        replaced: Pairs (leaf, what takes its place).
+    """
+    traversal = _Traversal(lambda _: next(numbers), lambda leaf: None)
+    traversal.results.update((id(old), new) for old, new in replaced)
+    return traversal.visit(tree, "")
+
+
+class _Traversal:
+    """One traversal of a tree of objects; an object that occurs several times is visited once."""
+
+    def __init__(self, number: Callable[[float], Any], leaf: Callable[[Leaf], None]):
+        self.number, self.leaf = number, leaf
+        self.results: dict[int, Any] = {}
+        self.visited: list[Any] = []  # keeps the objects alive, so that no id is used twice
+
+    def visit(self, x: Any, path: str) -> Any:
+        """Return a tree with new numbers."""
+        if isinstance(x, float | np.floating):
+            return self.number(float(x))
+        if id(x) not in self.results:
+            self.visited.append(x)
+            self.results[id(x)] = x  # for cyclic references
+            self.results[id(x)] = self._array(x) if _is_real(x) else self._inside(x, path)
+        return self.results[id(x)]
+
+    def _inside(self, x: Any, path: str) -> Any:
+        parts = self._parts(x, path)
+        if parts is None:
+            self.leaf(Leaf(path, x, True))
+            return x
+        new = {name: self.visit(part, f"{path}.{name}" if path else str(name)) for name, part in parts.items()}
+        if all(_unchanged(new[name], part) for name, part in parts.items()):
+            return x
+        if isinstance(x, tuple | list):
+            return type(x)(*new.values()) if hasattr(x, "_fields") else type(x)(new.values())  # type: ignore[call-arg]
+        if isinstance(x, dict):
+            return new
+        made = copy.copy(x)
+        vars(made).update(new)
+        return made
+
+    def _parts(self, x: Any, path: str) -> dict[Any, Any] | None:
+        """Return what may hold parameters inside of an object, by name; None if nothing does."""
+        if isinstance(x, tuple | list):
+            return dict(enumerate(x))
+        if isinstance(x, dict):
+            return x
+        names = declared_names(x)
+        if names is None:
+            return None
+        parts = {name: getattr(x, name) for name in names}
+        for name, value in getattr(x, "__dict__", {}).items():
+            if isinstance(getattr(type(x), name, None), cached_property):  # computed from parameters
+                parts[name] = value
+            elif name not in parts:
+                self.leaf(Leaf(f"{path}.{name}" if path else name, value, False))
+        return parts
+
+    def _array(self, x: Array) -> Array:
+        entries = [self.number(value) for value in x.ravel().tolist()]
+        if all(isinstance(entry, float) for entry in entries):
+            return x
+        made = np.empty(len(entries), dtype=object)
+        made[:] = entries
+        return made.reshape(x.shape).view(ExpressionArray)
+
+
+def _is_real(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+
+
+def _unchanged(a: Any, b: Any) -> bool:
+    """Return whether a visited part is the original, or an equal number (NaN equals NaN)."""
+    return a is b or (isinstance(a, float) and isinstance(b, float | np.floating) and (a == b or (a != a and b != b)))
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    """Return whether two leaves are equal; objects that `start` has made anew are if their attributes are."""
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    if isinstance(a, Kernel) and isinstance(b, Kernel):
+        return a.graph.digest == b.graph.digest
+    if type(a) is not type(b):
+        return False
+    try:
+        if isinstance(a, tuple | list):
+            return len(a) == len(b) and all(map(_are_equal, a, b))
+        if isinstance(a, dict):
+            return a.keys() == b.keys() and all(_are_equal(a[key], b[key]) for key in a)
+        if type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__"):
+            return not isinstance(a, _WITHOUT_PARTS) and _are_equal(vars(a), vars(b))
+        return bool(a == b)
+    except Exception:  # a user's class may compare in any way; references may be cyclic
+        return False

@@ -1,0 +1,90 @@
+"""Closed loops that cannot be compiled: the reason, a warning, and the error that `compiled=True` raises."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.errors import SimulationWarning, TraceError
+from legged.ground import realistic_ground
+
+STEPS = legged.SemiImplicitEuler(1e-3)
+
+
+def branching(t, q, v, wrenches):
+    return -1.0 * v[3:] if q[3] > 0.0 else -2.0 * v[3:]
+
+
+class Counting:
+    """A law with a state in an attribute."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        self.calls += 1
+        return 1e-3 * self.calls * v[3:]
+
+
+class Hill:
+    """A terrain whose height takes numbers only."""
+
+    def height(self, x, y):
+        return np.where(np.asarray(x, dtype=float) > 1.0, 0.1, 0.0)
+
+    def normal(self, x, y):
+        return np.zeros((*np.shape(x), 3)) + np.array([0.0, 0.0, 1.0])
+
+
+def simulated(robot, law, **options):
+    run = legged.simulate(robot, law, until=0.003, **options)
+    return run.backend, run.warnings
+
+
+def rolled_out(robot, law, **options):
+    runs = legged.rollout(robot, law, until=0.003, **options)
+    return runs.backend, runs.warnings
+
+
+def stepped(robot, law, **options):
+    sim = legged.Simulation(robot, law, **options)
+    for _ in range(3):
+        sim.step()
+    return sim.backend, sim.warnings
+
+
+CASES = {
+    "branch": (lambda: branching, "legged.where"),
+    "state": (Counting, "keep"),
+    "own function": (lambda: lambda t, q, v, w: np.array([float(x) for x in -v[3:]]), "float"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("door", [simulated, rolled_out, stepped])
+def test_a_law_that_cannot_be_compiled_warns_once_with_the_reason(door, case):
+    robot, (law, words) = robots.planar_hopper(), CASES[case]
+    options = {"q": robot.neutral(), "v": np.linspace(0.1, 0.5, robot.nv), "integrator": STEPS}
+    with pytest.warns(SimulationWarning, match="runs in Python, which is slower") as caught:
+        backend, texts = door(robot, law(), **options)
+    (text,) = (str(warning.message) for warning in caught)
+    assert words in text and texts == (text,) and words in backend
+    with pytest.raises(TraceError) as error:
+        door(robot, law(), compiled=True, **options)
+    assert words in str(error.value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert door(robot, law(), compiled=False, **options)[1] == ()
+
+
+@pytest.mark.parametrize("door", [simulated, rolled_out, stepped])
+def test_a_ground_that_cannot_be_compiled_warns_with_the_reason(door):
+    robot = robots.planar_hopper()
+    flat = realistic_ground(robot)
+    ground = type(flat)(flat.normal, flat.friction, Hill())
+    q = robot.neutral()
+    q[2] = 2.0  # [m], above the ground
+    with pytest.warns(SimulationWarning, match="runs in Python, which is slower"):
+        door(robot, None, ground=ground, q=q, integrator=STEPS)

@@ -1,0 +1,46 @@
+"""The page that follows one step names code that exists, and the files that a warm step enters."""
+
+import re
+from importlib import import_module
+
+import numpy as np
+import pytest
+from project.documentation.snippets import ROOT
+
+import legged
+import robots
+from benchmarks.studies.entered_files import entered
+from legged.ground import realistic_ground
+
+PAGE = (ROOT / "docs" / "explanation" / "one_step.md").read_text(encoding="utf-8")
+NAMES = sorted(set(re.findall(r"`(legged(?:\.\w+)+)`", PAGE)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_the_page_exist(name):
+    parts, thing, at = name.split("."), legged, 1
+    while at < len(parts):
+        try:
+            thing = import_module(".".join(parts[: at + 1]))
+        except ModuleNotFoundError:
+            break
+        at += 1
+    for part in parts[at:]:
+        thing = getattr(thing, part)
+
+
+@pytest.mark.parametrize("ground", ["compliant", "rigid"])
+def test_a_warm_step_enters_the_files_and_functions_of_the_table(ground):
+    rows = re.findall(r"^\| `(legged/\S+)` \| (.*?) \|", PAGE, flags=re.MULTILINE)
+    table = {path: set(re.findall(r"`([\w.]+)`", functions)) for path, functions in rows}
+    robot = robots.spatial_quadruped()
+    q = robot.neutral()
+    q[6] = 1.0  # [m], above the ground
+    surface, steps = realistic_ground(robot), legged.SemiImplicitEuler(1e-4)
+    if ground == "rigid":
+        surface, steps = legged.Rigid(), legged.TimeStepping(1e-3)
+    sim = legged.Simulation(robot, lambda t, q, v, wrenches: -1.0 * v[6:], ground=surface, q=q, integrator=steps)
+    for _ in range(2):
+        sim.step()
+    assert entered(sim.step) == table
+    assert np.isfinite(sim.q).all()
