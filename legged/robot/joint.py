@@ -8,6 +8,7 @@ A stage is revolute, prismatic, a screw or a ball.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -320,6 +321,15 @@ class PlacedJoint:
     @property
     def nv(self) -> int:
         return self.definition.nv
+
+
+class Closure(NamedTuple):
+    """A joint that closes a loop: its name and type, and the names of its links; the parent may be None, the world."""
+
+    name: str
+    kind: str
+    parent: str | None
+    child: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from legged.robot.diagram.layout import (
     TITLE,
     WORDS,
     Block,
-    Closure,
     LinkBox,
     Mark,
     arranged,
@@ -31,6 +30,7 @@ from legged.robot.diagram.layout import (
     shortened,
     width,
 )
+from legged.robot.joint import Closure
 from legged.robot.modules import COLORS
 from legged.robot.robot import Robot
 

@@ -75,6 +75,17 @@ class JointRecord:
     v_range: Array
     reference: Array
 
+    @staticmethod
+    def of(robot: Robot, reference: Array) -> JointRecord:
+        """Return the record of a robot's joints.
+
+        Args:
+            robot: The robot. reference: As the attribute.
+        """
+        ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
+        q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
+        return JointRecord(tuple(joint.name for joint in robot.joints), q_range, v_range, reference)
+
 
 @dataclass(frozen=True, eq=False)
 class ContactRecord:

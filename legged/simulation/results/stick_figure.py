@@ -19,7 +19,7 @@ from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Shape, Sphere
 from legged.rotations import quaternion_matrix
-from legged.simulation.results.records import FREE
+from legged.simulation.results.records import FREE, GroundRecord, StickFigure
 
 Array = np.ndarray
 _MERGE_DISTANCE = 1e-6  # [m]: closer points are one node
@@ -173,6 +173,22 @@ def _inertia_in(link: PlacedLink, rotations: Array, origins: Array, head: int) -
     """Return the inertia of a link in the axes of link `head`, all joints at zero."""
     R, o = rotations[head].T, origins[link.index] - origins[head]
     return link.inertia.moved(R @ rotations[link.index], R @ o)
+
+
+def figure_records(
+    drawing: Drawing, points: Array, bodies: Array, ground: Ground | Rigid | None
+) -> tuple[StickFigure, GroundRecord]:
+    """Return the stick figures of a run and the shape of the ground beneath them.
+
+    Args:
+        drawing: Of the robot and the free bodies.
+        points: Positions of `Drawing.points`, (T, n, 3), [m], world axes.
+        bodies: Configurations of the free bodies, (T, b, 7); see `BodyRecord.q`.
+        ground: The ground, or None.
+    """
+    nodes = drawing.nodes(points, bodies)
+    figure = StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape)
+    return figure, GroundRecord(*ground_lines(ground, nodes), ground_surface(ground, nodes))
 
 
 def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Array]:
