@@ -117,7 +117,7 @@ class Description:
         repeated_axes: Names of joints with several <axis> elements, of which the first counts.
         base: Kind of base that the file describes: "floating", "planar", or "joints" for a robot on a fixed base whose
             first joints move it as a base does; "" if none is stated.
-        base_physics: Armature and damping of the floating base.
+        base_physics: Armature and damping of the free joint of the base.
         choices: Choices made where the file is ambiguous, one sentence each.
         postures: Name -> position of each joint by name, (n,) each, [rad], [m] or unit quaternions, as in q.
     """

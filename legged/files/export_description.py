@@ -80,7 +80,7 @@ class _Writer:
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
         links, joints, floating = tuple(self.links), tuple(self.joints), robot.base.kind == "floating"
-        own, physics = (robot.name, "a robot built in code", root), robot.base.physics
+        own, physics = (robot.name, "a robot built in code", root), robot.base.physics if floating else JointPhysics()
         return Description(*own, links, joints, floating, (), robot.gravity, base_physics=physics)
 
     def _base(self, first: str) -> str:
@@ -90,7 +90,7 @@ class _Writer:
         coordinates = list(zip(base_names(self.robot.base), _base_stages(self.robot), strict=True))
         coordinates.sort(key=lambda pair: pair[1].kind != "prismatic")  # slides before hinges
         names, stages = zip(*coordinates, strict=True)
-        self._chain(names, stages, [JointPhysics()] * len(stages), root, first, IDENTITY, None)
+        self._chain(names, stages, [self.robot.base.physics] * len(stages), root, first, IDENTITY, None)
         return root
 
     def _connection(self, c: Connection, mimic: Mimic | None) -> None:

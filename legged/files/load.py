@@ -279,7 +279,7 @@ def _audit(case: _Reading) -> Audit:
     )
 
 
-BASES: dict[str, type[Base]] = {"floating": FloatingBase, "planar": PlanarBase, "fixed": FixedBase}
+BASES: dict[str, Any] = {"floating": FloatingBase, "planar": PlanarBase, "fixed": FixedBase}
 
 
 def build(
@@ -324,15 +324,15 @@ def build(
 
 
 def _base(kind: str, physics: JointPhysics) -> Base:
-    if kind != "floating":
-        return BASES[kind]()
+    if kind == "fixed":
+        return FixedBase()
     armature, damping = (np.asarray(x) for x in (physics.armature, physics.damping))
     if np.ptp(armature) or np.ptp(damping):
         raise DefinitionError(
-            "the free joint of a floating base needs one armature and one damping for all axes; leave them out with "
+            "the free joint of a base needs one armature and one damping for all axes; leave them out with "
             "armature=False and joint_physics=False"
         )
-    return FloatingBase(float(armature.flat[0]), float(damping.flat[0]))
+    return BASES[kind](float(armature.flat[0]), float(damping.flat[0]))
 
 
 def _joint(entry: JointEntry) -> Joint:

@@ -194,9 +194,13 @@ class Body:
         return not _all_zero(self.rotor_momentum)
 
     @cached_property
-    def has_base_armature(self) -> bool:
-        """Whether this is a floating base with armature; see `FloatingBase`."""
-        return self.kind == "base" and not _all_zero(self.physics.armature)
+    def has_turning_armature(self) -> bool:
+        """Whether the axes of its armature turn with the body, as those of a `FloatingBase` with armature do.
+
+        The coordinates of the other bases, and of joints, are integrals of v, of which there are as many.
+        """
+        is_twist = self.kind == "base" and self.q.stop - self.q.start > self.nv
+        return is_twist and not _all_zero(self.physics.armature)
 
     @cached_property
     def reflected_inertia(self) -> Array:

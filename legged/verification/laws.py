@@ -226,7 +226,7 @@ def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
     fallen = np.outer(times, np.concatenate([np.zeros(3), robot.mass * robot.gravity]))
     each = np.array([momentum(robot, y[:nq], y[nq:]) for y in states]) - fallen
     free = {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))
-    each = each[:, [] if robot.bodies[0].has_base_armature else free]
+    each = each[:, [] if np.any(robot.base.physics.armature) else free]
     return FlightDrift(_drift(energy[:, None], kinetic.max()), _drift(each, np.abs(each).max(initial=0.0)))
 
 

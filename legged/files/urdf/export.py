@@ -62,7 +62,8 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     found = []
     if not embedded.add_to_urdf(root, robot):
         found = losses(robot)
-        if robot.bodies[0].has_base_armature or robot.bodies[0].has_friction:
+        own = robot.base.physics
+        if robot.base.kind == "floating" and (np.any(own.armature) or np.any(own.damping)):
             found.append("armature and damping of the base")
     left_out = sum(isinstance(shape, Ellipsoid | Hull) for link in robot.links for shape in link.shapes)
     if left_out:

@@ -122,7 +122,7 @@ def _base(base: Base) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": base.kind}
     if isinstance(base, EulerBase):
         found["sequence"] = base.sequence
-    if isinstance(base, FloatingBase):
+    if not isinstance(base, FixedBase):
         found |= {name: value for name in ("armature", "damping") if (value := getattr(base, name))}
     return found
 
@@ -209,12 +209,14 @@ def _json(value: Any) -> Any:
 
 def _read_base(data: Any) -> Base:
     kind = known_name("base", instance("the base", data, Mapping, "a mapping with a kind").get("kind"), BASES)
-    optional = {"euler": ("sequence",), "floating": ("armature", "damping")}.get(kind, ())
+    numbers = () if kind == "fixed" else ("armature", "damping")
+    optional = ("sequence", *numbers) if kind == "euler" else numbers
     own = _entries(f"the base of kind {kind!r}", data, ("kind",), optional)
     del own["kind"]
-    if kind == "euler":
-        return EulerBase(**{name: text(name, value) for name, value in own.items()})
-    return BASES[kind](**{name: number(f"{name} of the base", value, least=0.0) for name, value in own.items()})
+    for name in own:
+        what = f"{name} of the base"
+        own[name] = text(what, own[name]) if name == "sequence" else number(what, own[name], least=0.0)
+    return BASES[kind](**own)
 
 
 def _read_link(data: Any) -> Link:
