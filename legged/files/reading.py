@@ -189,7 +189,7 @@ def root_tag(content: bytes) -> str:
 
 
 def foreign_format(content: bytes) -> str:
-    """Return what a file is that is neither URDF nor MJCF, in words, with what to do; "" for one that may be.
+    """Return the format of a file other than URDF and MJCF in words, with the remedy; "" for a possible URDF or MJCF.
 
     Args:
         content: Content of the file.

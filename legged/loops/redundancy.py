@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from legged.algorithms.linear_algebra import eliminate_row
 from legged.arguments import number
 from legged.compiler.ir import where
 from legged.dynamics.frames import Pose, frame_jacobian, frame_pose, resolve_frame
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
-from legged.spatial import Array, is_zero, mirror, sum_of
+from legged.spatial import Array, is_zero, mirror
 
 if TYPE_CHECKING:
     from legged.loops.closed_robot import ClosedRobot, Loop
@@ -195,11 +196,7 @@ def _split(A: Array, bounds: Array) -> tuple[list[Any], list[Any]]:
     squares: list[Any] = []
     reciprocals: list[Any] = []
     for i in range(len(S)):
-        row: list[Any] = []
-        for k in range(i):
-            row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
-            L[i][k] = row[k] * reciprocals[k]
-        square = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
+        square = eliminate_row(S, L, reciprocals, i)
         squares.append(square)
         if is_zero(S[i, i]):
             flags.append(False)

@@ -22,10 +22,9 @@ from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
 from legged.dynamics.kinematics import kinetic_energy, link_poses, momentum, potential_energy
-from legged.robot.configuration import configuration_rate, random_configuration
+from legged.robot.configuration import configuration_rate, normalized, random_configuration
 from legged.robot.construction.reduced import joint_placement
 from legged.robot.robot import Robot
-from legged.simulation.loop.chart import normalized
 from legged.spatial import Array, mass_matrix
 
 

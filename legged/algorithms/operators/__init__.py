@@ -6,10 +6,13 @@ S.innovations @ S.D @ S.innovations.T
 (S.mass_inverse @ tau).shape      # a Kalman filter inward, a smoother outward
 """
 
+import warnings
+
 from legged.algorithms.operators.dynamics import (
     bias_forces,
     closed_chain,
     diagonal_bias,
+    filter_and_smoother,
     fixed_point_feet,
     forward_dynamics,
     innovations,
@@ -20,19 +23,20 @@ from legged.algorithms.operators.dynamics import (
 )
 from legged.algorithms.operators.grasps import GraspContact, GraspedBody, grasp, grasp_control, internal_forces
 from legged.algorithms.operators.inverse_kinematics import Target, damped_step, inverse_kinematics
-from legged.algorithms.operators.operator import Operator, identity
+from legged.algorithms.operators.operator import LinearOperator, identity
 from legged.algorithms.operators.spatial_operators import SpatialOperators
 
 __all__ = [
     "GraspContact",
     "GraspedBody",
-    "Operator",
+    "LinearOperator",
     "SpatialOperators",
     "Target",
     "bias_forces",
     "closed_chain",
     "damped_step",
     "diagonal_bias",
+    "filter_and_smoother",
     "fixed_point_feet",
     "forward_dynamics",
     "grasp",
@@ -46,3 +50,12 @@ __all__ = [
     "tip_correction",
     "tip_mobility",
 ]
+
+
+def __getattr__(name: str) -> type[LinearOperator]:
+    """Return `LinearOperator` by its former name, with a warning."""
+    if name != "Operator":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    words = "legged.algorithms.operators.Operator is now named LinearOperator; the old name ends with the next release"
+    warnings.warn(words, DeprecationWarning, stacklevel=2)
+    return LinearOperator
