@@ -52,7 +52,8 @@ def inverse_inertia_blocks(
 
     Args:
         robot: The robot.
-        X: Transform from the parent's frame to each body's. h: Motion subspace of each joint, (6, nv of the joint).
+        X: Transform from the parent's frame to each body's.
+        h: Motion subspace of each joint, (6, nv of the joint), mixed units, in the axes of its body.
         D: Factored articulated inertia along each joint. Psi: U D^-1 of each joint, (6, nv of the joint), mixed units,
             in the axes of its body.
         ends: (body, map from n forces to wrenches about the body origin in body axes, (6, n), mixed units).
