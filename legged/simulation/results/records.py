@@ -81,7 +81,7 @@ class JointRecord:
 
         Args:
             robot: The robot.
-            reference: Joint positions that the controller tracks, (T, nj), [rad] or [m]; (T, 0) without a reference.
+            reference: Joint positions that the controller tracks, (T, nj), [rad] or [m], joint axes, or (T, 0).
         """
         ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
         q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
