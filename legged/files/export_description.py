@@ -37,16 +37,16 @@ def describe_robot(robot: Robot) -> Description:
 def losses(robot: Robot) -> list[str]:
     """Return the properties of a robot that the elements of URDF and MJCF cannot store, and how to restore them."""
     default = RobotBuilder.build(robot.edit())
-    found = []
+    lost = []
     if robot.base.kind in ("planar", "euler"):
-        found.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
+        lost.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
     if any(isinstance(c.joint, Screw) for c in robot.connections):
-        found.append("screw joints, which become a slide that follows a hinge")
+        lost.append("screw joints, which become a slide that follows a hinge")
     if [joint.name for joint in robot.joints] != [joint.name for joint in default.joints]:
-        found.append("the order of the joints (load with order=[...])")
+        lost.append("the order of the joints (load with order=[...])")
     if [module.links for module in robot.modules] != [module.links for module in default.modules]:
-        found.append("the partition into modules")
-    return found
+        lost.append("the partition into modules")
+    return lost
 
 
 def warn_of_losses(file_format: str, found: Sequence[str]) -> None:

@@ -193,11 +193,11 @@ class ClosedRobot:
     @property
     def closures(self) -> tuple[Closure, ...]:
         """The joints that close loops with the names of their links, for pictures."""
-        found, links = [], self.robot.links
+        closures, links = [], self.robot.links
         for loop in self.loops:
             parent, child = (f and links[resolve_frame(self.robot, f).link].name for f in loop.frames)
-            found.append(Closure(loop.name, type(loop.joint).__name__.lower(), parent, child or loop.child))
-        return tuple(found)
+            closures.append(Closure(loop.name, type(loop.joint).__name__.lower(), parent, child or loop.child))
+        return tuple(closures)
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers of the spanning tree that can vary by name; see `legged.Robot.parameters`."""

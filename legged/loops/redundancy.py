@@ -125,13 +125,13 @@ def margins(closed: ClosedRobot, J: Array) -> Array:
         closed: The robot with its loops. J: phi', (rows, nv), any unit, of numbers.
     """
     remainder = dimensionless(closed, J)
-    found = np.zeros(len(J))
+    lengths = np.zeros(len(J))
     for i, is_independent in enumerate(independent_flags(closed, J)):
-        found[i] = np.linalg.norm(remainder[i])
+        lengths[i] = np.linalg.norm(remainder[i])
         if is_independent:
-            u = remainder[i] / found[i]
+            u = remainder[i] / lengths[i]
             remainder = remainder - np.outer(remainder @ u, u)
-    return found
+    return lengths
 
 
 def row_tolerances(closed: ClosedRobot) -> Array:

@@ -66,9 +66,9 @@ class Moments:
 def _snapped(x: Array) -> Array:
     if x.dtype == object:
         plain = [isinstance(entry, float) for entry in x.ravel().tolist()]
-        found = x.copy()
-        found.ravel()[plain] = _snapped(x.ravel()[plain].astype(float))
-        return found
+        snapped = x.copy()
+        snapped.ravel()[plain] = _snapped(x.ravel()[plain].astype(float))
+        return snapped
     return snap(x, 2 * max(float(np.abs(x).max(initial=0.0)), 1e-12))
 
 

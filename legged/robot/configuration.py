@@ -42,14 +42,14 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
         size, meaning = robot.nq, "one entry per configuration coordinate"
     elif name.startswith("joint_"):
         size, meaning = robot.nj, "one entry per joint degree of freedom, base not counted"
-    found = array(name, value, (size,), meaning)
+    vector = array(name, value, (size,), meaning)
     for quaternion, entries in _quaternions(robot) if name == "q" else ():
-        parts = found[entries].tolist()
-        if found.dtype == object and not isinstance(parts[0], Element):
+        parts = vector[entries].tolist()
+        if vector.dtype == object and not isinstance(parts[0], Element):
             require_unit_norm(quaternion, parts)
         elif (error := unit_norm_error(quaternion, list(map(to_float, parts)))) is not None:
             raise error
-    return found
+    return vector
 
 
 def _quaternions(robot: Robot) -> list[tuple[str, slice]]:

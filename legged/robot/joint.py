@@ -96,12 +96,12 @@ class Joint:
     @property
     def stage_entries(self) -> tuple[slice, ...]:
         """The entries of the joint's q that each stage depends on; a stage that repeats another has its entries."""
-        found: list[slice] = []
+        entries: list[slice] = []
         own = 0
         for stage in self.stages:
-            found.append(slice(own, own + stage.nq) if stage.repeats is None else found[stage.repeats])
+            entries.append(slice(own, own + stage.nq) if stage.repeats is None else entries[stage.repeats])
             own += stage.nq
-        return tuple(found)
+        return tuple(entries)
 
     @property
     def nq(self) -> int:

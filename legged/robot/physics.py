@@ -160,17 +160,17 @@ def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[
     for field, value in given.items():
         if value.shape not in ((), (nv,)):
             raise DefinitionError(f"the {field} of joint {name!r} must be one number or {nv}, got shape {value.shape}")
-    found, start = [], 0
+    parts, start = [], 0
     for stage in stages:
         if stage.repeats is not None:  # the physics acts at the stage that has the coordinate
-            found.append(JointPhysics())
+            parts.append(JointPhysics())
             continue
         own = {k: np.broadcast_to(value, nv)[start : start + stage.nv] for k, value in given.items()}
         if stage.kind == "ball":
             _check_ball(name, own)
-        found.append(JointPhysics(**own, rotor=physics.rotor))
+        parts.append(JointPhysics(**own, rotor=physics.rotor))
         start += stage.nv
-    return found
+    return parts
 
 
 def _check_ball(name: str, own: dict[str, Array]) -> None:

@@ -227,21 +227,21 @@ class Live:
         simulation, robot, scene = self.simulation, self.simulation.robot, self._scene
         state, contacts = simulation.state, simulation.contacts
         q, v, rest = (np.atleast_2d(x)[:MOST_ROBOTS] for x in (state.q, state.v, state.rest))
-        found = states(robot)(q, v)
+        present = states(robot)(q, v)
         batch = (x if simulation.num is not None else x[None] for x in (contacts.positions, contacts.forces))
         points, forces = (x[:MOST_ROBOTS] for x in batch)
-        rotations, positions = quaternions(found.rotations[:, scene.links]), found.origins[:, scene.links]
+        rotations, positions = quaternions(present.rotations[:, scene.links]), present.origins[:, scene.links]
         if isinstance(simulation.loop, RigidLoop) and simulation.loop.bodies:
             rows = zip(q, np.concatenate([v, rest], axis=1), strict=True)
             bodies = np.array([[p for p, _ in simulation.loop.states(*row)[1:]] for row in rows])
             rotations = np.concatenate([rotations, bodies[..., :4]], axis=1)
             positions = np.concatenate([positions, bodies[..., 4:]], axis=1)
         support = support_of(points, forces @ self._normal, self._own, scene.weight)
-        capture = capture_of(robot, found.center, found.velocity, points, support, self._normal)
-        base, times = found.origins[:, 0], np.zeros(len(q))
+        capture = capture_of(robot, present.center, present.velocity, points, support, self._normal)
+        base, times = present.origins[:, 0], np.zeros(len(q))
         memory = np.atleast_2d(simulation.observe(_memory))[:MOST_ROBOTS]
         steps = planned_footsteps(simulation.loop.controller, memory)
-        parts = (times, rotations, positions, base, points, forces, found.center, capture, support, steps)
+        parts = (times, rotations, positions, base, points, forces, present.center, capture, support, steps)
         return [Motion(*(x[k : k + 1] for x in parts)) for k in range(len(q))]
 
 

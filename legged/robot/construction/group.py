@@ -244,12 +244,12 @@ def combine(
         members.append((key, alone, place))
     built = builder.build(order=order)
     index_of = {link.name: link.index for link in built.links}
-    found, nq, nv = [], 0, 0
+    carried, nq, nv = [], 0, 0
     for key, robot, place in members:
         links = tuple(index_of[key + SEPARATOR + link.name] for link in robot.links)
-        found.append(Member(key, robot, place, slice(nq, nq + robot.nq), slice(nv, nv + robot.nv), links))
+        carried.append(Member(key, robot, place, slice(nq, nq + robot.nq), slice(nv, nv + robot.nv), links))
         nq, nv = nq + robot.nq, nv + robot.nv
-    return RobotGroup(**{f.name: getattr(built, f.name) for f in fields(Robot)}, members=tuple(found))
+    return RobotGroup(**{f.name: getattr(built, f.name) for f in fields(Robot)}, members=tuple(carried))
 
 
 def _check_member(name: str, robot: Robot, gravity: Array, placed: bool) -> None:

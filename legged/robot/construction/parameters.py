@@ -61,21 +61,21 @@ def parameters(robot: Robot) -> dict[str, Any]:
     Args:
         robot: The robot.
     """
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for link in robot.links:
-        found |= {f"{link.name}.{field}": getattr(link.inertia, field) for field in _INERTIAL}
+        numbers |= {f"{link.name}.{field}": getattr(link.inertia, field) for field in _INERTIAL}
     followers = {joint.name for joint in robot.followers}
     for c in robot.connections:
-        found[f"{c.joint.name}.at"] = c.start.position
+        numbers[f"{c.joint.name}.at"] = c.start.position
         for field in _physics_fields(c.joint, c.joint.name in followers):
-            found[f"{c.joint.name}.{field}"] = getattr(c.joint.physics, field)
+            numbers[f"{c.joint.name}.{field}"] = getattr(c.joint.physics, field)
         rotor = None if isinstance(c.joint, Fixed) else c.joint.physics.rotor
         if rotor is not None:
-            found |= {f"{c.joint.name}.{name}": getattr(rotor, field) for name, field in _ROTOR.items()}
-    found |= {f"base.{field}": getattr(robot.base, field) for field in base_fields(robot)}
-    found |= {f"{contact.name}.position": contact.position for contact in robot.contacts}
-    found["gravity"] = robot.gravity
-    return {name: float(value) if np.ndim(value) == 0 else np.array(value, float) for name, value in found.items()}
+            numbers |= {f"{c.joint.name}.{name}": getattr(rotor, field) for name, field in _ROTOR.items()}
+    numbers |= {f"base.{field}": getattr(robot.base, field) for field in base_fields(robot)}
+    numbers |= {f"{contact.name}.position": contact.position for contact in robot.contacts}
+    numbers["gravity"] = robot.gravity
+    return {name: float(value) if np.ndim(value) == 0 else np.array(value, float) for name, value in numbers.items()}
 
 
 def base_fields(robot: Robot) -> tuple[str, ...]:
@@ -132,12 +132,12 @@ class ParameterVector:
         Args:
             numbers: Entries of all parameters, (..., n), mixed units and frames.
         """
-        found, start = {}, 0
+        by_name, start = {}, 0
         for name, shape in zip(self.names, self._shapes, strict=True):
             size = math.prod(shape)
-            found[name] = numbers[..., start : start + size].reshape(numbers.shape[:-1] + shape)
+            by_name[name] = numbers[..., start : start + size].reshape(numbers.shape[:-1] + shape)
             start += size
-        return found
+        return by_name
 
     def check(self, numbers: Array) -> None:
         """Raise an error if the robot cannot have these parameters; see `check_parameters`.
@@ -304,17 +304,17 @@ def _bodies(
     moved: Mapping[str, tuple[Array, Array]],
 ) -> tuple[Body, ...]:
     """Return the bodies with other moments of mass and places of their joints."""
-    found = list(bodies)
+    changed = list(bodies)
     for link, old in zip(links, robot.links, strict=True):
         if link.inertia is not old.inertia or link.position is not old.position:
             own = [each for each in links if each.body == link.body]
             moments = sum((_moments(each) for each in own[1:]), _moments(own[0])).snapped()
-            found[link.body] = replace(found[link.body], moments=moments)
+            changed[link.body] = replace(changed[link.body], moments=moments)
     for c in robot.connections:
         if c.child in moved and not isinstance(c.joint, Fixed):
             first = _bodies_of(robot, c)[0].index
-            found[first] = replace(found[first], before_joint=_before_joint(found[first], moved[c.child]))
-    return tuple(replace(body, regrouped=m) for body, m in zip(found, regroup(found), strict=True))
+            changed[first] = replace(changed[first], before_joint=_before_joint(changed[first], moved[c.child]))
+    return tuple(replace(body, regrouped=m) for body, m in zip(changed, regroup(changed), strict=True))
 
 
 def _before_joint(body: Body, shift: tuple[Array, Array]) -> tuple[Any, ...]:

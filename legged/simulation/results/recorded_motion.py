@@ -122,7 +122,7 @@ def fields_of_table(
         except (csv.Error, UnicodeDecodeError) as error:
             raise FileError(source, f"is no table of comma-separated values in UTF-8: {error}") from error
     places = {name: k for k, name in enumerate(header)}
-    found = dict[str, Array]()
+    arrays = dict[str, Array]()
     for letter, names in {"t": ["t"], **wanted}.items():
         theirs = [renamed.get(name, name) for name in names]
         missing = [name for name in theirs if name not in places]
@@ -134,9 +134,9 @@ def fields_of_table(
             raise FileError(source, words + hint)
         values = table[:, [places[name] for name in theirs]]
         if letter != "tau" or not np.isnan(values).all():  # unknown, in the table of another recorded motion
-            found[letter] = values
+            arrays[letter] = values
     try:
-        return fields_of_motion(robot, found["t"][:, 0], found["q"], found.get("v"), found.get("tau"), ground)
+        return fields_of_motion(robot, arrays["t"][:, 0], arrays["q"], arrays.get("v"), arrays.get("tau"), ground)
     except (ArgumentError, NotFiniteError, ShapeError) as error:
         raise FileError(source, str(error)) from error
 
@@ -167,9 +167,9 @@ def _names(robot: Robot) -> dict[str, list[str]]:
         parts = [joint.q if letter == "q" else joint.v for joint in robot.joints]
         ranges = np.array([(part.start, part.stop) for part in parts], dtype=int).reshape(-1, 2)
         size = robot.nq if letter == "q" else robot.nv
-        found = [Column(*at[:3], none) for at in coordinates(joints, ranges, letter, size)]
-        columns += found
-        letters += [letter] * len(found)
+        columns_of_letter = [Column(*at[:3], none) for at in coordinates(joints, ranges, letter, size)]
+        columns += columns_of_letter
+        letters += [letter] * len(columns_of_letter)
     names = distinct_names(columns)[1:]
     return {letter: [n for n, own in zip(names, letters, strict=True) if own == letter] for letter in ("q", "v", "tau")}
 
@@ -187,7 +187,7 @@ def _drawn_quantities(points: list[tuple[int, Array]]) -> Any:
 
 def _samples(name: str, value: Any, count: int, size: int) -> Array:
     """Return an array with a row per sample, (T, n), of real finite numbers."""
-    found = array(name, value, (None, size), "one row per sample")
-    if len(found) != count:
-        raise ShapeError(f"{name} must have one row per time of t, {count}, got {len(found)}")
-    return np.array(found, float)
+    samples = array(name, value, (None, size), "one row per sample")
+    if len(samples) != count:
+        raise ShapeError(f"{name} must have one row per time of t, {count}, got {len(samples)}")
+    return np.array(samples, float)

@@ -134,8 +134,8 @@ def contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _body_states(loop: Any, states: list[StateSample], part: int, size: int) -> Array:
     """Return q (part 0) or v (part 1) of the free bodies, (T, bodies, size)."""
     bodies = loop.states if isinstance(loop, RigidLoop) else lambda q, s: [()]
-    found = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
-    return np.array(found, dtype=float).reshape(len(states), -1, size)
+    states_of_bodies = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
+    return np.array(states_of_bodies, dtype=float).reshape(len(states), -1, size)
 
 
 def planned_footsteps(controller: Any, memory: Array) -> Array:

@@ -289,11 +289,11 @@ def _half_rod(inertia: Inertia) -> Array:
 
 def _distinct(points: list[Array]) -> list[Array]:
     """Return the points that coincide neither with the origin nor with each other."""
-    found = [np.zeros(3)]
+    distinct = [np.zeros(3)]
     for p in points:
-        if all(np.linalg.norm(p - other) > _MERGE_DISTANCE for other in found):
-            found.append(p)
-    return found[1:]
+        if all(np.linalg.norm(p - other) > _MERGE_DISTANCE for other in distinct):
+            distinct.append(p)
+    return distinct[1:]
 
 
 def _polygon(points: list[Array], nodes: list[int]) -> list[tuple[int, int]]:
