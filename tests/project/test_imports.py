@@ -41,6 +41,7 @@ BY_NAME = {
     "legged/output.py": "the table of pictures, the only way to a package above",
     "legged/verification/external.py": "Pinocchio or MuJoCo, by the name that the user gives",
     "legged/app/selection.py": "a file with the user's robot",
+    "legged/errors.py": "successors of deprecated names, which modules above name",
     "legged/argument_checks.py": "the public names, in which annotations are looked up",
 }
 """Files that import modules whose names they compute, and what these are."""

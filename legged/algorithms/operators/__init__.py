@@ -6,8 +6,6 @@ S.innovations @ S.D @ S.innovations.T
 (S.mass_inverse @ tau).shape      # a Kalman filter inward, a smoother outward
 """
 
-import warnings
-
 from legged.algorithms.operators.dynamics import (
     bias_forces,
     closed_chain,
@@ -52,10 +50,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> type[LinearOperator]:
-    """Return `LinearOperator` by its former name, with a warning."""
-    if name != "Operator":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    words = "legged.algorithms.operators.Operator is now named LinearOperator; the old name ends with the next release"
-    warnings.warn(words, DeprecationWarning, stacklevel=2)
-    return LinearOperator
+def __getattr__(name: str) -> object:
+    """Return an object by its former name, with a warning."""
+    from legged.errors import deprecated_names
+
+    return deprecated_names(__name__, {"Operator": "legged.algorithms.operators.LinearOperator"})(name)
