@@ -17,7 +17,8 @@ from legged.compiler import FLOAT64, ElementType, Members, default_threads, thre
 from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
 from legged.ground.ground import contact_motion, contact_wrenches
-from legged.simulation.loop.chart import normalized, semi_implicit_euler
+from legged.robot.configuration import normalized
+from legged.simulation.loop.chart import semi_implicit_euler
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate
 from legged.simulation.stepping.engines.selection import new_engine

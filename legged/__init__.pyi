@@ -1,6 +1,7 @@
 """The public names of `legged`: what type checkers read, and the table by which `__init__.py` imports each name."""
 
 from legged import contact, conversions, ground, loops, rotations, simulation, taylor
+from legged.algorithms.constrained.contacts import contact_dynamics, contact_inverse_dynamics
 from legged.algorithms.inverse_kinematics import IKSolution, IKSolutions, InverseKinematics, center_of_mass_jacobian
 from legged.algorithms.reduced_model import reduced_model
 from legged.algorithms.velocity_gains import VelocityGains, velocity_gains
@@ -32,7 +33,6 @@ from legged.files.load import audit, load
 from legged.files.mjcf.export import save_mjcf
 from legged.files.urdf.export import save_urdf
 from legged.ground.linearization import Linearization, linearize
-from legged.loops.contact_dynamics import contact_dynamics, contact_inverse_dynamics
 from legged.moving_coordinates import (
     conventional_acceleration,
     force_derivative,

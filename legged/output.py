@@ -1,9 +1,9 @@
-"""Output: writing of files, and escaping of text in pages, panels, plots, tables and terminals.
+"""Output: writing of files, escaping of text in pages, panels, plots, tables and terminals, and the table of pictures.
 
 `write_file` and `replaced` write every file under a temporary name in its folder and then rename it, so that an error
 leaves an existing file unchanged. Text that comes from a robot file, a run file or a user's program (names, reasons,
 paths, messages) is escaped by `as_html`, `as_markdown`, `as_script`, `as_label`, `as_cell`, `as_terminal` or `visible`
-where it enters a format that another program interprets.
+where it enters a format that another program interprets. `picture` returns the functions that draw robots and runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -261,3 +262,26 @@ def distinct_labels(names: Iterable[str]) -> dict[str, str]:
             label = f"{visible(name, _MOST_LABEL)} ({count})"
         names_by_label[label] = name
     return names_by_label
+
+
+# Pictures
+
+PICTURES = {
+    "draw": "legged.robot.diagram.drawing",
+    "figures": "legged.simulation.plots.figures",
+    "frame": "legged.viewer.show",
+    "save_html": "legged.viewer.show",
+}
+"""Name of a function that draws something -> the module that defines it."""
+
+
+def picture(name: str) -> Callable[..., Any]:
+    """Return a function that draws a robot or a run.
+
+    Pictures import what they show, never the reverse. A method such as `Run.plot` therefore names its picture, and the
+    module that draws it is imported at the first call. This table is the only way from a package to one above it.
+
+    Args:
+        name: Name of the function, a key of `PICTURES`.
+    """
+    return getattr(import_module(PICTURES[name]), name)

@@ -38,7 +38,7 @@ class ArticulatedInertias(NamedTuple):
 
 
 @any_element
-def forward_dynamics(
+def articulated_body(
     robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None, *, coordinates: str = "link"
 ) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by the articulated-body algorithm.
@@ -71,6 +71,10 @@ def forward_dynamics(
     with stage("3 accelerations"):
         vdot = _outward(links, articulated, u, c, base_bias(links, q, v))
     return finite(robot, "the forward dynamics", vdot)
+
+
+forward_dynamics = articulated_body
+"""The name of the task, which is the same in the modules of all algorithms."""
 
 
 def refuse_followers(robot: Robot, algorithm: str) -> None:

@@ -68,7 +68,7 @@ def global_form(robot: Robot, q: Array, *, coordinates: str = "absolute") -> Glo
 
 
 @any_element
-def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+def global_projection(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by projecting the equations of all bodies; O(n^3).
 
         f = I a + v x I v                                                (23)
@@ -89,6 +89,10 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
         right_side = tau - passive - form.rotor_momentum.T @ a_0 - form.S.T @ (form.I @ a_0 + bias)
     with stage("3 solution"):
         return finite(robot, "the forward dynamics", solve_symmetric(form.mass, right_side))
+
+
+forward_dynamics = global_projection
+"""The name of the task, which is the same in the modules of all algorithms."""
 
 
 def _matrices(links: Links) -> GlobalForm:

@@ -197,11 +197,11 @@ class InverseKinematics:
         """
         (q,) = read(self.robot, start=start)
         wanted = np.concatenate([part for _, part in self._wanted(values, batch=False)], axis=1)
-        found = self._solve(q[None], wanted, tolerance, iterations, attempts, seed)
-        errors = {name: e[0] for name, e in found.errors.items()}
-        residual, tried, converged = found.residual.item(), found.iterations.item(), found.converged.item()
+        solutions = self._solve(q[None], wanted, tolerance, iterations, attempts, seed)
+        errors = {name: e[0] for name, e in solutions.errors.items()}
+        residual, tried, converged = solutions.residual.item(), solutions.iterations.item(), solutions.converged.item()
         if converged or partial:
-            return IKSolution(found.q[0], residual, tried, converged, errors)
+            return IKSolution(solutions.q[0], residual, tried, converged, errors)
         worst = max(errors, key=lambda name: float(np.abs(errors[name]).max(initial=0.0)))
         raise ReachError(
             f"inverse kinematics of robot {self.robot.name!r} left an error of {residual:.3g} (tolerance "
@@ -262,11 +262,11 @@ class InverseKinematics:
         if attempts > 1 and members.size:
             others = self._restarted(q[members], attempts - 1, np.random.default_rng(seed)).reshape(-1, q.shape[1])
             members = np.tile(members, attempts - 1)
-            found = self._method.minimize(others, wanted[members], tolerance, iterations)
+            minima = self._method.minimize(others, wanted[members], tolerance, iterations)
             own = np.unique(members)
-            found = Minimum(*(np.concatenate([x[own], y]) for x, y in zip(best, found, strict=True)))
-            numbers, rows = nearest_of(self.robot, q, found, np.concatenate([own, members]), tolerance)
-            for of_all, new in zip(best, found, strict=True):
+            minima = Minimum(*(np.concatenate([x[own], y]) for x, y in zip(best, minima, strict=True)))
+            numbers, rows = nearest_of(self.robot, q, minima, np.concatenate([own, members]), tolerance)
+            for of_all, new in zip(best, minima, strict=True):
                 of_all[numbers] = new[rows]
         residual = _residuals(best.e)
         return IKSolutions(best.q, residual, best.iterations, residual <= tolerance, self._by_name(best.e))

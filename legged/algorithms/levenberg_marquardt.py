@@ -127,22 +127,22 @@ class LevenbergMarquardt:
             tolerance: Largest error at which the method ends, [unit of the errors].
             iterations: Largest number of steps between two second-order steps.
         """
-        found = self._descend(q, values, tolerance, iterations)
+        minima = self._descend(q, values, tolerance, iterations)
         stuck = np.arange(len(q))
         for _ in range(_MOST_ESCAPES):
-            stuck = stuck[np.abs(found.e[stuck]).max(axis=1) > tolerance]
+            stuck = stuck[np.abs(minima.e[stuck]).max(axis=1) > tolerance]
             groups = (stuck[i : i + _GROUP] for i in range(0, len(stuck), _GROUP))
-            steps = [step for part in groups for step in self._second_order(found.q[part], values[part])]
+            steps = [step for part in groups for step in self._second_order(minima.q[part], values[part])]
             members = np.repeat(stuck, [len(step) for step in steps]) if steps else stuck[:0]
             if not len(members):
                 break
             again = self._descend(np.concatenate(steps), values[members], tolerance, iterations)
-            again.iterations[:] += found.iterations[members] + 1
-            again.escapes[:] = found.escapes[members] + 1
+            again.iterations[:] += minima.iterations[members] + 1
+            again.escapes[:] = minima.escapes[members] + 1
             stuck, rows = nearest_of(self._robot, q, again, members, tolerance)
-            for of_all, new in zip(found, again, strict=True):
+            for of_all, new in zip(minima, again, strict=True):
                 of_all[stuck] = new[rows]
-        return found
+        return minima
 
     def _second_order(self, q: Array, values: Array) -> list[Array]:
         """Return configurations of smaller errors along directions of negative curvature, (n, nq) for each member.
@@ -161,19 +161,19 @@ class LevenbergMarquardt:
         slopes = self._moved(q[:, None], steps, values[:, None], np.zeros(1))[1].reshape(len(q), 2, size, size)
         squares, gradient, scales, _ = self._moved(q, rest, values, np.zeros(1))
         hessians = (slopes[:, 1] - slopes[:, 0]) / (2.0 * _DIFFERENCE)  # gradient is -d(|W e|^2 / 2)
-        found = []
+        second_steps = []
         for b, hessian in enumerate(hessians):
             directions = self._negative_curvature(q[b], hessian, gradient[b], float(scales[b]))
             if not len(directions):
-                found.append(none)
+                second_steps.append(none)
                 continue
             steps = np.zeros((len(_STEPS), len(directions), self._robot.nv))
             steps[:, :, self._free] = np.multiply.outer(_STEPS, directions)
             errors, _, _, tried = self._moved(q[b], steps, values[b], np.ones(1))
             best = np.argmin(errors, axis=1)
             better = errors.min(axis=1) < squares[b] * (1.0 - 1e-9)
-            found.append(tried[better, best[better]])
-        return found
+            second_steps.append(tried[better, best[better]])
+        return second_steps
 
     def _negative_curvature(self, q: Array, hessian: Array, gradient: Array, scale: float) -> Array:
         """Return directions of negative curvature, (m, n), whose largest entry is 1: eigenvectors, and the parts of the
@@ -187,7 +187,7 @@ class LevenbergMarquardt:
             slope = gradient[k] if abs(gradient[k]) > 1e-9 * scale else 0.0
             below, above = q[limit.q] <= limit.lower and slope < 0.0, q[limit.q] >= limit.upper and slope > 0.0
             free[k] = not (below or above)
-        found = []
+        directions = []
         for mask in [free] if free.all() else [free, np.ones(len(gradient), bool)]:
             H = hessian[np.ix_(mask, mask)]
             values, vectors = np.linalg.eigh((H + H.T) / 2.0)
@@ -196,8 +196,8 @@ class LevenbergMarquardt:
             candidates[:, mask] = np.concatenate([V.T, V @ V.T])
             sizes = np.abs(candidates).max(axis=1, initial=0.0)
             candidates = candidates[sizes > 1e-3] / sizes[sizes > 1e-3, None]
-            found += [candidates, -candidates]
-        return np.concatenate(found)
+            directions += [candidates, -candidates]
+        return np.concatenate(directions)
 
     @cached_property
     def _moved(self) -> Callable[..., tuple[Array, Array, Array, Array]]:
@@ -293,7 +293,7 @@ def joint_limits(robot: Robot) -> list[Limit]:
     Raises:
         ArgumentError: If limits leave no position.
     """
-    found: dict[int, Limit] = {}
+    limits: dict[int, Limit] = {}
     for joint in (*robot.joints, *robot.followers):
         physics, size = joint.definition.physics, joint.v.stop - joint.v.start
         if joint.q.stop - joint.q.start != size:
@@ -303,15 +303,15 @@ def joint_limits(robot: Robot) -> list[Limit]:
             lower, upper = np.sort([(bound - joint.offset) / joint.ratio for bound in (lower, upper)], axis=0)
         for k in range(size):
             v, q = joint.v.start + k, joint.q.start + k
-            known = found.get(v, Limit(v, q, -np.inf, np.inf))
+            known = limits.get(v, Limit(v, q, -np.inf, np.inf))
             limit = Limit(v, q, max(known.lower, float(lower[k])), min(known.upper, float(upper[k])))
             if limit.lower > limit.upper:
                 raise ArgumentError(
                     f"joint {joint.name!r} follows another one, and their limits have no position in common: correct "
                     f"the limits, or pass limits=False"
                 )
-            found[v] = limit
-    return [limit for limit in found.values() if np.isfinite(limit.lower) or np.isfinite(limit.upper)]
+            limits[v] = limit
+    return [limit for limit in limits.values() if np.isfinite(limit.lower) or np.isfinite(limit.upper)]
 
 
 def _solve(S: Array, b: Array, free: Array, given: Array) -> Array:

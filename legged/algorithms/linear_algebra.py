@@ -226,11 +226,7 @@ def factor_semidefinite(S: Array, flags: Sequence[Any] | None = None) -> tuple[l
     L: list[list[Any]] = [[0.0] * len(S) for _ in S]
     reciprocal: list[Any] = []
     for i in range(len(S)):
-        row: list[Any] = []
-        for k in range(i):
-            row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
-            L[i][k] = row[k] * reciprocal[k]
-        pivot = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
+        pivot = eliminate_row(S, L, reciprocal, i)
         if is_zero(S[i, i]) or (flags is not None and flags[i] is False):
             reciprocal.append(0.0)
             continue
@@ -240,3 +236,17 @@ def factor_semidefinite(S: Array, flags: Sequence[Any] | None = None) -> tuple[l
             independent = flags[i] & (pivot > _ROUNDED_PIVOT * S[i, i])
         reciprocal.append(where(independent, 1.0 / where(independent, pivot, 1.0), 0.0))
     return L, reciprocal
+
+
+def eliminate_row(S: Array, L: list[list[Any]], reciprocal: Sequence[Any], i: int) -> Any:
+    """Return the pivot of row i in S = L diag(d) L^T, and set the row of L.
+
+    Args:
+        S: Symmetric, (n, n), any unit. L: Its factor, whose rows before i are known. reciprocal: 1 / d, (i,), or zeros
+            for rows that are left out. i: Number of the row.
+    """
+    row: list[Any] = []  # L[i] diag(d)
+    for k in range(i):
+        row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
+        L[i][k] = row[k] * reciprocal[k]
+    return S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))

@@ -174,15 +174,15 @@ def _action(robot: Robot, action: Mapping[str, float] | Array | None, passive: S
 
 def _points(robot: Robot, q: Array, names: Sequence[str], normal: Array) -> list[_Point]:
     contacts = {contact.name: contact for contact in robot.contacts}
-    found = []
+    points = []
     for name in names:
         contact = contacts[arguments.known_name("contact point", name, contacts)]
         J = point_jacobian(robot, q, contact.link, contact.position)
         position = point_positions(robot, q, [(contact.link, contact.position)])[0]
         lever = -contact.radius * np.asarray(normal)
         touching = J[3:] + np.stack([cross(column, lever) for column in J[:3].T], axis=1)
-        found.append(_Point(position + lever, touching, J[3:] if contact.radius else 0.0 * J[3:]))
-    return found
+        points.append(_Point(position + lever, touching, J[3:] if contact.radius else 0.0 * J[3:]))
+    return points
 
 
 def _constraints(robot: Robot, points: list[_Point], compliant: bool) -> Array:

@@ -324,7 +324,7 @@ def _each(function: Callable[..., Array], *arrays: Array) -> Array:
     """Return a function of vectors of each state, applied to arrays with leading axes."""
     lead = arrays[0].shape[:-1]
     rows = zip(*(array.reshape(-1, array.shape[-1]) for array in arrays), strict=True)
-    found = np.array([function(*row) for row in rows])
+    results = np.array([function(*row) for row in rows])
     if not lead:
-        return found[0]
-    return found.reshape(*lead, *found.shape[1:]) if found.size else np.zeros((*lead, 6))
+        return results[0]
+    return results.reshape(*lead, *results.shape[1:]) if results.size else np.zeros((*lead, 6))

@@ -77,13 +77,15 @@ class Conversion:
     def to_configuration(self, q: Any) -> Array:
         """Return the configuration of the other program, (..., nq), of our q, (..., robot.nq)."""
         (q,) = self._check_own(q=q)
-        found = self._place(self.nq, "other_q", q, lambda p: p.chart.to_configuration(p.ratio * q[..., p.q] + p.offset))
+        configuration = self._place(
+            self.nq, "other_q", q, lambda p: p.chart.to_configuration(p.ratio * q[..., p.q] + p.offset)
+        )
         if self.rest is not None:
             others = np.ones(self.nq, bool)
             for part in self.parts:
                 others[part.other_q] = False
-            found[..., others] = self.rest[others]
-        return found
+            configuration[..., others] = self.rest[others]
+        return configuration
 
     def from_configuration(self, q: Any) -> Array:
         """Return our configuration, (..., robot.nq), of that of the other program, (..., nq)."""
@@ -275,10 +277,10 @@ class _Matcher:
             return [self._single(name, i, i) for i, name in enumerate(names)]
         free = [joint for joint in self.remaining.values() if joint.order is not None and joint.on_world]
         if len(free) != 1:
-            found = ", ".join(repr(joint.name) for joint in free) or "none"
+            listed = ", ".join(repr(joint.name) for joint in free) or "none"
             raise MismatchError(
                 f"robot {self.robot.name!r} has a floating base, so {self.program} needs one free joint between the "
-                f"world and it; found: {found}"
+                f"world and it; found: {listed}"
             )
         theirs = self._take(free[0].name)
         assert theirs.order is not None

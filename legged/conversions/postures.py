@@ -54,16 +54,16 @@ def _key_frames(robot: Robot, path: str | Path) -> Iterator[tuple[str, Array]]:
 
 
 def _group_states(robot: Robot, root: Any, source: str) -> dict[str, Array]:
-    found: dict[str, Array] = {}
+    postures: dict[str, Array] = {}
     known = 0
     for state in root.iterfind("group_state"):
         name = state.get("name") or "unnamed"
-        q = found.setdefault(name, robot.neutral())
+        q = postures.setdefault(name, robot.neutral())
         for element in state.iterfind("joint"):
             known += _set_joint(robot, q, element, source)
-    if found and not known:
+    if postures and not known:
         raise MismatchError(f"{source} has group states for none of the joints of robot {robot.name!r}")
-    return found
+    return postures
 
 
 def _set_joint(robot: Robot, q: Array, element: Any, source: str) -> bool:

@@ -90,9 +90,9 @@ def mujoco(robot: Robot, model: Any) -> Conversion:
     """
     names = joint_names(model)
     own = _own_trees(robot, model, names)
-    found = match_joints(robot, "MuJoCo", _of_mujoco(robot, model, names, own), model.nq, model.nv, w_first=True)
+    conversion = match_joints(robot, "MuJoCo", _of_mujoco(robot, model, names, own), model.nq, model.nv, w_first=True)
     is_alone = all(int(model.body_rootid[body]) in own for body in model.jnt_bodyid)
-    return found if is_alone else replace(found, rest=model.qpos0.copy())
+    return conversion if is_alone else replace(conversion, rest=model.qpos0.copy())
 
 
 def _own_trees(robot: Robot, model: Any, names: list[str]) -> set[int]:
@@ -271,8 +271,8 @@ class RosConversion:
         missing, extra = sorted(set(self.names) - set(given)), sorted(set(given) - set(self.names))
         if missing or extra or len(given) != len(self.names):
             twice = sorted({name for name in given if given.count(name) > 1})
-            found = (("lacks", missing), ("has unknown joints", extra), ("has twice", twice))
-            words = "; it ".join(f"{what} {', '.join(map(repr, names))}" for what, names in found if names)
+            differences = (("lacks", missing), ("has unknown joints", extra), ("has twice", twice))
+            words = "; it ".join(f"{what} {', '.join(map(repr, names))}" for what, names in differences if names)
             raise MismatchError(f"the joint state {words}")
         return [given.index(name) for name in self.names]
 

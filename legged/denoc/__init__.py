@@ -16,8 +16,8 @@ from legged.denoc.equations import (
     denoc_matrices,
     external_forces,
     floating_inverse_dynamics,
-    forward_dynamics,
     generalized_inertia_matrix,
+    generalized_inertia_solution,
     gravity_forces,
     inverse_dynamics,
     mass_matrix,
@@ -26,6 +26,7 @@ from legged.denoc.equations import (
     module_twists,
     udu,
 )
+from legged.denoc.equations import generalized_inertia_solution as forward_dynamics
 from legged.denoc.factors import composite_modules, conditioning, generalized_inertia_closed_form
 from legged.denoc.inverse import ConditionReport, ModuleCondition, ModuleInverse, condition_report, module_inverse
 from legged.denoc.kinematics import gamma, link_motion_propagation, link_twist_propagation, twist_propagation, xi
@@ -52,6 +53,7 @@ __all__ = [
     "gamma",
     "generalized_inertia_closed_form",
     "generalized_inertia_matrix",
+    "generalized_inertia_solution",
     "gravity_forces",
     "inverse_dynamics",
     "link_motion_propagation",

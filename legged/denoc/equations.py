@@ -291,7 +291,7 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
 
 
 @checked
-def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+def generalized_inertia_solution(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration vdot = I^-1 (tau - h), (nv,), eq. (28); arguments as in `legged.forward_dynamics`."""
     (tau,) = read_state(robot, tau=tau)
     return _solved(robot, generalized_inertia_matrix(robot, q), tau - bias_forces(robot, q, v, wrenches))
@@ -364,7 +364,7 @@ def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
 def _articulate(robot: Robot, at: Kinematics) -> list[ArticulatedModule]:
     M, rotors = (by_module(robot, x) for x in (mass_blocks(robot, at), [body.rotor_inertia for body in robot.bodies]))
     dense_everywhere = {m.index: ArticulatedModule for m in robot.modules}
-    return articulate(world_chains(robot, at), M, rotors, intra=dense_everywhere)
+    return articulate(world_chains(robot, at), M, rotors, intra_modular=dense_everywhere)
 
 
 @checked

@@ -229,7 +229,7 @@ def condition_report(robot: Robot, q: Array) -> ConditionReport:
 
 
 def _causes(conditions: list[float]) -> tuple[int, float]:
-    """Return (number of modules that cause bad conditioning, what remains without them).
+    """Return (number of ill-conditioned modules, condition number of the robot with these modules locked).
 
     It is the number for which the logarithm of the condition number falls the most for each module, or none if the
     condition number falls less than a hundredfold.

@@ -70,7 +70,7 @@ def armature_rotation(robot: Robot, v: Array) -> Array:
         robot: The robot. v: Velocity, (nv,).
     """
     C = np.zeros((robot.nv, robot.nv))
-    if robot.bodies[0].has_base_armature:
+    if robot.bodies[0].has_turning_armature:
         C[3:6, 3:6] = np.asarray(robot.bodies[0].physics.armature) * skew(v[:3])
     return C
 

@@ -250,7 +250,14 @@ def paper_block(M: Array, omega: Array) -> Array:
 
 
 def module_index(robot: Robot, name: str, value: int) -> int:
-    """Return the number of a module, or raise ArgumentError. name: Of the argument. value: What it is."""
+    """Return the number of a module.
+
+    Args:
+        robot: The robot. name: Name of the argument, for messages. value: The number.
+
+    Raises:
+        ArgumentError: No module has this number.
+    """
     return whole(name, value, least=0, most=len(robot.modules) - 1)
 
 

@@ -58,11 +58,11 @@ def link_wrenches(robot: Robot, wrenches: Wrenches) -> list[tuple[PlacedLink, Ar
                 f"wrenches must be ({len(robot.links)}, 6), one [n; f] per link of robot.links, got shape {array.shape}"
             )
         rows = [(link, _wrench_row("wrenches", array[link.index])) for link in robot.links]
-    found = []
+    pairs = []
     for link, w in rows:
         f = link.rotation @ w[3:]
-        found.append((link, join(link.rotation @ w[:3] + cross(link.position, f), f)))
-    return found
+        pairs.append((link, join(link.rotation @ w[:3] + cross(link.position, f), f)))
+    return pairs
 
 
 def _wrench_row(what: str, w: Any) -> Array:

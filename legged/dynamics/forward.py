@@ -14,7 +14,7 @@ from legged.arguments import known_name, whole
 from legged.checked import checked
 from legged.compiler.ir import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.inertia import Intra, added, articulate, augmented_inertia_matrix, mass_matrices
+from legged.dynamics.inertia import IntraModular, added, articulate, augmented_inertia_matrix, mass_matrices
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
 from legged.dynamics.modules import (
     STEP_1,
@@ -44,7 +44,7 @@ def forward_dynamics(
     tau: Array,
     wrenches: Wrenches = None,
     *,
-    intra_modular: Mapping[int, Intra] | None = None,
+    intra_modular: Mapping[int, IntraModular] | None = None,
 ) -> Array:
     """Return the acceleration vdot, (nv,), under given generalized forces: I vdot = tau - h.
 
@@ -79,7 +79,7 @@ def forward_dynamics(
             f"robot {robot.name!r} has coupled joints, {', '.join(map(repr, robot.coupled_joints))}, and its modules "
             f"are not eliminated one by one: leave out intra_modular"
         )
-    return accelerations(robot, q, v, tau, wrenches, np.zeros(robot.nv), intra=intra_modular)
+    return accelerations(robot, q, v, tau, wrenches, np.zeros(robot.nv), intra_modular=intra_modular)
 
 
 def accelerations(
@@ -90,7 +90,7 @@ def accelerations(
     wrenches: Wrenches,
     extra: Array,
     masses: Mapping[int, Array] | None = None,
-    intra: Mapping[int, Intra] | None = None,
+    intra_modular: Mapping[int, IntraModular] | None = None,
 ) -> Array:
     """Return vdot, (nv,), with (I + diag(extra) + sum of J_k^T dM_k J_k) vdot = tau - h.
 
@@ -102,7 +102,7 @@ def accelerations(
         extra: Inertia added to the joints, (nv,), [kg m^2] or [kg], zero in the base's rows.
         masses: dM_k by the index of the body, (6, 6), [kg m^2, kg m, kg], about the body's origin in body axes; J_k
             maps v to the twist of the body.
-        intra: Intra-modular algorithms by the number of a module, as `intra_modular` in `forward_dynamics`.
+        intra_modular: As in `forward_dynamics`.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     if robot.coupled_joints:
@@ -112,7 +112,8 @@ def accelerations(
     with stage(STEP_1):
         w, f = module_wrenches(robot, q, v, None, wrenches)
     rotors = [rotor_inertia(body, extra) for body in robot.bodies]
-    vdot = _module_accelerations(robot, chains, w, _drives(robot, tau, f), rotors, masses=masses, intra=intra)
+    drives = _drives(robot, tau, f)
+    vdot = _module_accelerations(robot, chains, w, drives, rotors, masses=masses, intra_modular=intra_modular)
     return finite(robot, "the forward dynamics", vdot)
 
 
@@ -244,7 +245,7 @@ def _module_accelerations(
     rotors: list[Array],
     prescribed: frozenset[int] = frozenset(),
     masses: Mapping[int, Array] | None = None,
-    intra: Mapping[int, Intra] | None = None,
+    intra_modular: Mapping[int, IntraModular] | None = None,
 ) -> Array:
     """Return vdot, (nv,), by the recursions between modules of Figure A.2, zero for the bodies in `prescribed`.
 
@@ -260,14 +261,14 @@ def _module_accelerations(
         qdd^i  = phi~^i - (Psi^i)^T mu~^i                        iii)
         mu^i   = mu~^i + N^i qdd^i
 
-    The steps inside a module are those of `ArticulatedChain`, or of the classes in `intra`.
+    The steps inside a module are those of `ArticulatedChain`, or of the classes in `intra_modular`.
 
     Args:
         w: Wrench w^i of each module. tau: Forces of its joints, less the passive ones.
         rotors: H^T P + I_r of each body's joint. masses: See `mass_matrices`.
     """
     with stage(STEP_2):
-        modules = articulate(chains, mass_matrices(robot, masses), by_module(robot, rotors), prescribed, intra)
+        modules = articulate(chains, mass_matrices(robot, masses), by_module(robot, rotors), prescribed, intra_modular)
         phi: list[Any] = [None] * len(chains)
         eta: list[list[Array]] = [[] for _ in chains]
         for chain in inward_modules(chains):

@@ -213,7 +213,7 @@ class ArticulatedModule(Protocol):
         ...
 
 
-Intra = Callable[[SerialChain, Vectors, Vectors, frozenset[int]], ArticulatedModule]
+IntraModular = Callable[[SerialChain, Vectors, Vectors, frozenset[int]], ArticulatedModule]
 """A class of articulated modules; its arguments are those of `ArticulatedChain`."""
 
 
@@ -374,7 +374,7 @@ def articulate(
     M: list[Vectors],
     rotors: list[Vectors],
     prescribed: frozenset[int] = frozenset(),
-    intra: Mapping[int, Intra] | None = None,
+    intra_modular: Mapping[int, IntraModular] | None = None,
 ) -> list[Any]:
     """Return the articulated modules, M_0 first.
 
@@ -385,14 +385,14 @@ def articulate(
         M: M^i of each, one (6, 6) per link, [kg m^2, kg m, kg], link axes.
         rotors: H^T P + I_r of each joint, by module and link, (nv, nv), [kg m^2] or [kg].
         prescribed: Indices of bodies whose joints are not eliminated, see `ArticulatedChain`.
-        intra: By the number of a module, the class for its intra-modular part; `ArticulatedChain` for others.
+        intra_modular: By the number of a module, the class for its intra-modular part; `ArticulatedChain` for others.
     """
     children: list[list[Array]] = [[] for _ in chains]
     articulated: dict[int, Any] = {}
     for chain in inward_modules(chains):
         i = chain.index
-        intra_modular = (intra or {}).get(i, ArticulatedChain)
-        articulated[i] = intra_modular(chain, added(chain, M[i], children[i]), rotors[i], prescribed)
+        algorithm = (intra_modular or {}).get(i, ArticulatedChain)
+        articulated[i] = algorithm(chain, added(chain, M[i], children[i]), rotors[i], prescribed)
         if chain.parent >= 0:
             children[chain.parent].append(articulated[i].transmitted)
     return [articulated[chain.index] for chain in chains]

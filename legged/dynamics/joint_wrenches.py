@@ -89,11 +89,11 @@ def _link_pairs(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
     children: dict[str, list[str]] = {name: [] for name in links}
     for c in robot.connections:
         children[c.parent].append(c.child)
-    found, names = [], [robot.links[0].name]
+    pairs, names = [], [robot.links[0].name]
     for name in names:  # grows while it is read
-        found += [(links[name], links[child]) for child in children[name]]
+        pairs += [(links[name], links[child]) for child in children[name]]
         names += children[name]
-    return found
+    return pairs
 
 
 def _path(robot: Robot, parent: PlacedLink, child: PlacedLink) -> list[int]:

@@ -169,8 +169,8 @@ def point_twist_rates(
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     R = motion(robot, q).rotation
     t, td = twists_and_rates(robot, q, v, vdot)
-    found = [twist_rate_at(robot, R[k], t[k], td[k], r) for k, r in items(on_bodies(robot, points))]
-    return np.array(found).reshape(-1, 6)
+    rates = [twist_rate_at(robot, R[k], t[k], td[k], r) for k, r in items(on_bodies(robot, points))]
+    return np.array(rates).reshape(-1, 6)
 
 
 def twist_rate_at(robot: Robot, R: Array, t: Array, td: Array, r: Array) -> Array:
@@ -300,7 +300,7 @@ def on_bodies(robot: Robot, points: Sequence[tuple[str | int, Array]]) -> list[t
     Args:
         robot: The robot. points: (link, position (3,), [m], link axes) of each point.
     """
-    found = []
+    places = []
     for link, point in points:
         if not isinstance(link, str):
             link = whole("the index of a link", link, least=0, most=len(robot.links) - 1)
@@ -308,5 +308,5 @@ def on_bodies(robot: Robot, points: Sequence[tuple[str | int, Array]]) -> list[t
         r = np.asarray(point)
         if r.shape != (3,):
             raise ShapeError(f"a point on link {placed.name!r} must be (3,), in link axes, got shape {r.shape}")
-        found.append((placed.body, placed.position + placed.rotation @ r))
-    return found
+        places.append((placed.body, placed.position + placed.rotation @ r))
+    return places

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 import numpy as np
 
 from legged.compiler.ir import where
 from legged.robot.body import Body
-from legged.robot.physics import TRANSITION_SPEED
+from legged.robot.physics import TRANSITION_SPEED, unchecked
+from legged.robot.robot import Robot
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
 from legged.spatial import Array, cross, is_zero, join
+
+R = TypeVar("R", bound=Robot)
 
 
 def friction_forces(body: Body, v: Array) -> Array:
@@ -36,10 +42,25 @@ def velocity_forces(body: Body, v: Array) -> Array:
         body: The body behind the joint. v: Velocity of the robot, (nv,).
     """
     friction = friction_forces(body, v)
-    if not body.has_base_armature:
+    if not body.has_turning_armature:
         return friction
     a, rates = _each(body.physics.armature, body)[0], v[body.v]
     return friction + join(np.zeros(3), a * cross(rates[:3], rates[3:]))
+
+
+def without_dry_friction(robot: R) -> R:
+    """Return the robot without the dry friction of its joints; its other parameters may be traced.
+
+    Args:
+        robot: The robot.
+    """
+    bodies = tuple(
+        replace(body, physics=unchecked(body.physics, friction=np.zeros(np.shape(body.physics.friction))))
+        if body.has_friction
+        else body
+        for body in robot.bodies
+    )
+    return replace(robot, bodies=bodies)
 
 
 def friction_slopes(body: Body, v: Array) -> Array:

@@ -50,7 +50,7 @@ class Finding:
 
 def find_all(tree: Tree, floating: bool) -> tuple[Finding, ...]:
     """Return the problems of a description, the most severe first."""
-    found = [
+    findings = [
         *_massless_findings(tree),
         *_inertia_findings(tree),
         *_size_findings(tree),
@@ -58,19 +58,19 @@ def find_all(tree: Tree, floating: bool) -> tuple[Finding, ...]:
         *_axis_findings(tree),
         *_up_findings(tree, floating),
     ]
-    return by_severity(found)
+    return by_severity(findings)
 
 
 def ill_conditioned_modules(modules: Sequence[Sequence[str]], conditions: Sequence[float]) -> list[Finding]:
     """Return a finding for each module that is nearly singular with all joints at zero."""
-    found = []
+    findings = []
     for links, condition in zip(modules, conditions, strict=True):
         if condition > ILL_CONDITIONED:
             words = (
                 f"nearly singular with all joints at zero (condition number {condition:.0e}); joint axes are aligned"
             )
-            found.append(Finding("suspicious", "condition", _links(list(links)), words))
-    return found
+            findings.append(Finding("suspicious", "condition", _links(list(links)), words))
+    return findings
 
 
 def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -35,7 +35,7 @@ def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], l
     Raises:
         FileError: A shape without volume, or a mesh that is missing, damaged or too large.
     """
-    found, notes = {}, []
+    solids, notes = {}, []
     for name in tree.order:
         shapes = []
         for shape in tree.link[name].shapes:
@@ -46,8 +46,8 @@ def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], l
                 raise FileError(tree.description.source, words) from error
             shapes.append(shape_with(converted, shape.material))
             notes += [f"link {name!r}: {note}"] if note else []
-        found[name] = tuple(shapes)
-    return found, notes
+        solids[name] = tuple(shapes)
+    return solids, notes
 
 
 def convert(shape: Shape, source: str) -> tuple[LinkShape, str]:

@@ -5,12 +5,13 @@ URDF and MJCF readers produce a `Description`; the audit, the repairs, the robot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from legged.errors import FileError
+from legged.errors import DefinitionError, FileError
+from legged.robot.construction.graph import check_names, outward
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.robot.shapes import Material
@@ -117,7 +118,7 @@ class Description:
         repeated_axes: Names of joints with several <axis> elements, of which the first counts.
         base: Kind of base that the file describes: "floating", "planar", or "joints" for a robot on a fixed base whose
             first joints move it as a base does; "" if none is stated.
-        base_physics: Armature and damping of the floating base.
+        base_physics: Armature and damping of the free joint of the base.
         choices: Choices made where the file is ambiguous, one sentence each.
         postures: Name -> position of each joint by name, (n,) each, [rad], [m] or unit quaternions, as in q.
     """
@@ -187,61 +188,34 @@ def tree_of(description: Description) -> Tree:
     Raises:
         FileError: duplicate names, a joint to an unknown link, a link with two parents, or a cycle.
     """
-    source, names = description.source, {link.name for link in description.links}
-    _check_unique("link", [link.name for link in description.links], source)
-    _check_unique("joint", [joint.name for joint in description.joints], source)
-    joint: dict[str, JointEntry] = {}
-    children: dict[str, list[str]] = {name: [] for name in names}
-    for j in description.joints:
-        for end in (j.parent, j.child):
-            if end not in names:
-                raise FileError(
-                    source, f"joint {j.name!r} refers to link {end!r}, which does not exist; correct the name"
-                )
-        if j.child in joint or j.child == description.root:
-            other = f"joint {joint[j.child].name!r}" if j.child in joint else "no joint, as it is the root"
-            words = f"link {j.child!r} is the child of joint {j.name!r} and of {other}"
-            raise FileError(source, f"{words}; each link has one parent, so remove one")
-        joint[j.child] = j
-        children[j.parent].append(j.child)
-    return _tree(description, joint, children)
-
-
-def _tree(description: Description, joint: dict[str, JointEntry], children: dict[str, list[str]]) -> Tree:
-    root = description.root
+    (root, numbers), link = _outward(description), {link.name: link for link in description.links}
+    joint = {j.child: j for j in description.joints}
+    order = [root, *(description.joints[k].child for k in numbers)]
+    children: dict[str, list[str]] = {name: [] for name in order}
     head, groups, place, pose = {root: root}, {root: [root]}, {root: IDENTITY}, {root: IDENTITY}
-    order = [root]
-    for name in order:
-        for child in children[name]:
-            j = joint[child]
-            start = Placement(j.rotation, j.position)
-            order.append(child)
-            pose[child] = pose[name] @ start
-            fixed = j.kind == "fixed"
-            head[child] = head[name] if fixed else child
-            place[child] = place[name] @ start if fixed else IDENTITY
-            groups.setdefault(head[child], []).append(child)
-    if len(order) < len(children):
-        loose = sorted(set(children) - set(order))[:5]
-        raise FileError(
-            description.source, f"the joints of the links {', '.join(loose)} form a cycle; remove one of them"
-        )
-    return Tree(
-        description,
-        {link.name: link for link in description.links},
-        tuple(order),
-        joint,
-        children,
-        head,
-        groups,
-        place,
-        pose,
-    )
+    for child in order[1:]:
+        j = joint[child]
+        start, is_fixed = Placement(j.rotation, j.position), j.kind == "fixed"
+        children[j.parent].append(child)
+        pose[child] = pose[j.parent] @ start
+        head[child] = head[j.parent] if is_fixed else child
+        place[child] = place[j.parent] @ start if is_fixed else IDENTITY
+        groups.setdefault(head[child], []).append(child)
+    return Tree(description, link, tuple(order), joint, children, head, groups, place, pose)
 
 
-def _check_unique(what: str, names: Sequence[str], source: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise FileError(source, f"two {what}s have the name {name!r}; rename one")
-        seen.add(name)
+def _outward(description: Description) -> tuple[str, list[int]]:
+    """Return (the root, the numbers of the joints, parent before child), or raise FileError."""
+    links = [link.name for link in description.links]
+    try:
+        check_names("link", links)
+        check_names("joint", [joint.name for joint in description.joints])
+        known = set(links)
+        for joint in description.joints:
+            for end in (joint.parent, joint.child):
+                if end not in known:
+                    words = f"joint {joint.name!r} refers to link {end!r}, which does not exist; correct the name"
+                    raise DefinitionError(words)
+        return outward(links, [(joint.name, joint.parent, joint.child) for joint in description.joints])
+    except DefinitionError as error:
+        raise FileError(description.source, str(error)) from error

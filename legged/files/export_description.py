@@ -37,16 +37,16 @@ def describe_robot(robot: Robot) -> Description:
 def losses(robot: Robot) -> list[str]:
     """Return the properties of a robot that the elements of URDF and MJCF cannot store, and how to restore them."""
     default = RobotBuilder.build(robot.edit())
-    found = []
+    lost = []
     if robot.base.kind in ("planar", "euler"):
-        found.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
+        lost.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
     if any(isinstance(c.joint, Screw) for c in robot.connections):
-        found.append("screw joints, which become a slide that follows a hinge")
+        lost.append("screw joints, which become a slide that follows a hinge")
     if [joint.name for joint in robot.joints] != [joint.name for joint in default.joints]:
-        found.append("the order of the joints (load with order=[...])")
+        lost.append("the order of the joints (load with order=[...])")
     if [module.links for module in robot.modules] != [module.links for module in default.modules]:
-        found.append("the partition into modules")
-    return found
+        lost.append("the partition into modules")
+    return lost
 
 
 def warn_of_losses(file_format: str, found: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ class _Writer:
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
         links, joints, floating = tuple(self.links), tuple(self.joints), robot.base.kind == "floating"
-        own, physics = (robot.name, "a robot built in code", root), robot.base.physics
+        own, physics = (robot.name, "a robot built in code", root), robot.base.physics if floating else JointPhysics()
         return Description(*own, links, joints, floating, (), robot.gravity, base_physics=physics)
 
     def _base(self, first: str) -> str:
@@ -90,7 +90,7 @@ class _Writer:
         coordinates = list(zip(base_names(self.robot.base), _base_stages(self.robot), strict=True))
         coordinates.sort(key=lambda pair: pair[1].kind != "prismatic")  # slides before hinges
         names, stages = zip(*coordinates, strict=True)
-        self._chain(names, stages, [JointPhysics()] * len(stages), root, first, IDENTITY, None)
+        self._chain(names, stages, [self.robot.base.physics] * len(stages), root, first, IDENTITY, None)
         return root
 
     def _connection(self, c: Connection, mimic: Mimic | None) -> None:

@@ -100,10 +100,10 @@ def _user_foot(tree: Tree, name: str, foot: Any) -> FootEntry:
     link = _known(tree, name)
     what = f"foot {name!r}"
     if isinstance(foot, str) and foot == "sphere":
-        found = _foot(tree, link, "given", is_round=True)
-        if not any(isinstance(point, Sphere) for point in found.points.values()):
+        own_foot = _foot(tree, link, "given", is_round=True)
+        if not any(isinstance(point, Sphere) for point in own_foot.points.values()):
             raise FileError(tree.description.source, f"{what} has no collision sphere; give a legged.Sphere instead")
-        return found
+        return own_foot
     if isinstance(foot, str) and foot == "shapes":
         shaped = _shaped_foot(tree, link, "given")
         if shaped is None:
@@ -159,8 +159,8 @@ def _lowest_limb_ends(tree: Tree) -> list[tuple[str, str]]:
     height = max((pose.position[2] for pose in tree.pose.values()), default=0.0) - floor
     if not body or min(_heights(tree, body)) < floor + LOWEST * height:
         return []
-    found = [head for head in ends if lowest[head] < floor + LOWEST * height]
-    tips = [min(tree.groups[head], key=lambda name: min(_heights(tree, [name]))) for head in found]
+    lowest_ends = [head for head in ends if lowest[head] < floor + LOWEST * height]
+    tips = [min(tree.groups[head], key=lambda name: min(_heights(tree, [name]))) for head in lowest_ends]
     return [(tip, "found as the end of a limb") for tip in tips] if len(tips) > 1 else []
 
 
@@ -210,14 +210,14 @@ _LYING = 0.5
 
 def _shaped_foot(tree: Tree, name: str, how: str) -> FootEntry | None:
     """Return a foot with the geometry of its collision shapes, see `Feet`; None without shapes of these kinds."""
-    found = [
+    shapes = [
         contact for link, s in _shapes_near(tree, name) if s.kind in _SOLES for contact in _sole(tree, name, link, s)
     ]
-    if not found:
+    if not shapes:
         return None
-    places = [np.asarray(contact.center) if isinstance(contact, Sphere) else contact for contact in found]
+    places = [np.asarray(contact.center) if isinstance(contact, Sphere) else contact for contact in shapes]
     labels = list(_labeled(tree, name, places))
-    return FootEntry(name, f"{how}; its collision shapes", dict(zip(labels, found, strict=True)))
+    return FootEntry(name, f"{how}; its collision shapes", dict(zip(labels, shapes, strict=True)))
 
 
 def _sole(tree: Tree, foot: str, link: str, shape: Shape) -> Sequence[Array | Sphere]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,15 @@ def load(
         UnknownNameError: an unknown base, treatment of mimic joints or repair.
         DefinitionError: a gravity that is not three numbers.
     """
-    is_default = order is None and gravity is None
-    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, shapes, materials, root, armature, is_default)
+    case = _read(
+        path,
+        _Options(base, feet, order, fuse, mimic, joint_physics, repair, gravity, shapes, materials, root, armature),
+    )
     singular = [finding for finding in case.findings if finding.severity == "singular"]
     if singular and case.original is None:
         problems = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
         raise FileError(case.source, f"the dynamics are singular: {problems}")
-    return _built(case, order, gravity)
+    return _built(case)
 
 
 @checked
@@ -114,16 +116,13 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
         FileError: a file that cannot be read, or whose links and joints do not form a tree.
         UnknownNameError: an option that is no argument of `load`. Others as `load`.
     """
-    order, gravity = options.pop("order", None), options.pop("gravity", None)
-    defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
-    defaults |= {"shapes": False, "materials": False, "root": None, "armature": True}
     for name in options:
-        known_name("argument of load", name, (*defaults, "order", "gravity"))
-    case = _read(path, base, **(defaults | options), is_default=order is None and gravity is None)
+        known_name("argument of load", name, [field.name for field in fields(_Options)[1:]])
+    case = _read(path, _Options(base, **options))
     if case.original is None and any(finding.severity == "singular" for finding in case.findings):
         return _audit(case)
     try:
-        report = _built(case, order, gravity).audit
+        report = _built(case).audit
     except FileError as error:
         finding = Finding("singular", "unanswered", "the robot", str(error).removeprefix(f"{case.source}: "))
         return _audit(replace(case, findings=(finding, *case.findings)))
@@ -132,16 +131,43 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
 
 
 @dataclass(frozen=True, eq=False)
+class _Options:
+    """The arguments of `load` besides the path."""
+
+    base: str | None = None
+    feet: Feet | None = None
+    order: str | Sequence[str] | None = None
+    fuse: bool = False
+    mimic: str = "coupled"
+    joint_physics: bool = True
+    repair: str | Sequence[str] | None = None
+    gravity: Vector | None = None
+    shapes: bool = False
+    materials: bool = False
+    root: str | None = None
+    armature: bool = True
+
+    @property
+    def is_for_whole(self) -> bool:
+        """Whether a robot that its file contains as a whole is returned unchanged, if its base is of the right kind."""
+        asked = self.feet, self.order, self.repair, self.gravity, self.root
+        acts = self.joint_physics and self.armature and self.mimic == "coupled"
+        return acts and not self.fuse and all(each is None for each in asked)
+
+
+@dataclass(frozen=True, eq=False)
 class _Reading:
     """The content of a robot file with its ambiguities resolved, repaired and audited; the robot is built from it.
 
     Attributes:
+        options: What `load` is asked for.
         groups: Head of a group of links fixed to each other -> the other links of the group.
         original: The robot, if the file contains it as a whole (`legged.files.embedded`); None otherwise.
         shapes: Link -> its collision shapes, empty unless `load` is asked for them.
     """
 
     source: str
+    options: _Options
     base: str
     tree: Tree
     feet: tuple[FootEntry, ...]
@@ -160,7 +186,7 @@ def describe(path: str | Path) -> Description:
 
 def _described(path: str | Path, content: bytes, root: str | None = None, base: str | None = None) -> Description:
     if reading.root_tag(content) == "mujoco":
-        return read_mjcf(path, root, base)
+        return read_mjcf(path, root, base, content)
     words = reading.foreign_format(content)
     if words:
         raise FileError(str(path), f"is {words}; robot files are URDF (<robot>) and MJCF (<mujoco>)")
@@ -178,46 +204,34 @@ def _original(content: bytes, source: str, base: str | None) -> Robot | None:
     return robot if robot is not None and base in (None, robot.base.kind) else None
 
 
-def _read(
-    path: str | Path,
-    base: str | None,
-    feet: Feet | None,
-    fuse: bool,
-    mimic: str,
-    joint_physics: bool,
-    repair: str | Sequence[str] | None,
-    shapes: bool,
-    materials: bool,
-    root: str | None,
-    armature: bool,
-    is_default: bool,
-) -> _Reading:
-    """Return the content of a robot file; `is_default` states whether order and gravity are those of the file."""
-    if base is not None and base not in BASES:
-        raise UnknownNameError("base", base, BASES)
+def _read(path: str | Path, options: _Options) -> _Reading:
+    """Return the content of a robot file."""
+    if options.base is not None and options.base not in BASES:
+        raise UnknownNameError("base", options.base, BASES)
     content = reading.read_bytes(path)
-    is_default &= root is None and feet is None and not fuse and mimic == "coupled" and joint_physics and repair is None
-    is_default &= armature
-    if is_default:
-        original = _original(content, str(path), base)
-        if original is not None:
-            return _read_original(original, str(path))
-    description = _described(path, content, root, base)
-    if not materials:
+    original = _original(content, str(path), options.base) if options.is_for_whole else None
+    if original is not None:
+        return _read_original(original, str(path), options)
+    description = _described(path, content, options.root, options.base)
+    if not options.materials:
         description = _without_materials(description)
     stated = {"planar": "planar", "joints": "fixed"}.get(description.base)
-    base = base or stated or ("fixed" if description.floating is False else "floating")
-    description, decided = resolve(description, base, mimic, joint_physics, armature)
-    decided = [*description.choices, *decided]
-    tree, did = apply_repairs(tree_of(description), repair)
-    found = find_feet(tree, feet, walks=base != "fixed" or description.base == "joints")
-    findings = find_all(tree, base == "floating")
-    groups = {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
-    if fuse:
-        tree, found = remove_fixed_joints(tree, found)
-    solids, notes = collision_shapes(tree) if shapes else ({}, [])
-    decided = (*decided, *notes)
-    return _Reading(description.source, base, tree, found, groups, findings, decided, tuple(did), shapes=solids)
+    base = options.base or stated or ("fixed" if description.floating is False else "floating")
+    description, decided = resolve(description, base, options.mimic, options.joint_physics, options.armature)
+    tree, repaired = apply_repairs(tree_of(description), options.repair)
+    feet = find_feet(tree, options.feet, walks=base != "fixed" or description.base == "joints")
+    findings, groups = find_all(tree, base == "floating"), _other_links(tree)
+    if options.fuse:
+        tree, feet = remove_fixed_joints(tree, feet)
+    solids, notes = collision_shapes(tree) if options.shapes else ({}, [])
+    decided = (*description.choices, *decided, *notes)
+    source = description.source
+    return _Reading(source, options, base, tree, feet, groups, findings, decided, tuple(repaired), shapes=solids)
+
+
+def _other_links(tree: Tree) -> dict[str, tuple[str, ...]]:
+    """Return the head of each group of several links -> the other links of the group."""
+    return {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
 
 
 def _without_materials(description: Description) -> Description:
@@ -229,23 +243,24 @@ def _without_materials(description: Description) -> Description:
     return replace(description, links=links)
 
 
-def _read_original(robot: Robot, source: str) -> _Reading:
+def _read_original(robot: Robot, source: str, options: _Options) -> _Reading:
     """Return the reading of a robot that its file contains as a whole."""
     tree = tree_of(replace(describe_robot(robot), source=source))
     base = "floating" if robot.base.kind == "floating" else "fixed"
-    groups = {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
     feet = tuple(
         FootEntry(robot.links[point.link].name, "given", {point.name: point.definition}) for point in robot.contacts
     )
-    return _Reading(source, base, tree, feet, groups, find_all(tree, base == "floating"), (), (), robot)
+    findings = find_all(tree, base == "floating")
+    return _Reading(source, options, base, tree, feet, _other_links(tree), findings, (), (), robot)
 
 
-def _built(case: _Reading, order: str | Sequence[str] | None, gravity: Vector | None) -> Robot:
+def _built(case: _Reading) -> Robot:
+    gravity = case.options.gravity
     if gravity is not None:
         gravity = vector3("gravity", gravity)
     robot = case.original
     if robot is None:
-        robot = build(case.tree, case.base, case.feet, order, gravity, case.shapes)
+        robot = build(case.tree, case.base, case.feet, case.options.order, gravity, case.shapes)
         check_positive_definite(robot, case.tree)
     modules = tuple(module.links for module in robot.modules)
     conditions = tuple(map(float, conditioning(robot, robot.neutral(), scaled=True)))
@@ -279,7 +294,7 @@ def _audit(case: _Reading) -> Audit:
     )
 
 
-BASES: dict[str, type[Base]] = {"floating": FloatingBase, "planar": PlanarBase, "fixed": FixedBase}
+BASES: dict[str, Any] = {"floating": FloatingBase, "planar": PlanarBase, "fixed": FixedBase}
 
 
 def build(
@@ -324,15 +339,15 @@ def build(
 
 
 def _base(kind: str, physics: JointPhysics) -> Base:
-    if kind != "floating":
-        return BASES[kind]()
+    if kind == "fixed":
+        return FixedBase()
     armature, damping = (np.asarray(x) for x in (physics.armature, physics.damping))
     if np.ptp(armature) or np.ptp(damping):
         raise DefinitionError(
-            "the free joint of a floating base needs one armature and one damping for all axes; leave them out with "
+            "the free joint of a base needs one armature and one damping for all axes; leave them out with "
             "armature=False and joint_physics=False"
         )
-    return FloatingBase(float(armature.flat[0]), float(damping.flat[0]))
+    return BASES[kind](float(armature.flat[0]), float(damping.flat[0]))
 
 
 def _joint(entry: JointEntry) -> Joint:

@@ -146,8 +146,8 @@ def _prepared(content: bytes) -> tuple[bytes, int]:
     lines = content.count(b"\n") - stripped.count(b"\n")
     content = _VERSION.sub(rb"\g<1>1.0\g<2>", stripped, count=1)
     if b"<![CDATA[" not in content:  # libxml2 rejects "--" and bytes of another encoding in comments
-        content = _COMMENT.sub(lambda found: b"\n" * found[0].count(b"\n"), content)
-    used = {found[1] for found in _PREFIX.finditer(content)}
+        content = _COMMENT.sub(lambda match: b"\n" * match[0].count(b"\n"), content)
+    used = {match[1] for match in _PREFIX.finditer(content)}
     unknown = used - set(_DECLARED.findall(content)) - {b"xml", b"xmlns"}
     start = _ROOT.search(content)
     if unknown and start is not None and len(unknown) <= _MOST_PREFIXES:
@@ -181,15 +181,15 @@ def root_tag(content: bytes) -> str:
         at = space.end() if space else at
         end = next((end for start, end in _SKIPPED if content.startswith(start, at)), None)
         if end is None:
-            found = _TAG.match(content, at)
-            return found[1].decode() if found else ""
+            tag = _TAG.match(content, at)
+            return tag[1].decode() if tag else ""
         at = content.find(end, at) + len(end)
         if at < len(end):
             return ""
 
 
 def foreign_format(content: bytes) -> str:
-    """Return what a file is that is neither URDF nor MJCF, in words, with what to do; "" for one that may be.
+    """Return the format of a file other than URDF and MJCF in words, with the remedy; "" for a possible URDF or MJCF.
 
     Args:
         content: Content of the file.

@@ -54,7 +54,7 @@ def resolve(
         description = _map_physics(description, lambda physics: replace(physics, **bare))
         notes.append("armature and rotors of joints are left out (armature=False)")
     own = description.base_physics
-    if base != "floating" and (np.any(own.armature) or np.any(own.damping)):
+    if base == "fixed" and (np.any(own.armature) or np.any(own.damping)):
         notes.append(f"armature and damping of the free joint of the base are left out, since the base is {base}")
     return description, notes
 

@@ -60,12 +60,12 @@ def visuals_of(robot: Robot, path: str | Path) -> dict[str, list[Visual]]:
     """
     content = reading.read_bytes(path)
     is_mjcf = reading.root_tag(content) == "mujoco"
-    found = dict(_of_mjcf(path) if is_mjcf else _of_urdf(content, str(path)))
+    visuals_by_link = dict(_of_mjcf(path) if is_mjcf else _of_urdf(content, str(path)))
     names = {link.name for link in robot.links}
-    if set(found) <= names:
-        return found
+    if set(visuals_by_link) <= names:
+        return visuals_by_link
     tree, placed = tree_of(describe(path)), dict[str, list[Visual]]()
-    for name, visuals in found.items():
+    for name, visuals in visuals_by_link.items():
         carrier = name if name in names else tree.head.get(name, name)
         if carrier in names:
             if carrier != name:
@@ -81,9 +81,9 @@ def _of_urdf(content: bytes, source: str) -> Iterator[tuple[str, list[Visual]]]:
     root = reading.parse(content, source)
     materials = {m.get("name"): color for m in root.findall("material") if (color := _color(m)) is not None}
     for link in root.findall("link"):
-        found = [_urdf_visual(each, materials, source) for each in link.findall("visual")]
-        if any(found):
-            yield link.get("name"), [visual for visual in found if visual is not None]
+        visuals = [_urdf_visual(each, materials, source) for each in link.findall("visual")]
+        if any(visuals):
+            yield link.get("name"), [visual for visual in visuals if visual is not None]
 
 
 def _urdf_visual(element: Any, materials: dict[str, Color], source: str) -> Visual | None:
@@ -203,8 +203,9 @@ def _packed(parts: list[Part]) -> bytes:
 
 def _unpacked(content: bytes) -> list[Part]:
     """Return the parts of a mesh from bytes that `_packed` returned."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as found:
-        columns = ([found[f"{name} {k}"] for name in ("vertices", "faces", "color")] for k in range(len(found) // 3))
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        parts = range(len(archive) // 3)
+        columns = ([archive[f"{name} {k}"] for name in ("vertices", "faces", "color")] for k in parts)
         return [(v, f, (float(c[0]), float(c[1]), float(c[2])) if c.size else None) for v, f, c in columns]
 
 
@@ -212,18 +213,18 @@ def _read_mesh(path: str) -> list[Part]:
     """Return the parts of a mesh as `opened_mesh`, read by trimesh."""
     scene = open_mesh(path)
     try:
-        found = []
+        meshes = []
         for part in scene.dump():
             if not len(getattr(part, "faces", ())):
                 continue
             part.apply_scale(meters_per_unit(path, part))
             color = _mean_color(part)
             part.merge_vertices(merge_tex=True, merge_norm=True)
-            found.append((np.array(part.vertices, np.float32), np.array(part.faces, np.int32), color))
+            meshes.append((np.array(part.vertices, np.float32), np.array(part.faces, np.int32), color))
     except Exception as error:  # of damaged meshes
         words = f"the mesh cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
         raise FileError(path, words) from error
-    return found
+    return meshes
 
 
 def _mean_color(part: Any) -> Color | None:
@@ -232,8 +233,8 @@ def _mean_color(part: Any) -> Color | None:
         return None
     try:
         has_one_color = getattr(part.visual, "uv", 0) is None  # a material without a picture
-        found = part.visual.material.main_color if has_one_color else part.visual.to_color().vertex_colors
-        colors = np.atleast_2d(found)[:, :3]
+        color_values = part.visual.material.main_color if has_one_color else part.visual.to_color().vertex_colors
+        colors = np.atleast_2d(color_values)[:, :3]
     except Exception:  # materials of a dozen formats raise errors of as many classes
         return None
     red, green, blue = (colors.mean(axis=0) / 255.0).tolist()

@@ -6,6 +6,12 @@ vdot = legged.loops.forward_dynamics(closed, q, v, tau)
 run = legged.simulate(closed, controller, until=10.0, q=q)
 """
 
+from legged.algorithms.constrained.contacts import (
+    ContactDynamics,
+    ContactInverseDynamics,
+    contact_dynamics,
+    contact_inverse_dynamics,
+)
 from legged.loops import divide_and_conquer, subsystems
 from legged.loops.assembly import assemble, consistent_acceleration, consistent_velocity, project_state
 from legged.loops.builder import LoopBuilder, load
@@ -21,12 +27,6 @@ from legged.loops.constraints import (
     loop_wrenches,
     mobility,
     residual,
-)
-from legged.loops.contact_dynamics import (
-    ContactDynamics,
-    ContactInverseDynamics,
-    contact_dynamics,
-    contact_inverse_dynamics,
 )
 from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, joint_wrenches, solve
 from legged.loops.inverse import ClosedInverseDynamics, Step, determinacy, inverse_dynamics

@@ -26,10 +26,10 @@ from legged.loops.redundancy import (
     loop_frames_jacobian,
     loop_scale,
 )
+from legged.output import picture
 from legged.robot.construction.lifted import lifted_array, lifted_rotation
 from legged.robot.construction.parameters import ParameterVector
-from legged.robot.diagram.layout import Closure
-from legged.robot.joint import Spherical
+from legged.robot.joint import Closure, Spherical
 from legged.robot.placement import Vector, rotation3, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -188,18 +188,16 @@ class ClosedRobot:
 
         See `legged.Robot.draw_modules`.
         """
-        from legged.robot.diagram.drawing import draw
-
-        return draw(self.robot, self.closures)
+        return picture("draw")(self.robot, self.closures)
 
     @property
     def closures(self) -> tuple[Closure, ...]:
         """The joints that close loops with the names of their links, for pictures."""
-        found, links = [], self.robot.links
+        closures, links = [], self.robot.links
         for loop in self.loops:
             parent, child = (f and links[resolve_frame(self.robot, f).link].name for f in loop.frames)
-            found.append(Closure(loop.name, type(loop.joint).__name__.lower(), parent, child or loop.child))
-        return tuple(found)
+            closures.append(Closure(loop.name, type(loop.joint).__name__.lower(), parent, child or loop.child))
+        return tuple(closures)
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers of the spanning tree that can vary by name; see `legged.Robot.parameters`."""

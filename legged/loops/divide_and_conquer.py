@@ -28,7 +28,7 @@ from legged.spatial import Array, cross, join, skew
 
 
 @any_element
-def forward_dynamics(
+def closed_divide_and_conquer(
     closed: ClosedRobot,
     q: Array,
     v: Array,
@@ -42,13 +42,13 @@ def forward_dynamics(
     Args:
         closed: The robot with its loops.
         q, v, tau, wrenches: As in `legged.forward_dynamics`, of the spanning tree; q and v should satisfy the loops.
-        version: As in `legged.algorithms.divide_and_conquer.forward_dynamics`.
+        version: As in `legged.algorithms.divide_and_conquer.divide_and_conquer`.
 
     Raises:
-        As `legged.algorithms.divide_and_conquer.forward_dynamics`; DefinitionError for a loop at a massless body.
+        As `legged.algorithms.divide_and_conquer.divide_and_conquer`; DefinitionError for a loop at a massless body.
     """
     q, v, tau = read(closed.robot, q=q, v=v, tau=tau)
-    return divide_and_conquer.forward_dynamics(
+    return divide_and_conquer.divide_and_conquer(
         closed.robot,
         q,
         v,
@@ -57,6 +57,10 @@ def forward_dynamics(
         version=version,
         constraints=lambda motion: acceleration_constraints(closed, q, motion),
     )
+
+
+forward_dynamics = closed_divide_and_conquer
+"""The name of the task, which is the same in the modules of all algorithms."""
 
 
 def acceleration_constraints(closed: ClosedRobot, q: Array, motion: Motion) -> list[BodyConstraints]:

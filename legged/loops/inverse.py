@@ -143,10 +143,10 @@ def inverse_dynamics(
                 for k in step.loops:
                     rows, U = combinations[k]
                     A.append(U.T @ J[np.ix_(rows, entries)])
-                found = solve_least_norm(np.concatenate(A).T, required[entries])
+                multipliers_of_step = solve_least_norm(np.concatenate(A).T, required[entries])
                 for k, block in zip(step.loops, A, strict=True):
                     rows, U = combinations[k]
-                    own, found = found[: len(block)], found[len(block) :]
+                    own, multipliers_of_step = multipliers_of_step[: len(block)], multipliers_of_step[len(block) :]
                     multipliers[rows] = U @ own
                     required = required - J[rows].T @ multipliers[rows]
     return ClosedInverseDynamics(finite(robot, "the closed-loop inverse dynamics", required), multipliers)
@@ -168,14 +168,14 @@ def _driven_entries(closed: ClosedRobot, actuated: Sequence[str]) -> set[int]:
 
 
 def _combinations(closed: ClosedRobot, group: LoopGroup, J: Array) -> Combinations:
-    found = {}
+    combinations = {}
     for k in group.loops:
         rows = [i for i in group.rows if closed.constraints[i][0] == k]
         own = J[np.ix_(rows, group.entries)]
         alone = replace(closed, rows=tuple(closed.rows[i] for i in rows), independent_count=None)
         flags = independent_flags(alone, J[rows])
-        found[k] = (rows, select_rows(own, np.zeros(len(rows), own.dtype), flags).combinations)
-    return found
+        combinations[k] = (rows, select_rows(own, np.zeros(len(rows), own.dtype), flags).combinations)
+    return combinations
 
 
 def _steps(closed: ClosedRobot, group: LoopGroup, driven: set[int], combinations: Combinations) -> list[Step]:

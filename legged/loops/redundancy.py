@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from legged.algorithms.linear_algebra import eliminate_row
 from legged.arguments import number
 from legged.compiler.ir import where
 from legged.dynamics.frames import Pose, frame_jacobian, frame_pose, resolve_frame
 from legged.errors import NotFiniteError
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
-from legged.spatial import Array, is_zero, mirror, sum_of
+from legged.spatial import Array, is_zero, mirror
 
 if TYPE_CHECKING:
     from legged.loops.closed_robot import ClosedRobot, Loop
@@ -127,13 +128,13 @@ def margins(closed: ClosedRobot, J: Array) -> Array:
         closed: The robot with its loops. J: phi', (rows, nv), any unit, of numbers.
     """
     remainder = dimensionless(closed, J)
-    found = np.zeros(len(J))
+    lengths = np.zeros(len(J))
     for i, is_independent in enumerate(independent_flags(closed, J)):
-        found[i] = np.linalg.norm(remainder[i])
+        lengths[i] = np.linalg.norm(remainder[i])
         if is_independent:
-            u = remainder[i] / found[i]
+            u = remainder[i] / lengths[i]
             remainder = remainder - np.outer(remainder @ u, u)
-    return found
+    return lengths
 
 
 def row_tolerances(closed: ClosedRobot) -> Array:
@@ -198,11 +199,7 @@ def _split(A: Array, bounds: Array) -> tuple[list[Any], list[Any]]:
     squares: list[Any] = []
     reciprocals: list[Any] = []
     for i in range(len(S)):
-        row: list[Any] = []
-        for k in range(i):
-            row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
-            L[i][k] = row[k] * reciprocals[k]
-        square = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
+        square = eliminate_row(S, L, reciprocals, i)
         squares.append(square)
         if is_zero(S[i, i]):
             flags.append(False)

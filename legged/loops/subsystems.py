@@ -76,16 +76,16 @@ class LoopGroup:
 def loop_groups(closed: ClosedRobot) -> tuple[LoopGroup, ...]:
     """Return the groups of loops and of coupled joints, each body in at most one; rigid loops have none."""
     robot = closed.robot
-    found: list[tuple[set[int], list[int]]] = []
+    merged: list[tuple[set[int], list[int]]] = []
     around = [(set(closed.bodies_around(loop.name)), [k]) for k, loop in enumerate(closed.loops)]
     for bodies, numbers in around + [(bodies, []) for bodies in _coupled_bodies(robot)]:
-        for other in [other for other in found if other[0] & bodies]:
-            found.remove(other)
+        for other in [other for other in merged if other[0] & bodies]:
+            merged.remove(other)
             bodies, numbers = bodies | other[0], other[1] + numbers
         if bodies:
-            found.append((bodies, numbers))
+            merged.append((bodies, numbers))
     groups = []
-    for bodies, numbers in found:
+    for bodies, numbers in merged:
         rows = tuple(i for i, (k, _) in enumerate(closed.constraints) if k in numbers)
         head = robot.bodies[min(bodies)].parent
         groups.append(LoopGroup(head, tuple(_branches(robot, bodies, head)), tuple(sorted(numbers)), rows))
@@ -229,12 +229,12 @@ class ArticulatedGroup:
         x, y = phi
         if mu is not None:
             x, y = x - self.Y @ mu, y + self.G @ mu
-        found: dict[int, Array] = {}
+        motions: dict[int, Array] = {}
         for body in self.bodies:
             k, relative = body.index, self.P[body.index] @ x[self._entries(body)]
-            inner = found.get(body.parent, mu)
-            found[k] = relative if inner is None else self.X[k] @ inner + relative
-        return x, self.rows.combinations @ y, found
+            inner = motions.get(body.parent, mu)
+            motions[k] = relative if inner is None else self.X[k] @ inner + relative
+        return x, self.rows.combinations @ y, motions
 
 
 def constrained_acceleration(
@@ -279,9 +279,9 @@ def constrained_acceleration(
             for body, qdd_k in zip(part.bodies, qdd, strict=True):
                 vdot[body.v] = qdd_k
         else:
-            qdd, multipliers[list(part.rows)], found = articulated.outward(phi, mu.get(part.head))
+            qdd, multipliers[list(part.rows)], motion_outward = articulated.outward(phi, mu.get(part.head))
             vdot[list(part.entries)] = qdd
-            mu |= found
+            mu |= motion_outward
     eliminated = [articulated for part, articulated, _ in solved if isinstance(part, LoopGroup)]
     rank = sum(len(articulated.rows.c) for articulated in eliminated)
     return vdot, multipliers, rank, max((articulated.rows.inconsistency for articulated in eliminated), default=0.0)

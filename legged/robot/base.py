@@ -113,11 +113,39 @@ class FixedBase(Base):
     """No degrees of freedom: the base link is fixed to the world."""
 
 
+class MovingBase(Base):
+    """A base that moves, with armature and damping in its coordinates; `armature` and `damping` are fields."""
+
+    armature: float
+    damping: float
+
+    def __post_init__(self) -> None:
+        for name in ("armature", "damping"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise DefinitionError(f"the {name} of a {self.kind} base must be finite and not negative, got {value}")
+            object.__setattr__(self, name, float(value))
+
+    @property
+    def physics(self) -> JointPhysics:
+        return JointPhysics(armature=self.armature, damping=self.damping)
+
+
 @checked
 @dataclass(frozen=True)
-class PlanarBase(Base):
-    """Three degrees of freedom in the world's x-z plane: q = [phi, x, z], phi about +y; v its rates."""
+class PlanarBase(MovingBase):
+    """Three degrees of freedom in the world's x-z plane: q = [phi, x, z], phi about +y; v its rates.
 
+    Armature and damping are those of the joints of an equal chain of two slides and a hinge: the forces in the rows of
+    the base gain a vdot + b v.
+
+    Attributes:
+        armature: a, added to the diagonal of the inertia matrix, [kg m^2] for the rotation and [kg] for translations.
+        damping: b, viscous friction against the world, [N m s/rad] and [N s/m].
+    """
+
+    armature: float = 0.0
+    damping: float = 0.0
     nq = 3
     nv = 3
 
@@ -140,7 +168,7 @@ class PlanarBase(Base):
 
 @checked
 @dataclass(frozen=True)
-class FloatingBase(Base):
+class FloatingBase(MovingBase):
     """Six degrees of freedom: q = [unit quaternion, w first; position], v the body twist in base axes.
 
     Armature and damping are those of a free joint in MuJoCo. With the armature a and the damping b, the forces in the
@@ -161,20 +189,9 @@ class FloatingBase(Base):
     nq = 7
     nv = 6
 
-    def __post_init__(self) -> None:
-        for name in ("armature", "damping"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0.0):
-                raise DefinitionError(f"the {name} of a floating base must be finite and not negative, got {value}")
-            object.__setattr__(self, name, float(value))
-
     @property
     def coordinates(self) -> tuple[str, ...]:
         return ("omega_x", "omega_y", "omega_z", "v_x", "v_y", "v_z")
-
-    @property
-    def physics(self) -> JointPhysics:
-        return JointPhysics(armature=self.armature, damping=self.damping)
 
     def pose(self, q: Array) -> tuple[Array, Array]:
         return quaternion_matrix(q[:4]), q[4:7]
@@ -198,14 +215,26 @@ class FloatingBase(Base):
 
 @checked
 @dataclass(frozen=True)
-class EulerBase(Base):
-    """Six degrees of freedom with intrinsic Euler angles: q = [angles; position], v its rates (the paper's choice)."""
+class EulerBase(MovingBase):
+    """Six degrees of freedom with intrinsic Euler angles: q = [angles; position], v its rates (the paper's choice).
+
+    Armature and damping are those of the joints of an equal chain of slides and hinges: the forces in the rows of the
+    base gain a vdot + b v.
+
+    Attributes:
+        sequence: Axes of the rotations, such as "zyx".
+        armature: a, added to the diagonal of the inertia matrix, [kg m^2] for the angles and [kg] for translations.
+        damping: b, viscous friction against the world, [N m s/rad] and [N s/m].
+    """
 
     sequence: str = "zyx"
+    armature: float = 0.0
+    damping: float = 0.0
     nq = 6
     nv = 6
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "sequence", "".join(euler_axes(self.sequence)))
 
     @property

@@ -66,9 +66,9 @@ class Moments:
 def _snapped(x: Array) -> Array:
     if x.dtype == object:
         plain = [isinstance(entry, float) for entry in x.ravel().tolist()]
-        found = x.copy()
-        found.ravel()[plain] = _snapped(x.ravel()[plain].astype(float))
-        return found
+        snapped = x.copy()
+        snapped.ravel()[plain] = _snapped(x.ravel()[plain].astype(float))
+        return snapped
     return snap(x, 2 * max(float(np.abs(x).max(initial=0.0)), 1e-12))
 
 
@@ -194,9 +194,13 @@ class Body:
         return not _all_zero(self.rotor_momentum)
 
     @cached_property
-    def has_base_armature(self) -> bool:
-        """Whether this is a floating base with armature; see `FloatingBase`."""
-        return self.kind == "base" and not _all_zero(self.physics.armature)
+    def has_turning_armature(self) -> bool:
+        """Whether the axes of its armature turn with the body, as those of a `FloatingBase` with armature do.
+
+        The coordinates of the other bases, and of joints, are integrals of v, of which there are as many.
+        """
+        is_twist = self.kind == "base" and self.q.stop - self.q.start > self.nv
+        return is_twist and not _all_zero(self.physics.armature)
 
     @cached_property
     def reflected_inertia(self) -> Array:

@@ -46,21 +46,22 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
         size, meaning = robot.nq, "one entry per configuration coordinate"
     elif name.startswith("joint_"):
         size, meaning = robot.nj, "one entry per joint degree of freedom, base not counted"
-    found = array(name, value, (size,), meaning)
+    vector = array(name, value, (size,), meaning)
     for quaternion, entries in _quaternions(robot, name) if name in _CONFIGURATIONS else ():
-        parts = found[entries].tolist()
-        if found.dtype == object and not isinstance(parts[0], Element):
+        parts = vector[entries].tolist()
+        if vector.dtype == object and not isinstance(parts[0], Element):
             require_unit_norm(quaternion, parts)
         elif (error := unit_norm_error(quaternion, list(map(to_float, parts)))) is not None:
             raise error
-    return found
+    return vector
 
 
 def _quaternions(robot: Robot, name: str) -> list[tuple[str, slice]]:
     """Return each quaternion of a configuration with a name: a description for messages, and its entries."""
-    quaternions = [("the base", slice(0, 4))] if robot.base.kind == "floating" else []
-    quaternions += [(body.name, body.q) for body in robot.bodies if body.kind == "ball"]
-    return [(f"{name}[{at.start}:{at.stop}], the quaternion of {part}", at) for part, at in quaternions]
+    names = ["the base"] if robot.base.kind == "floating" else []
+    names += [body.name for body in robot.bodies if body.kind == "ball"]
+    places = zip(names, quaternion_blocks(robot), strict=True)
+    return [(f"{name}[{at.start}:{at.stop}], the quaternion of {part}", at) for part, (at, _) in places]
 
 
 def scatter(size: int, parts: Iterable[tuple[slice, Array]]) -> Array:
@@ -156,6 +157,43 @@ def difference(robot: Robot, start: Array, end: Array) -> Array:
         a, b = start[body.q], end[body.q]
         dq[body.v] = _rotation_between(a, b) if body.kind == "ball" else b - a
     return dq
+
+
+def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
+    """Return (q, v) after a motion at constant velocity, (nq,) and (nv,).
+
+    The linear velocity of a floating base is constant in the world; the result has its components in the new base axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). h: Duration, [s].
+    """
+    moved = integrate(robot, q, h * v)
+    if robot.base.kind != "floating":
+        return moved, v
+    R = quaternion_matrix(quaternion_exp(h * v[:3]))
+    return moved, np.concatenate([v[:3], R.T @ v[3:6], v[6:]])
+
+
+def normalized(robot: Robot, q: Array) -> Array:
+    """Return the configuration with its quaternions scaled to unit length, (nq,).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
+    scaled = list(q)
+    for at, _ in quaternion_blocks(robot):
+        scaled[at] = list(q[at] / np.sqrt((q[at] * q[at]).sum()))
+    return np.stack(scaled) if scaled else np.zeros(0)
+
+
+def quaternion_blocks(robot: Robot) -> list[tuple[slice, slice]]:
+    """Return the (entries of q, entries of v) of each unit quaternion and its angular velocity.
+
+    Args:
+        robot: The robot.
+    """
+    blocks = [(slice(0, 4), slice(0, 3))] if robot.base.kind == "floating" else []
+    return blocks + [(body.q, body.v) for body in robot.bodies if body.kind == "ball"]
 
 
 def _rotation_between(a: Array, b: Array) -> Array:

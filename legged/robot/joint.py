@@ -8,6 +8,7 @@ A stage is revolute, prismatic, a screw or a ball.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,12 +96,12 @@ class Joint:
     @property
     def stage_entries(self) -> tuple[slice, ...]:
         """The entries of the joint's q that each stage depends on; a stage that repeats another has its entries."""
-        found: list[slice] = []
+        entries: list[slice] = []
         own = 0
         for stage in self.stages:
-            found.append(slice(own, own + stage.nq) if stage.repeats is None else found[stage.repeats])
+            entries.append(slice(own, own + stage.nq) if stage.repeats is None else entries[stage.repeats])
             own += stage.nq
-        return tuple(found)
+        return tuple(entries)
 
     @property
     def nq(self) -> int:
@@ -320,6 +321,15 @@ class PlacedJoint:
     @property
     def nv(self) -> int:
         return self.definition.nv
+
+
+class Closure(NamedTuple):
+    """A joint that closes a loop: its name and type, and the names of its links; the parent may be None, the world."""
+
+    name: str
+    kind: str
+    parent: str | None
+    child: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,10 @@ Coulomb's law itself, see `legged.simulation.loop.joint_laws`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -159,17 +160,17 @@ def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[
     for field, value in given.items():
         if value.shape not in ((), (nv,)):
             raise DefinitionError(f"the {field} of joint {name!r} must be one number or {nv}, got shape {value.shape}")
-    found, start = [], 0
+    parts, start = [], 0
     for stage in stages:
         if stage.repeats is not None:  # the physics acts at the stage that has the coordinate
-            found.append(JointPhysics())
+            parts.append(JointPhysics())
             continue
         own = {k: np.broadcast_to(value, nv)[start : start + stage.nv] for k, value in given.items()}
         if stage.kind == "ball":
             _check_ball(name, own)
-        found.append(JointPhysics(**own, rotor=physics.rotor))
+        parts.append(JointPhysics(**own, rotor=physics.rotor))
         start += stage.nv
-    return found
+    return parts
 
 
 def _check_ball(name: str, own: dict[str, Array]) -> None:
@@ -178,3 +179,18 @@ def _check_ball(name: str, own: dict[str, Array]) -> None:
             raise DefinitionError(f"ball joint {name!r} needs one {field} for all axes, got {own[field]}")
     if np.isfinite(own["lower"]).any() or np.isfinite(own["upper"]).any():
         raise DefinitionError(f"ball joint {name!r} cannot have stops: its q is a quaternion")
+
+
+Definition = TypeVar("Definition")
+
+
+def unchecked(definition: Definition, **fields: Any) -> Definition:
+    """Return a copy of a frozen object with other fields, without its checks, which are for floats.
+
+    Args:
+        definition: The object. fields: Its fields, which may be traced or numbers of another type.
+    """
+    changed = copy.copy(definition)
+    for name, value in fields.items():
+        object.__setattr__(changed, name, value)
+    return changed

@@ -28,12 +28,12 @@ def vector3(what: str, value: Vector) -> Array:
     Args:
         what: Name of the argument, for messages. value: Three numbers, (3,), [any unit].
     """
-    found = real_array(what, value).astype(float)
-    if found.shape != (3,):
-        raise DefinitionError(f"{what} must be three numbers, got shape {found.shape}")
-    if not np.isfinite(found).all():
-        raise DefinitionError(f"{what} must be finite, got {found}")
-    return found
+    vector = real_array(what, value).astype(float)
+    if vector.shape != (3,):
+        raise DefinitionError(f"{what} must be three numbers, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise DefinitionError(f"{what} must be finite, got {vector}")
+    return vector
 
 
 def rotation3(what: str, value: Array | None) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from legged.arguments import known_name, whole
 from legged.checked import checked
+from legged.output import picture
 from legged.robot.base import Base
 from legged.robot.body import Body
 from legged.robot.joint import Connection, Follower, PlacedJoint
@@ -138,9 +139,7 @@ class Robot:
         Source:
             Shah, Saha, Dutt 2012, figures 1, 5 and 15.
         """
-        from legged.robot.diagram.drawing import draw
-
-        return draw(self)
+        return picture("draw")(self)
 
     @cached_property
     def mass(self) -> float:

@@ -79,17 +79,17 @@ def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
     """
     q, v = read(robot, q=q, v=v)
-    base, found = robot.base, {}
+    base, arguments = robot.base, {}
     if base.nq:
         R, position = base.pose(q[: base.nq])
         twist = base.motion_matrix(q[: base.nq]) @ v[: base.nv]
-        found = {
+        arguments = {
             "base_position": position,
             "base_orientation": q[:4].copy() if base.kind == "floating" else quaternion_of(R),
             "base_linear_velocity": R @ twist[3:],
             "base_angular_velocity": R @ twist[:3],
         }
-    return {**found, "joints": joint_values(robot, q), "joint_velocities": joint_rates(robot, v)}
+    return {**arguments, "joints": joint_values(robot, q), "joint_velocities": joint_rates(robot, v)}
 
 
 def _joint(robot: Robot, name: str) -> PlacedJoint:

@@ -7,9 +7,9 @@ from legged.simulation.integrators import (
     SemiImplicitEuler,
     TimeStepping,
 )
-from legged.simulation.loop.closed_chains import loop_errors, loop_ranks
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.run import Run
+from legged.simulation.results.summary import loop_errors, loop_ranks
 from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.simulate import simulate
 from legged.simulation.stepping import Contacts, Simulation, SimulationState

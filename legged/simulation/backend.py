@@ -11,12 +11,13 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
+from legged.robot.configuration import normalized
 from legged.robot.construction.group import RobotGroup
 from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
 from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
-from legged.simulation.loop.chart import largest_rotation, normalized
+from legged.simulation.loop.chart import largest_rotation
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, loads_at
 from legged.simulation.loop.results import Observation

@@ -19,15 +19,15 @@ from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
+from legged.dynamics.passive import without_dry_friction
 from legged.robot.base import FixedBase, FloatingBase
+from legged.robot.configuration import drift, normalized
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.graph import links_of
 from legged.robot.construction.group import SEPARATOR, WORLD_LINK, Member, RobotGroup
-from legged.robot.construction.parameters import without_dry_friction
 from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.robot import Robot
-from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.loop.joint_laws import JointLaws, JointStep, viscous_damping

@@ -23,10 +23,10 @@ from legged.contact.rigid import FreeBody
 from legged.contact.touching import ContactSolver, Solver, newton_solution
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
+from legged.robot.configuration import drift, normalized
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
 from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
-from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.flight import flight
 from legged.simulation.loop.results import ExternalForces, Outputs

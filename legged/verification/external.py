@@ -21,7 +21,7 @@ from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError
 from legged.files.mjcf.reader import captured_warnings
 from legged.files.urdf.export import to_urdf
-from legged.robot.base import FloatingBase
+from legged.robot.base import MovingBase
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -81,7 +81,7 @@ def _rigid(robot: Robot) -> Robot:
     none = JointPhysics()
     connections = tuple(replace(c, joint=replace(c.joint, physics=none)) for c in robot.connections)
     bodies = tuple(replace(b, physics=none) for b in robot.bodies)
-    base = FloatingBase() if isinstance(robot.base, FloatingBase) else robot.base
+    base = replace(robot.base, armature=0.0, damping=0.0) if isinstance(robot.base, MovingBase) else robot.base
     return replace(robot, base=base, bodies=bodies, connections=connections)
 
 

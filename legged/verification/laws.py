@@ -22,10 +22,9 @@ from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
 from legged.dynamics.kinematics import kinetic_energy, link_poses, momentum, potential_energy
-from legged.robot.configuration import configuration_rate, random_configuration
+from legged.robot.configuration import configuration_rate, normalized, random_configuration
 from legged.robot.construction.reduced import joint_placement
 from legged.robot.robot import Robot
-from legged.simulation.loop.chart import normalized
 from legged.spatial import Array, mass_matrix
 
 
@@ -226,7 +225,7 @@ def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
     fallen = np.outer(times, np.concatenate([np.zeros(3), robot.mass * robot.gravity]))
     each = np.array([momentum(robot, y[:nq], y[nq:]) for y in states]) - fallen
     free = {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))
-    each = each[:, [] if robot.bodies[0].has_base_armature else free]
+    each = each[:, [] if np.any(robot.base.physics.armature) else free]
     return FlightDrift(_drift(energy[:, None], kinetic.max()), _drift(each, np.abs(each).max(initial=0.0)))
 
 

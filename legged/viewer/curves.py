@@ -51,7 +51,7 @@ def plots_of_run(run: Run) -> list[Plot]:
     times, angles = _angles(run)
     position = run.base.position
     velocity = np.gradient(position, run.times, axis=0) if len(run) > 1 else np.zeros_like(position)
-    found = [
+    plots = [
         _plot(run.times, "position of the base [m]", ("x", "y", "z"), position),
         _plot(run.times, "velocity of the base [m/s]", ("x", "y", "z"), velocity),
         _plot(times, "angles of the base [degree]", ("x", "y", "z"), angles),
@@ -60,10 +60,10 @@ def plots_of_run(run: Run) -> list[Plot]:
         vertical, total = run.contacts.forces[..., 2], run.ground_force
         names = run.contacts.names if len(run.contacts.names) < _MOST_CURVES else ()
         forces = np.column_stack([*(vertical[:, k] for k in range(len(names))), total[:, 2]])
-        found.append(
+        plots.append(
             _plot(run.times, "vertical contact forces [N]", (*names, "total"), forces, limits_without_peaks(forces))
         )
-        found.append(
+        plots.append(
             _plot(
                 run.times, "horizontal contact force [N]", ("x", "y"), total[:, :2], limits_without_peaks(total[:, :2])
             )
@@ -71,8 +71,8 @@ def plots_of_run(run: Run) -> list[Plot]:
     energy = run.energy
     parts = np.column_stack([energy.kinetic, energy.potential - energy.potential[:1], energy.actuator_work])
     known = 2 if np.isnan(energy.actuator_work).all() else 3
-    found.append(_plot(run.times, "energy [J]", ("kinetic", "potential", "actuators' work")[:known], parts[:, :known]))
-    return found + _joint_plots(run)
+    plots.append(_plot(run.times, "energy [J]", ("kinetic", "potential", "actuators' work")[:known], parts[:, :known]))
+    return plots + _joint_plots(run)
 
 
 def plots_of_runs(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
@@ -86,13 +86,13 @@ def plots_of_runs(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
     own = [plots_of_run(run) for run in runs]
     if len(runs) == 1:
         return own[0]
-    found = []
+    joint_plots = []
     for plot in own[0]:
         same = [(n, p) for n, plots in zip(names, own, strict=True) for p in plots if p.title == plot.title]
         columns = [np.interp(plot.times, p.times, c, np.nan, np.nan) for _, p in same for c in p.values.T]
         labels = tuple(f"{name}: {label}" for name, p in same for label in p.labels)
-        found.append(Plot(plot.title, labels, plot.times, np.column_stack(columns), plot.limits))
-    return found
+        joint_plots.append(Plot(plot.title, labels, plot.times, np.column_stack(columns), plot.limits))
+    return joint_plots
 
 
 def names_of_runs(runs: Sequence[Run], names: Sequence[str] | None) -> Sequence[str]:

@@ -73,8 +73,8 @@ def check_host(host: str) -> None:
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as found:
-            found.bind(address)
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
     except (OSError, UnicodeError) as error:
         words = "give 127.0.0.1, or 0.0.0.0 to accept connections from other machines"
         raise ArgumentError(f"the viewer cannot listen at host {host!r}: {error}; {words}") from error

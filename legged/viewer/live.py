@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import Vector3, known_name
 from legged.checked import checked
-from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.kinematics import point_jacobian
 from legged.output import distinct_labels, paragraphs, visible
 from legged.robot.diagram.drawing import svg_element
+from legged.simulation.loop.external_wrenches import ExternalWrench
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import contact_sides, planned_footsteps
 from legged.simulation.results.records import GROUND, ModelRecord
@@ -59,6 +57,7 @@ class Live:
     ):
         self.simulation, self._viewer, self._lock = simulation, viewer, threading.Lock()
         self._lag, self._clock, self._simulated = 0.0, 0.0, 0.0
+        self._pushes: list[ExternalWrench] = []
         loop, robot = simulation.loop, simulation.robot
         bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
         scene = self._scene = scene_of(ModelRecord.of(robot, loop.ground, bodies))
@@ -89,19 +88,20 @@ class Live:
         viewer.repeat(self._update)
 
     def push(self, link: str, impulse: Vector3) -> None:
-        """Add an impulse at the origin of a link of all robots: v += M^-1 J^T p.
+        """Push all robots at the origin of a link in the next time step, by an external wrench that lasts one step.
+
+        The first push on a link compiles the time steps again, see `Simulation.step`.
 
         Args:
-            link: Name of the link. impulse: p, (3,), [N s], world axes.
+            link: Name of the link. impulse: Integral of the force over time, (3,), [N s], world axes.
+
+        Raises:
+            UnknownNameError: There is no such link.
         """
         with self._lock:
-            simulation, robot = self.simulation, self.simulation.robot
-            state = simulation.state
-            q, v = np.atleast_2d(state.q), np.atleast_2d(state.v).copy()
-            for i in range(len(q)):
-                J = point_jacobian(robot, q[i], link)[3:]
-                v[i] += np.linalg.solve(inertia_matrix(robot, q[i]), J.T @ np.asarray(impulse, float))
-            simulation.state = replace(state, v=v if simulation.num is not None else v[0])
+            self.simulation.robot.link(link)
+            force = np.asarray(impulse, float) / self.simulation.time_step
+            self._pushes.append(ExternalWrench(link, force=tuple(force)))
 
     def change(self, name: str, value: float) -> None:
         """Change a number of robot, controller or ground of all robots.
@@ -125,12 +125,13 @@ class Live:
         """Pause, and advance all robots by one time step."""
         self.pause.value = True
         with self._lock:
-            self.simulation.step(self.command)
+            self._advance(1)
             self._show()
 
     def reset(self) -> None:
         """Start all robots again."""
         with self._lock:
+            self._pushes.clear()
             self.simulation.reset()
             self._show()
 
@@ -193,12 +194,21 @@ class Live:
             if not count:
                 return False
             self._lag -= count * h
-            self.simulation.step(self.command, n=count)
+            self._advance(count)
             self._show()
         self._clock, self._simulated = self._clock + passed, self._simulated + count * h
         if self._clock > 0.5:
             self._report()
         return True
+
+    def _advance(self, count: int) -> None:
+        """Advance all robots by a number of time steps; pushes since the last call act in the first."""
+        if self._pushes:
+            pushes, self._pushes = self._pushes, []
+            self.simulation.step(self.command, wrenches=pushes)
+            count -= 1
+        if count:
+            self.simulation.step(self.command, n=count)
 
     def _report(self) -> None:
         t, reasons = float(np.max(self.simulation.t)), [text for text in self.simulation.reasons if text]
@@ -219,21 +229,21 @@ class Live:
         simulation, robot, scene = self.simulation, self.simulation.robot, self._scene
         state, contacts = simulation.state, simulation.contacts
         q, v, rest = (np.atleast_2d(x)[:MOST_ROBOTS] for x in (state.q, state.v, state.rest))
-        found = states(robot)(q, v)
+        present = states(robot)(q, v)
         batch = (x if simulation.num is not None else x[None] for x in (contacts.positions, contacts.forces))
         points, forces = (x[:MOST_ROBOTS] for x in batch)
-        rotations, positions = quaternions(found.rotations[:, scene.links]), found.origins[:, scene.links]
+        rotations, positions = quaternions(present.rotations[:, scene.links]), present.origins[:, scene.links]
         if isinstance(simulation.loop, RigidLoop) and simulation.loop.bodies:
             rows = zip(q, np.concatenate([v, rest], axis=1), strict=True)
             bodies = np.array([[p for p, _ in simulation.loop.states(*row)[1:]] for row in rows])
             rotations = np.concatenate([rotations, bodies[..., :4]], axis=1)
             positions = np.concatenate([positions, bodies[..., 4:]], axis=1)
         support = support_of(points, forces @ self._normal, self._own, scene.weight)
-        capture = capture_of(robot, found.center, found.velocity, points, support, self._normal)
-        base, times = found.origins[:, 0], np.zeros(len(q))
+        capture = capture_of(robot, present.center, present.velocity, points, support, self._normal)
+        base, times = present.origins[:, 0], np.zeros(len(q))
         memory = np.atleast_2d(simulation.observe(_memory))[:MOST_ROBOTS]
         steps = planned_footsteps(simulation.loop.controller, memory)
-        parts = (times, rotations, positions, base, points, forces, found.center, capture, support, steps)
+        parts = (times, rotations, positions, base, points, forces, present.center, capture, support, steps)
         return [Motion(*(x[k : k + 1] for x in parts)) for k in range(len(q))]
 
 

@@ -154,7 +154,7 @@ def support_of(points: Array, loads: Array, own: Array, weight: float) -> Array:
         loads: Normal forces of the ground on them, (T, c), [N].
         own: Whether each is a contact of the robot with the ground, (c,). weight: Weight of the robot, [N].
     """
-    loaded, found = (loads > LOADED * weight) & own, np.full(points.shape[:2], -1)
+    loaded, hull = (loads > LOADED * weight) & own, np.full(points.shape[:2], -1)
     for k in np.flatnonzero(loaded.any(axis=1)):
         on = np.flatnonzero(loaded[k])
         if len(on) > 2:
@@ -162,8 +162,8 @@ def support_of(points: Array, loads: Array, own: Array, weight: float) -> Array:
             corners = support_polygon(xy)
             distance = np.abs(xy[None] - corners[:, None]).sum(axis=2)
             on = on[distance.argmin(axis=1)]
-        found[k, : len(on)] = on
-    return found
+        hull[k, : len(on)] = on
+    return hull
 
 
 def capture_of(robot: Robot, center: Array, velocity: Array, points: Array, support: Array, normal: Array) -> Array:
@@ -203,8 +203,8 @@ def quaternions(rotations: Array) -> Array:
         K[..., 0, i + 1] = K[..., i + 1, 0] = R[..., k, j] - R[..., j, k]
         K[..., i + 1, j + 1] = K[..., j + 1, i + 1] = R[..., j, i] + R[..., i, j]
     largest = np.diagonal(K, axis1=-2, axis2=-1).argmax(axis=-1)
-    found = np.take_along_axis(K, largest[..., None, None], axis=-2)[..., 0, :]
-    return found / np.linalg.norm(found, axis=-1, keepdims=True)
+    chosen = np.take_along_axis(K, largest[..., None, None], axis=-2)[..., 0, :]
+    return chosen / np.linalg.norm(chosen, axis=-1, keepdims=True)
 
 
 def _line_poses(nodes: Array, edges: Array) -> tuple[Array, Array]:

@@ -91,10 +91,10 @@ class Poser:
             hold = ("base",) if self.robot.base.nq else ()
             self._solvers[name] = InverseKinematics(self.robot, {name: "position"}, hold=hold)
         wanted = {name: np.asarray(position, float)}
-        found = self._solvers[name].solve(self.q, wanted, 1e-4, _ITERATIONS, partial=True)
-        found.q[self._unlimited] -= 2.0 * np.pi * np.round(found.q[self._unlimited] / (2.0 * np.pi))
-        self.move(found.q)
-        return found.converged
+        solution = self._solvers[name].solve(self.q, wanted, 1e-4, _ITERATIONS, partial=True)
+        solution.q[self._unlimited] -= 2.0 * np.pi * np.round(solution.q[self._unlimited] / (2.0 * np.pi))
+        self.move(solution.q)
+        return solution.converged
 
     def _add_sliders(self, joint: PlacedJoint) -> None:
         """Add a slider for each coordinate of a joint that is an angle or a length."""

@@ -88,7 +88,7 @@ def scene_of(model: ModelRecord, faces: int = MOST_FACES) -> Scene:
     for link in robot.links:
         heads.setdefault(link.body, []).append(link)
     sticks = _sticks(robot, drawing)
-    found, links = list[Part](), list[int]()
+    parts, links = list[Part](), list[int]()
     budget = _budget(visuals, faces)
     for body, fixed in heads.items():
         geometry = [placed for link in fixed for placed in _visual_geometry(link, fixed[0], visuals, budget, notes)]
@@ -99,17 +99,17 @@ def scene_of(model: ModelRecord, faces: int = MOST_FACES) -> Scene:
             lines = [_placed(mesh, link, fixed[0]) for link in fixed for mesh in sticks.get(link.index, ())]
             geometry = lines or [_placed(_ball(link), link, fixed[0]) for link in fixed if link.inertia.mass]
         if geometry:
-            found.append(Part(fixed[0].name, tuple(geometry)))
+            parts.append(Part(fixed[0].name, tuple(geometry)))
             links.append(fixed[0].index)
     bodies = (
         Part(name, tuple(Placed(mesh_of(s, FREE_BODY), np.eye(3), np.zeros(3)) for s in shapes))
         for name, shapes in model.bodies.items()
     )
     nodes = drawing.nodes(_points(robot, drawing), np.zeros((1, 0, 7)))[0]
-    size = float(np.linalg.norm(np.ptp(nodes, axis=0))) or _extent(found)
+    size = float(np.linalg.norm(np.ptp(nodes, axis=0))) or _extent(parts)
     return Scene(
         robot.name,
-        (*found, *bodies),
+        (*parts, *bodies),
         np.array(links, dtype=int),
         tuple(mesh_of(shape, OBSTACLE) for shape in model.obstacles),
         size,
@@ -158,7 +158,7 @@ def _visual_geometry(
     link: PlacedLink, head: PlacedLink, visuals: dict[str, list[Visual]], budget: float, notes: list[str]
 ) -> list[Placed]:
     """Return the visual meshes of a link in the axes of the first link of its part, and add messages to the notes."""
-    found = []
+    pieces = []
     for visual in visuals.get(link.name, ()):
         shape = visual.shape
         try:
@@ -169,8 +169,8 @@ def _visual_geometry(
         for mesh in meshes:
             placed = _placed(mesh, link, head)
             rotation, position = placed.rotation @ shape.rotation, placed.rotation @ shape.position + placed.position
-            found.append(Placed(mesh, rotation, position))
-    return found
+            pieces.append(Placed(mesh, rotation, position))
+    return pieces
 
 
 def _meshes(visual: Visual, budget: float) -> list[Mesh]:
@@ -239,8 +239,8 @@ def _simplified(vertices: Array, faces: Array, most: float) -> tuple[Array, Arra
     except ImportError as error:
         words = f"a mesh of {len(faces)} triangles needs fast-simplification: pip install 'legged[view]'"
         raise FileError("visual meshes", words) from error
-    found = fast_simplification.simplify(vertices.astype(float), faces.astype(np.int32), target_count=int(most))
-    return np.asarray(found[0], float), np.asarray(found[1])
+    simplified = fast_simplification.simplify(vertices.astype(float), faces.astype(np.int32), target_count=int(most))
+    return np.asarray(simplified[0], float), np.asarray(simplified[1])
 
 
 _KINDS = {
@@ -291,13 +291,13 @@ def _sticks(robot: Robot, drawing: Drawing) -> dict[int, list[Mesh]]:
     """Return the capsules of the stick figure of each link that carries some, by its index, in link axes."""
     count = len(drawing.points) - 4 * len(drawing.shapes)
     size = float(np.linalg.norm(np.ptp(_points(robot, drawing)[0, :count], axis=0)))
-    found: dict[int, list[Mesh]] = {}
+    meshes: dict[int, list[Mesh]] = {}
     for (a, b), module, is_shape in zip(drawing.edges.tolist(), drawing.modules, drawing.is_shape, strict=True):
         if not is_shape:
             (link, start), (_, end) = drawing.points[a], drawing.points[b]
             color = BASE if module == 0 else MODULES[(int(module) - 1) % len(MODULES)]
-            found.setdefault(link, []).append(capsule_between(start, end, _ROD * size, color))
+            meshes.setdefault(link, []).append(capsule_between(start, end, _ROD * size, color))
     for contact in robot.contacts:
         foot = Sphere(max(contact.radius, 1.4 * _ROD * size), contact.position)
-        found.setdefault(contact.link, []).append(mesh_of(foot, METAL))
-    return found
+        meshes.setdefault(contact.link, []).append(mesh_of(foot, METAL))
+    return meshes

@@ -30,7 +30,7 @@ def tips(robot, rng, count=3):
 
 def same(A, B, scale=None):
     """Assert that two operators or matrices are equal to rounding, relative to the size of their entries."""
-    A, B = (x.matrix() if isinstance(x, soa.Operator) else np.asarray(x) for x in (A, B))
+    A, B = (x.matrix() if isinstance(x, soa.LinearOperator) else np.asarray(x) for x in (A, B))
     scale = max(1.0, float(np.abs(B).max(initial=0.0))) if scale is None else scale
     assert A.shape == B.shape
     assert np.abs(A - B).max(initial=0.0) < 1e-11 * scale
@@ -322,3 +322,10 @@ def test_operators_check_sizes_and_robots():
     with pytest.raises(DefinitionError, match="innovations factorization"):
         SpatialOperators(coupled, coupled.neutral())
     assert legged.count(soa.forward_dynamics, robot).M > legged.count(legged.forward_dynamics, robot).M
+
+
+def test_the_former_name_of_linear_operators_is_deprecated():
+    with pytest.warns(DeprecationWarning, match="LinearOperator"):
+        assert soa.Operator is soa.LinearOperator
+    with pytest.raises(AttributeError, match="no attribute 'Operater'"):
+        getattr(soa, "Operater")  # noqa: B009

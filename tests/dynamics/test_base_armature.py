@@ -1,15 +1,15 @@
 """Armature and damping of a floating base act in every algorithm as a free joint of MuJoCo has them.
 
 MuJoCo itself is the judge in tests/files/test_mjcf.py; here the judges are closed forms, the laws of mechanics, and
-the agreement of all algorithms. Errors are relative to the size of the terms; 1e-11 is the project's promise.
+the agreement of all algorithms. Errors are relative to the size of the terms; 1e-11 is the project's promise. Other
+bases are tested in tests/robot/construction/test_bases.py.
 """
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
-from oracles.cases import accelerations_apart
+from oracles.cases import FORWARD, WITHOUT_ROTORS, accelerations_apart
 from oracles.differences import rate
 from oracles.rebuild import rebuild
 
@@ -18,18 +18,15 @@ import robots
 from controllers.balance.workspace.dynamics import inward_pass, outward_pass
 from legged import denoc, loops
 from legged.algorithms import (
-    articulated,
     centroidal,
     composite,
     derivatives,
-    divide_and_conquer,
     global_form,
     newton_euler,
     operational,
 )
 from legged.algorithms.operators import SpatialOperators
-from legged.algorithms.operators import dynamics as operators
-from legged.algorithms.sparse import constraint_force, sparsity, system
+from legged.algorithms.sparse import constraint_force, system
 from legged.contact.impulses.delassus import _port_mobility
 from legged.dynamics.forward import accelerations, velocity_jump
 from legged.dynamics.kinematics import motion
@@ -106,18 +103,6 @@ def test_the_matrix_of_convective_inertia_includes_the_armature(form):
     if form == "skew":
         difference = rate(bare, lambda x, _: denoc.generalized_inertia_matrix(bare, x), q, v) - 2.0 * C
         assert np.abs(difference + difference.T).max() < 1e-6 * np.abs(C).max()  # of finite differences
-
-
-FORWARD = {
-    "articulated bodies": articulated.forward_dynamics,
-    "in absolute coordinates": partial(articulated.forward_dynamics, coordinates="absolute"),
-    "L^T D L": sparsity.forward_dynamics,
-    "whole robot": global_form.forward_dynamics,
-    "dense theory": denoc.forward_dynamics,
-    "operators": operators.forward_dynamics,
-    **{f"division, {v}": partial(divide_and_conquer.forward_dynamics, version=v) for v in divide_and_conquer.VERSIONS},
-}
-WITHOUT_ROTORS = ("operators", *(name for name in FORWARD if name.startswith("division")))
 
 
 @pytest.mark.parametrize("name", FORWARD)

@@ -81,7 +81,7 @@ def test_psi_and_the_articulated_inertia_of_a_chain_have_the_matrices_of_the_the
     rotors = by_module(robot, [body.rotor_inertia for body in robot.bodies])
     chains = serial_chains(robot, q)
     recursive = articulate(chains, M, rotors)
-    matrices = articulate(chains, M, rotors, intra=dict.fromkeys(range(len(chains)), DenseArticulation))
+    matrices = articulate(chains, M, rotors, intra_modular=dict.fromkeys(range(len(chains)), DenseArticulation))
     for chain, fast, slow in zip(chains, recursive, matrices, strict=True):
         assert isinstance(fast, ArticulatedChain)
         scale = np.abs(slow.Psi).max(initial=1.0)

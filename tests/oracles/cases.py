@@ -1,13 +1,16 @@
 """Random robots in random states, each built once per test process, and tolerances for their dynamics."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
 import legged
 from legged import denoc
+from legged.algorithms import articulated, divide_and_conquer, global_form
+from legged.algorithms.operators import dynamics as operators
+from legged.algorithms.sparse import sparsity
 from legged.spatial import Array
 
 COUNT, DAILY, BATCH = 300, 30, 10  # seeds 0 to 299; those from 30 on are slow tests
@@ -158,3 +161,16 @@ def _special_inertia(rng: np.random.Generator, scale: float) -> legged.Inertia:
     """Return a box with its center on an axis or at the origin."""
     size, center = scale * rng.uniform(0.05, 0.3, 3), scale * rng.integers(-1, 2, 3) * rng.choice([0.0, 0.1], 3)
     return legged.box_inertia(float(rng.uniform(0.2, 3.0)), size, center)
+
+
+FORWARD = {
+    "articulated bodies": articulated.forward_dynamics,
+    "in absolute coordinates": partial(articulated.forward_dynamics, coordinates="absolute"),
+    "L^T D L": sparsity.forward_dynamics,
+    "whole robot": global_form.forward_dynamics,
+    "dense theory": denoc.forward_dynamics,
+    "operators": operators.forward_dynamics,
+    **{f"division, {v}": partial(divide_and_conquer.forward_dynamics, version=v) for v in divide_and_conquer.VERSIONS},
+}
+WITHOUT_ROTORS = ("operators", *(name for name in FORWARD if name.startswith("division")))
+"""The algorithms of forward dynamics of trees with armature; the last ones refuse gyroscopic rotors."""

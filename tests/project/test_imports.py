@@ -16,6 +16,7 @@ import networkx as nx
 import pytest
 
 import legged
+from legged import output
 from legged.errors import deprecated_names
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,22 @@ SLOW = (
 )
 """Libraries that take long to load and that only some uses need."""
 DISTRIBUTION = ("legged", "controllers", "robots")
+PICTURES = ("legged.viewer", "legged.simulation.plots", "legged.robot.diagram")
+"""Packages that draw; they import what they draw."""
+BY_NAME = {
+    "legged/__init__.py": "the table of public names, above all other modules",
+    "legged/output.py": "the table of pictures, the only way to a package above",
+    "legged/verification/external.py": "Pinocchio or MuJoCo, by the name that the user gives",
+    "legged/app/selection.py": "a file with the user's robot",
+    "legged/errors.py": "successors of deprecated names, which modules above name",
+    "legged/argument_checks.py": "the public names, in which annotations are looked up",
+}
+"""Files that import modules whose names they compute, and what these are."""
+CIRCLES = {
+    "legged.robot": "methods of `Robot` that build another robot",
+    "legged.simulation": "the methods of a controller of several robots",
+}
+"""Packages inside which imports in functions close a circle, and for what."""
 
 
 def loaded_by(program: str) -> set[str]:
@@ -108,6 +125,107 @@ def test_every_module_of_the_framework_has_a_layer():
     assert {name for name in children("legged") if name != "legged.__init__"} <= layers
 
 
+def test_modules_of_the_distribution_are_not_imported_by_their_names():
+    files = {str(path.relative_to(ROOT)): path for package in DISTRIBUTION for path in (ROOT / package).rglob("*.py")}
+    hidden = {name: imports_by_name(path.read_text(encoding="utf-8")) for name, path in files.items()}
+    assert {name for name, calls in hidden.items() if calls} == set(BY_NAME)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from importlib import import_module\nimport_module('legged.viewer.show')",
+        "from importlib import import_module as load\nload('controllers')",
+        "import importlib\nimportlib.import_module(name)",
+        "import importlib as i\ni.import_module(name='legged.' + name)",
+        "def f():\n    return __import__('legged.viewer')",
+        "import sys\nsys.modules['legged.viewer.show'].save_html(run)",
+        "import pkgutil\npkgutil.resolve_name('legged.viewer:view')",
+        "import runpy\nrunpy.run_module('legged.viewer')",
+        "import importlib.util\nimportlib.util.find_spec('robots')",
+        "exec('from legged.viewer import view')",
+    ],
+)
+def test_imports_by_name_are_detected(text):
+    assert imports_by_name(text)
+
+
+def test_imports_of_other_programs_by_name_are_no_way_up():
+    assert not imports_by_name("from importlib import import_module\nimport_module('mujoco').mj_step")
+    assert not imports_by_name("import sys\nsys.modules.get(__name__)")
+
+
+def test_pictures_import_what_they_show_never_the_reverse():
+    graph = module_graph()
+    upward = {
+        (importer, imported)
+        for importer, imported in graph.edges
+        if imported.startswith(PICTURES) and not importer.startswith((*PICTURES, "legged.app", "legged.__main__"))
+    }
+    assert not upward
+    for name, module in output.PICTURES.items():
+        assert module.startswith(PICTURES) and callable(output.picture(name)), name
+
+
+def test_no_module_below_the_command_line_uses_the_public_names():
+    """The root package imports everything, so that `from legged import view` is a way up that no contract sees."""
+    graph = module_graph()
+    assert all(
+        name.startswith(("legged.app", "legged.__main__", "controllers", "robots")) for name in graph.pred["legged"]
+    )
+
+
+def test_circles_through_imports_inside_functions_stay_in_their_package():
+    circles = [group for group in nx.strongly_connected_components(module_graph()) if len(group) > 1]
+    assert all(any(group <= set(below(package)) for package in CIRCLES) for group in circles), circles
+
+
+def module_graph() -> nx.DiGraph:
+    """Return the graph of imports between the modules of the distribution, inside functions as well, not of types."""
+    modules = {name for package in DISTRIBUTION for name in below(package)}
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(modules)
+    for name in modules:
+        path = ROOT / name.replace(".", "/")
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        imported = {owner(other, modules) for other in imports(path, types=False)} - {None, name}
+        graph.add_edges_from((name, other) for other in imported)
+    return graph
+
+
+def below(package: str) -> list[str]:
+    """Return the names of all modules of a package, such as "legged.robot.robot"."""
+    paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / package.replace(".", "/")).rglob("*.py"))
+    return [".".join(path.parts).removesuffix(".__init__") for path in paths]
+
+
+def imports_by_name(text: str) -> list[str]:
+    """Return the calls in a program that import a module of the distribution, or one whose name is computed."""
+    tree = ast.parse(text)
+    aliases = {
+        name.asname or name.name: name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    functions = {"import_module", "__import__", "find_spec", "resolve_name", "run_module", "spec_from_file_location"}
+    calls = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
+            is_own = isinstance(node.slice, ast.Constant) and str(node.slice.value).split(".")[0] in DISTRIBUTION
+            calls += [ast.unparse(node)] if is_own else []
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func).split(".")[-1]
+        name = aliases.get(name, name)
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        known = [x.value for x in arguments if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+        is_import = name in functions and (not known or known[0].split(".")[0] in DISTRIBUTION)
+        if is_import or (name in ("exec", "eval") and any("import" in text for text in known)):
+            calls.append(ast.unparse(node))
+    return calls
+
+
 def children(package: str) -> set[str]:
     """Return the names of the modules and sub-packages of a package, such as "legged.robot"."""
     folder = ROOT / package.replace(".", "/")
@@ -138,9 +256,17 @@ def owner(module: str, nodes: set[str]) -> str | None:
     return next((name for k in range(len(parts), 0, -1) if (name := ".".join(parts[:k])) in nodes), None)
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield the names that a file imports, inside functions as well, such as "legged.robot.robot.Robot"."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(path: Path, types: bool = True) -> Iterator[str]:
+    """Yield the names that a file imports, inside functions as well, such as "legged.robot.robot.Robot".
+
+    `types` states whether imports under `if TYPE_CHECKING` count.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    skipped = set() if types else {inner for guard in guards for inner in ast.walk(guard)}
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -126,13 +126,40 @@ def test_simulation_goes_on_pauses_steps_and_resets(show):
     assert simulation.t == t
     live.step()
     assert simulation.t == pytest.approx(t + simulation.time_step)
-    before = legged.momentum(robot, simulation.q, simulation.v)[3:]
-    live.push(robot.links[0].name, (0.0, 2.0, 0.0))
-    after = legged.momentum(robot, simulation.q, simulation.v)[3:]
-    assert after - before == pytest.approx((0.0, 2.0, 0.0), abs=1e-9)  # [N s]: the impulse is the change of momentum
-    live.step()
     live.reset()
     assert simulation.t == 0.0
+
+
+@pytest.mark.parametrize("num", [None, 2])
+def test_a_push_acts_through_the_next_time_step_and_once(show, num):
+    """In flight the momentum of the links gains the impulses of all pushes and of gravity; later steps gain no more."""
+    robot = robots.spatial_quadruped()
+    simulation = legged.Simulation(robot, num=num)
+    live = show(simulation).content
+    live.pause.value = True
+    time.sleep(0.2)  # [s], more than a picture takes
+    names, h = [link.name for link in robot.links], simulation.time_step
+    with pytest.raises(UnknownNameError, match="no link named 'tail'"):
+        live.push("tail", (0.0, 1.0, 0.0))
+
+    def momentum():
+        q, v = np.atleast_2d(simulation.q), np.atleast_2d(simulation.v)
+        return np.array([legged.momentum(robot, *state)[3:] for state in zip(q, v, strict=True)])
+
+    for impulse in (np.array([0.0, 2.0, 0.0]), np.zeros(3)):
+        before = momentum()
+        if impulse.any():
+            live.push(names[0], impulse / 2.0)
+            live.push(names[-1], impulse / 2.0)
+            assert np.array_equal(momentum(), before)
+        live.step()
+        expected = impulse + robot.mass * robot.gravity * h
+        assert np.abs(momentum() - before - expected).max() < 1e-3  # [N s], error of a first-order step of 1 ms
+    live.push(names[0], (0.0, 2.0, 0.0))
+    live.reset()
+    before = momentum()
+    live.step()
+    assert np.abs(momentum() - before - robot.mass * robot.gravity * h).max() < 1e-9  # reset forgets the push
 
 
 def test_planned_footsteps_are_recorded_and_shown(show, planned, tmp_path):

@@ -192,7 +192,7 @@ def inward_pass(
             P[body.parent] = P[body.parent] + X.transform_inertia(remaining)
             z[body.parent] = z[body.parent] + X.T @ (z[k] + factors.Psi @ phi_hat)
         central = robot.bodies[0]
-        if central.has_base_armature or central.has_friction:  # a floating base, whose armature has no weight
+        if central.has_turning_armature or central.has_friction:  # a floating base, whose armature has no weight
             P[0], z[0] = P[0] + central.reflected_inertia, z[0] + out.f[0]
         return dynamics._replace(P=mirror(P[0]), z=z[0] - P[0] @ (out.td[0] + out.gravity[0]))
 

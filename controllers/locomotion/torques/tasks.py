@@ -21,7 +21,7 @@ from legged.dynamics.kinematics import (
     twist_rate_at,
 )
 from legged.dynamics.modules import twists_and_rates
-from legged.robot.construction.parameters import without_dry_friction
+from legged.dynamics.passive import without_dry_friction
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
 from legged.spatial import Array, cross, factor_symmetric, join, solve_factored

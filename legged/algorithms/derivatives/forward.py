@@ -158,9 +158,9 @@ def check(robot: Robot, q: Array, v: Array, vdot: Array, tau: Array, wrenches: W
         (inverse_dynamics, of_inverse_dynamics, vdot),
         (forward_dynamics, of_forward_dynamics, tau),
     ):
-        found = analytical(robot, q, v, x, wrenches)
+        derivatives = analytical(robot, q, v, x, wrenches)
         exact = exact_derivatives(lambda *at, f=function: f(robot, *at, wrenches), robot, q, v, x)
-        for ours, right in zip(found, exact, strict=True):
+        for ours, right in zip(derivatives, exact, strict=True):
             scale = max(np.abs(right).max(initial=0.0), 1e-300)
             errors.append(float(np.abs(ours - right).max(initial=0.0) / scale))
     return DerivativeErrors(*errors)

@@ -109,7 +109,7 @@ def inverse_derivatives(
         for body in inward(robot):
             for number in reversed(range(len(motion.axes[body.index]))):
                 matrices.add_column(body.index, number, inertia[body.index], B[body.index], f[body.index])
-    if base_terms is not None and robot.bodies[0].has_base_armature:
+    if base_terms is not None and robot.bodies[0].has_turning_armature:
         a, (psidd, Sd) = robot.bodies[0].reflected_inertia, base_terms
         matrices.q[:6, :6] -= a @ psidd  # M[:, :6] includes the armature, which does not rotate
         matrices.v[:6, :6] -= a @ Sd

@@ -17,6 +17,11 @@ dynamics", parts 1 and 2, International Journal of Robotics Research 18(9), 1999
 """
 
 from legged.algorithms.divide_and_conquer.assemblies import GROUND, BodyConstraints
-from legged.algorithms.divide_and_conquer.forward import VERSIONS, forward_dynamics, inverse_inertia_matrix
+from legged.algorithms.divide_and_conquer.forward import (
+    VERSIONS,
+    divide_and_conquer,
+    forward_dynamics,
+    inverse_inertia_matrix,
+)
 
-__all__ = ["GROUND", "VERSIONS", "BodyConstraints", "forward_dynamics", "inverse_inertia_matrix"]
+__all__ = ["GROUND", "VERSIONS", "BodyConstraints", "divide_and_conquer", "forward_dynamics", "inverse_inertia_matrix"]

@@ -34,7 +34,7 @@ VERSIONS: dict[str, ModuleType] = {"inverse": inverse, "pivoted": pivoted}
 
 
 @any_element
-def forward_dynamics(
+def divide_and_conquer(
     robot: Robot,
     q: Array,
     v: Array,
@@ -79,6 +79,10 @@ def forward_dynamics(
     return finite(robot, "the forward dynamics", vdot)
 
 
+forward_dynamics = divide_and_conquer
+"""The name of the task, which is the same in the modules of all algorithms."""
+
+
 def version_module(version: str) -> ModuleType:
     """Return the module of a version by its name.
 
@@ -104,10 +108,10 @@ def inverse_inertia_matrix(robot: Robot, q: Array, *, version: str = "pivoted") 
     the depth is O(log n).
 
     Args:
-        robot: The robot. q: Configuration, (nq,). version: As in `forward_dynamics`.
+        robot: The robot. q: Configuration, (nq,). version: As in `divide_and_conquer`.
 
     Raises:
-        DefinitionError, UnknownNameError: As `forward_dynamics`.
+        DefinitionError, UnknownNameError: As `divide_and_conquer`.
     """
     form = version_module(version)
     (q,) = read(robot, q=q)
@@ -136,10 +140,10 @@ def inverse_inertia_of_handles(
     Args:
         robot: The robot. q: Configuration, (nq,).
         handles: Indices of moving bodies with mass in `robot.bodies`.
-        version: As in `forward_dynamics`.
+        version: As in `divide_and_conquer`.
 
     Raises:
-        DefinitionError, UnknownNameError: As `forward_dynamics`.
+        DefinitionError, UnknownNameError: As `divide_and_conquer`.
     """
     form = version_module(version)
     bodies = _resting_bodies(robot, q, form.ACCEPTS_SINGULAR_INERTIA)

@@ -115,7 +115,7 @@ class ContactSpace(TaskSpace):
         Args:
             v: Velocity, (nv,).
         """
-        found = [np.zeros(0)]
+        parts = [np.zeros(0)]
         for contact in self.contacts:
             bias = link_bias(self.robot, self.q, v, contact.link)
             if contact.other is not None:
@@ -123,8 +123,8 @@ class ContactSpace(TaskSpace):
             bias = contact.normals.T @ bias
             if contact.rates is not None:
                 bias = bias + contact.rates.T @ (self._relative(contact) @ v)
-            found.append(bias)
-        return np.concatenate(found)
+            parts.append(bias)
+        return np.concatenate(parts)
 
     @cached_property
     def motion_basis(self) -> Array:

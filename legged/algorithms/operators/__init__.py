@@ -10,6 +10,7 @@ from legged.algorithms.operators.dynamics import (
     bias_forces,
     closed_chain,
     diagonal_bias,
+    filter_and_smoother,
     fixed_point_feet,
     forward_dynamics,
     innovations,
@@ -20,19 +21,20 @@ from legged.algorithms.operators.dynamics import (
 )
 from legged.algorithms.operators.grasps import GraspContact, GraspedBody, grasp, grasp_control, internal_forces
 from legged.algorithms.operators.inverse_kinematics import Target, damped_step, inverse_kinematics
-from legged.algorithms.operators.operator import Operator, identity
+from legged.algorithms.operators.operator import LinearOperator, identity
 from legged.algorithms.operators.spatial_operators import SpatialOperators
 
 __all__ = [
     "GraspContact",
     "GraspedBody",
-    "Operator",
+    "LinearOperator",
     "SpatialOperators",
     "Target",
     "bias_forces",
     "closed_chain",
     "damped_step",
     "diagonal_bias",
+    "filter_and_smoother",
     "fixed_point_feet",
     "forward_dynamics",
     "grasp",
@@ -46,3 +48,10 @@ __all__ = [
     "tip_correction",
     "tip_mobility",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return an object by its former name, with a warning."""
+    from legged.errors import deprecated_names
+
+    return deprecated_names(__name__, {"Operator": "legged.algorithms.operators.LinearOperator"})(name)

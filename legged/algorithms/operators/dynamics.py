@@ -6,7 +6,7 @@ import numpy as np
 
 from legged import taylor
 from legged.algorithms.links import base_bias, links_at
-from legged.algorithms.operators.operator import Operator
+from legged.algorithms.operators.operator import LinearOperator
 from legged.algorithms.operators.spatial_operators import Points, SpatialOperators
 from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import on_bodies, point_twist_rates
@@ -47,7 +47,7 @@ def _quadratic(S: SpatialOperators, v: Array, wrenches: Wrenches) -> tuple[Array
 
 
 @any_element
-def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+def filter_and_smoother(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by algorithm FD, in O(n).
 
         T'  = T - H phi (M phi* a + b)                              (14)
@@ -64,6 +64,10 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     S = SpatialOperators(robot, q)
     return finite(robot, "the forward dynamics", S.mass_inverse @ (tau - bias_forces(S, v, wrenches)))
+
+
+forward_dynamics = filter_and_smoother
+"""The name of the task, which is the same in the modules of all algorithms."""
 
 
 @any_element
@@ -159,7 +163,7 @@ def closed_chain(
         vdot, and the wrench on the first tip, [n; f], world axes; the second tip bears the opposite.
 
     Raises:
-        SingularError: if Lambda_c does not exist. Others as in `forward_dynamics`.
+        SingularError: if Lambda_c does not exist. Others as in `filter_and_smoother`.
 
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, section 5.3.
     """
@@ -218,7 +222,7 @@ def _solve(A: Array, b: Array) -> Array:
 
 
 @any_element
-def square_root(operators: SpatialOperators) -> Operator:
+def square_root(operators: SpatialOperators) -> LinearOperator:
     """Return the memoryless operator D^(1/2), with D^(1/2) D^(1/2)* = D, of a robot's operators."""
     S = operators
     blocks = {body.index: _cholesky(*S.joint_factors(body)) for body in S.robot.bodies}
@@ -227,7 +231,7 @@ def square_root(operators: SpatialOperators) -> Operator:
         parts = ((b.v, (blocks[b.index].T if transposed else blocks[b.index]) @ x[b.v]) for b in S.robot.bodies)
         return scatter(S.robot.nv, parts)
 
-    return Operator(S.robot.nv, S.robot.nv, lambda x: apply(x, False), lambda x: apply(x, True), "D^1/2")
+    return LinearOperator(S.robot.nv, S.robot.nv, lambda x: apply(x, False), lambda x: apply(x, True), "D^1/2")
 
 
 def _cholesky(L: list, reciprocals: list) -> Array:

@@ -111,9 +111,9 @@ def inverse_kinematics(
         if norm <= tolerance:
             break
         moved = integrate(robot, q, damped_step(robot, q, targets, damping))
-        found = _error_norm(robot, moved, targets)
-        if found < norm:
-            q, norm, damping = moved, found, max(damping / 3.0, _LEAST_DAMPING)
+        moved_norm = _error_norm(robot, moved, targets)
+        if moved_norm < norm:
+            q, norm, damping = moved, moved_norm, max(damping / 3.0, _LEAST_DAMPING)
         else:
             damping *= 5.0
     return q

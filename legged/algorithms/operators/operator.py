@@ -17,7 +17,7 @@ Action = Callable[[Array], Array]
 
 @any_element
 @dataclass(frozen=True, eq=False)
-class Operator:
+class LinearOperator:
     """A linear operator from vectors of length `columns` to vectors of length `rows`.
 
     `A @ x` applies the operator, `A @ B` is the product, `A.T` the adjoint (the paper's star), and `A.matrix()` the
@@ -36,22 +36,22 @@ class Operator:
     name: str = ""
 
     def __repr__(self) -> str:
-        return f"<Operator {self.name or '?'}: {self.columns} -> {self.rows}>"
+        return f"<LinearOperator {self.name or '?'}: {self.columns} -> {self.rows}>"
 
     @property
-    def T(self) -> Operator:
+    def T(self) -> LinearOperator:
         """The adjoint."""
         name = self.name.removesuffix("*") if self.name.endswith("*") else f"{self.name}*"
-        return Operator(self.columns, self.rows, self.apply_adjoint, self.apply, name)
+        return LinearOperator(self.columns, self.rows, self.apply_adjoint, self.apply, name)
 
     @overload
-    def __matmul__(self, other: Operator) -> Operator: ...
+    def __matmul__(self, other: LinearOperator) -> LinearOperator: ...
     @overload
     def __matmul__(self, other: Array) -> Array: ...
     def __matmul__(self, other: Any) -> Any:
-        if isinstance(other, Operator):
+        if isinstance(other, LinearOperator):
             self._check("be multiplied with an operator of", other.rows, self.columns)
-            return Operator(
+            return LinearOperator(
                 self.rows,
                 other.columns,
                 lambda x: self.apply(other.apply(x)),
@@ -63,10 +63,10 @@ class Operator:
             raise ShapeError(f"operator {self.name!r} acts on vectors ({self.columns},), got shape {x.shape}")
         return self.apply(x)
 
-    def __add__(self, other: Operator) -> Operator:
+    def __add__(self, other: LinearOperator) -> LinearOperator:
         self._check("be added to one with rows", other.rows, self.rows)
         self._check("be added to one with columns", other.columns, self.columns)
-        return Operator(
+        return LinearOperator(
             self.rows,
             self.columns,
             lambda x: self.apply(x) + other.apply(x),
@@ -74,12 +74,12 @@ class Operator:
             f"({self.name} + {other.name})",
         )
 
-    def __neg__(self) -> Operator:
-        return Operator(
+    def __neg__(self) -> LinearOperator:
+        return LinearOperator(
             self.rows, self.columns, lambda x: -self.apply(x), lambda y: -self.apply_adjoint(y), f"-{self.name}"
         )
 
-    def __sub__(self, other: Operator) -> Operator:
+    def __sub__(self, other: LinearOperator) -> LinearOperator:
         return self + -other
 
     def matrix(self) -> Array:
@@ -92,6 +92,6 @@ class Operator:
             raise ShapeError(f"operator {self.name!r} cannot {what} {got}; it needs {needed}")
 
 
-def identity(size: int) -> Operator:
+def identity(size: int) -> LinearOperator:
     """Return the identity operator."""
-    return Operator(size, size, lambda x: x, lambda x: x, "I")
+    return LinearOperator(size, size, lambda x: x, lambda x: x, "I")

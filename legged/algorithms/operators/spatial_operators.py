@@ -17,7 +17,7 @@ import numpy as np
 
 from legged.algorithms.articulated import refuse_followers
 from legged.algorithms.linear_algebra import solve_rows
-from legged.algorithms.operators.operator import Operator, identity
+from legged.algorithms.operators.operator import LinearOperator, identity
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import motion, on_bodies
 from legged.dynamics.modules import inward, outward, transforms
@@ -35,7 +35,7 @@ Step = Callable[[Body, Array], Array]
 @any_element
 @dataclass(frozen=True, eq=False)
 class SpatialOperators:
-    """The operators of a robot at a configuration; each is an `Operator`.
+    """The operators of a robot at a configuration; each is an `LinearOperator`.
 
     Attributes:
         robot: The robot. q: Its configuration, (nq,).
@@ -55,7 +55,7 @@ class SpatialOperators:
     # Memoryless operators.
 
     @cached_property
-    def H(self) -> Operator:
+    def H(self) -> LinearOperator:
         """H: forces of the bodies to forces of the joints; its adjoint maps joint rates to relative twists."""
 
         def project(f: Array) -> Array:
@@ -66,77 +66,77 @@ class SpatialOperators:
                 [self.axes(body) @ rates[body.v] if body.nv else np.zeros(6) for body in self.robot.bodies]
             )
 
-        return Operator(self.robot.nv, self._size, project, spread, "H")
+        return LinearOperator(self.robot.nv, self._size, project, spread, "H")
 
     @cached_property
-    def M(self) -> Operator:
+    def M(self) -> LinearOperator:
         """M = diag(M(k)): the spatial inertias of the bodies."""
         return self._block_diagonal("M", [body.M for body in self.robot.bodies])
 
     @cached_property
-    def reflected(self) -> Operator:
+    def reflected(self) -> LinearOperator:
         """I_r: inertia of armature and rotors, memoryless on joint rates; zero in the paper."""
 
         def apply(x: Array) -> Array:
             return scatter_add(self.robot, [body.reflected_inertia @ x[body.v] for body in self.robot.bodies])
 
-        return Operator(self.robot.nv, self.robot.nv, apply, apply, "I_r")
+        return LinearOperator(self.robot.nv, self.robot.nv, apply, apply, "I_r")
 
     @cached_property
-    def P(self) -> Operator:
+    def P(self) -> LinearOperator:
         """P = diag(P(k)): articulated-body inertias, from the Riccati equation (8)."""
         return self._block_diagonal("P", self.articulated)
 
     @cached_property
-    def D(self) -> Operator:
+    def D(self) -> LinearOperator:
         """D = H P H*, memoryless: the articulated-body inertia along each joint."""
         return self.H @ self.P @ self.H.T + self.reflected
 
     @cached_property
-    def D_inverse(self) -> Operator:
+    def D_inverse(self) -> LinearOperator:
         """D^-1, memoryless, by a solution with each joint's block."""
 
         def apply(x: Array) -> Array:
             parts = ((body.v, solve_factored(self.joint_factors(body), x[body.v])) for body in self.robot.bodies)
             return scatter(self.robot.nv, parts)
 
-        return Operator(self.robot.nv, self.robot.nv, apply, apply, "D^-1")
+        return LinearOperator(self.robot.nv, self.robot.nv, apply, apply, "D^-1")
 
     @cached_property
-    def G(self) -> Operator:
+    def G(self) -> LinearOperator:
         """G = P H* D^-1: the Kalman gain."""
         return self.P @ self.H.T @ self.D_inverse
 
     # Recursions.
 
     @cached_property
-    def E_phi(self) -> Operator:
+    def E_phi(self) -> LinearOperator:
         """E_phi: the force of each body to its parent, phi(k, k-1)."""
         return self._to_parent(
             "E_phi", lambda body, z: self.X[body.index].T @ z, lambda body, t: self.X[body.index] @ t
         )
 
     @cached_property
-    def phi(self) -> Operator:
+    def phi(self) -> LinearOperator:
         """phi = (I - E_phi)^-1: sums forces from the tips to the base; phi* propagates twists from the base."""
         return self._recursion("phi", lambda b, z: self.X[b.index].T @ z, lambda b, t: self.X[b.index] @ t)
 
     @cached_property
-    def E_psi(self) -> Operator:
+    def E_psi(self) -> LinearOperator:
         """E_psi = E_phi (I - G H), (10): as E_phi, for the part of the force that the joint transmits, (9)."""
         return self._to_parent("E_psi", self._transmit, self._transmit_adjoint)
 
     @cached_property
-    def psi(self) -> Operator:
+    def psi(self) -> LinearOperator:
         """psi = (I - E_psi)^-1: the transition operator of the Kalman filter."""
         return self._recursion("psi", self._transmit, self._transmit_adjoint)
 
     @cached_property
-    def K(self) -> Operator:
+    def K(self) -> LinearOperator:
         """K = E_phi G: the shifted gain."""
         return self.E_phi @ self.G
 
-    def B(self, points: Points) -> Operator:
+    def B(self, points: Points) -> LinearOperator:
         """Return B: forces at points to forces of the bodies; its adjoint maps twists of bodies to those of points.
 
         Args:
@@ -159,31 +159,31 @@ class SpatialOperators:
                 parts.append(join(R @ own[:3], R @ (own[3:] + cross(own[:3], r))))
             return np.concatenate(parts)
 
-        return Operator(self._size, 6 * len(located), gather, spread, "B")
+        return LinearOperator(self._size, 6 * len(located), gather, spread, "B")
 
-    def J(self, points: Points) -> Operator:
+    def J(self, points: Points) -> LinearOperator:
         """Return J = B* phi* H*, equation (1): joint rates to twists of points, world axes; arguments as in `B`."""
         return self.B(points).T @ self.phi.T @ self.H.T
 
     # The mass matrix and its factors.
 
     @cached_property
-    def mass(self) -> Operator:
+    def mass(self) -> LinearOperator:
         """The inertia matrix by the Newton-Euler factorization, H phi M phi* H*, equation (3)."""
         return self.H @ self.phi @ self.M @ self.phi.T @ self.H.T + self.reflected
 
     @cached_property
-    def innovations(self) -> Operator:
+    def innovations(self) -> LinearOperator:
         """I + H phi K, causal: the innovations factor of equation (11), mass = (I + H phi K) D (I + H phi K)*."""
         return identity(self.robot.nv) + self.H @ self.phi @ self.K
 
     @cached_property
-    def whitening(self) -> Operator:
+    def whitening(self) -> LinearOperator:
         """I - H psi K, its inverse, equation (12): a Kalman filter."""
         return identity(self.robot.nv) - self.H @ self.psi @ self.K
 
     @cached_property
-    def mass_inverse(self) -> Operator:
+    def mass_inverse(self) -> LinearOperator:
         """The inverse of the inertia matrix, (I - H psi K)* D^-1 (I - H psi K), equation (13), in O(n)."""
         return self.whitening.T @ self.D_inverse @ self.whitening
 
@@ -256,7 +256,7 @@ class SpatialOperators:
     def _block(self, x: Array, body: Body) -> Array:
         return x[6 * body.index : 6 * body.index + 6]
 
-    def _block_diagonal(self, name: str, blocks: list[Array]) -> Operator:
+    def _block_diagonal(self, name: str, blocks: list[Array]) -> LinearOperator:
         """Return a symmetric memoryless operator."""
 
         def apply(x: Array) -> Array:
@@ -264,9 +264,9 @@ class SpatialOperators:
                 [block @ self._block(x, b) for block, b in zip(blocks, self.robot.bodies, strict=True)]
             )
 
-        return Operator(self._size, self._size, apply, apply, name)
+        return LinearOperator(self._size, self._size, apply, apply, name)
 
-    def _to_parent(self, name: str, inside: Step, outside: Step) -> Operator:
+    def _to_parent(self, name: str, inside: Step, outside: Step) -> LinearOperator:
         """Return the operator that maps the vector of each body to its parent by `inside`; `outside` is its adjoint."""
 
         def apply(x: Array) -> Array:
@@ -280,9 +280,9 @@ class SpatialOperators:
             z = [outside(b, self._block(x, p)) for b, p in zip(self.robot.bodies[1:], parents, strict=True)]
             return np.concatenate([np.zeros(6), *z])
 
-        return Operator(self._size, self._size, apply, adjoint, name)
+        return LinearOperator(self._size, self._size, apply, adjoint, name)
 
-    def _recursion(self, name: str, inside: Step, outside: Step) -> Operator:
+    def _recursion(self, name: str, inside: Step, outside: Step) -> LinearOperator:
         """Return (I - E)^-1 for the operator E of `_to_parent`, as a sweep inward; its adjoint is a sweep outward."""
 
         def apply(x: Array) -> Array:
@@ -299,7 +299,7 @@ class SpatialOperators:
                     z[body.index] = z[body.index] + outside(body, z[body.parent])
             return np.concatenate(z)
 
-        return Operator(self._size, self._size, apply, adjoint, name)
+        return LinearOperator(self._size, self._size, apply, adjoint, name)
 
     @cached_property
     def _motion(self):

@@ -49,7 +49,7 @@ ALGORITHM = "the constraint-force algorithm"
 
 
 @any_element
-def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+def constraint_force(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by equation (28).
 
     Args:
@@ -83,6 +83,10 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     return finite(robot, "the forward dynamics", joint_accelerations(robot, joints, a, a_0))
 
 
+forward_dynamics = constraint_force
+"""The name of the task, which is the same in the modules of all algorithms."""
+
+
 @any_element
 def inverse_inertia_matrix(robot: Robot, q: Array) -> Array:
     """Return M^-1, (nv, nv), in the unit of 1 / `legged.inertia_matrix`, as the Schur complement C - B^T A^-1 B.
@@ -91,7 +95,7 @@ def inverse_inertia_matrix(robot: Robot, q: Array) -> Array:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        DefinitionError: As `forward_dynamics`.
+        DefinitionError: As `constraint_force`.
     """
     (q,) = read(robot, q=q)
     with stage("1 bodies and constraints"):
@@ -116,7 +120,7 @@ def resting_joints(robot: Robot, q: Array) -> list[JointConstraint]:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        DefinitionError: As `forward_dynamics`.
+        DefinitionError: As `constraint_force`.
     """
     still = np.zeros(robot.nv)
     return joint_constraints(robot, q, still, still, None, ALGORITHM)[0]

@@ -254,7 +254,7 @@ def inverse_factor(L: Array, tree: DofTree) -> Array:
 
 
 @any_element
-def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+def composite_inertia(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by the inertia matrix and its L^T D L factors.
 
     O(n^3) for a chain, less for a tree; cheaper than the O(n) recursions for robots with few joints.
@@ -275,3 +275,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
         L, D = factor_ltdl(tree.permute_matrix(M), tree)
         x = solve_ltdl(L, D, tree, tree.permute(tau - bias))
     return finite(robot, "the forward dynamics", tree.unpermute(x))
+
+
+forward_dynamics = composite_inertia
+"""The name of the task, which is the same in the modules of all algorithms."""

@@ -83,7 +83,7 @@ def joint_constraints(
 
 
 @any_element
-def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+def sparse_elimination(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration under given generalized forces, (nv,), by elimination of the system (27), in O(n).
 
         body:   a_i  = I_i^-1 (T_i beta_i + r_i)
@@ -113,6 +113,10 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
             beta = solve_factored(factors[k].constraint, joint.T.T @ a_parent - factors[k].offset)
             a.append(solve_factored(factors[k].inertia, r[k] + joint.T @ beta))
     return finite(robot, "the forward dynamics", joint_accelerations(robot, joints, a, a_0))
+
+
+forward_dynamics = sparse_elimination
+"""The name of the task, which is the same in the modules of all algorithms."""
 
 
 def body_forces(joints: Sequence[JointConstraint]) -> list[Array]:
@@ -193,7 +197,7 @@ def sparse_system(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
     """Return the system (27) as a dense matrix; its unknowns are the bodies' accelerations, then -beta, body by body.
 
     Args:
-        robot, q, v, tau, wrenches: As in `forward_dynamics`, with the same errors.
+        robot, q, v, tau, wrenches: As in `sparse_elimination`, with the same errors.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     joints, a_0 = joint_constraints(robot, q, v, tau, wrenches, ALGORITHM)

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.algorithms.links import links_at
-from legged.algorithms.operational.propagators import inverse_inertia_blocks
 from legged.compiler.ir import Expression, items
 from legged.contact.detection.pairs import Side
 from legged.contact.impulses.dense import DenseInertia, LoopRows, twist_jacobian
@@ -24,6 +22,7 @@ from legged.dynamics.forward import rotor_inertia, velocity_jump
 from legged.dynamics.inertia import articulate, mass_matrices
 from legged.dynamics.kinematics import Motion, motion
 from legged.dynamics.modules import by_body, by_module, serial_chains
+from legged.dynamics.propagators import inverse_inertia_blocks
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, skew, sum_of
 
@@ -330,12 +329,13 @@ def _port_mobility(robot: Robot, q: Array, extra: Array, ports: Sequence[tuple[i
         robot: The robot. q: Configuration, (nq,). extra: Added to the diagonal of the inertia matrix, (nv,).
         ports: (body, G (n, 6)) each; G selects components of the body's twist in its axes.
     """
-    links = links_at(robot, q)
+    chains = serial_chains(robot, q)
     rotors = by_module(robot, [rotor_inertia(body, extra) for body in robot.bodies])
-    modules = articulate(serial_chains(robot, q), mass_matrices(robot), rotors)
+    modules = articulate(chains, mass_matrices(robot), rotors)
     factors = by_body([module.factors for module in modules])
     Psi = [np.zeros((6, robot.base.nv)), *(f.Psi for f in factors[1:])]
-    return inverse_inertia_blocks(links, [f.I_hat for f in factors], Psi, [(body, G.T) for body, G in ports])
+    X, h = by_body([chain.A_k for chain in chains]), by_body([chain.p_k for chain in chains])
+    return inverse_inertia_blocks(robot, X, h, [f.I_hat for f in factors], Psi, [(body, G.T) for body, G in ports])
 
 
 def _identity(x: Any) -> Any:

@@ -59,25 +59,25 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     """
     writer = _Writer(robot, is_exact=False)
     root = writer.root
-    found = writer.approximations
+    lost = writer.approximations
     if not embedded.add_to_mjcf(root, robot):
-        found += _losses(robot)
-    warn_of_losses("MJCF", found)
+        lost += _losses(robot)
+    warn_of_losses("MJCF", lost)
     ET.indent(root)
     return write_file(path, ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ".xml", ".mjcf")
 
 
 def _losses(robot: Robot) -> list[str]:
     """Return the properties of a robot that the elements of MJCF cannot store."""
-    found = losses(robot)
+    lost = losses(robot)
     if any(np.isfinite(joint.definition.physics.speed).any() for joint in robot.joints):
-        found.append("limits of speed")
+        lost.append("limits of speed")
     fixed = {c.child for c in robot.connections if isinstance(c.joint, Fixed)}
     if any(robot.link(name).inertia.mass for name in fixed):
-        found.append("inertias of links fixed to others, which are added to the body")
+        lost.append("inertias of links fixed to others, which are added to the body")
     if robot.contacts:
-        found.append("contact points, which become sites (load with feet=[...])")
-    return found
+        lost.append("contact points, which become sites (load with feet=[...])")
+    return lost
 
 
 def to_mjcf(robot: Robot) -> ET.Element:
@@ -266,13 +266,13 @@ def _physics(physics: JointPhysics) -> dict[str, str]:
         "stiffness": uniform_value(physics.stiffness),
         "springref": uniform_value(physics.rest),
     }
-    found = {name: format_numbers(value) for name, value in numbers.items() if value}
+    attributes = {name: format_numbers(value) for name, value in numbers.items() if value}
     lower, upper, effort = (uniform_value(x) for x in (physics.lower, physics.upper, physics.effort))
     if lower is not None and upper is not None and np.isfinite([lower, upper]).any():
-        found["range"] = format_vector(np.clip([lower, upper], -1e9, 1e9))
+        attributes["range"] = format_vector(np.clip([lower, upper], -1e9, 1e9))
     if effort and np.isfinite(effort):
-        found["actuatorfrcrange"] = format_vector(np.array([-effort, effort]))
-    return found
+        attributes["actuatorfrcrange"] = format_vector(np.array([-effort, effort]))
+    return attributes
 
 
 def _inertial(body: ET.Element, inertia: Inertia) -> None:

@@ -132,11 +132,11 @@ def _png_size(path: Path) -> list[float]:
 
 def _numbers(element: Any, name: str) -> list[float]:
     """Return the magnitudes of the numbers in an attribute, up to the first word that is no number."""
-    found = []
+    numbers = []
     for word in (element.get(name) or "").split():
         try:
             size = abs(float(word))
         except ValueError:
             break
-        found.append(size if size < _HUGE else _HUGE)  # also for NaN
-    return found
+        numbers.append(size if size < _HUGE else _HUGE)  # also for NaN
+    return numbers

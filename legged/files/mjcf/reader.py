@@ -59,7 +59,9 @@ _NUMBERS = {
 """Fields of a model that must be finite and must not exceed `LARGEST`, or `LARGEST_OF_PHYSICS`, in SI units."""
 
 
-def read(path: str | Path, root: str | None = None, base: str | None = None) -> Description:
+def read(
+    path: str | Path, root: str | None = None, base: str | None = None, content: bytes | None = None
+) -> Description:
     """Return the description in an MJCF file.
 
     The root is the robot's body with a free joint or with slides and hinges that move it as a base, otherwise the
@@ -69,19 +71,20 @@ def read(path: str | Path, root: str | None = None, base: str | None = None) -> 
         path: Path of the file.
         root: Name of the root body on the world, or "world" for all moving bodies; None to find it.
         base: Kind of base that is asked for; slides and hinges of a base remain joints for "fixed".
+        content: Content of the file, where it has been read.
 
     Raises:
         FileError: MuJoCo is not installed, its compiler rejects the file, for example because of a missing mesh, the
             model is too large, or `root` does not name a robot.
     """
-    model, notes = compiled(path)
+    model, notes = compiled(path, content)
     return describe(model, str(path), notes, root, base)
 
 
-def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
-    """Return (the `mujoco.MjModel` of a file, the warnings of its compiler). Errors as `read`."""
+def compiled(path: str | Path, content: bytes | None = None) -> tuple[Any, tuple[str, ...]]:
+    """Return (the `mujoco.MjModel` of a file, the warnings of its compiler). Arguments and errors as `read`."""
     source = str(path)
-    content = reading.read_bytes(path)
+    content = reading.read_bytes(path) if content is None else content
     try:
         mujoco: Any = import_module("mujoco")
     except ImportError as error:

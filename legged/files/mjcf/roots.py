@@ -57,11 +57,11 @@ def choose(model: Any, names: list[str], root: str | None, source: str) -> tuple
         return 0, on_world
     if root is not None:
         bodies = [i for i in range(1, model.nbody) if model.body_parentid[i] == 0]
-        found = [i for i in bodies if names[i] == root]
-        if not found:
+        named = [i for i in bodies if names[i] == root]
+        if not named:
             every = ", ".join(repr(names[i]) for i in bodies)
             raise FileError(source, f"has no body {root!r} on the world to be the root; there are {every}")
-        return (found[0] if moves_freely(model, found[0]) else 0), found
+        return (named[0] if moves_freely(model, named[0]) else 0), named
     moving = [i for i in on_world if moves_freely(model, i)]
     if len(on_world) == 1 and moving:
         return moving[0], moving

@@ -59,15 +59,16 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     differ from what `legged.load` assumes.
     """
     root = _to_element(robot)
-    found = []
+    lost = []
     if not embedded.add_to_urdf(root, robot):
-        found = losses(robot)
-        if robot.bodies[0].has_base_armature or robot.bodies[0].has_friction:
-            found.append("armature and damping of the base")
+        lost = losses(robot)
+        own = robot.base.physics
+        if robot.base.kind == "floating" and (np.any(own.armature) or np.any(own.damping)):
+            lost.append("armature and damping of the base")
     left_out = sum(isinstance(shape, Ellipsoid | Hull) for link in robot.links for shape in link.shapes)
     if left_out:
-        found.append(f"the {left_out} ellipsoids and hulls of the robot, which other programs will not see")
-    warn_of_losses("URDF", found)
+        lost.append(f"the {left_out} ellipsoids and hulls of the robot, which other programs will not see")
+    warn_of_losses("URDF", lost)
     return write_file(path, _to_bytes(root), ".urdf", ".xml")
 
 
@@ -187,14 +188,14 @@ def _motor(limit: float | None) -> str:
 
 def physics_attributes(physics: JointPhysics) -> dict[str, str]:
     """Return the attributes of <physics>: joint physics that <dynamics> and <limit> cannot represent."""
-    found = {}
+    attributes = {}
     for field in FIELDS:
         value = np.asarray(getattr(physics, field))
         fits = field in IN_URDF and uniform_value(value) is not None
         if value.any() and not fits:
-            found[field] = format_numbers(value)
+            attributes[field] = format_numbers(value)
     if physics.rotor is not None:
         rotor = physics.rotor
-        found |= {"rotor_inertia": repr(float(rotor.inertia)), "gear": repr(float(rotor.gear))}
-        found |= {"gyroscopic": "true"} if rotor.gyroscopic else {}
-    return found
+        attributes |= {"rotor_inertia": repr(float(rotor.inertia)), "gear": repr(float(rotor.gear))}
+        attributes |= {"gyroscopic": "true"} if rotor.gyroscopic else {}
+    return attributes

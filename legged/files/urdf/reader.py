@@ -212,7 +212,7 @@ def read_physics_elements(root: Any, source: str) -> dict[str, dict[str, Any]]:
     Raises:
         FileError: an unknown attribute, or a value that is not a number or out of range.
     """
-    found = {}
+    physics = {}
     for element in root.iterfind("joint/physics"):
         where = f"<physics> of joint {element.getparent().get('name')!r} (line {element.sourceline})"
         known = (*_NUMBERS, "gyroscopic")
@@ -230,8 +230,8 @@ def read_physics_elements(root: Any, source: str) -> dict[str, dict[str, Any]]:
             JointPhysics(**fields)
         except DefinitionError as error:
             raise FileError(source, f"{where}: {error}") from error
-        found[element.getparent().get("name")] = fields
-    return found
+        physics[element.getparent().get("name")] = fields
+    return physics
 
 
 def _numbers(name: str, text: str, where: str, source: str) -> Any:
@@ -262,15 +262,15 @@ def read_frictions(root: Any, source: str) -> dict[str, Material]:
         root: Root element (lxml).
         source: Path, for messages.
     """
-    found: dict[str, Material] = {}
+    frictions: dict[str, Material] = {}
     for element in root.findall("gazebo"):
         friction = _number(element, ("mu1",), source)
         if friction is not None and element.get("reference"):
             try:
-                found[element.get("reference")] = Material(f"friction {friction:g}", friction)
+                frictions[element.get("reference")] = Material(f"friction {friction:g}", friction)
             except LeggedError as error:
                 raise FileError(source, f"mu1 of <gazebo> (line {element.sourceline}): {error}") from error
-    return found
+    return frictions
 
 
 def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:
@@ -279,7 +279,7 @@ def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]
     URDF defines the reduction of a transmission but no rotor inertia. Files with an inertia write `rotor_inertia` (as
     Drake does) or `motorInertia` beside the reduction, as text or as attribute `value`.
     """
-    found: dict[str, Rotor] = {}
+    rotors: dict[str, Rotor] = {}
     lost: Counter[str] = Counter()
     names = {joint.get("name") for joint in root.findall("joint")}
     for element in root.findall("transmission"):
@@ -287,7 +287,7 @@ def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]
         inertia = _number(element, INERTIAS, source)
         if inertia is None:
             lost["<transmission> without rotor inertia"] += 1
-        elif len(joints) != 1 or joints[0] not in names or joints[0] in found:
+        elif len(joints) != 1 or joints[0] not in names or joints[0] in rotors:
             lost["<transmission> of no joint, of several, or a second one of a joint"] += 1
         else:
             ratio = _number(element, RATIOS, source)
@@ -295,8 +295,8 @@ def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]
                 raise FileError(
                     source, f"the rotor of joint {joints[0]!r} has the inertia {inertia:g}; it must not be negative"
                 )
-            found[joints[0]] = Rotor(inertia, 1.0 if ratio is None else ratio)
-    return found, lost
+            rotors[joints[0]] = Rotor(inertia, 1.0 if ratio is None else ratio)
+    return rotors, lost
 
 
 def _number(parent: Any, names: tuple[str, ...], source: str) -> float | None:

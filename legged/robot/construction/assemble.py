@@ -71,8 +71,8 @@ def assemble(
     )
     nq = base.nq + sum(joint.nq for joint in joints)
     nv = base.nv + sum(joint.nv for joint in joints)
-    found = placed, joints, bodies, division.modules, contacts, definition.connections, nq, nv, followers
-    robot = Robot(definition.name, base, definition.gravity, *found, definition.audit)
+    parts_of_robot = placed, joints, bodies, division.modules, contacts, definition.connections, nq, nv, followers
+    robot = Robot(definition.name, base, definition.gravity, *parts_of_robot, definition.audit)
     refuse_singular(robot)
     return robot
 

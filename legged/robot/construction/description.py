@@ -120,31 +120,31 @@ def _base(base: Base) -> dict[str, Any]:
         raise DefinitionError(
             f"plain data cannot contain a base of class {type(base).__name__}; use one of the toolkit"
         )
-    found: dict[str, Any] = {"kind": base.kind}
+    data: dict[str, Any] = {"kind": base.kind}
     if isinstance(base, EulerBase):
-        found["sequence"] = base.sequence
-    if isinstance(base, FloatingBase):
-        found |= {name: value for name in ("armature", "damping") if (value := getattr(base, name))}
-    return found
+        data["sequence"] = base.sequence
+    if not isinstance(base, FixedBase):
+        data |= {name: value for name in ("armature", "damping") if (value := getattr(base, name))}
+    return data
 
 
 def _link(link: Link) -> dict[str, Any]:
     inertia = link.inertia
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "name": link.name,
         "mass": inertia.mass,
         "center": np.asarray(inertia.center).tolist(),
         "tensor": np.asarray(inertia.tensor).tolist(),
     }
     if not inertia.checked:
-        found["checked"] = False
+        data["checked"] = False
     if link.contacts:
-        found["contacts"] = [_contact(name, at) for name, at in link.contacts.items()]
+        data["contacts"] = [_contact(name, at) for name, at in link.contacts.items()]
     if link.shapes:
-        found["shapes"] = [describe_shape(shape) for shape in link.shapes]
+        data["shapes"] = [describe_shape(shape) for shape in link.shapes]
     if link.material is not None:
-        found["material"] = asdict(link.material)
-    return found
+        data["material"] = asdict(link.material)
+    return data
 
 
 def _contact(name: str, at: Any) -> dict[str, Any]:
@@ -171,13 +171,13 @@ def _joint(c: Connection) -> dict[str, Any]:
     if JOINTS.get(joint.kind) is not type(joint):
         words = f"joint {joint.name!r}: plain data cannot contain a joint of class {type(joint).__name__}"
         raise DefinitionError(f"{words}; use one of the toolkit")
-    found: dict[str, Any] = {"name": joint.name, "kind": joint.kind, "parent": c.parent, "child": c.child}
-    found |= {"position": c.start.position.tolist(), "rotation": c.start.rotation.tolist()}
+    data: dict[str, Any] = {"name": joint.name, "kind": joint.kind, "parent": c.parent, "child": c.child}
+    data |= {"position": c.start.position.tolist(), "rotation": c.start.rotation.tolist()}
     for name in _geometry(type(joint)):
         value = getattr(joint, name)
-        found[name] = value if value is None or isinstance(value, str) else np.asarray(value, float).tolist()
+        data[name] = value if value is None or isinstance(value, str) else np.asarray(value, float).tolist()
     physics = _physics(joint.physics)
-    return found | ({"physics": physics} if physics else {})
+    return data | ({"physics": physics} if physics else {})
 
 
 def _geometry(kind: type[Joint]) -> list[str]:
@@ -187,15 +187,15 @@ def _geometry(kind: type[Joint]) -> list[str]:
 
 def _physics(physics: JointPhysics) -> dict[str, Any]:
     """Return the values that differ from the defaults; None stands for an infinite limit."""
-    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for name in NUMBERS:
         value = np.asarray(getattr(physics, name))
         if value.shape or value != UNLIMITED.get(name, 0.0):
-            found[name] = _json(value.tolist())
+            data[name] = _json(value.tolist())
     if physics.rotor is not None:
         rotor = physics.rotor
-        found["rotor"] = {"inertia": rotor.inertia, "gear": rotor.gear, "gyroscopic": rotor.gyroscopic}
-    return found
+        data["rotor"] = {"inertia": rotor.inertia, "gear": rotor.gear, "gyroscopic": rotor.gyroscopic}
+    return data
 
 
 def _json(value: Any) -> Any:
@@ -210,12 +210,14 @@ def _json(value: Any) -> Any:
 
 def _read_base(data: Any) -> Base:
     kind = known_name("base", instance("the base", data, Mapping, "a mapping with a kind").get("kind"), BASES)
-    optional = {"euler": ("sequence",), "floating": ("armature", "damping")}.get(kind, ())
+    numbers = () if kind == "fixed" else ("armature", "damping")
+    optional = ("sequence", *numbers) if kind == "euler" else numbers
     own = _entries(f"the base of kind {kind!r}", data, ("kind",), optional)
     del own["kind"]
-    if kind == "euler":
-        return EulerBase(**{name: text(name, value) for name, value in own.items()})
-    return BASES[kind](**{name: number(f"{name} of the base", value, least=0.0) for name, value in own.items()})
+    for name in own:
+        what = f"{name} of the base"
+        own[name] = text(what, own[name]) if name == "sequence" else number(what, own[name], least=0.0)
+    return BASES[kind](**own)
 
 
 def _read_link(data: Any) -> Link:

@@ -180,10 +180,12 @@ def read_graph(graph: nx.DiGraph[str] | LinkGraph) -> Definition:
     check_names("link", list(links))
     check_names("joint", [c.joint.name for c in edges.values()])
     check_names("contact point", [point for link in links.values() for point in link.contacts])
-    root, connections = _ordered(list(nodes), edges)
+    joints = list(edges.values())
+    root, numbers = outward(list(nodes), [(c.joint.name, c.parent, c.child) for c in joints])
+    connections = tuple(joints[k] for k in numbers)
     names = [root, *(c.child for c in connections)]
     couplings = [_coupling(c.joint, graph.edges[c.parent, c.child]) for c in connections]
-    numbers = {name: nodes[name].get("module") for name in names}
+    stated = {name: nodes[name].get("module") for name in names}
     order = given.get("order")
     return Definition(
         own_name,
@@ -192,7 +194,7 @@ def read_graph(graph: nx.DiGraph[str] | LinkGraph) -> Definition:
         {name: links[name] for name in names},
         connections,
         tuple(coupling for coupling in couplings if coupling is not None),
-        _modules(numbers, {c.child for c in connections if not c.joint.stages}),
+        _modules(stated, {c.child for c in connections if not c.joint.stages}),
         None if order is None else _names("the order of the graph", order),
         given.get("audit"),
     )
@@ -280,37 +282,46 @@ def _coupling(joint: Joint, attributes: Mapping[str, Any]) -> Coupling | None:
     return Coupling(joint.name, master, number(f"the ratio of {what}", ratio), number(f"the offset of {what}", offset))
 
 
-def _ordered(names: Sequence[str], edges: Mapping[tuple[str, str], Connection]) -> tuple[str, tuple[Connection, ...]]:
-    """Return (the root, all joints parent before child, those of one link in their order), or raise DefinitionError."""
-    above: dict[str, Connection] = {}
-    outward: dict[str, list[Connection]] = {name: [] for name in names}
-    for c in edges.values():
-        if c.child in above:
-            refuse_two_parents(c.child, above[c.child].joint.name, c.joint.name)
-        above[c.child] = c
-        outward[c.parent].append(c)
+def outward(names: Sequence[str], joints: Sequence[tuple[str, str, str]]) -> tuple[str, list[int]]:
+    """Return (the root of a tree of links, the numbers of all joints, parent before child, of one link in their order).
+
+    Args:
+        names: The links. joints: Name, parent and child of each joint.
+
+    Raises:
+        DefinitionError: The joints form no tree of all links.
+    """
+    above: dict[str, int] = {}
+    below: dict[str, list[int]] = {name: [] for name in names}
+    for k, (joint, parent, child) in enumerate(joints):
+        if child in above:
+            refuse_two_parents(child, joints[above[child]][0], joint)
+        above[child] = k
+        below[parent].append(k)
+    parents = {child: joints[k][1] for child, k in above.items()}
     roots = [name for name in names if name not in above]
     if not roots:
-        raise DefinitionError(f"the joints form a cycle of {_cycle(names, above)}: no link is the base, remove a joint")
+        words = _cycle(names, parents)
+        raise DefinitionError(f"the joints form a cycle of {words}: no link is the base, remove a joint")
     if len(roots) > 1:
         raise DefinitionError(
             f"link {roots[1]!r} is a second root: no joint connects it to the base {roots[0]!r}; add a joint"
         )
-    ordered: list[Connection] = []
+    ordered: list[int] = []
     reached = [roots[0]]
     for name in reached:
-        ordered += outward[name]
-        reached += [c.child for c in outward[name]]
+        ordered += below[name]
+        reached += [joints[k][2] for k in below[name]]
     if len(reached) < len(names):
-        cycle = _cycle([name for name in names if name not in set(reached)], above)
+        cycle = _cycle([name for name in names if name not in set(reached)], parents)
         raise DefinitionError(f"the joints form a cycle of {cycle}, apart from the base {roots[0]!r}; remove one")
-    return roots[0], tuple(ordered)
+    return roots[0], ordered
 
 
-def _cycle(names: Sequence[str], above: Mapping[str, Connection]) -> str:
+def _cycle(names: Sequence[str], parents: Mapping[str, str]) -> str:
     """Return the links of a cycle in words, for links that all have a parent among them."""
     path = [names[0]]
-    while (parent := above[path[-1]].parent) not in path:
+    while (parent := parents[path[-1]]) not in path:
         path.append(parent)
     return ", ".join(sorted(path[path.index(parent) :]))
 

@@ -20,6 +20,7 @@ from legged.errors import DefinitionError
 from legged.robot.base import FixedBase
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.graph import links_of
+from legged.robot.construction.parameters import base_fields
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Coupling, Fixed, Free, Joint, Planar
 from legged.robot.link import Link
@@ -70,6 +71,9 @@ class Member:
             place = Placement(place.rotation, np.asarray(values[f"{self.name}.at"]))
         if "gravity" in values:
             own["gravity"] = place.rotation.T @ np.asarray(values["gravity"])
+        for field in base_fields(self.robot):  # of the joint that carries the base link
+            if f"{self.name}.{field}" in values:
+                own[f"base.{field}"] = values[f"{self.name}.{field}"]
         return replace(self, robot=self.robot.with_parameters(own), place=place)
 
     def state(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -150,8 +154,8 @@ class RobotGroup(Robot):
     def with_parameters(self, values: Mapping[str, Any]) -> Self:
         """Return the group with some numbers of its robots replaced; see `legged.Robot.with_parameters`.
 
-        The members, whose numbers controllers read, change in the same way. Parameters of the joint that carries a base
-        link, such as its damping, act in the group alone, because the base of a robot has no joint.
+        The members, whose numbers controllers read, change in the same way. Armature and damping of the joint that
+        carries a base link are those of the member's base; its other parameters act in the group alone.
 
         Args:
             values: Name of a parameter of the group, such as "left/trunk.mass" -> value.
@@ -240,12 +244,12 @@ def combine(
         members.append((key, alone, place))
     built = builder.build(order=order)
     index_of = {link.name: link.index for link in built.links}
-    found, nq, nv = [], 0, 0
+    carried, nq, nv = [], 0, 0
     for key, robot, place in members:
         links = tuple(index_of[key + SEPARATOR + link.name] for link in robot.links)
-        found.append(Member(key, robot, place, slice(nq, nq + robot.nq), slice(nv, nv + robot.nv), links))
+        carried.append(Member(key, robot, place, slice(nq, nq + robot.nq), slice(nv, nv + robot.nv), links))
         nq, nv = nq + robot.nq, nv + robot.nv
-    return RobotGroup(**{f.name: getattr(built, f.name) for f in fields(Robot)}, members=tuple(found))
+    return RobotGroup(**{f.name: getattr(built, f.name) for f in fields(Robot)}, members=tuple(carried))
 
 
 def _check_member(name: str, robot: Robot, gravity: Array, placed: bool) -> None:
@@ -265,7 +269,7 @@ def _check_member(name: str, robot: Robot, gravity: Array, placed: bool) -> None
 def _carrier(name: str, robot: Robot) -> Joint:
     """Return the joint that carries the base link of a robot in the group."""
     if robot.base.kind == "planar":
-        return Planar(name, "z", "x")  # turns about y
+        return Planar(name, "z", "x", physics=robot.base.physics)  # turns about y
     return Free(name, physics=robot.base.physics) if robot.base.kind == "floating" else Fixed(name)
 
 

@@ -9,7 +9,6 @@ orthonormal without roots, the tensors are symmetric, and the sums are computed 
 
 from __future__ import annotations
 
-import copy
 import weakref
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -18,9 +17,8 @@ import numpy as np
 
 from legged.elements import Element, Field
 from legged.robot.body import Body, Moments, regroup
-from legged.robot.inertia import Inertia
 from legged.robot.link import PlacedLink
-from legged.robot.physics import JointPhysics
+from legged.robot.physics import JointPhysics, unchecked
 from legged.rotations import quaternion_of
 from legged.spatial import Array, AxisRotation, ElementaryTransform, Rotation, Translation, is_zero, mirror
 
@@ -104,9 +102,7 @@ def _step(step: ElementaryTransform, field: Field) -> ElementaryTransform:
 def _body(body: Body, field: Field) -> Body:
     coupling = body.coupling
     if coupling is not None:
-        coupling = copy.copy(coupling)  # `replace` would run its checks, which are for floats
-        for name in ("ratio", "offset"):
-            object.__setattr__(coupling, name, _number(getattr(coupling, name), field))
+        coupling = unchecked(coupling, ratio=_number(coupling.ratio, field), offset=_number(coupling.offset, field))
     return replace(
         body,
         P=lifted_array(body.P, field),
@@ -133,23 +129,17 @@ def is_real(x: Any) -> bool:
 
 
 def _physics(physics: JointPhysics, field: Field) -> JointPhysics:
-    """Return the physics with other numbers, without the checks of its definition."""
-    found = copy.copy(physics)
-    for name in ("damping", "friction", "armature", "stiffness", "rest"):
-        object.__setattr__(found, name, lifted_array(getattr(physics, name), field))
-    if physics.rotor is not None:
-        rotor = copy.copy(physics.rotor)
-        for name in ("inertia", "gear"):
-            object.__setattr__(rotor, name, _number(getattr(rotor, name), field))
-        object.__setattr__(found, "rotor", rotor)
-    return found
+    """Return the physics with other numbers."""
+    names, rotor = ("damping", "friction", "armature", "stiffness", "rest"), physics.rotor
+    if rotor is not None:
+        rotor = unchecked(rotor, inertia=_number(rotor.inertia, field), gear=_number(rotor.gear, field))
+    numbers = {name: lifted_array(getattr(physics, name), field) for name in names}
+    return unchecked(physics, **numbers, rotor=rotor)
 
 
 def _link(link: PlacedLink, field: Field) -> PlacedLink:
-    inertia: Inertia = copy.copy(link.inertia)
-    for name in ("mass", "center", "tensor"):
-        value = getattr(inertia, name)
-        object.__setattr__(inertia, name, _all(value if is_real(value) else np.asarray(value), field))
-    object.__setattr__(inertia, "tensor", mirror(np.asarray(inertia.tensor)))
+    own = {name: getattr(link.inertia, name) for name in ("mass", "center", "tensor")}
+    own = {name: _all(value if is_real(value) else np.asarray(value), field) for name, value in own.items()}
+    inertia = unchecked(link.inertia, **own | {"tensor": mirror(np.asarray(own["tensor"]))})
     rotation, position = lifted_rotation(link.rotation, field), lifted_array(link.position, field)
     return replace(link, inertia=inertia, rotation=rotation, position=position)

@@ -8,7 +8,6 @@ preserve.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +17,12 @@ import numpy as np
 
 from legged.arguments import known_name, rounded_array
 from legged.errors import DefinitionError, InertiaError, NotFiniteError
+from legged.robot.base import MovingBase
 from legged.robot.body import Body, Moments, regroup
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Fixed, Joint
 from legged.robot.link import PlacedLink
-from legged.robot.physics import NUMBERS, JointPhysics
+from legged.robot.physics import NUMBERS, JointPhysics, unchecked
 from legged.robot.placement import Placement, snap
 from legged.robot.robot import Robot
 from legged.spatial import Array, Translation, is_zero, mirror
@@ -53,26 +53,39 @@ def parameters(robot: Robot) -> dict[str, Any]:
     | | upper, effort, speed, stop_stiffness, restitution; one number, or (nv of the joint,) |
     | `<joint>.rotor_inertia` | inertia of the joint's `Rotor` about its axis, [kg m^2]; only joints that have one |
     | `<joint>.gear` | gear ratio of that rotor, rotor speed over joint speed |
+    | `base.armature`, `base.damping` | armature and damping of a base that moves, see `FloatingBase`; not in a robot |
+    | | with a joint named "base", whose numbers have these names |
     | `<contact>.position` | link origin to the contact point, (3,), [m], link axes |
     | `gravity` | acceleration of free fall, (3,), [m/s^2], world axes |
 
     Args:
         robot: The robot.
     """
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for link in robot.links:
-        found |= {f"{link.name}.{field}": getattr(link.inertia, field) for field in _INERTIAL}
+        numbers |= {f"{link.name}.{field}": getattr(link.inertia, field) for field in _INERTIAL}
     followers = {joint.name for joint in robot.followers}
     for c in robot.connections:
-        found[f"{c.joint.name}.at"] = c.start.position
+        numbers[f"{c.joint.name}.at"] = c.start.position
         for field in _physics_fields(c.joint, c.joint.name in followers):
-            found[f"{c.joint.name}.{field}"] = getattr(c.joint.physics, field)
+            numbers[f"{c.joint.name}.{field}"] = getattr(c.joint.physics, field)
         rotor = None if isinstance(c.joint, Fixed) else c.joint.physics.rotor
         if rotor is not None:
-            found |= {f"{c.joint.name}.{name}": getattr(rotor, field) for name, field in _ROTOR.items()}
-    found |= {f"{contact.name}.position": contact.position for contact in robot.contacts}
-    found["gravity"] = robot.gravity
-    return {name: float(value) if np.ndim(value) == 0 else np.array(value, float) for name, value in found.items()}
+            numbers |= {f"{c.joint.name}.{name}": getattr(rotor, field) for name, field in _ROTOR.items()}
+    numbers |= {f"base.{field}": getattr(robot.base, field) for field in base_fields(robot)}
+    numbers |= {f"{contact.name}.position": contact.position for contact in robot.contacts}
+    numbers["gravity"] = robot.gravity
+    return {name: float(value) if np.ndim(value) == 0 else np.array(value, float) for name, value in numbers.items()}
+
+
+def base_fields(robot: Robot) -> tuple[str, ...]:
+    """Return the names of the numbers of the base that can vary.
+
+    Args:
+        robot: The robot.
+    """
+    is_named = all(c.joint.name != "base" for c in robot.connections)
+    return ("armature", "damping") if is_named and isinstance(robot.base, MovingBase) else ()
 
 
 def _physics_fields(joint: Joint, follows: bool) -> list[str]:
@@ -119,12 +132,12 @@ class ParameterVector:
         Args:
             numbers: Entries of all parameters, (..., n), mixed units and frames.
         """
-        found, start = {}, 0
+        by_name, start = {}, 0
         for name, shape in zip(self.names, self._shapes, strict=True):
             size = math.prod(shape)
-            found[name] = numbers[..., start : start + size].reshape(numbers.shape[:-1] + shape)
+            by_name[name] = numbers[..., start : start + size].reshape(numbers.shape[:-1] + shape)
             start += size
-        return found
+        return by_name
 
     def check(self, numbers: Array) -> None:
         """Raise an error if the robot cannot have these parameters; see `check_parameters`.
@@ -170,7 +183,11 @@ def with_parameters(robot: R, values: Mapping[str, Any]) -> R:
     check_parameters(robot, given)
     connections = {c.joint.name: _connection(c, given) for c in robot.connections}
     links, moved = _links(robot, given)
-    bodies = tuple(_physics(robot, given))
+    bodies, base = tuple(_physics(robot, given)), robot.base
+    own = {field: given[f"base.{field}"] for field in base_fields(robot) if f"base.{field}" in given}
+    if own:
+        base = unchecked(base, **{field: value[()] for field, value in own.items()})
+        bodies = (replace(bodies[0], physics=unchecked(bodies[0].physics, **own)), *bodies[1:])
     if moved or any(name.rpartition(".")[2] in (*_INERTIAL, "at") for name in given):
         bodies = _bodies(robot, bodies, links, moved)
     joints = [replace(joint, definition=connections[joint.name].joint) for joint in robot.joints]
@@ -180,6 +197,7 @@ def with_parameters(robot: R, values: Mapping[str, Any]) -> R:
     ]
     return replace(
         robot,
+        base=base,
         links=links,
         joints=tuple(joints),
         followers=tuple(followers),
@@ -190,24 +208,13 @@ def with_parameters(robot: R, values: Mapping[str, Any]) -> R:
     )
 
 
-def without_dry_friction(robot: R) -> R:
-    """Return the robot without the dry friction of its joints; its other parameters may be traced."""
-    bodies = tuple(
-        replace(body, physics=_changed(body.physics, friction=np.zeros(np.shape(body.physics.friction))))
-        if body.has_friction
-        else body
-        for body in robot.bodies
-    )
-    return replace(robot, bodies=bodies)
-
-
 def _connection(c: Connection, given: Mapping[str, Array]) -> Connection:
     """Return the definition of a joint with its place and physics replaced."""
     name = c.joint.name
     if f"{name}.at" in given:
         c = replace(c, start=Placement(c.start.rotation, given[f"{name}.at"]))
     physics = _physics_of(c.joint, given)
-    return replace(c, joint=_changed(c.joint, physics=_changed(c.joint.physics, **physics))) if physics else c
+    return replace(c, joint=unchecked(c.joint, physics=unchecked(c.joint.physics, **physics))) if physics else c
 
 
 def _physics_of(joint: Joint, given: Mapping[str, Array]) -> dict[str, Any]:
@@ -216,7 +223,7 @@ def _physics_of(joint: Joint, given: Mapping[str, Array]) -> dict[str, Any]:
     rotor = {
         field: given[f"{joint.name}.{name}"][()] for name, field in _ROTOR.items() if f"{joint.name}.{name}" in given
     }
-    return own | ({"rotor": _changed(joint.physics.rotor, **rotor)} if rotor else {})
+    return own | ({"rotor": unchecked(joint.physics.rotor, **rotor)} if rotor else {})
 
 
 def _links(robot: Robot, given: Mapping[str, Array]) -> tuple[tuple[PlacedLink, ...], dict[str, tuple[Array, Array]]]:
@@ -265,7 +272,7 @@ def _inertia(link: PlacedLink, given: Mapping[str, Array]) -> Inertia:
         own["tensor"] = mirror(own["tensor"])
     elif "mass" in own and link.inertia.mass:
         own["tensor"] = own["mass"] / link.inertia.mass * np.asarray(link.inertia.tensor)
-    return _changed(link.inertia, **own)
+    return unchecked(link.inertia, **own)
 
 
 def _physics(robot: Robot, given: Mapping[str, Array]) -> Iterator[Body]:
@@ -278,7 +285,7 @@ def _physics(robot: Robot, given: Mapping[str, Array]) -> Iterator[Body]:
         bodies = zip(_bodies_of(robot, c), c.joint.stages, strict=True) if own or rotor else ()
         for body in (body for body, stage in bodies if stage.repeats is None):
             part = {k: np.broadcast_to(x, c.joint.nv)[start : start + body.nv] for k, x in own.items()}
-            physics[body.index] = _changed(body.physics, **part, **rotor)
+            physics[body.index] = unchecked(body.physics, **part, **rotor)
             start += body.nv
     for body in robot.bodies:
         yield replace(body, physics=physics[body.index]) if body.index in physics else body
@@ -297,17 +304,17 @@ def _bodies(
     moved: Mapping[str, tuple[Array, Array]],
 ) -> tuple[Body, ...]:
     """Return the bodies with other moments of mass and places of their joints."""
-    found = list(bodies)
+    changed = list(bodies)
     for link, old in zip(links, robot.links, strict=True):
         if link.inertia is not old.inertia or link.position is not old.position:
             own = [each for each in links if each.body == link.body]
             moments = sum((_moments(each) for each in own[1:]), _moments(own[0])).snapped()
-            found[link.body] = replace(found[link.body], moments=moments)
+            changed[link.body] = replace(changed[link.body], moments=moments)
     for c in robot.connections:
         if c.child in moved and not isinstance(c.joint, Fixed):
             first = _bodies_of(robot, c)[0].index
-            found[first] = replace(found[first], before_joint=_before_joint(found[first], moved[c.child]))
-    return tuple(replace(body, regrouped=m) for body, m in zip(found, regroup(found), strict=True))
+            changed[first] = replace(changed[first], before_joint=_before_joint(changed[first], moved[c.child]))
+    return tuple(replace(body, regrouped=m) for body, m in zip(changed, regroup(changed), strict=True))
 
 
 def _before_joint(body: Body, shift: tuple[Array, Array]) -> tuple[Any, ...]:
@@ -324,14 +331,6 @@ def _moments(link: PlacedLink) -> Moments:
     mass, c, tensor = link.inertia.mass, np.asarray(link.inertia.center), np.asarray(link.inertia.tensor)
     J = np.trace(tensor) / 2 * np.eye(3) - tensor + mass * np.outer(c, c)
     return Moments(mass, mass * c, J).moved(Placement(snap(link.rotation), link.position))
-
-
-def _changed(definition: Any, **fields: Any) -> Any:
-    """Return a copy of a frozen object with other fields, without its checks, which traced values would not pass."""
-    found = copy.copy(definition)
-    for name, value in fields.items():
-        object.__setattr__(found, name, value)
-    return found
 
 
 # Checks.

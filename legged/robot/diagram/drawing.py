@@ -22,7 +22,6 @@ from legged.robot.diagram.layout import (
     TITLE,
     WORDS,
     Block,
-    Closure,
     LinkBox,
     Mark,
     arranged,
@@ -31,6 +30,7 @@ from legged.robot.diagram.layout import (
     shortened,
     width,
 )
+from legged.robot.joint import Closure
 from legged.robot.modules import COLORS
 from legged.robot.robot import Robot
 
@@ -68,7 +68,7 @@ def draw(robot: Robot, closures: Sequence[Closure] = ()) -> Figure:
 
 
 def svg_element(robot: Robot, closures: Sequence[Closure] = ()) -> str:
-    """Return an HTML element with the picture, which scales with the width of what contains it as far as it is legible.
+    """Return an HTML element with the picture, scaled to the width of its container between limits of legibility.
 
     Args:
         robot: The robot. closures: Joints that close loops.
@@ -95,7 +95,7 @@ def _summary(robot: Robot) -> str:
 
 
 def _legend(robot: Robot, closures: Sequence[Closure]) -> list[tuple[str, str]]:
-    """Return (letter, words) of what occurs in the picture; the letter "foot" is the symbol of contact points."""
+    """Return the entries of the legend, (letter, words); the letter "foot" stands for the symbol of contact points."""
     kinds = [joint.kind for joint in (*robot.joints, *robot.followers)] + [closure.kind for closure in closures]
     entries = [(letter_of(kind), WORDS.get(kind, kind)) for kind in dict.fromkeys(kinds)]
     if closures:

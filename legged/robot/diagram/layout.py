@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from legged.robot.joint import Follower
+from legged.robot.joint import Closure, Follower
 from legged.robot.modules import Module
 from legged.robot.robot import Robot
 
@@ -144,15 +144,6 @@ class Block:
     def spine(self) -> float:
         """Where the joints of the module are."""
         return self.x + PAD + SPINE
-
-
-class Closure(NamedTuple):
-    """A joint that closes a loop: its name and type, and the names of its links; the parent may be None, the world."""
-
-    name: str
-    kind: str
-    parent: str | None
-    child: str
 
 
 def letter_of(kind: str) -> str:

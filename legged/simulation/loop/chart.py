@@ -11,22 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from legged.robot.configuration import integrate
+from legged.robot.configuration import drift, quaternion_blocks
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_exp, quaternion_matrix, rotation_vector_rate
 from legged.spatial import cross
 
 Array = np.ndarray
-
-
-def quaternion_blocks(robot: Robot) -> list[tuple[slice, slice]]:
-    """Return the (entries of q, entries of v) of each unit quaternion and its angular velocity.
-
-    Args:
-        robot: The robot.
-    """
-    blocks = [(slice(0, 4), slice(0, 3))] if robot.base.kind == "floating" else []
-    return blocks + [(body.q, body.v) for body in robot.bodies if body.kind == "ball"]
 
 
 def chart_rate(robot: Robot, xi: Array, v: Array) -> Array:
@@ -57,21 +47,6 @@ def semi_implicit_euler(robot: Robot, q: Array, v: Array, vdot: Array, h: Any) -
     return drift(robot, q, v + h * (vdot + velocity_product(robot, v)), h)
 
 
-def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
-    """Return (q, v) after a motion at constant velocity, (nq,) and (nv,).
-
-    The linear velocity of a floating base is constant in the world; the result has its components in the new base axes.
-
-    Args:
-        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). h: Duration, [s].
-    """
-    moved = integrate(robot, q, h * v)
-    if robot.base.kind != "floating":
-        return moved, v
-    R = quaternion_matrix(quaternion_exp(h * v[:3]))
-    return moved, np.concatenate([v[:3], R.T @ v[3:6], v[6:]])
-
-
 def velocity_product(robot: Robot, v: Array) -> Array:
     """Return the velocity-product term of a floating base, (nv,): omega x v in its linear entries, zero elsewhere.
 
@@ -95,15 +70,3 @@ def largest_rotation(robot: Robot, xi: Array) -> float:
         robot: The robot. xi: Chart coordinates, (nv,).
     """
     return max((float(np.linalg.norm(xi[at])) for _, at in quaternion_blocks(robot)), default=0.0)
-
-
-def normalized(robot: Robot, q: Array) -> Array:
-    """Return the configuration with its quaternions scaled to unit length, (nq,).
-
-    Args:
-        robot: The robot. q: Configuration, (nq,).
-    """
-    scaled = list(q)
-    for at, _ in quaternion_blocks(robot):
-        scaled[at] = list(q[at] / np.sqrt((q[at] * q[at]).sum()))
-    return np.stack(scaled) if scaled else np.zeros(0)

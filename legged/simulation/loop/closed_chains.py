@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from legged.checked import checked
-from legged.compiler import compile as compile_function
 from legged.contact.impulses.dense import DenseInertia, LoopRows
 from legged.dynamics.inverse import bias_forces
 from legged.errors import LoopError
@@ -25,7 +22,6 @@ from legged.loops.redundancy import independent_flags
 from legged.simulation.forces import stop_forces
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.results.run import Run
 from legged.spatial import Array
 
 CLOSURE_TOLERANCE = 1e-6
@@ -136,27 +132,3 @@ def check_closed(closed: ClosedRobot, q: Array, v: Array) -> None:
             f"v)` to satisfy the constraints",
             rate,
         )
-
-
-@checked
-def loop_errors(closed: ClosedRobot, run: Run) -> Array:
-    """Return the largest constraint residual at each sample of a run, (T,), [m] or 1.
-
-    Args:
-        closed: The robot with its loops. run: A run of its simulation.
-    """
-    phi = compile_function(partial(residual, closed), None, q=closed.robot.nq)
-    return np.abs(phi(run.q)).max(axis=1, initial=0.0)
-
-
-@checked
-def loop_ranks(closed: ClosedRobot, run: Run) -> Array:
-    """Return the rank of the constraint Jacobian at each sample of a run, (T,).
-
-    The rank falls at singular postures, where the mechanism gains a degree of freedom.
-
-    Args:
-        closed: The robot with its loops. run: A run of its simulation.
-    """
-    J = compile_function(partial(jacobian, closed), None, q=closed.robot.nq)(run.q)
-    return np.array([sum(map(bool, independent_flags(closed, rows))) for rows in J])

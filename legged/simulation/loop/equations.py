@@ -25,14 +25,13 @@ from legged.compiler.ir import where
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
-from legged.dynamics.passive import friction_forces
+from legged.dynamics.passive import friction_forces, without_dry_friction
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
-from legged.robot.configuration import integrate, scatter_add
-from legged.robot.construction.parameters import without_dry_friction
+from legged.robot.configuration import integrate, normalized, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.forces import Stop, actuator_forces, motor_forces, stop_forces, stops_of
-from legged.simulation.loop.chart import chart_rate, normalized, semi_implicit_euler
+from legged.simulation.loop.chart import chart_rate, semi_implicit_euler
 from legged.simulation.loop.contact_memory import ContactHistory
 from legged.simulation.loop.external_wrenches import External, mean_loads, push_wrenches
 from legged.simulation.loop.joint_laws import JointLaws, joint_step, joint_work

@@ -30,9 +30,10 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
 from legged.ground.ground import Ground, refuse_round_feet
+from legged.robot.configuration import drift, normalized
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller
-from legged.simulation.loop.chart import drift, normalized, velocity_product
+from legged.simulation.loop.chart import velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory as ContactHistory
 from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory

@@ -128,8 +128,8 @@ def energy_figure(run: Run) -> Figure:
 
 def figures(run: Run) -> dict[str, Figure]:
     """Return the figures of trunk, joints, energy and, with contacts, contact forces, by name."""
-    found = {"trunk": trunk_figure(run), "joints": joints_figure(run), "energy": energy_figure(run)}
-    return found | ({"contact": contact_figure(run)} if run.contacts.names else {})
+    by_name = {"trunk": trunk_figure(run), "joints": joints_figure(run), "energy": energy_figure(run)}
+    return by_name | ({"contact": contact_figure(run)} if run.contacts.names else {})
 
 
 def save_figures(run: Run, folder: str | Path, prefix: str = "") -> list[Path]:

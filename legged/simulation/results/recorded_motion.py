@@ -1,4 +1,4 @@
-"""Runs from recorded motions: times and configurations in arrays, or in a table of comma-separated values."""
+"""Fields of runs of recorded motions: times and configurations in arrays, or in a table of comma-separated values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,10 @@ from legged.simulation.results.records import (
     BodyRecord,
     ContactRecord,
     EnergyRecord,
-    GroundRecord,
     JointRecord,
     ModelRecord,
-    StickFigure,
 )
-from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
+from legged.simulation.results.stick_figure import drawing_of, figure_records
 from legged.simulation.results.tables import BASE, Column, coordinates, distinct_names
 
 Array = np.ndarray
@@ -39,10 +36,10 @@ MAX_BYTES = 2**30
 """Largest table, [byte]."""
 
 
-def recorded_run(
+def fields_of_motion(
     robot: Robot, t: Any, q: Any, v: Any = None, tau: Any = None, ground: Ground | Rigid | None = None
-) -> Run:
-    """Return the run of a recorded motion; see `Run.from_motion`."""
+) -> dict[str, Any]:
+    """Return the fields of the run of a recorded motion; see `Run.from_motion`."""
     instance("robot", robot, Robot, "a legged.Robot")
     instance("ground", ground, (Ground, Rigid, type(None)), "a Ground, a Rigid or None")
     times = array("t", t, (None,), "one time per sample")
@@ -59,34 +56,32 @@ def recorded_run(
     tau = np.full((count, robot.nv), np.nan) if tau is None else _samples("tau", tau, count, robot.nv)
     drawing = drawing_of(robot)
     points, rotation, position, kinetic, potential = compile_function(_drawn_quantities(drawing.points), robot)(q, v)
-    nodes = drawing.nodes(points, np.zeros((count, 0, 7)))
-    ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
-    q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
+    figure, shown_ground = figure_records(drawing, points, np.zeros((count, 0, 7)), ground)
     none, nothing, unknown = np.zeros((count, 0, 3)), np.zeros((count, 0)), np.full(count, np.nan)
     touched, residual = np.zeros(0), np.zeros(count)
     contacts = (), (), (), none, none, none, nothing, touched, touched, residual, residual, nothing
-    return Run(
-        robot=robot.name,
-        backend=BACKEND,
-        integrator="none",
-        ended="",
-        times=times,
-        phases=np.zeros(count, dtype=int),
-        q=q,
-        v=v,
-        vdot=np.gradient(v, times, axis=0) if count > 1 else np.zeros_like(v),
-        tau=tau,
-        memory=nothing,
-        base=BaseRecord(position, rotation),
-        joints=JointRecord(tuple(joint.name for joint in robot.joints), q_range, v_range, nothing),
-        contacts=ContactRecord(*contacts),
-        energy=EnergyRecord(kinetic, potential, *(unknown.copy() for _ in range(4))),
-        bodies=BodyRecord((), np.zeros((count, 0, 7)), np.zeros((count, 0, 6))),
-        ground=GroundRecord(*ground_lines(ground, nodes), ground_surface(ground, nodes)),
-        figure=StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape),
-        model=ModelRecord.of(robot, ground),
-        footsteps=none,
-    )
+    return {
+        "robot": robot.name,
+        "backend": BACKEND,
+        "integrator": "none",
+        "ended": "",
+        "times": times,
+        "phases": np.zeros(count, dtype=int),
+        "q": q,
+        "v": v,
+        "vdot": np.gradient(v, times, axis=0) if count > 1 else np.zeros_like(v),
+        "tau": tau,
+        "memory": nothing,
+        "base": BaseRecord(position, rotation),
+        "joints": JointRecord.of(robot, nothing),
+        "contacts": ContactRecord(*contacts),
+        "energy": EnergyRecord(kinetic, potential, *(unknown.copy() for _ in range(4))),
+        "bodies": BodyRecord((), np.zeros((count, 0, 7)), np.zeros((count, 0, 6))),
+        "ground": shown_ground,
+        "figure": figure,
+        "model": ModelRecord.of(robot, ground),
+        "footsteps": none,
+    }
 
 
 def velocities(robot: Robot, times: Array, q: Array) -> Array:
@@ -109,10 +104,10 @@ def velocities(robot: Robot, times: Array, q: Array) -> Array:
     return v
 
 
-def recorded_table(
+def fields_of_table(
     robot: Robot, path: str | Path, columns: Mapping[str, str] | None, ground: Ground | Rigid | None
-) -> Run:
-    """Return the run in a table; see `Run.from_csv`."""
+) -> dict[str, Any]:
+    """Return the fields of the run in a table; see `Run.from_csv`."""
     instance("robot", robot, Robot, "a legged.Robot")
     renamed = {} if columns is None else dict(instance("columns", columns, Mapping, "a mapping of names"))
     wanted = _names(robot)
@@ -127,7 +122,7 @@ def recorded_table(
         except (csv.Error, UnicodeDecodeError) as error:
             raise FileError(source, f"is no table of comma-separated values in UTF-8: {error}") from error
     places = {name: k for k, name in enumerate(header)}
-    found = dict[str, Array]()
+    arrays = dict[str, Array]()
     for letter, names in {"t": ["t"], **wanted}.items():
         theirs = [renamed.get(name, name) for name in names]
         missing = [name for name in theirs if name not in places]
@@ -139,9 +134,9 @@ def recorded_table(
             raise FileError(source, words + hint)
         values = table[:, [places[name] for name in theirs]]
         if letter != "tau" or not np.isnan(values).all():  # unknown, in the table of another recorded motion
-            found[letter] = values
+            arrays[letter] = values
     try:
-        return recorded_run(robot, found["t"][:, 0], found["q"], found.get("v"), found.get("tau"), ground)
+        return fields_of_motion(robot, arrays["t"][:, 0], arrays["q"], arrays.get("v"), arrays.get("tau"), ground)
     except (ArgumentError, NotFiniteError, ShapeError) as error:
         raise FileError(source, str(error)) from error
 
@@ -172,9 +167,9 @@ def _names(robot: Robot) -> dict[str, list[str]]:
         parts = [joint.q if letter == "q" else joint.v for joint in robot.joints]
         ranges = np.array([(part.start, part.stop) for part in parts], dtype=int).reshape(-1, 2)
         size = robot.nq if letter == "q" else robot.nv
-        found = [Column(*at[:3], none) for at in coordinates(joints, ranges, letter, size)]
-        columns += found
-        letters += [letter] * len(found)
+        columns_of_letter = [Column(*at[:3], none) for at in coordinates(joints, ranges, letter, size)]
+        columns += columns_of_letter
+        letters += [letter] * len(columns_of_letter)
     names = distinct_names(columns)[1:]
     return {letter: [n for n, own in zip(names, letters, strict=True) if own == letter] for letter in ("q", "v", "tau")}
 
@@ -192,7 +187,7 @@ def _drawn_quantities(points: list[tuple[int, Array]]) -> Any:
 
 def _samples(name: str, value: Any, count: int, size: int) -> Array:
     """Return an array with a row per sample, (T, n), of real finite numbers."""
-    found = array(name, value, (None, size), "one row per sample")
-    if len(found) != count:
-        raise ShapeError(f"{name} must have one row per time of t, {count}, got {len(found)}")
-    return np.array(found, float)
+    samples = array(name, value, (None, size), "one row per sample")
+    if len(samples) != count:
+        raise ShapeError(f"{name} must have one row per time of t, {count}, got {len(samples)}")
+    return np.array(samples, float)

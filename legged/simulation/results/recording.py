@@ -21,13 +21,11 @@ from legged.simulation.results.records import (
     BodyRecord,
     ContactRecord,
     EnergyRecord,
-    GroundRecord,
     JointRecord,
     ModelRecord,
-    StickFigure,
 )
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
+from legged.simulation.results.stick_figure import drawing_of, figure_records
 
 Array = np.ndarray
 
@@ -48,9 +46,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
     obstacles = loop.scene.ground.obstacles if isinstance(loop, RigidLoop) else ()
     drawing, body_q = drawing_of(robot, bodies, obstacles), _body_states(loop, states, 0, 7)
-    nodes = drawing.nodes(np.array([o.skeleton for o in outputs]), body_q)
-    ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
-    q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
+    figure, ground = figure_records(drawing, np.array([o.skeleton for o in outputs]), body_q, loop.ground)
     times = np.array([state.t for state in states])
     return Run(
         robot=robot.name,
@@ -68,12 +64,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
             position=np.array([o.base_position for o in outputs]),
             rotation=np.array([o.base_rotation for o in outputs]),
         ),
-        joints=JointRecord(
-            names=tuple(joint.name for joint in robot.joints),
-            q_range=q_range,
-            v_range=v_range,
-            reference=_reference(loop.controller, states),
-        ),
+        joints=JointRecord.of(robot, _reference(loop.controller, states)),
         contacts=_contact_record(loop, times, seen, rests, parts.ground_memory),
         energy=EnergyRecord(
             np.array([o.kinetic for o in outputs]), np.array([o.potential for o in outputs]), *parts.works.T
@@ -83,8 +74,8 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
             q=body_q,
             v=_body_states(loop, states, 1, 6),
         ),
-        ground=GroundRecord(*ground_lines(loop.ground, nodes), ground_surface(loop.ground, nodes)),
-        figure=StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape),
+        ground=ground,
+        figure=figure,
         model=ModelRecord.of(robot, loop.ground, bodies),
         footsteps=planned_footsteps(loop.controller, memory),
     )
@@ -143,8 +134,8 @@ def contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _body_states(loop: Any, states: list[StateSample], part: int, size: int) -> Array:
     """Return q (part 0) or v (part 1) of the free bodies, (T, bodies, size)."""
     bodies = loop.states if isinstance(loop, RigidLoop) else lambda q, s: [()]
-    found = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
-    return np.array(found, dtype=float).reshape(len(states), -1, size)
+    states_of_bodies = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
+    return np.array(states_of_bodies, dtype=float).reshape(len(states), -1, size)
 
 
 def planned_footsteps(controller: Any, memory: Array) -> Array:

@@ -48,15 +48,15 @@ class BaseRecord:
         Args:
             sequence: Axes of the three rotations, such as "xyz".
         """
-        found = np.array([euler_angles(sequence, R) for R in self.rotation]).reshape(-1, 3)
-        if np.abs(np.diff(found, axis=0)).max(initial=0.0) < 1.0:
-            return found  # the others are 2 rad away
+        sampled = np.array([euler_angles(sequence, R) for R in self.rotation]).reshape(-1, 3)
+        if np.abs(np.diff(sampled, axis=0)).max(initial=0.0) < 1.0:
+            return sampled  # the others are 2 rad away
         offset = 0.0 if sequence[0] == sequence[2] else np.pi
-        others = found * (1.0, -1.0, 1.0) + (np.pi, offset, np.pi)  # the same rotations
-        for k in range(1, len(found)):
-            near = [a - 2.0 * np.pi * np.round((a - found[k - 1]) / (2.0 * np.pi)) for a in (found[k], others[k])]
-            found[k] = min(near, key=lambda angles: float(np.abs(angles - found[k - 1]).sum()))
-        return found
+        others = sampled * (1.0, -1.0, 1.0) + (np.pi, offset, np.pi)  # the same rotations
+        for k in range(1, len(sampled)):
+            near = [a - 2.0 * np.pi * np.round((a - sampled[k - 1]) / (2.0 * np.pi)) for a in (sampled[k], others[k])]
+            sampled[k] = min(near, key=lambda angles: float(np.abs(angles - sampled[k - 1]).sum()))
+        return sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,18 @@ class JointRecord:
     q_range: Array
     v_range: Array
     reference: Array
+
+    @staticmethod
+    def of(robot: Robot, reference: Array) -> JointRecord:
+        """Return the record of a robot's joints.
+
+        Args:
+            robot: The robot.
+            reference: Joint positions that the controller tracks, (T, nj), [rad] or [m], joint axes, or (T, 0).
+        """
+        ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
+        q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
+        return JointRecord(tuple(joint.name for joint in robot.joints), q_range, v_range, reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,9 +314,9 @@ class ModelRecord:
         except DefinitionError:
             return ""
         bodies = {name: [describe_shape(shape) for shape in shapes] for name, shapes in self.bodies.items()}
-        found: dict[str, Any] = {"robot": robot, "source": self.source, "bodies": bodies, "friction": self.friction}
-        found["obstacles"] = [describe_shape(shape) for shape in self.obstacles]
-        return json.dumps(found)
+        data: dict[str, Any] = {"robot": robot, "source": self.source, "bodies": bodies, "friction": self.friction}
+        data["obstacles"] = [describe_shape(shape) for shape in self.obstacles]
+        return json.dumps(data)
 
     @staticmethod
     def from_json(text: str, path: str | Path) -> ModelRecord | None:

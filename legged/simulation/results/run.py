@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,10 @@ from legged.arguments import Numbers, known_name, number, whole
 from legged.contact.rigid import Rigid
 from legged.errors import MissingError
 from legged.ground.ground import Ground, center_of_pressure
-from legged.output import as_html, visible, write_table
+from legged.output import as_html, picture, visible, write_table
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
-from legged.simulation.results import run_files
+from legged.simulation.results import recorded_motion, run_files
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,
@@ -38,16 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray
-
-
-def _viewer() -> Any:
-    """Return the module that creates pages of runs; it imports this module, so that it is imported at the first use."""
-    return import_module("legged.viewer.show")
-
-
-def _recorded_motion() -> Any:
-    """Return the module that makes runs of recorded motions, which imports this module."""
-    return import_module("legged.simulation.results.recorded_motion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +98,7 @@ class Run:
         return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {visible(self.backend)}{end}>"
 
     def _repr_html_(self) -> str:
-        return _viewer().frame(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"
+        return picture("frame")(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"
 
     @property
     def duration(self) -> float:
@@ -263,7 +252,7 @@ class Run:
             NotFiniteError: A number is not finite.
             ArgumentError: The times do not increase, or a quaternion does not have norm 1.
         """
-        return _recorded_motion().recorded_run(robot, t, q, v, tau, ground)
+        return Run(**recorded_motion.fields_of_motion(robot, t, q, v, tau, ground))
 
     @staticmethod
     def from_csv(
@@ -286,7 +275,7 @@ class Run:
             UnknownNameError: A name in `columns` is none of a column of this robot.
             FileError: The file is missing or no such table, lacks a column, or holds an invalid motion.
         """
-        return _recorded_motion().recorded_table(robot, path, columns, ground)
+        return Run(**recorded_motion.fields_of_table(robot, path, columns, ground))
 
     def to_csv(self, path: str | Path) -> Path:
         """Write one row per sample and return the path.
@@ -327,9 +316,7 @@ class Run:
 
         `legged.simulation.plots` has functions with options for each of them, and animations.
         """
-        from legged.simulation.plots.figures import figures  # Matplotlib takes long to import
-
-        return figures(self)
+        return picture("figures")(self)
 
     def save_html(self, path: str | Path, **options: Any) -> Path:
         """Write a page that plays the run in any browser, without a network, and return its path.
@@ -337,7 +324,7 @@ class Run:
         Args:
             path: The file; the suffix .html is appended where it is missing. options: As in `legged.save_html`.
         """
-        return _viewer().save_html(self, path, **options)
+        return picture("save_html")(self, path, **options)
 
     @property
     def _ground_contacts(self) -> list[int]:

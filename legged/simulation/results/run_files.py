@@ -176,10 +176,10 @@ def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     members = {name.removesuffix(".npy") for name in archive.namelist()}
     version = 1
     if "version" in members:
-        found = stored_array(archive, "version", source, 64, most)
-        if found.shape or found.dtype.kind not in "iu":
+        stored = stored_array(archive, "version", source, 64, most)
+        if stored.shape or stored.dtype.kind not in "iu":
             raise FileError(source, "is no saved run: its version is not a whole number")
-        version = int(found)
+        version = int(stored)
     if version > VERSION or version < 1:
         raise FileError(
             source,

@@ -19,7 +19,7 @@ from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Shape, Sphere
 from legged.rotations import quaternion_matrix
-from legged.simulation.results.records import FREE
+from legged.simulation.results.records import FREE, GroundRecord, StickFigure
 
 Array = np.ndarray
 _MERGE_DISTANCE = 1e-6  # [m]: closer points are one node
@@ -175,6 +175,22 @@ def _inertia_in(link: PlacedLink, rotations: Array, origins: Array, head: int) -
     return link.inertia.moved(R @ rotations[link.index], R @ o)
 
 
+def figure_records(
+    drawing: Drawing, points: Array, bodies: Array, ground: Ground | Rigid | None
+) -> tuple[StickFigure, GroundRecord]:
+    """Return the stick figures of a run and the shape of the ground beneath them.
+
+    Args:
+        drawing: Of the robot and the free bodies.
+        points: Positions of `Drawing.points`, (T, n, 3), [m], world axes.
+        bodies: Configurations of the free bodies, (T, b, 7); see `BodyRecord.q`.
+        ground: The ground, or None.
+    """
+    nodes = drawing.nodes(points, bodies)
+    figure = StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape)
+    return figure, GroundRecord(*ground_lines(ground, nodes), ground_surface(ground, nodes))
+
+
 def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Array]:
     """Return polylines on the ground around a motion, and the mean normal of the ground there.
 
@@ -273,11 +289,11 @@ def _half_rod(inertia: Inertia) -> Array:
 
 def _distinct(points: list[Array]) -> list[Array]:
     """Return the points that coincide neither with the origin nor with each other."""
-    found = [np.zeros(3)]
+    distinct = [np.zeros(3)]
     for p in points:
-        if all(np.linalg.norm(p - other) > _MERGE_DISTANCE for other in found):
-            found.append(p)
-    return found[1:]
+        if all(np.linalg.norm(p - other) > _MERGE_DISTANCE for other in distinct):
+            distinct.append(p)
+    return distinct[1:]
 
 
 def _polygon(points: list[Array], nodes: list[int]) -> list[tuple[int, int]]:

@@ -1,9 +1,16 @@
-"""The main figures of a run as a table, and limits of its drawn curves."""
+"""The main figures of a run as a table, limits of its drawn curves, and the errors and ranks of its closed loops."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from legged.checked import checked
+from legged.compiler import compile as compile_function
+from legged.loops.closed_robot import ClosedRobot
+from legged.loops.constraints import jacobian, residual
+from legged.loops.redundancy import independent_flags
 from legged.simulation.results.run import Run
 from legged.table import Table
 
@@ -96,3 +103,27 @@ def limits_without_peaks(values: Array) -> tuple[float, float]:
     low, high = min(float(np.quantile(values, 0.002)), 0.0), float(np.quantile(values, 0.998))
     margin = 0.08 * max(high - low, 1e-9)
     return low - margin, high + margin
+
+
+@checked
+def loop_errors(closed: ClosedRobot, run: Run) -> Array:
+    """Return the largest constraint residual at each sample of a run, (T,), [m] or 1.
+
+    Args:
+        closed: The robot with its loops. run: A run of its simulation.
+    """
+    phi = compile_function(partial(residual, closed), None, q=closed.robot.nq)
+    return np.abs(phi(run.q)).max(axis=1, initial=0.0)
+
+
+@checked
+def loop_ranks(closed: ClosedRobot, run: Run) -> Array:
+    """Return the rank of the constraint Jacobian at each sample of a run, (T,).
+
+    The rank falls at singular postures, where the mechanism gains a degree of freedom.
+
+    Args:
+        closed: The robot with its loops. run: A run of its simulation.
+    """
+    J = compile_function(partial(jacobian, closed), None, q=closed.robot.nq)(run.q)
+    return np.array([sum(map(bool, independent_flags(closed, rows))) for rows in J])

@@ -99,9 +99,9 @@ def coordinates(names: tuple[str, ...], ranges: Array, letter: str, size: int) -
         ranges: First entry of each joint and the entry after its last, (joints, 2), dimensionless.
         letter: Name of the vector, such as "q". size: Number of its entries.
     """
-    found = [(BASE, 0, f"base_{letter}[{i}]", i) for i in range(size)]
+    columns = [(BASE, 0, f"base_{letter}[{i}]", i) for i in range(size)]
     for number, (joint, (start, stop)) in enumerate(zip(names, ranges.tolist(), strict=True)):
         for k in range(start, min(stop, size)):
             name = f"{joint}_{letter}" + (f"[{k - start}]" if stop - start > 1 else "")
-            found[k] = JOINT, number, name, k
-    return found
+            columns[k] = JOINT, number, name, k
+    return columns

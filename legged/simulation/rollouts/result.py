@@ -14,7 +14,6 @@ import numpy as np
 from legged.arguments import shown, whole
 from legged.errors import FileError, MissingError
 from legged.output import output_file, replaced, visible
-from legged.simulation.results.recorded_motion import recorded_run
 from legged.simulation.results.records import GroundRecord, ModelRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.run_files import FieldRule, checked_field, opened, stored_array
@@ -166,7 +165,7 @@ class RecordedMembers(NamedTuple):
         own = {name.removeprefix("robot."): x[i] for name, x in runs.vary.items() if name.startswith("robot.")}
         robot = runs.model.robot.with_parameters(own) if own else runs.model.robot
         valid = int(np.isfinite(runs.q[i]).all(axis=1).sum())
-        run = recorded_run(robot, runs.times[:valid], runs.q[i, :valid], runs.v[i, :valid])
+        run = Run.from_motion(robot, runs.times[:valid], runs.q[i, :valid], runs.v[i, :valid])
         ground = run.ground if self.ground is None else self.ground
         words = f"torques, contacts and work are unknown, since {self.why}"
         model = replace(runs.model, robot=robot, bodies={})

@@ -13,6 +13,7 @@ from legged.compiler import NOT_FINITE
 from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, ShapeError
 from legged.loops.closed_robot import ClosedRobot
+from legged.robot.configuration import quaternion_blocks
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
 from legged.simulation.checks.chatter import chatter_of_states
@@ -21,7 +22,6 @@ from legged.simulation.checks.stable_step import StiffStops
 from legged.simulation.controller import is_passive
 from legged.simulation.forces import base_force_text, beyond_range, check_range
 from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
-from legged.simulation.loop.chart import quaternion_blocks
 from legged.simulation.loop.closed_chains import check_closed
 from legged.simulation.stepping.engines.compiled import CompiledEngine
 from legged.simulation.stepping.simulated_robots import SimulatedRobots

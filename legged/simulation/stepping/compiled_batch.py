@@ -13,13 +13,12 @@ import numpy as np
 from legged.compiler import NOT_FINITE, Kernel, Members, Schedule, TimeLoop, run_passes, trace
 from legged.compiler.ir import Graph
 from legged.errors import NotFiniteError, SingularError, TraceError
-from legged.robot.configuration import as_vector
+from legged.robot.configuration import as_vector, normalized
 from legged.simulation.backend import advance
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.controller import CommandedController
 from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StepSequence
-from legged.simulation.loop.chart import normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch

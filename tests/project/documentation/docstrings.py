@@ -66,11 +66,11 @@ def entry(doc: str, name: str) -> str | None:
 def findings(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield (name, defects) of every public function of a file that takes or returns arrays."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    methods = {
-        c.name: {m.name for m in c.body if isinstance(m, ast.FunctionDef)}
-        for c in tree.body
-        if isinstance(c, ast.ClassDef)
-    }
+    methods: dict[str, set[str]] = {}  # own and inherited methods of the classes of this file
+    for c in tree.body:
+        if isinstance(c, ast.ClassDef):
+            bases = (methods.get(base.id, set()) for base in c.bases if isinstance(base, ast.Name))
+            methods[c.name] = set().union({m.name for m in c.body if isinstance(m, ast.FunctionDef)}, *bases)
 
     def walk(body: list[ast.stmt], prefix: str, inherited: set[str] = frozenset()) -> Iterator[tuple[str, list[str]]]:
         for node in body:

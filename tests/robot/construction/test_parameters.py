@@ -51,6 +51,9 @@ def edited(robot, values):
         own = {name.rpartition(".")[2]: x for name, x in values.items() if name.rpartition(".")[0] == owner}
         if not owner:
             editor.change_robot(gravity=own.pop("gravity"))
+        if owner == "base" and "base.armature" in robot.parameters():
+            fields = {field: float(own.pop(field)) for field in ("armature", "damping") if field in own}
+            editor.change_robot(base=replace(robot.base, **fields))
         if "position" in own and owner in contacts:
             editor.change_contact(owner, own.pop("position"))
         inertial = {field: own.pop(field) for field in ("mass", "center", "tensor") if field in own}
@@ -278,7 +281,8 @@ def test_the_robots_of_a_changed_group_have_its_numbers(seed):
     group = legged.combine(parts, rotation={"fixed": legged.rpy(0.5, 0.3, 0.2)})
     rng = np.random.default_rng(seed)
     values = {name: x for name, x in random_values(group, rng).items() if not name.startswith("world")}
-    values = {k: x for k, x in values.items() if k.endswith(".at") or k.rpartition(".")[0] not in parts}
+    own = (".at", ".armature", ".damping")
+    values = {k: x for k, x in values.items() if k.endswith(own) or k.rpartition(".")[0] not in parts}
     changed = group.with_parameters(values)
     states = {m.name: case_of(m.robot, seed) for m in changed.members}
     q, v = changed.join_states({k: x.q for k, x in states.items()}, {k: x.v for k, x in states.items()})
@@ -289,4 +293,6 @@ def test_the_robots_of_a_changed_group_have_its_numbers(seed):
         own = legged.forward_dynamics(member.robot, state.q, state.v, state.tau)
         assert_close(own[joints], vdot[member.v][joints], CONDITION * np.abs(vdot).max())
         numbers = {name: x for name, x in member.robot.parameters().items() if name != "gravity"}
-        assert all(np.array_equal(x, changed.parameters()[f"{member.name}/{name}"]) for name, x in numbers.items())
+        of_base = {f"base.{field}": f"{member.name}.{field}" for field in ("armature", "damping")}
+        names = {name: of_base.get(name, f"{member.name}/{name}") for name in numbers}
+        assert all(np.array_equal(x, changed.parameters()[names[name]]) for name, x in numbers.items())

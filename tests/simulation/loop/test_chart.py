@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 import legged
-from legged.simulation.loop.chart import (
-    chart_rate,
-    largest_rotation,
-    normalized,
-    quaternion_blocks,
-    semi_implicit_euler,
-)
+from legged.robot.configuration import normalized, quaternion_blocks
+from legged.simulation.loop.chart import chart_rate, largest_rotation, semi_implicit_euler
 
 SEEDS = range(12)
 

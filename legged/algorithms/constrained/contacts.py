@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.algorithms.constrained.methods import elimination
 from legged.algorithms.linear_algebra import factor_semidefinite, independent_rows
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
 from legged.dynamics.kinematics import point_accelerations, point_jacobian
-from legged.loops.dynamics import elimination
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
