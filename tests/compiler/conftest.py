@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from legged.compiler.codegen.cpython import layout
+from legged.compiler.codegen import entry_point, mechanisms
 
 
 @pytest.fixture(scope="module", params=["entry point", "ctypes"])
 def call_path(request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the call path of the kernels that are compiled in a test: the built-in entry point, or ctypes."""
     if request.param == "ctypes":
-        with layout._ctypes_calls():
+        with mechanisms.without(mechanisms.ENTRY_POINT):
             yield request.param
-    elif layout.is_enabled():
+    elif entry_point.is_supported():
         yield request.param
     else:
-        pytest.skip("the layout of this interpreter is not confirmed, or LEGGED_CALLS=ctypes is set")
+        pytest.skip("there is no entry point for this interpreter or NumPy")

@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from legged.arguments import shown
-from legged.compiler.codegen import thread_pool
+from legged.compiler.codegen import entry_point, mechanisms, thread_pool
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64, ElementType
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
@@ -221,8 +221,10 @@ def _add_symbols() -> None:
             llvm.add_symbol(library_symbol(name + suffix), _address(getattr(library, name + suffix)))
     llvm.add_symbol("legged_malloc", _address(library.malloc))
     llvm.add_symbol("legged_free", _address(library.free))
-    for name in thread_pool.SYMBOLS:
+    for name in (*thread_pool.SYMBOLS, *entry_point.CPYTHON):
         llvm.add_symbol(name, _address(getattr(ctypes.pythonapi, name)))
+    for name, index in entry_point.NUMPY.items() if entry_point.is_supported() else ():
+        llvm.add_symbol(name, entry_point.numpy_function(index))
     if windows:  # called by functions with large stack frames
         llvm.add_symbol("__chkstk", _address(ctypes.CDLL("ntdll").__chkstk))
 
@@ -241,7 +243,8 @@ def target_description(target: Target) -> str:
     triple = llvm.get_process_triple()
     model = " small" if has_small_code_model(triple) else ""
     processor = f"{triple}{model} {target.cpu} {target.features} {target.element}"
-    return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(_OPTIONS)}"
+    packing = "" if mechanisms.is_on(mechanisms.PACKING) else " without packing"
+    return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(_OPTIONS)}{packing}"
 
 
 def machine_code(ir: str) -> bytes:

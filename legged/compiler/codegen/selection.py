@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from legged.compiler.codegen import llvm, tables
+from legged.compiler.codegen import llvm, mechanisms, tables
 from legged.compiler.codegen.batches import batch_loop, time_loop
 from legged.compiler.codegen.constant_pool import pool_constants
-from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.kernels import loops, scalar, transpose
 from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
@@ -32,7 +31,7 @@ BATCH_WORK_SIZE = "legged_batch_work_size"
 
 @compiler_pass("writing of LLVM IR")
 def single_state_module(graph: Graph) -> str:
-    """Return the LLVM module for one state, with the entry point for calls from Python if the graph can have one."""
+    """Return the LLVM module for one state."""
     element = llvm.current_target().element
     graph = run_passes(graph, quaternion_epsilon=element.epsilon).graph
     lines = [
@@ -41,8 +40,6 @@ def single_state_module(graph: Graph) -> str:
         "  ret i64 %not_finite",
         "}",
     ]
-    if entry_point.supports(graph):
-        lines += entry_point.assembly(graph, element, batch_work_size(graph))
     return _module(kernel_writer(graph, 1), lines)
 
 
@@ -134,7 +131,7 @@ def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
     if outlined := _outlined_writer(graph, width, name):
         return outlined
     target = llvm.current_target()
-    if width > 1:
+    if width > 1 or not mechanisms.is_on(mechanisms.PACKING):
         return scalar.KernelWriter(graph, width, target.width, target.element, name)
     return SLPKernelWriter(graph, target.width, target.element, name)
 

@@ -61,7 +61,7 @@ class BatchKernel:
         with gc_paused():
             self.graph: Graph = trace(function, shapes)
         self.shapes = [shape for _, shape in self.graph.inputs]
-        self.code = BatchCode(self.graph, _no_single_state, lambda *code: None, llvm.default_target())
+        self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, llvm.default_target())
 
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for all states, in the function's own structure of arrays (n, ...).

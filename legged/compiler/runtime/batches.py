@@ -64,8 +64,7 @@ class BatchCode:
     Args:
         graph: What to compute.
         run_single: Runs the code for a single state, given the addresses of the arrays.
-        on_load: Called with the code once it is loaded, its address, and the number of states up to which no threads
-            are used.
+        on_load: Called with this object once the code is loaded.
         target: The processor and the type of the numbers.
     """
 
@@ -73,7 +72,7 @@ class BatchCode:
         self,
         graph: Graph,
         run_single: Callable[[Sequence[int]], int],
-        on_load: Callable[[llvm.LoadedCode, int, int], object],
+        on_load: Callable[[BatchCode], object],
         target: llvm.Target,
     ):
         self.graph, self.run_single, self.on_load, self.target = graph, run_single, on_load, target
@@ -84,7 +83,8 @@ class BatchCode:
         """The machine code."""
         shared = (selection.batch_loop_module,)
         code = machine_code.load(self.graph, selection.batch_module, self.target, self.target.width, shared)
-        self.on_load(code, code.address(batch_loop.ENTRY_POINT), _THREADED_OPERATIONS // self._operations)
+        self.__dict__["code"] = code
+        self.on_load(self)
         return code
 
     @cached_property
@@ -143,6 +143,11 @@ class BatchCode:
             return self._run_chunk(0, count, descriptors) if count else -1
         size = chunk_size(count, threads, _CHUNK_OPERATIONS // self._operations, self.target.width)
         return run_chunks(self._entry_point, descriptors, count, size, threads, self._work_size)
+
+    @property
+    def unshared_states(self) -> int:
+        """Largest number of states of a batch that one thread computes."""
+        return (_THREADED_OPERATIONS - 1) // self._operations
 
     @cached_property
     def _entry_point(self) -> int:

@@ -14,19 +14,21 @@ import numpy as np
 
 from legged.arguments import real_array, shown
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import c99, llvm, selection
-from legged.compiler.codegen.cpython import built_in, entry_point, layout
+from legged.compiler.codegen import c99, entry_point, llvm, mechanisms, selection
 from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape
 from legged.compiler.ir.pytree import tuple_converter
 from legged.compiler.passes.counting import Counts
 from legged.compiler.passes.pipeline import run_passes
+from legged.compiler.runtime import built_in
 from legged.compiler.runtime.batches import BatchCode, can_hold_results
-from legged.compiler.runtime.result_memory import new_array
+from legged.compiler.runtime.result_memory import LARGE_RESULT, new_array
 from legged.compiler.runtime.threads import thread_limit
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 
+_STACK_LIMIT = 1 << 16
+"""Largest working memory of a batch that the entry point allocates on the stack, [bytes]."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -115,13 +117,12 @@ class Kernel(Generic[P, R]):
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
         self.code = machine_code.load(graph, selection.single_state_module, self._target)
-        self._has_entry_point = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
+        is_on = mechanisms.is_on(mechanisms.ENTRY_POINT) and entry_point.is_supported()
+        self._has_entry_point = is_on and entry_point.supports(graph)
         if self._has_entry_point:
-            rebuild = tuple_converter(graph.rebuild)
-            call = built_in.create(
-                name, self.code, element, self.general, self._batch.run_described, rebuild, self._new_result
-            )
+            function = self.code.address(selection.SINGLE_STATE)
+            call, self._entry = built_in.create(graph, function, element, self.general, tuple_converter(graph.rebuild))
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # Python looks up __call__ in the class
 
@@ -163,7 +164,7 @@ class Kernel(Generic[P, R]):
         return self.general(*arrays, out=out, threads=threads, **named)
 
     def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
-        """Return the same as a call, through ctypes; most calls take the short cut of `codegen.cpython.entry_point`.
+        """Return the same as a call, through ctypes; calls with one state take the short cut of `codegen.entry_point`.
 
         Args:
             arrays: The arguments, (..., *shape), any unit and frame.
@@ -246,13 +247,16 @@ class Kernel(Generic[P, R]):
         return BatchCode(
             self.graph,
             lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
-            partial(built_in.attach_batch_loop, self.code) if self._has_entry_point else lambda *code: None,
+            self._enter_batches if self._has_entry_point else lambda batch: None,
             self._target,
         )
 
-    def _new_result(self, k: int, count: int) -> np.ndarray:
-        """Return an array for result k of `count` states."""
-        return new_array((count, *self.graph.outputs[k]), self.dtype)
+    def _enter_batches(self, batch: BatchCode) -> None:
+        """Let the entry point run batches up to the size of one that threads share, or whose results are large."""
+        address, work_size = batch.described_call()
+        row = max(self.dtype.itemsize * max(map(math.prod, self.graph.outputs)), 1)
+        if work_size <= _STACK_LIMIT:
+            self._entry[-3:] = address, min(batch.unshared_states, LARGE_RESULT // row), work_size
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
         checked = real_array(argument.name, array)

@@ -14,8 +14,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from legged.compiler.codegen.cpython.entry_point import LARGE_RESULT
-
+LARGE_RESULT = 1 << 22
+"""Size from which the memory of a result is kept, [bytes]."""
 MOST_IDLE = 1 << 28
 """Largest total size of the memory that is kept for later results, [bytes]."""
 _MOST_UNUSED = 2.0

@@ -129,15 +129,16 @@ def test_spawned_workers_find_the_cache(monkeypatch, tmp_path):
     kernel = legged.compile(legged.forward_dynamics, robot)
     one, many = kernel(q, v, tau), kernel(*[np.tile(x, (5, 1)) for x in (q, v, tau)])
     files = sorted(cache.rglob("*.*"))
-    assert (
-        len(files) == 5
-    )  # the marker, the graph, the code for one state and for batches, and the loop that all batches share
+    # The marker, the graph, the code for one state and for batches, and the loop that all batches share; and the entry
+    # point of all kernels, unless this process has loaded it before.
+    assert 5 <= len(files) <= 6
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.apply(work, (kernel, robot, q, v, tau))
     for mine, its in zip((one, many, one), found, strict=False):
         assert np.array_equal(mine, its)
     assert found[3:] == (keys.data_key(robot), repr(kernel))
-    assert sorted(cache.rglob("*.*")) == files
+    added = set(cache.rglob("*.*")) - set(files)
+    assert len(added) <= 1  # the entry point of all kernels, which this process may have loaded before
 
 
 CONTROLLERS: dict[str, Callable[[legged.Robot], Any]] = {

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import legged
-from legged.compiler.codegen.cpython.entry_point import LARGE_RESULT
-from legged.compiler.codegen.cpython.layout import _ctypes_calls
+from legged.compiler.codegen import mechanisms
 from legged.compiler.runtime import result_memory
-from legged.compiler.runtime.result_memory import MOST_IDLE
+from legged.compiler.runtime.result_memory import LARGE_RESULT, MOST_IDLE
 
 COUNT = LARGE_RESULT // 64 + 1  # states whose results of eight numbers are large
 
@@ -20,7 +19,7 @@ COUNT = LARGE_RESULT // 64 + 1  # states whose results of eight numbers are larg
 def kernel(request):
     result_memory._idle.clear()
     if request.param == "ctypes":
-        with _ctypes_calls():
+        with mechanisms.without(mechanisms.ENTRY_POINT):
             yield legged.compile(eight, None, x=())
     else:
         yield legged.compile(eight, None, x=())

@@ -1,0 +1,63 @@
+"""Optional mechanisms of the compiler: each saves time, and can be switched off.
+
+The environment variable LEGGED_WITHOUT names those that are switched off, separated by commas, in kernels that are
+created afterwards; `without` does the same in a part of a program. `docs/explanation/mechanisms.md` has their gains.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from legged.errors import UnknownNameError
+
+ENTRY_POINT, PACKING = "entry point", "packing"
+MECHANISMS = {
+    ENTRY_POINT: "calls of kernels for one state enter machine code directly, in place of ctypes",
+    PACKING: "operations of alike modules share vectors in code for one state",
+}
+"""What each mechanism does, by its name."""
+
+_off: frozenset[str] = frozenset()
+
+
+def switched_off() -> frozenset[str]:
+    """Return the names of the mechanisms that are switched off.
+
+    Raises:
+        UnknownNameError: LEGGED_WITHOUT has an unknown name.
+    """
+    names = [name for text in os.environ.get("LEGGED_WITHOUT", "").split(",") if (name := text.strip())]
+    if os.environ.get("LEGGED_CALLS") == "ctypes":
+        warnings.warn("LEGGED_CALLS=ctypes is now LEGGED_WITHOUT='entry point'", DeprecationWarning, stacklevel=2)
+        names.append(ENTRY_POINT)
+    return _off.union(map(_checked, names))
+
+
+def is_on(name: str) -> bool:
+    """Return whether a mechanism is used; `name` is a key of `MECHANISMS`."""
+    return name not in switched_off()
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """Switch mechanisms off for kernels that are created in this context.
+
+    Raises:
+        UnknownNameError: There is no mechanism of a name.
+    """
+    global _off
+    before = _off
+    _off = before.union(map(_checked, names))
+    try:
+        yield
+    finally:
+        _off = before
+
+
+def _checked(name: str) -> str:
+    if name not in MECHANISMS:
+        raise UnknownNameError("mechanism of the compiler", name, MECHANISMS)
+    return name
