@@ -9,7 +9,6 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 import numpy as np
 
 from legged.arguments import instance, real_array, shown
-from legged.compiler.cache.graphs import cached_graph
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.compiler.ir.tracer import gc_paused
@@ -146,8 +145,7 @@ def compile(
     The function is called once, with traced values. The shapes of its arguments follow from conventional names, `q`,
     `v`, `tau` and the others in `ARGUMENTS`; shapes of other arguments are keywords, `gain=(12,)`. An argument with a
     default value keeps it unless its shape is given; `True` stands for the conventional shape: `wrenches=True`.
-    Machine code is cached on disk, and so are the traced graphs of this project's own functions
-    (docs/explanation/caching.md).
+    Machine code is cached on disk (docs/explanation/caching.md).
 
     Numbers of the robot can be inputs too:
 
@@ -188,10 +186,10 @@ def compile(
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
     if not names:
-        graph = cached_graph(function, robot, shapes, lambda: _traced(function, robot, shapes))
+        graph = _traced(function, robot, shapes)
         return Kernel(graph, _name(function), _meanings(graph, robot), target, dtype)
     vector = robot.parameter_vector(names)
-    graph = cached_graph(function, (robot, names), shapes, lambda: _traced(function, robot, shapes, vector))
+    graph = _traced(function, robot, shapes, vector)
     meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
     return ParametricKernel(graph, _name(function), meanings, vector, target, dtype)
 

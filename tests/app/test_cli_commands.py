@@ -176,7 +176,7 @@ def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
     disk.write(f"{'0' * 8}-{'1' * 40}.o", bytes(200_000))
     status, out, _ = cli("cache --clear")
     assert status == 0
-    assert "1 pieces of compiled code, 0 traced functions (0 of 1 files current), 0.2 MB\ndeleted: 1\n" in out
+    assert "1 pieces of compiled code (0 of 1 files current), 0.2 MB\ndeleted: 1\n" in out
     assert [path.name for path in (tmp_path / "legged").iterdir()] == [disk.MARKER]
 
 

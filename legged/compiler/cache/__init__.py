@@ -1,1 +1,1 @@
-"""The disk cache: machine code, keyed by the graph, and traced graphs of this project's own functions."""
+"""The disk cache: machine code, keyed by the graph."""

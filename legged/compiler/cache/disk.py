@@ -2,7 +2,7 @@
 
 The folder is `legged` in the user's cache folder, or in the folder that the environment variable LEGGED_CACHE names. A
 user without a home folder gets a temporary one, which is deleted when the process ends. Machine code lies in files
-`.o`, traced graphs in files `.graph`, meshes of robot files in files `.mesh`. The name of a file is a hash of its key,
+`.o`, meshes of robot files in files `.mesh`. The name of a file is a hash of its key,
 which includes the environment: the sources of the compiler, the processor, and the versions of Python, NumPy and LLVM.
 A file contains its own name and a checksum; a file that is truncated, renamed or not written by this module is ignored
 and replaced. Files are written under a temporary name and then renamed, so that several processes can share the folder.
@@ -32,14 +32,13 @@ from typing import NamedTuple
 import llvmlite
 import numpy as np
 
-from legged.compiler.cache import keys
 from legged.compiler.codegen import llvm
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.errors import ArgumentError, FileError
 from legged.version import __version__
 
-CODE, GRAPH, MESH, DRAFT = ".o", ".graph", ".mesh", ".draft"
-"""Suffixes of machine code, of graphs, of meshes for pictures, and of files that are being written."""
+CODE, MESH, DRAFT = ".o", ".mesh", ".draft"
+"""Suffixes of machine code, of meshes for pictures, and of files that are being written."""
 MARKER = "CACHEDIR.TAG"
 """Name of the file that marks the folder, by which programs for backups recognize caches as well."""
 _MARKER_TEXT = (
@@ -54,6 +53,9 @@ _MAGIC = b"legged cache 3\n"
 _BINARY = getattr(os, "O_BINARY", 0)  # of Windows
 _DRAFT_AGE = 24 * 3600.0
 """Age above which a draft is deleted, [s]: the process that wrote it is assumed to have ended."""
+
+
+_COMPILER, _IMPORT_TIME = Path(__file__).parents[1], time.time_ns()
 
 
 def folder() -> Path | None:
@@ -99,10 +101,40 @@ def _temporary_folder() -> Path:
 
 
 @cache
+def _source_digest(folder: str) -> str | None:
+    """Return a hash of the Python files in a folder and its sub-folders, "" without files.
+
+    Returns:
+        The hash, None if a file has changed since this module was imported: then the running code may differ from the
+        files.
+    """
+    digest, count = hashlib.blake2b(digest_size=20), 0
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name) if os.path.isdir(folder) else ():
+        if entry.is_dir() and entry.name != "__pycache__":
+            inside = _source_digest(entry.path)
+            if inside is None:
+                return None
+            if not inside:
+                continue
+            content = inside.encode()
+        elif entry.name.endswith(".py"):
+            with open(entry.path, "rb", buffering=0) as file:
+                status, content = os.fstat(file.fileno()), file.read()
+            if max(status.st_mtime_ns, status.st_ctime_ns) > _IMPORT_TIME:
+                return None
+        else:
+            continue
+        digest.update(f"{entry.name} {len(content)}\n".encode())
+        digest.update(content)
+        count += 1
+    return digest.hexdigest() if count else ""
+
+
+@cache
 def _environment() -> str | None:
     """Return the part of the key that all files share, None if the sources of the running code are not known."""
-    source = keys.source_digest("legged/compiler")
-    if source is None:
+    source = _source_digest(str(_COMPILER))
+    if not source:
         return None
     compiler = f"legged {__version__} {source}, object header {object.__basicsize__}, Python {sys.version}"
     processor = llvm.target_description(llvm.target_named(llvm.NATIVE))
@@ -247,7 +279,6 @@ class Contents(NamedTuple):
     Attributes:
         folder: Path of the folder; None without a cache on disk.
         code: Number of files of machine code.
-        graphs: Number of traced graphs.
         size: Total size, [bytes].
         current: Number of files that belong to this version, processor and compiler.
         meshes: Number of meshes of robot files.
@@ -255,7 +286,6 @@ class Contents(NamedTuple):
 
     folder: Path | None
     code: int
-    graphs: int
     size: int
     current: int
     meshes: int = 0
@@ -263,10 +293,10 @@ class Contents(NamedTuple):
     def __str__(self) -> str:
         if self.folder is None:
             return "LEGGED_CACHE is off: compiled code is not stored on disk"
-        count = self.code + self.graphs + self.meshes
+        count = self.code + self.meshes
         if not count:
             return f"{self.folder}: no compiled code"
-        kinds = f"{self.code} pieces of compiled code, {self.graphs} traced functions"
+        kinds = f"{self.code} pieces of compiled code"
         kinds += f", {self.meshes} meshes" if self.meshes else ""
         current = f"{self.current} of {count} files current"
         return f"{self.folder}: {kinds} ({current}), {self.size / 1e6:.1f} MB"
@@ -279,8 +309,8 @@ def describe() -> Contents:
         with contextlib.suppress(OSError):  # another process has just deleted it
             sizes[path.name] = path.stat().st_size
     current = sum(name.startswith(_generation()) for name in sizes)
-    code, graphs, meshes = (sum(name.endswith(suffix) for name in sizes) for suffix in (CODE, GRAPH, MESH))
-    return Contents(folder(), code, graphs, sum(sizes.values()), current, meshes)
+    code, meshes = (sum(name.endswith(suffix) for name in sizes) for suffix in (CODE, MESH))
+    return Contents(folder(), code, sum(sizes.values()), current, meshes)
 
 
 def clear() -> int:

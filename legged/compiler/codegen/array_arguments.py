@@ -5,8 +5,8 @@
 
 The first function returns the address of the numbers of an array for one state, or for a batch; null for any other
 object. It sets the number of states of a batch, unless it is known, and the distance from one state to the next,
-[bytes]; zero for one state. NumPy has no function for the number of axes: `PyArray_CheckAxis` replaces axis -1 by that number less one.
-The second returns whether the first result of a batch shares memory with an argument.
+[bytes]; zero for one state. NumPy has no function for the number of axes: `PyArray_CheckAxis` replaces axis -1 by that
+number less one. The second function returns whether the first result of a batch shares memory with an argument.
 """
 
 CODE = """

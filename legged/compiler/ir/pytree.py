@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -66,37 +64,3 @@ def tuple_converter(rebuild: Rebuild) -> Callable[[tuple[Any, ...]], Any] | None
         kind = rebuild.kind
         return None if kind is tuple else (lambda arrays: kind(*arrays)) if hasattr(kind, "_fields") else kind
     return lambda arrays: rebuild(iter(arrays))
-
-
-def serialize(rebuild: Rebuild) -> Any:
-    """Return a structure as plain data; ValueError if another process could not rebuild it."""
-    if isinstance(rebuild, SequenceRebuild):
-        name = rebuild.kind.__module__, rebuild.kind.__qualname__
-        if _find(*name) is not rebuild.kind:
-            raise ValueError(f"{'.'.join(name)} is not found by its name")
-        return (*name, tuple(map(serialize, rebuild.parts)))
-    if isinstance(rebuild, MappingRebuild):
-        if any(type(key) not in (str, int, float, bool) for key in rebuild.keys):
-            raise ValueError("a dictionary whose keys are not plain data")
-        return rebuild.keys, serialize(rebuild.values)
-    return None
-
-
-def deserialize(data: Any) -> Rebuild:
-    """Return the structure from the data of `serialize`; ValueError if one of its classes does not exist."""
-    if data is None:
-        return next
-    if len(data) == 2:
-        return MappingRebuild(data[0], deserialize(data[1]))
-    module, name, parts = data
-    kind = _find(module, name)
-    if not isinstance(kind, type):
-        raise ValueError(f"{module}.{name} does not exist")
-    return SequenceRebuild(kind, tuple(map(deserialize, parts)))
-
-
-def _find(module: str, name: str) -> Any:
-    try:
-        return operator.attrgetter(name)(sys.modules[module])
-    except (AttributeError, KeyError):
-        return None

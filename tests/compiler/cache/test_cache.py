@@ -15,7 +15,7 @@ import pytest
 import legged
 import robots
 from legged.compiler import compile
-from legged.compiler.cache import disk, keys, machine_code
+from legged.compiler.cache import disk, machine_code
 from legged.compiler.codegen import llvm
 from legged.compiler.codegen.kernels import scalar
 from legged.compiler.ir import repeat_while
@@ -32,6 +32,7 @@ legged.compile(legged.inertia_matrix, robots.planar_hopper())
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """An empty cache folder, and no code in memory."""
+    compile(lambda x: x, x=())  # loads the entry point of all kernels
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path / "cache"))
     machine_code.unload()
     return tmp_path / "cache" / "legged"
@@ -51,16 +52,6 @@ def compiled(monkeypatch) -> list[str]:
     return texts
 
 
-@pytest.fixture
-def traced(monkeypatch) -> list[object]:
-    """The functions that are traced."""
-    functions: list[object] = []
-    module = sys.modules["legged.compiler.compilation"]
-    inner = module._traced
-    monkeypatch.setattr(module, "_traced", lambda *a: (functions.append(a[0]), inner(*a))[1])
-    return functions
-
-
 def use(forget: bool = True) -> None:
     """Compile a function and check that it works, at first without any code in memory."""
     if forget:
@@ -69,7 +60,7 @@ def use(forget: bool = True) -> None:
 
 
 def use_robot() -> None:
-    """Compile a function of the project, whose graph is cached, without any code in memory."""
+    """Compile a function of the project, without any code in memory."""
     machine_code.unload()
     robot = robots.planar_hopper()
     q = robot.neutral()
@@ -167,19 +158,16 @@ def test_functions_that_differ_have_code_of_their_own(folder, compiled):
 @pytest.mark.parametrize(
     "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"ELF" + b, lambda b: b[:-1] + b"?"]
 )
-@pytest.mark.parametrize("suffix", [disk.CODE, disk.GRAPH])
-def test_a_damaged_file_is_replaced(folder, compiled, traced, damage, suffix):
+def test_a_damaged_file_is_replaced(folder, compiled, damage):
     use_robot()
-    (path,) = folder.glob(f"*{suffix}")
+    (path,) = files(folder)
     sound = path.read_bytes()
     path.write_bytes(damage(sound))
     use_robot()
-    assert (len(compiled), len(traced)) == ((2, 1) if suffix == disk.CODE else (1, 2))
-    assert path.read_bytes() == sound
+    assert len(compiled) == 2 and path.read_bytes() == sound
 
 
-@pytest.mark.parametrize("suffix", [disk.CODE, disk.GRAPH])
-def test_files_that_have_changed_places_are_replaced(folder, suffix):
+def test_files_that_have_changed_places_are_replaced(folder):
     """Each is sound, but not the content of its name."""
 
     def answers() -> list[float]:
@@ -188,7 +176,7 @@ def test_files_that_have_changed_places_are_replaced(folder, suffix):
         return [float(legged.compile(legged.inertia_matrix, robot)(robot.neutral())[0, 0]) for robot in chains]
 
     wanted = answers()
-    first, second = folder.glob(f"*{suffix}")
+    first, second = files(folder)
     a, b = first.read_bytes(), second.read_bytes()
     first.write_bytes(b)
     second.write_bytes(a)
@@ -196,29 +184,29 @@ def test_files_that_have_changed_places_are_replaced(folder, suffix):
     assert (first.read_bytes(), second.read_bytes()) == (a, b)
 
 
-def test_another_processor_or_version_has_files_of_its_own(folder, compiled, traced, monkeypatch):
+def test_another_processor_or_version_has_files_of_its_own(folder, compiled, monkeypatch):
     use_robot()
     elsewhere(monkeypatch)
     use_robot()
-    assert len(compiled) == len(traced) == 2 and len(files(folder)) == 4
+    assert len(compiled) == len(files(folder)) == 2
 
 
-def test_sources_changed_after_the_import_disable_the_cache(folder, compiled, traced, monkeypatch):
+def test_sources_changed_after_the_import_disable_the_cache(folder, compiled, monkeypatch):
     """The running code may not be the one in the files."""
-    monkeypatch.setattr(keys, "_IMPORT_TIME", 0)
-    for module, cached in ((keys, keys._folder_digest), (disk, disk._environment)):
+    monkeypatch.setattr(disk, "_IMPORT_TIME", 0)
+    for cached in (disk._source_digest, disk._environment):
         cached.cache_clear()
-        monkeypatch.setattr(module, cached.__name__, cached.__wrapped__)
+        monkeypatch.setattr(disk, cached.__name__, cached.__wrapped__)
     use_robot()
     use_robot()
-    assert len(compiled) == len(traced) == 2 and not folder.exists()
+    assert len(compiled) == 2 and not folder.exists()
 
 
 def test_processes_at_once_leave_sound_files(folder, compiled):
     environment = {**os.environ, "PYTHONPATH": str(Path(legged.__file__).parents[1])}
     children = [subprocess.Popen([sys.executable, "-c", CHILD], env=environment) for _ in range(4)]
     assert [child.wait() for child in children] == [0, 0, 0, 0]
-    assert sorted(path.suffix for path in files(folder)) == [disk.GRAPH, *[disk.CODE] * 3]
+    assert sorted(path.suffix for path in files(folder)) == [disk.CODE] * 3
     assert compile(lambda x: np.sin(x) @ x, x=(5,))(np.ones(5)) == 5 * np.sin(1.0)
     assert not compiled
 
@@ -281,7 +269,7 @@ def test_drafts_of_killed_processes_are_deleted(folder):
 
 def test_clearing_removes_the_files(folder):
     use_robot()
-    assert disk.clear() == 2 and not files(folder)
+    assert disk.clear() == 1 and not files(folder)
     assert disk.clear() == 0
 
 
@@ -292,33 +280,32 @@ def test_clearing_leaves_the_files_of_others(folder):
     for path in foreign:
         path.write_text("not of the cache")
     (folder / f"{name}.o").symlink_to(foreign[0])
-    assert disk.describe().code + disk.describe().graphs == 2
+    assert disk.describe().code == 1
     (folder / disk.MARKER).rename(folder / "hidden")
     assert disk.clear() == 0
     (folder / "hidden").rename(folder / disk.MARKER)
-    assert disk.clear() == 2
+    assert disk.clear() == 1
     assert all(path.read_text() == "not of the cache" for path in foreign) and (folder / f"{name}.o").is_symlink()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="access rights of POSIX")
-@pytest.mark.parametrize("suffix", [disk.CODE, disk.GRAPH])
-def test_files_that_others_may_have_written_are_not_used(folder, compiled, traced, suffix, monkeypatch):
+def test_files_that_others_may_have_written_are_not_used(folder, compiled, monkeypatch):
     use_robot()
-    (path,) = folder.glob(f"*{suffix}")
+    (path,) = files(folder)
     path.chmod(0o666)
     disk._warn_not_private.cache_clear()
     with pytest.warns(UserWarning, match=rf"{path.name} of the cache is not used, since other users can write to it"):
         use_robot()
-    assert (len(compiled), len(traced)) == ((2, 1) if suffix == disk.CODE else (1, 2))
+    assert len(compiled) == 2
     assert not path.stat().st_mode & 0o022  # replaced by a file of this user
     use_robot()
-    assert (len(compiled), len(traced)) == ((2, 1) if suffix == disk.CODE else (1, 2))
+    assert len(compiled) == 2
     inner = os.fstat
     monkeypatch.setattr(os, "fstat", lambda handle: _of_another_user(inner(handle)))
     disk._warn_not_private.cache_clear()
     with pytest.warns(UserWarning, match="other users can write to it"):
         use_robot()
-    assert (len(compiled), len(traced)) == ((3, 2) if suffix == disk.CODE else (2, 3))
+    assert len(compiled) == 3
 
 
 def _of_another_user(status: os.stat_result) -> os.stat_result:
@@ -374,21 +361,20 @@ print(disk.folder(), disk.folder().is_dir())"""
 
 
 def test_the_cache_is_described(folder, monkeypatch):
-    assert disk.describe() == (folder, 0, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
+    assert disk.describe() == (folder, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
     use_robot()
     size = sum(path.stat().st_size for path in files(folder))
-    assert disk.describe() == (folder, 1, 1, size, 2, 0)
+    assert disk.describe() == (folder, 1, size, 1, 0)
     elsewhere(monkeypatch)
     use_robot()
-    assert disk.describe()[1:3] == (2, 2) and disk.describe().current == 2
-    assert "2 pieces of compiled code, 2 traced functions (2 of 4 files current), 0.0 MB" in str(disk.describe())
+    assert disk.describe().code == 2 and disk.describe().current == 1
+    assert "2 pieces of compiled code (1 of 2 files current), 0.0 MB" in str(disk.describe())
 
 
-def test_a_warm_start_writes_no_llvm_ir(folder, traced, monkeypatch):
+def test_a_warm_start_writes_no_llvm_ir(folder, monkeypatch):
     use_robot()
     monkeypatch.setattr(scalar.KernelWriter, "assembly", None)
     use_robot()
-    assert len(traced) == 1
 
 
 def test_the_folder_is_the_systems_unless_chosen(monkeypatch):

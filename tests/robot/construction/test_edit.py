@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles.cases import case_of
+from oracles.contents import data_key
 
 import legged
 import robots
-from legged.compiler.cache.keys import data_key
 from legged.errors import ArgumentError, DefinitionError, InertiaError, LeggedError, ShapeError, UnknownNameError
 from legged.robot.construction.graph import links_of
 from legged.robot.construction.random_tree import ALL_JOINTS

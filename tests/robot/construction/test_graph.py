@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from oracles import mjcf_models, urdf_texts
 from oracles.cases import case_of
+from oracles.contents import data_key
 
 import legged
 import robots
 from legged import Fixed, Link, Prismatic, Revolute, Robot, RobotBuilder, Universal
-from legged.compiler.cache.keys import data_key
 from legged.errors import ArgumentError, DefinitionError, LeggedError, ModuleError, UnknownNameError
 from legged.robot.construction.random_tree import ALL_JOINTS
 
