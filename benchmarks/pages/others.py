@@ -1,4 +1,4 @@
-"""Computed parts of `docs/explanation/hybrid_control.md` and `docs/explanation/contact.md`."""
+"""Computed parts of `docs/explanation/hybrid_control.md`, `contact.md` and `mechanisms.md`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from functools import cache
 
 from benchmarks.balance import step_costs
 from benchmarks.pages.parts import Part, spaced, table
+from benchmarks.studies import mechanisms
 from examples.studies.balance.hybrid_study import HybridStudy
 
 HYBRID, CONTACT = "explanation/hybrid_control.md", "explanation/contact.md"
+MECHANISMS = "explanation/mechanisms.md"
 
 
 @cache
@@ -42,9 +44,15 @@ def contact_steps() -> str:
     return table(("scene", "contacts", "operations", "in the solver"), rows)
 
 
+def gains() -> str:
+    """Return the gains of the optional mechanisms of the compiler."""
+    return table(("mechanism", "benchmark", "time [us]", "without / with"), list(mechanisms.rows()))
+
+
 PARTS = {
     "hybrid-arm": Part(HYBRID, hybrid_arm, 0.95, 1e-13, slow=True),
     "hybrid-gantry": Part(HYBRID, hybrid_gantry, 0.05, 1e-13, slow=True),
     "hybrid-wall": Part(HYBRID, hybrid_wall, 0.02, slow=True),
     "contact-steps": Part(CONTACT, contact_steps, slow=True),
+    "mechanisms": Part(MECHANISMS, gains, 0.9, slow=True),
 }

@@ -243,8 +243,9 @@ def target_description(target: Target) -> str:
     triple = llvm.get_process_triple()
     model = " small" if has_small_code_model(triple) else ""
     processor = f"{triple}{model} {target.cpu} {target.features} {target.element}"
-    packing = "" if mechanisms.is_on(mechanisms.PACKING) else " without packing"
-    return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(_OPTIONS)}{packing}"
+    off = sorted(mechanisms.switched_off() - {mechanisms.ENTRY_POINT})
+    options = [*_OPTIONS, *(f"without {name}" for name in off)]
+    return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(options)}"
 
 
 def machine_code(ir: str) -> bytes:

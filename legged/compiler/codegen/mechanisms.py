@@ -13,10 +13,11 @@ from contextlib import contextmanager
 
 from legged.errors import UnknownNameError
 
-ENTRY_POINT, PACKING = "entry point", "packing"
+ENTRY_POINT, PACKING, OUTLINING = "entry point", "packing", "outlining"
 MECHANISMS = {
     ENTRY_POINT: "calls of kernels for one state enter machine code directly, in place of ctypes",
     PACKING: "operations of alike modules share vectors in code for one state",
+    OUTLINING: "alike segments of large graphs share their code, which then compiles faster",
 }
 """What each mechanism does, by its name."""
 

@@ -139,7 +139,7 @@ def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
 def _outlined_writer(graph: Graph, width: int, name: str) -> OutlinedKernelWriter | None:
     """Return the writer of outlined code, or None if straight-line code suits the graph."""
     target, nodes = llvm.current_target(), len(graph.nodes)
-    if nodes <= (OUTLINE_NODES if width == 1 else OUTLINE_BATCH_NODES):
+    if nodes <= (OUTLINE_NODES if width == 1 else OUTLINE_BATCH_NODES) or not mechanisms.is_on(mechanisms.OUTLINING):
         return None
     outlined = OutlinedKernelWriter(graph, width, target.width, target.element, name)
     return outlined if nodes > OUTLINE_ALWAYS_NODES or 2 * outlined.operation_count < nodes else None
