@@ -85,19 +85,19 @@ def folder() -> Path | None:
 @cache
 def _temporary_folder() -> Path:
     """Return a new folder, which is deleted when this process ends, and warn that code is compiled in each process."""
-    found, owner = Path(tempfile.mkdtemp(prefix="legged-cache-")), os.getpid()
+    path, owner = Path(tempfile.mkdtemp(prefix="legged-cache-")), os.getpid()
 
     @atexit.register
     def _() -> None:
         if os.getpid() == owner:  # not at the end of a forked process
-            shutil.rmtree(found, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
 
     warnings.warn(
         "this user has no home folder: compiled code is stored until the process ends, and compiled again by the next "
         "one; set LEGGED_CACHE to a folder that keeps it",
         stacklevel=5,
     )
-    return found
+    return path
 
 
 @cache
@@ -334,9 +334,9 @@ def _files() -> Iterator[Path]:
     try:
         if (target / MARKER).read_bytes() != _MARKER_TEXT:
             return
-        found = list(os.scandir(target))
+        entries = list(os.scandir(target))
     except OSError:
         return
-    for entry in found:
+    for entry in entries:
         if _OWN_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
             yield Path(entry.path)

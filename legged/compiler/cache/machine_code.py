@@ -81,17 +81,17 @@ def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target
     if a processor is free.
     """
     files = [disk.file_name(disk.CODE, *key) for key in modules]
-    found = dict(enumerate(map(disk.read, files)))
-    missing = [k for k, content in found.items() if content is None]
+    contents = dict(enumerate(map(disk.read, files)))
+    missing = [k for k, content in contents.items() if content is None]
     with llvm.target_context(target), _Background(target) as background:
         for k, write in enumerate(modules.values()):
             if k in missing:
                 if k == len(files) - 1:
-                    found[k] = llvm.machine_code(write())
+                    contents[k] = llvm.machine_code(write())
                 else:
                     background.compile(k, write())
-    found |= background.result()
-    objects = [found[k] or b"" for k in range(len(files))]
+    contents |= background.result()
+    objects = [contents[k] or b"" for k in range(len(files))]
     for k in missing:
         disk.write(files[k], objects[k])
     return objects

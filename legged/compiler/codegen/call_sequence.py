@@ -332,7 +332,7 @@ def assembly() -> str:
     return code.replace("ATTRIBUTES", ATTRIBUTES)
 
 
-def _loaded_entry(found: re.Match[str]) -> str:
-    result, structure, kind, field = found.groups()
+def _loaded_entry(match: re.Match[str]) -> str:
+    result, structure, kind, field = match.groups()
     address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {STRUCTURES[kind].index(field)}"
     return f"{address}\n  {result} = load i64, ptr {result}.at, align 8"

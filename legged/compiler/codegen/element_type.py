@@ -133,9 +133,9 @@ def element_type(dtype: Any) -> ElementType:
         PrecisionError: It is another one.
     """
     try:
-        found = ELEMENT_TYPES.get(FLOAT64.name if dtype is None else np.dtype(dtype).name)
+        element = ELEMENT_TYPES.get(FLOAT64.name if dtype is None else np.dtype(dtype).name)
     except TypeError:
-        found = None
-    if found is None:
+        element = None
+    if element is None:
         raise PrecisionError(f"dtype must be 'float64' or 'float32', got {shown(dtype)}")
-    return found
+    return element

@@ -200,13 +200,13 @@ def _machine(target: Target, triple: str = "") -> llvm.TargetMachine:
     """Return a new target machine; an execution engine takes ownership of the one it receives."""
     _initialize()
     triple = triple or llvm.get_process_triple()
-    found = llvm.Target.from_triple(triple)
+    llvm_target = llvm.Target.from_triple(triple)
     is_small = has_small_code_model(triple)
-    return found.create_target_machine(
+    return llvm_target.create_target_machine(
         cpu=target.cpu,
         features=target.features,
         opt=_OPTIMIZATION_LEVEL,
-        reloc="pic" if is_small else "static" if found.name in ("x86", "x86-64") else "default",
+        reloc="pic" if is_small else "static" if llvm_target.name in ("x86", "x86-64") else "default",
         codemodel="small" if is_small else "jitdefault",
         jit=True,
     )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from legged.compiler.codegen import llvm, mechanisms, tables
 from legged.compiler.codegen.batches import batch_loop, time_loop
-from legged.compiler.codegen.constant_pool import pool_constants
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.kernels import loops, scalar, transpose
 from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
@@ -55,8 +54,7 @@ def batch_module(graph: Graph) -> str:
     else:
         writer, vectors = StreamedKernelWriter(graph, width, element), most_vectors(graph, width, element)
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
-    module = _module(writer, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
-    return pool_constants(module, target)
+    return _module(writer, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
 
 
 @compiler_pass("writing of LLVM IR")

@@ -73,11 +73,11 @@ def load(w: IRWriter, lookup: Gather, x: Value, name: Value) -> Value:
     bounded = w.select(w.fcmp("olt", bounded, last), bounded, last)
     indices = w.assign(f"fptosi {w.float_type} {bounded} to {w.int32_type}")
     if w.width == 1:
-        found = w.load(table, w.assign(f"zext i32 {indices} to i64"))
+        entries = w.load(table, w.assign(f"zext i32 {indices} to i64"))
     else:
-        found = "poison"
+        entries = "poison"
         for lane in range(w.width):
             index = w.assign(f"zext i32 {w.assign(f'extractelement {w.int32_type} {indices}, i64 {lane}')} to i64")
-            found = w.insert(found, w.load_number(w.gep(table, index)), lane)
+            entries = w.insert(entries, w.load_number(w.gep(table, index)), lane)
     is_nan = w.fcmp("uno", x, x)
-    return w.assign(f"select {w.bool_type} {is_nan}, {w.float_type} {x}, {w.float_type} {found}", name)
+    return w.assign(f"select {w.bool_type} {is_nan}, {w.float_type} {x}, {w.float_type} {entries}", name)

@@ -76,8 +76,8 @@ work_on:
   %end = call i64 @llvm.smin.i64(i64 %whole, i64 %count)
   %function = inttoptr i64 %task to ptr
   %input = inttoptr i64 %argument to ptr
-  %found = call i64 %function(i64 %first, i64 %end, ptr %input, ptr %work)
-  %before = atomicrmw umin ptr %result, i64 %found seq_cst
+  %outcome = call i64 %function(i64 %first, i64 %end, ptr %input, ptr %work)
+  %before = atomicrmw umin ptr %result, i64 %outcome seq_cst
   %k_next = add i64 %k, 1
   br label %chunk
 stop:
@@ -259,12 +259,12 @@ def assembly(family: str) -> str:
     return code + (f"declare void @{name}({argument.partition(' ')[0]})\n" if name else "")
 
 
-def _entry_address(found: re.Match[str]) -> str:
-    result, structure, field = found.groups()
+def _entry_address(match: re.Match[str]) -> str:
+    result, structure, field = match.groups()
     return f"{result} = getelementptr i64, ptr {structure}, i64 {_FIELDS[field]}"
 
 
-def _loaded_entry(found: re.Match[str]) -> str:
-    result, structure, field = found.groups()
+def _loaded_entry(match: re.Match[str]) -> str:
+    result, structure, field = match.groups()
     address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {_FIELDS[field]}"
     return f"{address}\n  {result} = load i64, ptr {result}.at, align 8"

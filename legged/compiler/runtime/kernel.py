@@ -270,8 +270,8 @@ class Kernel(Generic[P, R]):
         try:
             return np.broadcast_shapes(*leads)
         except ValueError:
-            found = ", ".join(f"{a.name} {lead}" for a, lead in zip(self.arguments, leads, strict=True))
-            raise ShapeError(f"the leading axes of the arguments do not broadcast: {found}") from None
+            listed = ", ".join(f"{a.name} {lead}" for a, lead in zip(self.arguments, leads, strict=True))
+            raise ShapeError(f"the leading axes of the arguments do not broadcast: {listed}") from None
 
     def _in_order(self, arrays: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
         names = [a.name for a in self.arguments]

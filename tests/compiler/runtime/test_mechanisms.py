@@ -14,7 +14,7 @@ import legged
 import robots
 from legged.compiler import compile
 from legged.compiler.codegen import entry_point, mechanisms, selection
-from legged.errors import UnknownNameError
+from legged.errors import LeggedError, UnknownNameError
 
 ROUNDED = {mechanisms.PACKING, mechanisms.OUTLINING}
 """Mechanisms without which other sums are fused with products."""
@@ -124,7 +124,7 @@ def test_the_entry_point_refuses_every_other_shape(shape):
         x = np.arange(float(np.prod(other))).reshape(other)
         try:
             wanted = kernel.general(x)
-        except legged.errors.LeggedError as error:
+        except LeggedError as error:
             with pytest.raises(type(error)):
                 kernel(x)
         else:

@@ -12,7 +12,6 @@ import robots
 from legged.compiler import Kernel, jacobian
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import selection
-from legged.compiler.ir.graph import UnitQuaternion
 from legged.errors import NotFiniteError, ShapeError
 
 BASE = r"^q\[0:4\], the quaternion of the base, must have norm 1 \(w first\), got "
@@ -113,20 +112,6 @@ def test_quaternions_of_ball_joints_are_checked(seed):
             with pytest.raises(ShapeError, match=f"the quaternion of {body.name}, must have norm 1") as compiled:
                 kernel(wrong, zero, zero)
             assert str(compiled.value) == str(plain.value)
-
-
-def test_a_graph_from_the_cache_folder_checks_the_same(robot, monkeypatch, tmp_path):
-    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
-    q = scaled(robot.neutral(), 2.0)
-    graphs = []
-    for _ in range(2):
-        kernel = legged.compile(legged.potential_energy, robot)
-        with pytest.raises(ShapeError, match=BASE):
-            kernel(q)
-        graphs.append(kernel.graph)
-    assert type(graphs[1]) is not type(graphs[0])
-    expected = UnitQuaternion((0, 1, 2, 3), "q[0:4], the quaternion of the base")
-    assert graphs[0].unit_quaternions == graphs[1].unit_quaternions == (expected,)
 
 
 def test_checks_are_part_of_the_digest_but_no_operations(robot):

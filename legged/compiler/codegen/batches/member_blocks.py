@@ -118,14 +118,14 @@ def _exceeds_function(w: IRWriter) -> Iterator[str]:
     w.branch(w.assign("icmp sgt i64 %n, 0"), "next", "end")
     w.label("next")
     w.assign("phi i64 [0, %start], [%i_next, %next]", "%i")
-    w.assign(f"phi i{w.width} [0, %start], [%found_next, %next]", "%found")
+    w.assign(f"phi i{w.width} [0, %start], [%exceeded_next, %next]", "%exceeded")
     size = w.intrinsic("fabs", w.load("%block", w.assign(f"mul i64 %i, {w.width}")))
-    w.assign(f"or i{w.width} %found, {w.lane_mask(w.fcmp('ugt', size, bound))}", "%found_next")
+    w.assign(f"or i{w.width} %exceeded, {w.lane_mask(w.fcmp('ugt', size, bound))}", "%exceeded_next")
     w.assign("add i64 %i, 1", "%i_next")
     w.branch(w.assign("icmp slt i64 %i_next, %n"), "next", "end")
     w.label("end")
-    found = w.assign(f"phi i{w.width} [0, %start], [%found_next, %next]")
-    w.emit(f"ret i1 {w.assign(f'icmp ne i{w.width} {found}, 0')}")
+    exceeded = w.assign(f"phi i{w.width} [0, %start], [%exceeded_next, %next]")
+    w.emit(f"ret i1 {w.assign(f'icmp ne i{w.width} {exceeded}, 0')}")
     yield f"define internal i1 @legged_exceeds(ptr %block, i64 %n, {w.element.llvm} %bound) noinline {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"

@@ -261,9 +261,9 @@ class _LoopWriter:
         has_ended = w.assign(f"icmp ne i64 {self._get('ended')}, 0")
         compared = f"ptr {w.gep(state, '%compared_offset')}, i64 %compared, {w.element.llvm} {self.bound}"
         exceeds = w.assign(f"call i1 @legged_exceeds({compared})")
-        found = w.assign(f"select i1 {exceeds}, i64 {EXCEEDED}, i64 -1")
-        found = w.assign(f"select i1 {has_ended}, i64 {ENDED}, i64 {found}")
-        self._set("result", w.assign(f"call i64 @llvm.umin.i64(i64 {found}, i64 {self._get('result')})"))
+        result = w.assign(f"select i1 {exceeds}, i64 {EXCEEDED}, i64 -1")
+        result = w.assign(f"select i1 {has_ended}, i64 {ENDED}, i64 {result}")
+        self._set("result", w.assign(f"call i64 @llvm.umin.i64(i64 {result}, i64 {self._get('result')})"))
         k = w.assign(f"add i64 {self._get('k')}, {self.width}")
         self._set("k", k)
         w.branch(w.assign(f"icmp slt i64 {k}, %end"), "block", "done")

@@ -128,15 +128,15 @@ class StreamedKernelWriter(KernelWriter):
             label, after = f"section{k}", f"section{k + 1}"
             w.label(label)
             w.assign(f"phi i64 [0, %{before}], [%next{k}, %{label}]", f"%block{k}")
-            found = w.assign(f"phi i64 [{not_finite}, %{before}], [%found{k}, %{label}]")
+            failed = w.assign(f"phi i64 [{not_finite}, %{before}], [%failed{k}, %{label}]")
             own = w.gep("%memory", w.assign(f"mul i64 %block{k}, {memory}"))
             arguments = f"ptr %arrays, ptr {own}, ptr {w.gep(own, work)}, i64 %block{k}"
             lanes = w.assign(f"call i64 @{self.name}_{k}({arguments})")
             shift = w.assign(f"mul i64 %block{k}, {self.w.width}")
-            w.assign(f"or i64 {found}, {w.assign(f'shl i64 {lanes}, {shift}')}", f"%found{k}")
+            w.assign(f"or i64 {failed}, {w.assign(f'shl i64 {lanes}, {shift}')}", f"%failed{k}")
             w.assign(f"add i64 %block{k}, 1", f"%next{k}")
             w.branch(w.assign(f"icmp slt i64 %next{k}, %n"), label, after)
-            before, not_finite = label, f"%found{k}"
+            before, not_finite = label, f"%failed{k}"
         w.label(f"section{count}")
         w.emit(f"ret i64 {not_finite}")
         yield f"define internal i64 @{self.name}(ptr %arrays, ptr noalias %work, i64 %n) {ATTRIBUTES} {{"

@@ -118,15 +118,15 @@ def outline(graph: Graph, batches: Batches, lanes: int) -> list[Section]:
 def _outlined(graph: Graph, batches: Batches) -> list[tuple[list[Segment], list[int]]]:
     """Return all nodes of a graph: segments in order, and the batch of calls after them, alternately."""
     templates: dict[Any, Template] = {}
-    found: list[tuple[list[Segment], list[int]]] = []
+    sections: list[tuple[list[Segment], list[int]]] = []
     done: set[int] = set()
     for calls, needed in batches:
-        found.append((_segments(graph, needed, templates), calls))
+        sections.append((_segments(graph, needed, templates), calls))
         done.update(calls, needed)
     rest = [i for i in range(graph.input_size, graph.input_size + len(graph.nodes)) if i not in done]
-    found.append((_segments(graph, rest, templates), []))
-    _mark_outputs(graph, found)
-    return found
+    sections.append((_segments(graph, rest, templates), []))
+    _mark_outputs(graph, sections)
+    return sections
 
 
 def _segments(graph: Graph, nodes: Sequence[int], templates: dict[Any, Template]) -> list[Segment]:
@@ -195,12 +195,12 @@ def _with_conditions(graph: Graph, run: Iterable[int], known: Collection[int]) -
             yield i
 
 
-def _mark_outputs(graph: Graph, found: list[tuple[list[Segment], list[int]]]) -> None:
+def _mark_outputs(graph: Graph, sections: list[tuple[list[Segment], list[int]]]) -> None:
     """Mark the nodes of templates that are used outside of a segment."""
-    all_segments = [segment for segments, _ in found for segment in segments]
+    all_segments = [segment for segments, _ in sections for segment in segments]
     used = {a for segment in all_segments for a in segment.operands}
     used.update(r for r in graph.results if isinstance(r, int))
-    for _, calls in found:
+    for _, calls in sections:
         used.update(a for i in calls for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
     for segment in all_segments:
         for k, i in enumerate(segment.nodes):
