@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from legged.compiler.codegen import entry_point, mechanisms
+from legged.compiler.codegen import mechanisms
+from legged.compiler.codegen.cpython import entry_point
 
 
 @pytest.fixture(scope="module", params=["entry point", "ctypes"])

@@ -16,7 +16,8 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from legged.arguments import shown
-from legged.compiler.codegen import entry_point, mechanisms, thread_pool
+from legged.compiler.codegen import mechanisms, thread_pool
+from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64, ElementType
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS

@@ -1,4 +1,4 @@
-"""Built-in functions of Python whose body is the entry point of kernels, see `codegen.entry_point`."""
+"""Built-in functions of Python whose body is the entry point of kernels, see `codegen.cpython.entry_point`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import entry_point, llvm
+from legged.compiler.codegen import llvm
+from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.ir.graph import Graph
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from legged.arguments import real_array, shown
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import c99, entry_point, llvm, mechanisms, selection
+from legged.compiler.codegen import c99, llvm, mechanisms, selection
+from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape
@@ -164,7 +165,7 @@ class Kernel(Generic[P, R]):
         return self.general(*arrays, out=out, threads=threads, **named)
 
     def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
-        """Return the same as a call, through ctypes; calls with one state take the short cut of `codegen.entry_point`.
+        """Return the same as a call, through ctypes; most calls take the one of `codegen.cpython`.
 
         Args:
             arrays: The arguments, (..., *shape), any unit and frame.

@@ -13,7 +13,8 @@ import pytest
 import legged
 import robots
 from legged.compiler import compile
-from legged.compiler.codegen import entry_point, mechanisms, selection
+from legged.compiler.codegen import mechanisms, selection
+from legged.compiler.codegen.cpython import entry_point
 from legged.errors import LeggedError, UnknownNameError
 
 ROUNDED = {mechanisms.PACKING, mechanisms.OUTLINING}

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.codegen.array_arguments import CODE
+from legged.compiler.codegen.cpython.array_arguments import CODE
 from legged.compiler.ir.graph import Graph
 
 ENTRY_POINT = "legged_entry_point"

@@ -1,0 +1,1 @@
+"""The entry point of kernels, by which Python calls machine code."""
