@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from benchmarks.balance import step_costs
+from benchmarks.pages import mechanisms
 from benchmarks.pages.parts import Part, spaced, table
-from benchmarks.studies import mechanisms
 from examples.studies.balance.hybrid_study import HybridStudy
 
 HYBRID, CONTACT = "explanation/hybrid_control.md", "explanation/contact.md"
