@@ -138,7 +138,7 @@ class TouchingSystem:
         return self._tables.direction(slopes, b)
 
     def at_steps(self, error: Callable[[Any], Any]) -> Array:
-        """Return the errors of the line search after each of its steps, from one call for all."""
+        """Return the errors of the line search after each of its steps, (k,), [m/s], from one call for all."""
         return error(np.array(self.search.steps))
 
     def solution(self, problem: Any, target: Array, p: Array) -> Solution:

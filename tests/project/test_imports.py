@@ -107,6 +107,7 @@ def test_examples_benchmarks_and_tests_use_the_front_of_the_compiler():
         *("tests/compiler", "benchmarks/compilation.py", "benchmarks/precision.py", "benchmarks/threads.py"),
         *(f"benchmarks/harness/{name}.py" for name in ("machine_code", "record", "targets")),
         "benchmarks/studies/modules.py",
+        "benchmarks/pages/mechanisms.py",
         *("tests/algorithms/test_reduced_model.py", "tests/controllers/locomotion/test_predictive.py"),
         *(f"tests/robot/construction/test_{name}.py" for name in ("edit", "graph")),
         *("tests/app/test_cli_commands.py", "tests/files/meshes/test_mesh_files.py"),

@@ -175,7 +175,11 @@ class Contacts:
         return cls(robots, qs, extra, poses, list(bodies.values()), found, loops)
 
     def with_inertia(self, added: Array) -> Contacts:
-        """Return the contacts with an addition to the diagonal of the inertia matrix of the first robot, (nv,)."""
+        """Return the contacts with an addition to the diagonal of the inertia matrix of the first robot.
+
+        Args:
+            added: (nv,), mixed units.
+        """
         return replace(self, extra=[self.extra[0] + added, *self.extra[1:]])
 
     @cached_property

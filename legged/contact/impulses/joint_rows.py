@@ -62,11 +62,19 @@ class JointRows(NamedTuple):
     has_friction: bool
 
     def assumed(self, u: Array) -> Array:
-        """Return the impulses, (n,), [N m s] or [N s], that velocities u, (n,), [rad/s] or [m/s], have by `slope`."""
+        """Return the impulses that velocities have by `slope`, (n,), [N m s] or [N s], joint axes.
+
+        Args:
+            u: Velocities, (n,), [rad/s] or [m/s], joint axes.
+        """
         return self.impulse - self.slope * u
 
     def generalized(self, x: Array, nv: int) -> Array:
-        """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""
+        """Return one number for each entry of v, (nv,), mixed units, from those of the rows, zero elsewhere.
+
+        Args:
+            x: Numbers of the rows, (n,), mixed units. nv: Number of the entries.
+        """
         total: list[Any] = [0.0] * nv
         for entry, value in zip(self.entries, x, strict=True):
             total[entry] = value
@@ -76,7 +84,7 @@ class JointRows(NamedTuple):
         """Return the impulses (w - z) / r at z = u - r p_bar, (n,), and whether w moves with z, (n,).
 
         Args:
-            p_bar: Impulses, (n,), [N m s] or [N s]. u: Velocities, (n,), [rad/s] or [m/s].
+            p_bar: Impulses, (n,), [N m s] or [N s], joint axes. u: Velocities, (n,), [rad/s] or [m/s], joint axes.
             r: Steps, (n,), [1/(kg m^2)] or [1/kg].
         """
         z, width = u - r * p_bar, r * self.friction
@@ -89,7 +97,7 @@ class JointRows(NamedTuple):
         """Return the distances of velocities from the law, (n,), [rad/s] or [m/s]; zero at a solution.
 
         Args:
-            p: Impulses, (n,), [N m s] or [N s]. u: Velocities, (n,), [rad/s] or [m/s].
+            p: Impulses, (n,), [N m s] or [N s], joint axes. u: Velocities, (n,), [rad/s] or [m/s], joint axes.
         """
         return self.mobility * np.abs(self.projected(p, u, self.mobility)[0] - p)
 
@@ -172,7 +180,11 @@ class JointedSystem:
         return x[:at].reshape(-1, 3), x[at:]
 
     def generalized(self, p: Array) -> Array:
-        """Return impulses of the rows of joints, (n,), as generalized ones of the robot, (nv,), mixed units."""
+        """Return impulses of the rows of joints as generalized ones of the robot, (nv,), mixed units.
+
+        Args:
+            p: Impulses, (n,), mixed units.
+        """
         return self.rows.generalized(p, len(self.v_free[0]))
 
     def matrices(self) -> tuple[Array, RowJacobian]:
@@ -185,7 +197,11 @@ class JointedSystem:
         return M, RowJacobian(J, np.hstack([rows, np.zeros((len(rows), len(M) - rows.shape[1]))]), entries)
 
     def momentum(self, M: Array, J: RowJacobian, v: Array) -> Array:
-        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units."""
+        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units.
+
+        Args:
+            M: Inertia matrix, (n, n), mixed units. J: The Jacobian. v: Generalized velocities, (n,), mixed units.
+        """
         return M @ (v - np.concatenate(self.v_free)) + J.momentum(self.present)
 
     def mobilities(self, problem: ContactProblem) -> Array:
@@ -195,7 +211,13 @@ class JointedSystem:
     def linearized(
         self, problem: ContactProblem, target: Sequence[Any], p: Array, u: Array, r: Array, reduction: Any
     ) -> tuple[Array, tuple[Array, Array]]:
-        """Return the changes of p, (3 m + n,), and -dp / du of contacts, (m, 3, 3), and joints, (n,)."""
+        """Return the changes of p, (3 m + n,), and -dp / du of contacts, (m, 3, 3), and joints, (n,).
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
+            r: Steps of the projections, (3 m + n,), mixed units. reduction: Factor of the linearization.
+        """
         (p, own_p), (u, own_u), (r, own_r) = self.split(p), self.split(u), self.split(r)
         moved, slopes = self.system.linearized(problem, target, p, u, r[:, 0], reduction)
         projected, slides = self.rows.projected(own_p, own_u, own_r)
@@ -205,7 +227,13 @@ class JointedSystem:
     def advanced(
         self, problem: ContactProblem, target: Sequence[Any], p: Array, slopes: Any, u: Array, du: Array, r: Array
     ) -> tuple[Array, Array, Array]:
-        """Return p, u and violations after a step of the velocities, (3 m + n,) each."""
+        """Return p, u and violations after a step of the velocities, (3 m + n,) each.
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p, u: Impulses and velocities of all rows, (3 m + n,), mixed units. slopes: As from `linearized`.
+            du: Step of the velocities, (3 m + n,), mixed units. r: Steps of the projections, (3 m + n,), mixed units.
+        """
         parts = [self.split(x) for x in (p, u, du, r)]
         (p, own_p), (u, own_u), (du, own_du), (r, own_r) = parts
         p, u, violations = self.system.advanced(problem, target, p, slopes[0], u, du, r[:, 0])
@@ -217,14 +245,25 @@ class JointedSystem:
     def projected(
         self, problem: ContactProblem, target: Sequence[Any], p_bar: Array, u: Array, r: Array
     ) -> tuple[Array, tuple[Any, Array]]:
-        """Return the projections p(u), (3 m + n,), and -dp / du of contacts, (3, 3) each, and joints, (n,)."""
+        """Return the projections p(u), (3 m + n,), and -dp / du of contacts, (3, 3) each, and joints, (n,).
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p_bar, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
+            r: Steps of the projections, (3 m + n,), mixed units.
+        """
         (p_bar, own_p), (u, own_u), (r, own_r) = self.split(p_bar), self.split(u), self.split(r)
         p, slopes = self.system.projected(problem, target, p_bar, u, r[:, 0])
         projected, slides = self.rows.projected(own_p, own_u, own_r)
         return np.concatenate([p.reshape(-1), projected]), (slopes, where(slides, 0.0, 1.0 / own_r))
 
     def direction(self, M: Array, J: RowJacobian, slopes: tuple[Any, Array], b: Array) -> Array:
-        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units."""
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units.
+
+        Args:
+            M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
+            slopes: Of contacts, (m, 3, 3), and joints, (n,), mixed units. b: Right-hand side, (n,), mixed units.
+        """
         H = M.copy()
         if J.joints is None:
             for entry, slope in zip(J.entries, slopes[1], strict=True):
@@ -238,19 +277,33 @@ class JointedSystem:
         return [error(x) for x in self.search.steps]
 
     def after(self, p: Array) -> Array:
-        """Return the generalized velocities, (n,), mixed units, after impulses p of all rows, (3 m + n,)."""
+        """Return the generalized velocities after impulses, (n,), mixed units.
+
+        Args:
+            p: Impulses of all rows, (3 m + n,), mixed units.
+        """
         contacts, joints = self.split(p - self.present)
         return np.concatenate(self.system.contacts.after(self.v_free, contacts, self.generalized(joints)))
 
     def solution(self, problem: ContactProblem, target: Sequence[Any], p: Array) -> Solution:
-        """Return impulses, those of contacts spread over each group, with their effect; p of all rows, (3 m + n,)."""
+        """Return impulses, those of contacts spread over each group, with their effect.
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p: Impulses of all rows, (3 m + n,), mixed units.
+        """
         contacts, joints = self.split(p)
         p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
         found = self.at(problem, target, p, self.after(p))
         return Solution(found.p, found.u, found.residual)
 
     def at(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
-        """Return impulses of all rows, (3 m + n,), after which the velocity is v, (n,), with their effect."""
+        """Return impulses of all rows after which the velocity is v, with their effect.
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p: Impulses, (3 m + n,), mixed units. v: Generalized velocities, (n,), mixed units.
+        """
         contacts, n = self.system.contacts, len(self.v_free[0])
         parts = np.split(v, np.cumsum([len(own) for own in self.v_free])[:-1])
         velocities, own = contacts.velocities(parts), v[:n][list(self.rows.entries)]
@@ -261,7 +314,11 @@ class JointedSystem:
         return JointedSolution(p, np.concatenate([velocities.reshape(-1), own]), v, maximum_of(violations))
 
     def assumed(self, found: Solution, v: Array) -> JointedSolution:
-        """Return a solution of the contacts with the impulses that the rows of joints assume at velocities v, (n,)."""
+        """Return a solution of the contacts with the impulses that the rows of joints assume.
+
+        Args:
+            found: The solution of the contacts. v: Generalized velocities, (n,), mixed units.
+        """
         u = v[list(self.rows.entries)]
         p = self.rows.assumed(u)
         residual = np.maximum(found.residual, maximum_of(self.rows.violation(p, u)))

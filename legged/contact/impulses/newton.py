@@ -347,9 +347,12 @@ def mobility(A: Array) -> Any:
 
 
 def solved(H: Array, b: Array) -> Array:
-    """Return the solution x of H x = b by elimination from the last unknown to the first, without zero entries.
+    """Return the solution x of H x = b, (n,), by elimination from the last unknown to the first, without zero entries.
 
     The unknowns are eliminated in blocks, so that the operations of alike blocks are alike.
+
+    Args:
+        H: Symmetric positive definite matrix, (n, n), mixed units. b: Right-hand side, (n,), mixed units.
     """
     n, rows, rest = len(b), [list(row) for row in H], list(b)
     blocks = [range(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]

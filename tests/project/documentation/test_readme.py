@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import warnings
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -29,8 +30,10 @@ def is_attribute(value: Any, names: list[str]) -> bool:
     """Tell whether a dotted name leads to an attribute of an object, or to an annotated attribute of a class."""
     if not names:
         return True
-    if hasattr(value, names[0]):
-        return is_attribute(getattr(value, names[0]), names[1:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the documentation also names what has moved
+        if hasattr(value, names[0]):
+            return is_attribute(getattr(value, names[0]), names[1:])
     if isinstance(value, property):
         value = get_type_hints(value.fget).get("return")
         return is_attribute(value, names)
