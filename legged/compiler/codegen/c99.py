@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from legged.compiler.codegen import random_numbers
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, PrecisionError
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Gather
@@ -157,6 +158,9 @@ class _Exporter:
         yield ""
         yield "#include <math.h>"
         yield ""
+        if any(node.operation == "random_uniform" for node in graph.nodes):
+            yield from random_numbers.c_function(self.real, self.element)
+            yield ""
         for lookup, name in self._tables.items():
             yield f"static const {self.real} {name}[{len(lookup.table)}] = {{"
             for start in range(0, len(lookup.table), 8):
@@ -195,6 +199,8 @@ class _Exporter:
             x, zero, last = a[0], self._constant(0.0), self._constant(len(operation.table) - 1.0)
             bounded = f"{x} < {zero} ? {zero} : {x} > {last} ? {last} : {x}"
             return f"{x} != {x} ? {x} : {self._tables[operation]}[(long)({bounded})]"
+        if operation == "random_uniform":
+            return f"{random_numbers.C_NAME}({', '.join(f'(uint32_t){x}' for x in a)})"
         if operation in _INFIX or operation in _COMPARISONS:
             return f"{a[0]} {_INFIX.get(operation) or _COMPARISONS[operation]} {a[1]}"
         if operation in _FUNCTIONS:

@@ -6,6 +6,7 @@ from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
 from legged.compiler.ir.loops_and_tables import LookupTable, repeat_while
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
 from legged.compiler.ir.pytree import flatten
+from legged.compiler.ir.random_numbers import random_uniform
 from legged.compiler.ir.tracer import gc_paused, require_unit_norm
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "item",
     "items",
     "module",
+    "random_uniform",
     "record",
     "repeat_while",
     "require_unit_norm",

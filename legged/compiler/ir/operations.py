@@ -43,6 +43,12 @@ def _smaller(a: float, b: float) -> float:
     return a if a < b or a != a else b
 
 
+def _random_uniform(seed: float, stream: float, step: float, draw: float) -> float:
+    from legged.compiler.ir.random_numbers import random_uniform  # needs expressions, which need this module
+
+    return float(random_uniform(seed, stream, step, draw))
+
+
 _ALL = (
     Operation("add", "additions", lambda a, b: a + b),
     Operation("subtract", "additions", lambda a, b: a - b),
@@ -64,6 +70,7 @@ _ALL = (
     Operation("tanh", "other", math.tanh),
     Operation("power", "other", math.pow),
     Operation("floor", "other", lambda a: float(math.floor(a))),
+    Operation("random_uniform", "other", _random_uniform),
     Operation("absolute", None, lambda a: abs(a)),
     Operation("maximum", "selections", _larger),
     Operation("minimum", "selections", _smaller),

@@ -43,7 +43,8 @@ class Counts:
         trigonometric: Sines, cosines, tangents and their inverses.
         comparisons: Comparisons, and the logical operations and, or, not.
         selections: `legged.where`, maximum and minimum.
-        other: Exponentials, logarithms, hyperbolic functions, powers with other than integer exponents, and floor.
+        other: Exponentials, logarithms, hyperbolic functions, powers with other than integer exponents, floor, and
+            random numbers.
         lookups: Numbers read from constant tables, see `LookupTable`.
         by_stage: Counts of each stage of the algorithm, in order of appearance; None stands for no stage.
         by_module: Counts of each kinematic module; None stands for no module.

@@ -62,6 +62,7 @@ PARTIALS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "tanh": lambda y, a: (subtract(1.0, _square(y)),),
     "power": _power,
     "floor": lambda y, a: (0.0,),
+    "random_uniform": lambda y, *counters: (0.0,) * len(counters),
     "absolute": lambda y, a: (
         select(CONSTRUCTORS["less"](a, 0.0), -1.0, select(CONSTRUCTORS["less"](0.0, a), 1.0, 0.0)),
     ),

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import elementary, llvm, tables
+from legged.compiler.codegen import elementary, llvm, random_numbers, tables
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
@@ -244,6 +244,9 @@ class KernelWriter:
             instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif isinstance(operation, Gather):
             tables.load(w, operation, a[0], f"%v{i}")
+            return
+        elif operation == "random_uniform":
+            random_numbers.uniform(w, a, f"%v{i}")
             return
         elif operation in _INTRINSIC:
             if operation in NEGATED_ARGUMENT:

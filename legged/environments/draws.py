@@ -1,0 +1,50 @@
+"""Random numbers of an environment: functions of the seed, the member and the number of its control steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir import random_uniform
+
+Array = np.ndarray
+
+
+class Draws:
+    """Random numbers of one member in one control step, each drawn once.
+
+    Numbers depend on the order of the calls alone, so that adding a term at the end of a task keeps those before it.
+
+    Args:
+        seed: Key of the generator. member: Number of the member. step: Number of its control steps since the start.
+    """
+
+    def __init__(self, seed: Any, member: Any, step: Any):
+        self._key, self._next = (seed, member, step), 0
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: int | None = None) -> Any:
+        """Return numbers that are uniform in [low, high), (size,) or one, in their unit.
+
+        Args:
+            low, high: Bounds, (size,) or one. size: Number of numbers; None for one number.
+        """
+        values = [self._draw() for _ in range(1 if size is None else size)]
+        unit = values[0] if size is None else np.stack(values)
+        return low + (high - low) * unit
+
+    def normal(self, deviation: Any = 1.0, size: int | None = None) -> Any:
+        """Return numbers of a normal distribution with mean zero, (size,) or one, by the method of Box and Muller.
+
+        Args:
+            deviation: Standard deviation, (size,) or one, in the unit of the result. size: As in `uniform`.
+        """
+        values = []
+        for _ in range(1 if size is None else size):
+            radius = np.sqrt(-2.0 * np.log(1.0 - self._draw()))
+            values.append(radius * np.cos(2.0 * np.pi * self._draw()))
+        return deviation * (values[0] if size is None else np.stack(values))
+
+    def _draw(self) -> Any:
+        self._next += 1
+        return random_uniform(*self._key, float(self._next - 1))

@@ -1,0 +1,218 @@
+"""`Task`: what a robot shall learn, as named plain functions of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import known_name, real_array
+from legged.contact.rigid import Rigid
+from legged.environments.state import State
+from legged.errors import DefinitionError, ShapeError
+from legged.robot.robot import Robot
+
+Array = np.ndarray
+Function = Callable[[State], Any]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A part of what a policy sees.
+
+    Attributes:
+        function: Function of the `State` that returns a vector or one number, in its unit.
+        scale: Factor of the result and its noise, one number or one for each entry.
+        noise: Largest magnitude of uniform noise that is added before scaling, in the unit of the result.
+        limit: Magnitude to which the result is clipped, after scaling.
+    """
+
+    function: Function
+    scale: Any = 1.0
+    noise: Any = 0.0
+    limit: float = 100.0
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A part of the reward.
+
+    Attributes:
+        function: Function of the `State` that returns one number.
+        weight: Its factor in the reward per second: a control step adds weight * function * period.
+    """
+
+    function: Function
+    weight: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a task remembers of a member from one control step to the next.
+
+    Attributes:
+        start: Function of the `State` that returns the value at the start of an episode; `state.memory` holds the value
+            at the end of the last one, `initial` before the first.
+        update: Function of the `State` that returns the value after each control step.
+        initial: The value before the first episode, (n,) or one number, in its unit.
+    """
+
+    start: Function
+    update: Function
+    initial: Any = 0.0
+
+
+@dataclass(frozen=True)
+class Range:
+    """Uniform distribution of a number in which members differ, drawn at the start of each episode.
+
+    Attributes:
+        low, high: Bounds, in the unit of the number; dimensionless for a factor.
+        is_factor: Whether the drawn number multiplies the nominal one instead of replacing it.
+    """
+
+    low: float
+    high: float
+    is_factor: bool = False
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a policy is asked for.
+
+    Attributes:
+        draw: Function of the `State` that returns a new command, (n,), in its units.
+        interval: Shortest and longest time until the next one, [s].
+        size: Number of entries, n.
+    """
+
+    draw: Function
+    interval: tuple[float, float] = (10.0, 10.0)
+    size: int = 3
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Sudden changes of the velocity of the base.
+
+    Attributes:
+        linear: Largest change along each horizontal world axis, [m/s].
+        angular: Largest change about each base axis, [rad/s].
+        interval: Shortest and longest time between two of them, [s].
+    """
+
+    linear: float = 0.5
+    angular: float = 0.0
+    interval: tuple[float, float] = (10.0, 15.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A robot with servos on a rigid ground, and the functions that define what it shall learn.
+
+    All functions take the `State` of one member, return numbers or arrays, and are plain NumPy code without branches on
+    values, except by `legged.where`: they are traced. An action moves the targets of the servos, posture + scale *
+    action; a control step takes `substeps` time steps.
+
+    Attributes:
+        robot: The robot, with a floating base. ground: The ground.
+        posture: Targets of the servos for a zero action, (nj,), [rad] or [m].
+        height: Initial height of the base over the terrain, [m].
+        kp, kd: Gains of the servos, (nj,) or one, [N m/rad] or [N/m], and [N m s/rad] or [N s/m].
+        action_scale: Change of a target per action, (nj,) or one, [rad] or [m].
+        action_limit: Magnitude to which actions are clipped, dimensionless.
+        time_step: [s]. substeps: Number of time steps of a control step.
+        episode: Longest duration of an episode, [s].
+        observations: Name of a group -> name -> `Observation`; the group `actor` is what a policy sees.
+        rewards: Name -> `Reward`. terminations: Name -> function that returns whether the episode ends.
+        start: Function that returns (q, v) at the start of an episode, (nq,) and (nv,).
+        command: What the policy is asked for; None for nothing. disturbance: Sudden changes of velocity, or None.
+        memory: Name -> `Memory`.
+        variations: Name of a number -> its `Range`: a parameter of the robot as in `Robot.parameters`,
+            `ground.friction`, `ground.restitution`, `servo.stiffness`, `servo.damping`, `servo.strength` (factors) or
+            `servo.delay` [s].
+
+    Raises:
+        DefinitionError, ShapeError: The parts do not fit together; the message names them.
+    """
+
+    robot: Robot
+    ground: Rigid
+    posture: Array
+    height: float
+    observations: Mapping[str, Mapping[str, Observation]]
+    rewards: Mapping[str, Reward]
+    terminations: Mapping[str, Function]
+    start: Function
+    kp: Any = 25.0
+    kd: Any = 0.5
+    action_scale: Any = 0.25
+    action_limit: float = 100.0
+    time_step: float = 0.005
+    substeps: int = 4
+    episode: float = 20.0
+    command: Command | None = None
+    disturbance: Disturbance | None = None
+    memory: Mapping[str, Memory] = field(default_factory=dict)
+    variations: Mapping[str, Range] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        nj = self.robot.nj
+        if self.robot.base.nq != 7:
+            raise DefinitionError(f"robot {self.robot.name!r} needs a floating base for a task, not {self.robot.base}")
+        for name in ("posture", "kp", "kd", "action_scale"):
+            given = real_array(name, getattr(self, name))
+            if given.shape not in ((), (nj,)) or (name == "posture" and not given.shape):
+                raise ShapeError(f"{name} must be ({nj},), one entry per joint, got shape {given.shape}")
+            object.__setattr__(self, name, np.broadcast_to(given, (nj,)))
+        if "actor" not in self.observations:
+            raise DefinitionError("the observations need a group 'actor', which is what a policy sees")
+        for name in ("time_step", "episode", "height", "action_limit"):
+            if not 0.0 < getattr(self, name) < np.inf:
+                raise DefinitionError(f"{name} of a task must be positive, got {getattr(self, name)}")
+        if self.substeps != int(self.substeps) or self.substeps < 1:
+            raise DefinitionError(f"substeps must be a whole number, 1 or more, got {self.substeps}")
+        for name, bounds in self.variations.items():
+            if not bounds.low <= bounds.high:
+                raise DefinitionError(f"variation of {name!r}: low {bounds.low} exceeds high {bounds.high}")
+
+    @property
+    def period(self) -> float:
+        """Duration of a control step, [s]."""
+        return self.time_step * self.substeps
+
+    @property
+    def episode_steps(self) -> int:
+        """Number of control steps of the longest episode."""
+        return max(round(self.episode / self.period), 1)
+
+    def targets(self, action: Array) -> Array:
+        """Return the targets of the servos, (..., nj), [rad] or [m].
+
+        Args:
+            action: Actions, (..., nj), dimensionless.
+        """
+        limit = self.action_limit
+        return self.posture + self.action_scale * np.minimum(np.maximum(action, -limit), limit)
+
+    def changed(self, **fields: Any) -> Task:
+        """Return the task with other fields; mappings are merged, and an entry None removes one.
+
+            task.changed(rewards={"lean": Reward(lambda s: s.projected_gravity[1] ** 2, -0.5)})
+
+        Args:
+            fields: Fields of the task by name.
+
+        Raises:
+            UnknownNameError: A field does not exist.
+        """
+        merged = {}
+        for name, value in fields.items():
+            known_name("field of a task", name, self.__dataclass_fields__)
+            merged[name] = value
+            if isinstance(value, Mapping):
+                both = {**getattr(self, name), **value}
+                merged[name] = {key: entry for key, entry in both.items() if entry is not None}
+        return replace(self, **merged)

@@ -1,0 +1,258 @@
+"""The functions of a task as two traced functions of one member: the end of a control step, and a new start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler import stage
+from legged.compiler.ir import where
+from legged.environments.draws import Draws
+from legged.environments.physics import Physics
+from legged.environments.state import Layout, State
+from legged.environments.task import Task
+from legged.errors import LeggedError, ShapeError
+from legged.robot.configuration import as_vector
+from legged.rotations import quaternion_matrix
+
+Array = np.ndarray
+_NEVER = 1e9  # [s]
+_STEPS_BEFORE_REPEAT = 2.0**24
+"""Number of control steps of a member after which its random numbers repeat."""
+
+
+class Result(NamedTuple):
+    """What a control step returns for one member.
+
+    Attributes:
+        state, record: See `Transition`, (n,) and (m,).
+        observations: Name of a group -> observation, (k,), of the state after a new start, if there is one.
+        final: The same before a new start.
+        reward: The reward. terms: weight * function * period of each reward, (r,).
+        terminated, truncated: 1.0 if the episode has ended by a termination, or by its longest duration, else 0.0.
+        causes: 1.0 for each termination that holds, else 0.0, (t,).
+        returns: Sums of `terms` in the episode, (r,). length: Number of its control steps.
+    """
+
+    state: Array
+    record: Array
+    observations: dict[str, Array]
+    final: dict[str, Array]
+    reward: Any
+    terms: Array
+    terminated: Any
+    truncated: Any
+    causes: Array
+    returns: Array
+    length: Any
+
+
+class Transition:
+    """The functions of a task, which may be traced.
+
+    The record of a member holds what a task needs from one control step to the next: `steps` since the start of the
+    episode, `count` of all control steps, `action` and `last_action`, `v_before`, `command`, `wait` until the next
+    command and `push` until the next disturbance, [s], the `returns` of the rewards in the episode, and a part for
+    each entry of `Task.memory`. Numbers in which members differ are a part too, `parameters`.
+
+    Args:
+        task: The task. physics: Its robot. restarts: Whether a member that has ended starts anew in the same step.
+
+    Attributes:
+        layout: Parts of the record.
+    """
+
+    def __init__(self, task: Task, physics: Physics, restarts: bool):
+        self.task, self.physics, self.restarts = task, physics, restarts
+        nj, nv = task.robot.nj, task.robot.nv
+        self._initial = {name: np.atleast_1d(np.asarray(m.initial, dtype=float)) for name, m in task.memory.items()}
+        sizes = {"parameters": physics.parameters, "steps": 1, "count": 1, "action": nj, "last_action": nj}
+        sizes |= {"v_before": nv, "command": task.command.size if task.command else 0, "wait": 1, "push": 1}
+        sizes |= {"returns": len(task.rewards)}
+        sizes |= {f"memory.{name}": len(initial) for name, initial in self._initial.items()}
+        self.layout = Layout(sizes)
+
+    def blank(self) -> Array:
+        """Return the record of a member before its first episode, (m,), mixed units."""
+        record = np.zeros(self.layout.size)
+        record[self.layout["parameters"]] = self.physics.flat(self.physics.nominal())
+        for name, value in self._initial.items():
+            record[self.layout[f"memory.{name}"]] = value
+        return record
+
+    # Parts of a control step.
+
+    def _view(self, state: Array, parts: Mapping[str, Array], random: Draws, **changes: Any) -> State:
+        robot, physics = self.task.robot, self.physics
+        q, rest = state[: robot.nq], state[robot.nq :]
+        memory = {name: parts[f"memory.{name}"] for name in self.task.memory}
+        known: dict[str, Any] = {
+            "q": q,
+            "v": rest[: robot.nv],
+            "v_before": parts["v_before"],
+            "rest": rest,
+            "action": parts["action"],
+            "last_action": parts["last_action"],
+            "command": parts["command"],
+            "memory": {name: value[0] if np.ndim(self.task.memory[name].initial) == 0 else value for name, value in memory.items()},
+            "parameters": physics.at(parts["parameters"]),
+            "steps": parts["steps"][0],
+        }
+        return State(self.task, physics, random=random, **{**known, **changes})
+
+    def _observed(self, s: State) -> dict[str, Array]:
+        """Return the observations of a member: name of a group -> (k,), dimensionless or as scaled."""
+        groups = {}
+        for group, terms in self.task.observations.items():
+            parts = []
+            for name, term in terms.items():
+                value = as_vector([*np.atleast_1d(_called(f"observation {group}.{name}", term.function, s))])
+                if np.any(term.noise):
+                    value = value + s.random.uniform(-1.0, 1.0, len(value)) * term.noise
+                parts.append(np.minimum(np.maximum(value * term.scale, -term.limit), term.limit))
+            groups[group] = np.concatenate(parts)
+        return groups
+
+    def _begun(self, parts: Mapping[str, Array], s: State) -> tuple[Array, dict[str, Any]]:
+        """Return (state, parts of the record) of a member that starts an episode."""
+        task, physics, random = self.task, self.physics, s.random
+        values = physics.nominal()
+        for name, bounds in task.variations.items():
+            drawn = random.uniform(bounds.low, bounds.high)
+            values[name] = values[name] * drawn if bounds.is_factor else drawn + 0.0 * np.asarray(values[name])
+        q, v = _called("start", task.start, s)
+        still = np.zeros(task.robot.nj)
+        new: dict[str, Any] = {**parts, "parameters": physics.flat(values), "steps": np.zeros(1)}
+        new |= {"action": still, "last_action": still, "v_before": v, "returns": np.zeros(len(task.rewards))}
+        state = physics.start(q, v)
+        fresh = self._view(state, new, random, memory=s.memory)
+        for name, memory in task.memory.items():
+            new[f"memory.{name}"] = np.atleast_1d(_called(f"start of memory {name}", memory.start, fresh))
+        new["command"], new["wait"] = self._new_command(fresh)
+        new["push"] = np.atleast_1d(self._next_push(random))
+        return state, new
+
+    def _new_command(self, s: State) -> tuple[Array, Array]:
+        command = self.task.command
+        if command is None:
+            return np.zeros(0), np.zeros(1)
+        value = np.atleast_1d(_called("command", command.draw, s))
+        if value.shape != (command.size,):
+            raise ShapeError(f"the command must be ({command.size},), got shape {value.shape}")
+        return value, np.atleast_1d(s.random.uniform(*command.interval))
+
+    def _next_push(self, random: Draws) -> Any:
+        disturbance = self.task.disturbance
+        return _NEVER if disturbance is None else random.uniform(*disturbance.interval)
+
+    # The two functions.
+
+    def start(self, state: Array, record: Array, seed: Any, member: Any) -> tuple[Array, Array, dict[str, Array]]:
+        """Return (state, record, observations) of a member that starts an episode.
+
+        Args:
+            state: State of the time steps, (n,), mixed units. record: See the class, (m,).
+            seed, member: See `Draws`.
+        """
+        parts = self.layout.split(record)
+        random = Draws(seed, member, parts["count"][0])
+        state, new = self._begun(parts, self._view(state, parts, random))
+        new["count"] = self._counted(parts)
+        return state, self.layout.joined(new), self._observed(self._view(state, new, random))
+
+    def step(self, state: Array, record: Array, action: Array, failed: Any, seed: Any, member: Any) -> Result:
+        """Return the end of a control step.
+
+        Args:
+            state: State after the time steps, (n,), mixed units. record: As at the end of the last control step, (m,).
+            action: The action of this one, (nj,), dimensionless.
+            failed: Positive if the motion has no finite continuation. seed, member: See `Draws`.
+        """
+        task = self.task
+        parts: dict[str, Any] = self.layout.split(record)
+        random = Draws(seed, member, parts["count"][0])
+        parts = {**parts, "last_action": parts["action"], "action": action, "steps": parts["steps"] + 1.0}
+        s = self._view(state, parts, random)
+        terms = [r.weight * task.period * _number(f"reward {name}", r.function, s) for name, r in task.rewards.items()]
+        parts["returns"] = parts["returns"] + np.stack(terms) if terms else parts["returns"]
+        causes = [
+            where(_number(f"termination {name}", function, s) > 0.0, 1.0, 0.0)
+            for name, function in task.terminations.items()
+        ]
+        ended = reduce(np.maximum, causes, where(failed > 0.0, 1.0, 0.0))
+        returns, length = parts["returns"], parts["steps"][0]
+        late = where(parts["steps"][0] >= float(task.episode_steps), 1.0, 0.0)
+        truncated = late * (1.0 - ended)
+        for name, memory in task.memory.items():
+            parts[f"memory.{name}"] = np.atleast_1d(_called(f"memory {name}", memory.update, s))
+        state, parts = self._continued(state, parts, s)
+        final = self._observed(self._view(state, parts, random))
+        begun_state, begun = self._begun(parts, self._view(state, parts, random)) if self.restarts else (state, parts)
+        observations = final
+        if self.restarts:
+            over = ended + truncated > 0.0
+            state, parts = _selected(over, begun_state, state), {
+                name: _selected(over, np.asanyarray(begun[name]), np.asanyarray(parts[name])) for name in parts
+            }
+            observations = self._observed(self._view(state, parts, random))
+        parts["count"] = self._counted(parts)
+        reward = sum(terms, 0.0)
+        values = np.stack(terms) if terms else np.zeros(0)
+        causes = np.stack(causes) if causes else np.zeros(0)
+        record = self.layout.joined(parts)
+        return Result(
+            state, record, observations, final, reward, values, ended, truncated, causes, returns, length
+        )
+
+    def _counted(self, parts: Mapping[str, Array]) -> Array:
+        count = parts["count"] + 1.0
+        return np.stack([where(count[0] >= _STEPS_BEFORE_REPEAT, 0.0, count[0])])
+
+    def _continued(self, state: Array, parts: dict[str, Any], s: State) -> tuple[Array, dict[str, Any]]:
+        """Return (state, parts) after a new command and a disturbance that are due, with a new history of contacts."""
+        task, robot = self.task, self.task.robot
+        q, rest = state[: robot.nq], state[robot.nq :]
+        v = rest[: robot.nv]
+        if task.command is not None:
+            wait = parts["wait"][0] - task.period
+            command, interval = self._new_command(s)
+            parts["command"] = _selected(wait <= 0.0, command, parts["command"])
+            parts["wait"] = _selected(wait <= 0.0, interval, np.stack([wait]))
+        if task.disturbance is not None:
+            due = parts["push"][0] - task.period
+            linear = task.disturbance.linear * s.random.uniform(-1.0, 1.0, 2)
+            angular = task.disturbance.angular * s.random.uniform(-1.0, 1.0, 3)
+            change = np.concatenate([angular, quaternion_matrix(q[:4]).T @ np.concatenate([linear, np.zeros(1)])])
+            v = np.concatenate([_selected(due <= 0.0, v[:6] + change, v[:6]), v[6:]])
+            parts["push"] = np.stack([where(due <= 0.0, self._next_push(s.random), due)])
+        at = self.physics.loop.history_entries
+        history = np.zeros(at.stop - at.start)
+        parts["v_before"] = v
+        return np.concatenate([q, v, rest[robot.nv : at.start], history, rest[at.stop :]]), parts
+
+
+def _selected(condition: Any, a: Array, b: Array) -> Array:
+    return np.stack([where(condition, x, y) for x, y in zip(a, b, strict=True)]) if len(a) else b
+
+
+def _called(what: str, function: Callable[[State], Any], s: State) -> Any:
+    """Return the result of a function of a task; errors name it."""
+    try:
+        with stage(what):
+            return function(s)
+    except LeggedError as error:
+        error.add_note(f"This is in the {what} of the task.")
+        raise
+    except Exception as error:
+        error.add_note(f"This is in the {what} of the task.")
+        raise
+
+
+def _number(what: str, function: Callable[[State], Any], s: State) -> Any:
+    found = _called(what, function, s)
+    if np.ndim(found) != 0:
+        raise ShapeError(f"the {what} of the task must return one number, got shape {np.shape(found)}")
+    return np.asanyarray(found)[()] if isinstance(found, np.ndarray) else found * 1.0

@@ -1,0 +1,130 @@
+"""The task of following a commanded velocity, for any robot with legs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from controllers.gaits.standing import home_of
+from legged.contact.rigid import Rigid
+from legged.environments import terms
+from legged.environments.state import State
+from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
+from legged.robot.robot import Robot
+from legged.rotations import axis_quaternion
+
+Array = np.ndarray
+
+
+def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
+    """Return the task of following a commanded velocity, (forward [m/s], left [m/s], yaw rate [rad/s]).
+
+    The actor observes 48 numbers for a robot with 12 joints: velocities of the base, the direction of gravity, the
+    command, joint positions and velocities, and the last action. Units and weights are those of Isaac Lab.
+
+    Args:
+        robot: The robot, with a floating base. ground: By default flat, with friction 0.8.
+        changes: Other fields of the task, as in `Task.changed`.
+
+    Raises:
+        ReachError: The robot has no standing posture.
+    """
+    home = home_of(robot)
+    ground = Rigid() if ground is None else ground
+    mass, gravity = robot.mass, float(np.linalg.norm(robot.gravity))
+    speed = 0.6 * np.sqrt(gravity * home.base_height)
+    kp = _stiffness(mass, home.base_height, gravity)
+    seen = {
+        "base_linear_velocity": Observation(terms.base_linear_velocity, noise=0.1),
+        "base_angular_velocity": Observation(terms.base_angular_velocity, noise=0.2),
+        "projected_gravity": Observation(terms.projected_gravity, noise=0.05),
+        "command": Observation(terms.command),
+        "joint_positions": Observation(terms.joint_positions, noise=0.01),
+        "joint_velocities": Observation(terms.joint_velocities, noise=1.5),
+        "last_action": Observation(terms.last_action),
+    }
+    exact = {name: Observation(term.function) for name, term in seen.items()}
+    task = Task(
+        robot=robot,
+        ground=ground,
+        posture=np.asarray(home.angles),
+        height=home.base_height,
+        kp=kp,
+        kd=0.02 * kp,
+        observations={"actor": seen, "critic": {**exact, "foot_forces": Observation(terms.foot_forces, 1.0 / (mass * gravity))}},
+        rewards=_rewards(robot, home.base_height),
+        terminations={"fallen": terms.fallen(1.2, 0.4 * home.base_height)},
+        start=standing(home.base_height, np.asarray(home.angles)),
+        command=Command(uniform_velocity((-0.5 * speed, speed), 0.4 * speed, 1.0)),
+        disturbance=Disturbance(),
+        memory={"air_time": Memory(lambda s: np.zeros(len(robot.contacts)), terms.air_time, np.zeros(len(robot.contacts)))},
+        variations=_variations(robot),
+    )
+    return task.changed(**changes) if changes else task
+
+
+def standing(height: float, posture: Array, spread: float = 0.1) -> Any:
+    """Return the start of an episode: standing on the terrain with random heading, joint positions and velocities.
+
+    Args:
+        height: Of the base over the terrain, [m]. posture: Joint positions, (nj,), [rad] or [m].
+        spread: Largest deviation of joint positions, [rad] or [m].
+    """
+
+    def start(s: State) -> tuple[Array, Array]:
+        nj = len(posture)
+        yaw = s.random.uniform(-np.pi, np.pi)
+        joints = posture + s.random.uniform(-spread, spread, nj)
+        x, y = s.random.uniform(-0.5, 0.5), s.random.uniform(-0.5, 0.5)
+        lift = 0.5 * spread * height
+        place = np.stack([x, y, s.terrain_height(x, y) + height + lift])
+        base = s.random.uniform(-0.5, 0.5, 6)
+        return np.concatenate([axis_quaternion("z", yaw), place, joints]), np.concatenate([base, np.zeros(nj)])
+
+    return start
+
+
+def uniform_velocity(forward: tuple[float, float], left: float, turn: float, standing: float = 0.1) -> Any:
+    """Return the drawing of a commanded velocity, (3,), [m/s, m/s, rad/s].
+
+    Args:
+        forward: Bounds of the velocity forward, [m/s]. left: Largest velocity to a side, [m/s].
+        turn: Largest yaw rate, [rad/s]. standing: Probability of the command to stand still.
+    """
+
+    def draw(s: State) -> Array:
+        low, high = np.array([forward[0], -left, -turn]), np.array([forward[1], left, turn])
+        moves = np.floor(s.random.uniform() + 1.0 - standing)
+        return moves * s.random.uniform(low, high, 3)
+
+    return draw
+
+
+def _rewards(robot: Robot, height: float) -> Mapping[str, Reward]:
+    return {
+        "track_linear_velocity": Reward(terms.track_linear_velocity(), 1.5),
+        "track_yaw_rate": Reward(terms.track_yaw_rate(), 0.75),
+        "vertical_velocity": Reward(terms.vertical_velocity, -2.0),
+        "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.05),
+        "torques": Reward(terms.torques, -2e-4),
+        "joint_accelerations": Reward(terms.joint_accelerations, -2.5e-7),
+        "action_rate": Reward(terms.action_rate, -0.01),
+        "feet_air_time": Reward(terms.feet_air_time(0.25), 0.25),
+        "tilt": Reward(terms.tilt, -2.5),
+    }
+
+
+def _stiffness(mass: float, height: float, gravity: float) -> float:
+    """Return a stiffness of servos, [N m/rad]: half the weight at the height of the base bends a knee by 1 rad."""
+    return 0.5 * mass * gravity * height
+
+
+def _variations(robot: Robot) -> Mapping[str, Range]:
+    return {
+        f"{robot.links[0].name}.mass": Range(0.8, 1.2, is_factor=True),
+        "ground.friction": Range(0.5, 1.25),
+        "servo.strength": Range(0.9, 1.1, is_factor=True),
+        "servo.delay": Range(0.0, 0.01),
+    }
