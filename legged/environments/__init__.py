@@ -1,0 +1,62 @@
+"""Environments in which robots learn: tasks of traced functions, as environments of Gymnasium.
+
+    task = legged.environments.velocity(robot)
+    env = legged.environments.make("velocity", robot, num_envs=4096)
+
+See docs/howto/environments.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from legged.arguments import known_name
+from legged.environments import terms
+from legged.environments.draws import Draws
+from legged.environments.state import Feet, State
+from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
+from legged.environments.velocity import velocity
+
+if TYPE_CHECKING:
+    from legged.robot.robot import Robot
+
+TASKS = {"velocity": velocity}
+"""Name -> function (robot, **changes) that returns a task."""
+
+__all__ = [
+    "TASKS",
+    "Command",
+    "Disturbance",
+    "Draws",
+    "Feet",
+    "Memory",
+    "Observation",
+    "Range",
+    "Reward",
+    "State",
+    "Task",
+    "make",
+    "terms",
+    "velocity",
+]
+
+
+def make(task: str | Task, robot: Robot | None = None, num_envs: int | None = None, **options: Any) -> Any:
+    """Return an environment: a `gymnasium.vector.VectorEnv` of many robots, or a `gymnasium.Env` of one.
+
+        env = legged.environments.make("velocity", robot, num_envs=4096)
+
+    Args:
+        task: Name of a task, a key of `TASKS`, or a task. robot: The robot, for a name.
+        num_envs: Number of robots; None for an environment of one robot without the leading axis.
+        options: As in `VectorEnvironment`, or `Environment` for one robot.
+
+    Raises:
+        UnknownNameError: The task does not exist. MissingError: gymnasium is not installed.
+    """
+    from legged.environments.single import Environment
+    from legged.environments.vector import VectorEnvironment
+
+    if isinstance(task, str):
+        task = TASKS[known_name("task", task, TASKS)](robot)
+    return Environment(task, **options) if num_envs is None else VectorEnvironment(task, num_envs, **options)

@@ -9,19 +9,22 @@ import numpy as np
 from legged.compiler.ir import random_uniform
 
 Array = np.ndarray
+_NUMBERS = 2**20
+"""Largest number of random numbers for a purpose in a control step."""
 
 
 class Draws:
-    """Random numbers of one member in one control step, each drawn once.
+    """Random numbers of one member in one control step for one purpose, each drawn once.
 
-    Numbers depend on the order of the calls alone, so that adding a term at the end of a task keeps those before it.
+    Numbers depend on the order of the calls for the purpose alone.
 
     Args:
         seed: Key of the generator. member: Number of the member. step: Number of its control steps since the start.
+        purpose: Number of the purpose, 0 to 15.
     """
 
-    def __init__(self, seed: Any, member: Any, step: Any):
-        self._key, self._next = (seed, member, step), 0
+    def __init__(self, seed: Any, member: Any, step: Any, purpose: int = 0):
+        self._key, self._next = (seed, member, step), purpose * _NUMBERS
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: int | None = None) -> Any:
         """Return numbers that are uniform in [low, high), (size,) or one, in their unit.
@@ -48,3 +51,7 @@ class Draws:
     def _draw(self) -> Any:
         self._next += 1
         return random_uniform(*self._key, float(self._next - 1))
+
+    def for_purpose(self, purpose: int) -> Draws:
+        """Return the random numbers of the same member and control step for another purpose."""
+        return Draws(*self._key, purpose)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name
-from legged.compiler.ir import where
 from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
@@ -38,21 +37,23 @@ class Servo:
     Attributes:
         kp: K_p, (nj,), [N m/rad] or [N/m]. kd: K_d, (nj,), [N m s/rad] or [N s/m].
         target, previous: Targets of this control period and of the one before, (nj,), [rad] or [m].
-        strength: Factor of the torque, dimensionless. delay: Time in the period at which the target arrives, [s].
+        time_step: [s]. strength: Factor of the torque, dimensionless.
+        delay: Time in the period at which the target arrives, [s]; in that time step the mean of both targets acts.
     """
 
     kp: Array
     kd: Array
     target: Array
     previous: Array
+    time_step: float
     strength: Any = 1.0
     delay: Any = 0.0
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the torques, (nj,), [N m] or [N]; t is the time since the start of the control period, [s]."""
-        n = len(self.target)
-        is_late = t < self.delay
-        target = np.stack([where(is_late, a, b) for a, b in zip(self.previous, self.target, strict=True)])
+        """Return the torques, (nj,), [N m] or [N]; t is the end of the time step since that of the period began, [s]."""
+        n, begin = len(self.target), t - self.time_step
+        late = np.minimum(np.maximum((self.delay - begin) * (1.0 / self.time_step), 0.0), 1.0)
+        target = self.target + late * (self.previous - self.target)
         return self.strength * (self.kp * (target - q[-n:]) - self.kd * v[-n:])
 
     @property
@@ -107,7 +108,7 @@ class Physics:
         self.names = (*own, *(name for name in varying if name not in own))
         still = np.zeros(robot.nj)
         self.loop: ClosedLoop = closed_loop(
-            robot, adapt(Servo(kp, kd, still, still)), ground, 0, (), [(0, np.zeros(3))], ()
+            robot, adapt(Servo(kp, kd, still, still, time_step)), ground, 0, (), [(0, np.zeros(3))], ()
         )
         self.size = robot.nq + self.loop.size
         names = contact_names(self.loop)
@@ -141,14 +142,15 @@ class Physics:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def at(self, parameters: Array) -> dict[str, Any]:
-        """Return name -> value of the numbers of a member.
+        """Return name -> value of the numbers of one or more members, (...) and more axes of the number.
 
         Args:
-            parameters: The numbers, (p,), mixed units and frames.
+            parameters: The numbers, (..., p), mixed units and frames.
         """
         n = self._vector.size
-        rest = dict(zip(self.names[len(self._vector.names) :], parameters[n:], strict=True))
-        return {**self._vector.values(parameters[:n]), **rest}
+        others = self.names[len(self._vector.names) :]
+        rest = {name: parameters[..., n + k] for k, name in enumerate(others)}
+        return {**self._vector.values(parameters[..., :n]), **rest}
 
     def loop_of(self, parameters: Array, target: Array, previous: Array) -> ClosedLoop:
         """Return the closed loop of a member, which may be traced.
@@ -166,7 +168,7 @@ class Physics:
                 object.__setattr__(ground, name, value)
         factor = {name: values.get(f"servo.{name}", 0.0 if name == "delay" else 1.0) for name in SERVO}
         kp, kd = self.kp * factor["stiffness"], self.kd * factor["damping"]
-        servo = Servo(kp, kd, target, previous, factor["strength"], factor["delay"])
+        servo = Servo(kp, kd, target, previous, self.time_step, factor["strength"], factor["delay"])
         return replace(self.loop, robot=robot, ground=ground, controller=adapt(servo))
 
     def start(self, q: Array, v: Array) -> Array:

@@ -149,7 +149,7 @@ class Task:
     kp: Any = 25.0
     kd: Any = 0.5
     action_scale: Any = 0.25
-    action_limit: float = 100.0
+    action_limit: float = 4.0
     time_step: float = 0.005
     substeps: int = 4
     episode: float = 20.0

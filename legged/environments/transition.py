@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from legged.robot.configuration import as_vector
 from legged.rotations import quaternion_matrix
 
 Array = np.ndarray
+_STARTS, _OBSERVATIONS = 1, 2  # purposes of random numbers; 0 for all others
 _NEVER = 1e9  # [s]
 _STEPS_BEFORE_REPEAT = 2.0**24
 """Number of control steps of a member after which its random numbers repeat."""
@@ -105,20 +107,21 @@ class Transition:
 
     def _observed(self, s: State) -> dict[str, Array]:
         """Return the observations of a member: name of a group -> (k,), dimensionless or as scaled."""
-        groups = {}
+        groups, random = {}, s.random.for_purpose(_OBSERVATIONS)
         for group, terms in self.task.observations.items():
             parts = []
             for name, term in terms.items():
                 value = as_vector([*np.atleast_1d(_called(f"observation {group}.{name}", term.function, s))])
                 if np.any(term.noise):
-                    value = value + s.random.uniform(-1.0, 1.0, len(value)) * term.noise
+                    value = value + random.uniform(-1.0, 1.0, len(value)) * term.noise
                 parts.append(np.minimum(np.maximum(value * term.scale, -term.limit), term.limit))
             groups[group] = np.concatenate(parts)
         return groups
 
     def _begun(self, parts: Mapping[str, Array], s: State) -> tuple[Array, dict[str, Any]]:
         """Return (state, parts of the record) of a member that starts an episode."""
-        task, physics, random = self.task, self.physics, s.random
+        task, physics, random = self.task, self.physics, s.random.for_purpose(_STARTS)
+        s = replace(s, random=random)
         values = physics.nominal()
         for name, bounds in task.variations.items():
             drawn = random.uniform(bounds.low, bounds.high)

@@ -17,12 +17,14 @@ from legged.environments.transition import Transition
 from legged.errors import ArgumentError, MissingError, NotFiniteError, ShapeError
 
 try:
+    import gymnasium as gymnasium
     from gymnasium import spaces
     from gymnasium.vector import AutoresetMode, VectorEnv
 except ImportError as error:
     raise MissingError("environments need gymnasium: pip install 'legged[rl]'") from error
 
 Array = np.ndarray
+_LEAST = 2  # robots in each call of machine code: one alone would take the code for one state, which rounds differently
 _AUTORESET = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP, "disabled": AutoresetMode.DISABLED}
 
 
@@ -83,7 +85,7 @@ class VectorEnvironment(VectorEnv):
         self._start = compile_function(self._transition.start, dtype=number, **shapes)
         self._step = compile_function(self._transition.step, dtype=number, action=(nj,), failed=(), **shapes)
         self._sizes = {name: shape for name, shape in zip(task.observations, self._start.graph.outputs[2:], strict=True)}
-        N = self.num_envs
+        N = max(self.num_envs, _LEAST)
         self._members = Members.at(np.zeros((N, n)), 0, number)
         self._record = np.repeat(self._transition.blank()[None].astype(number), N, axis=0)
         self._numbers = np.zeros((N, self._physics.parameters), number)
@@ -91,12 +93,12 @@ class VectorEnvironment(VectorEnv):
         self._member = (first + np.arange(N)).astype(number)
         self._seed = 0.0
         self._observed: dict[str, Array] = {}
-        self._over = np.ones(N, dtype=bool)
+        self._over = np.ones(self.num_envs, dtype=bool)
         self._advance: Any = None
         self.single_action_space = spaces.Box(-task.action_limit, task.action_limit, (nj,), np.float32)
-        self.action_space = spaces.Box(-task.action_limit, task.action_limit, (N, nj), np.float32)
+        self.action_space = spaces.Box(-task.action_limit, task.action_limit, (self.num_envs, nj), np.float32)
         self.single_observation_space = self._space(())
-        self.observation_space = self._space((N,))
+        self.observation_space = self._space((self.num_envs,))
 
     def _space(self, lead: tuple[int, ...]) -> Any:
         boxes = {}
@@ -110,18 +112,18 @@ class VectorEnvironment(VectorEnv):
     @property
     def q(self) -> Array:
         """Configurations, (N, nq), mixed units; a copy."""
-        return self._members.state[:, : self.task.robot.nq].copy()
+        return self._members.state[: self.num_envs, : self.task.robot.nq].copy()
 
     @property
     def v(self) -> Array:
         """Velocities, (N, nv), mixed units; a copy."""
         nq = self.task.robot.nq
-        return self._members.state[:, nq : nq + self.task.robot.nv].copy()
+        return self._members.state[: self.num_envs, nq : nq + self.task.robot.nv].copy()
 
     @property
     def commands(self) -> Array:
         """Commands, (N, nc), in their units; a copy."""
-        return self._record[:, self._parts["command"]].copy()
+        return self._record[: self.num_envs, self._parts["command"]].copy()
 
     @commands.setter
     def commands(self, values: Any) -> None:
@@ -130,7 +132,12 @@ class VectorEnvironment(VectorEnv):
         size = at.stop - at.start
         if given.shape not in ((size,), (self.num_envs, size)):
             raise ShapeError(f"commands must be ({size},) or ({self.num_envs}, {size}), got shape {given.shape}")
-        self._record[:, at] = given
+        self._record[: self.num_envs, at] = given
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Numbers in which robots differ: name -> (N, ...), in the unit of the number; copies."""
+        return {name: value.copy() for name, value in self._physics.at(self._record[: self.num_envs, self._parts["parameters"]]).items()}
 
     # Motion.
 
@@ -152,10 +159,11 @@ class VectorEnvironment(VectorEnv):
             raise ArgumentError(f"reset_mask must be an array of {self.num_envs} truth values, at least one of them true")
         if not self._observed and not mask.all():
             raise ArgumentError("the first reset is one of all robots: leave out reset_mask")
+        rows = np.arange(len(self._record)) if mask.all() else np.flatnonzero(mask)
         if seed is not None:
             self._seed = float(np.random.SeedSequence(seed).generate_state(1)[0] >> 8)
-            self._record[mask, self._parts["count"]] = 0.0
-        self._restart(np.flatnonzero(mask))
+            self._record[rows, self._parts["count"]] = 0.0
+        self._restart(rows)
         return self._shown(self._observed), {}
 
     def _restart(self, rows: Array) -> None:
@@ -164,15 +172,15 @@ class VectorEnvironment(VectorEnv):
         Args:
             rows: Their numbers, (k,), dimensionless.
         """
-        members = self._members
+        members, rows = self._members, rows if len(rows) >= _LEAST else np.repeat(rows, _LEAST)
         with thread_limit(self._threads):
             state, record, found = self._start(members.state[rows], self._record[rows], self._seed, self._member[rows])
         members.state[rows], self._record[rows], members.outcome[rows] = state, record, 0.0
         for group, values in found.items():
             if group not in self._observed:
-                self._observed[group] = np.zeros((self.num_envs, *values.shape[1:]), np.float32)
+                self._observed[group] = np.zeros((len(members.state), *values.shape[1:]), np.float32)
             self._observed[group][rows] = values
-        self._over[rows] = False
+        self._over[rows[rows < self.num_envs]] = False
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Advance all robots by a control step; return (observations, rewards, terminations, truncations, infos).
@@ -195,7 +203,7 @@ class VectorEnvironment(VectorEnv):
         ended = np.flatnonzero(self._over)
         if len(ended) and self._mode == AutoresetMode.DISABLED:
             raise ArgumentError(f"the episode of robot {ended[0]} has ended: call reset(options={{'reset_mask': ...}})")
-        self._actions[:, :nj], self._actions[:, nj:] = given, record[:, self._parts["action"]]
+        self._actions[: len(given), :nj], self._actions[:, nj:] = given, record[:, self._parts["action"]]
         np.copyto(self._numbers, record[:, self._parts["parameters"]])
         kept = members.state[ended], record[ended]
         if self._advance is None:
@@ -209,9 +217,10 @@ class VectorEnvironment(VectorEnv):
             members.outcome[:] = 0.0
         for group, values in found.observations.items():
             self._observed[group][:] = values
-        rewards = found.reward.astype(np.float64)
-        terminated, truncated = found.terminated > 0.0, found.truncated > 0.0
-        infos: dict[str, Any] = {"terms": found.terms}
+        own = slice(self.num_envs)
+        rewards = found.reward[own].astype(np.float64)
+        terminated, truncated = found.terminated[own] > 0.0, found.truncated[own] > 0.0
+        infos: dict[str, Any] = {"terms": found.terms[own]}
         if len(ended):  # these start anew instead
             members.state[ended], self._record[ended] = kept
             self._restart(ended)
@@ -224,9 +233,9 @@ class VectorEnvironment(VectorEnv):
 
     def _add_ended(self, infos: dict[str, Any], found: Any, over: Array) -> None:
         """Add what is known of the episodes that have ended."""
-        returns = np.where(over[:, None], found.returns, 0.0)
+        returns = np.where(over[:, None], found.returns[: len(over)], 0.0)
         names = {f"reward.{name}": returns[:, k] for k, name in enumerate(self.task.rewards)}
-        infos["episode"] = {"r": returns.sum(axis=1), "l": np.where(over, found.length, 0.0).astype(int), **names}
+        infos["episode"] = {"r": returns.sum(axis=1), "l": np.where(over, found.length[: len(over)], 0.0).astype(int), **names}
         infos["_episode"] = over
         if self._mode == AutoresetMode.SAME_STEP:
             final = np.full(self.num_envs, None, dtype=object)
@@ -237,5 +246,5 @@ class VectorEnvironment(VectorEnv):
 
     def _shown(self, observed: dict[str, Array]) -> Any:
         if self._groups:
-            return {group: values.copy() for group, values in observed.items()}
-        return observed["actor"].copy()
+            return {group: values[: self.num_envs].copy() for group, values in observed.items()}
+        return observed["actor"][: self.num_envs].copy()
