@@ -15,12 +15,13 @@ from legged.environments import terms
 from legged.environments.draws import Draws
 from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
-from legged.environments.velocity import velocity
+from legged.environments.velocity import rough, velocity
+from legged.environments.terrain import TiledTerrain
 
 if TYPE_CHECKING:
     from legged.robot.robot import Robot
 
-TASKS = {"velocity": velocity}
+TASKS = {"velocity": velocity, "rough": rough}
 """Name -> function (robot, **changes) that returns a task."""
 
 __all__ = [
@@ -35,7 +36,9 @@ __all__ = [
     "Reward",
     "State",
     "Task",
+    "TiledTerrain",
     "make",
+    "rough",
     "terms",
     "velocity",
 ]

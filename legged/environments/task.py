@@ -53,8 +53,8 @@ class Memory:
     """What a task remembers of a member from one control step to the next.
 
     Attributes:
-        start: Function of the `State` that returns the value at the start of an episode; `state.memory` holds the value
-            at the end of the last one, `initial` before the first.
+        start: Function of the `State` at the end of the last episode that returns the value at the start of the next
+            one; before the first one, `state.memory` holds `initial`.
         update: Function of the `State` that returns the value after each control step.
         initial: The value before the first episode, (n,) or one number, in its unit.
     """
@@ -127,7 +127,8 @@ class Task:
         episode: Longest duration of an episode, [s].
         observations: Name of a group -> name -> `Observation`; the group `actor` is what a policy sees.
         rewards: Name -> `Reward`. terminations: Name -> function that returns whether the episode ends.
-        start: Function that returns (q, v) at the start of an episode, (nq,) and (nv,).
+        start: Function that returns (q, v) at the start of an episode, (nq,) and (nv,), from the `State` at the end of
+            the last one with the `memory` of the next.
         command: What the policy is asked for; None for nothing. disturbance: Sudden changes of velocity, or None.
         memory: Name -> `Memory`.
         variations: Name of a number -> its `Range`: a parameter of the robot as in `Robot.parameters`,

@@ -10,6 +10,7 @@ import numpy as np
 from legged.algorithms.levenberg_marquardt import joint_limits
 from legged.compiler.ir import where
 from legged.environments.state import State
+from legged.ground.height_map import HeightMap
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -60,6 +61,8 @@ def foot_forces(s: State) -> Array:
 def heights_around(length: float = 1.6, width: float = 1.0, spacing: float = 0.1) -> Callable[[State], Array]:
     """Return an observation: heights of the base over the terrain at a grid of points around it, (n,), [m].
 
+    On a height map they are those of the nearest entries of the map.
+
     Args:
         length, width: Size of the grid along the axes x and y of the base, turned by its heading, [m].
         spacing: Distance of neighbors, [m].
@@ -70,8 +73,10 @@ def heights_around(length: float = 1.6, width: float = 1.0, spacing: float = 0.1
     def heights(s: State) -> Array:
         c, d = heading(s)
         x, y = s.q[4], s.q[5]
+        terrain = s.task.ground.terrain
+        height = terrain.nearest if isinstance(terrain, HeightMap) else terrain.height
         points = [(x + c * a - d * b, y + d * a + c * b) for a in rows for b in columns]
-        return np.stack([s.q[6] - s.terrain_height(*point) for point in points])
+        return np.stack([s.q[6] - height(*point) for point in points])
 
     return heights
 

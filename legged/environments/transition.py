@@ -126,15 +126,14 @@ class Transition:
         for name, bounds in task.variations.items():
             drawn = random.uniform(bounds.low, bounds.high)
             values[name] = values[name] * drawn if bounds.is_factor else drawn + 0.0 * np.asarray(values[name])
-        q, v = _called("start", task.start, s)
+        memory = {name: _called(f"start of memory {name}", m.start, s) for name, m in task.memory.items()}
+        q, v = _called("start", task.start, replace(s, memory=memory))
         still = np.zeros(task.robot.nj)
         new: dict[str, Any] = {**parts, "parameters": physics.flat(values), "steps": np.zeros(1)}
         new |= {"action": still, "last_action": still, "v_before": v, "returns": np.zeros(len(task.rewards))}
+        new |= {f"memory.{name}": np.atleast_1d(value) for name, value in memory.items()}
         state = physics.start(q, v)
-        fresh = self._view(state, new, random, memory=s.memory)
-        for name, memory in task.memory.items():
-            new[f"memory.{name}"] = np.atleast_1d(_called(f"start of memory {name}", memory.start, fresh))
-        new["command"], new["wait"] = self._new_command(fresh)
+        new["command"], new["wait"] = self._new_command(self._view(state, new, random))
         new["push"] = np.atleast_1d(self._next_push(random))
         return state, new
 

@@ -11,6 +11,8 @@ from controllers.gaits.standing import home_of
 from legged.contact.rigid import Rigid
 from legged.environments import terms
 from legged.environments.state import State
+from legged.compiler import where
+from legged.environments.terrain import TiledTerrain
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
 from legged.robot.robot import Robot
 from legged.rotations import axis_quaternion
@@ -63,6 +65,63 @@ def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
         variations=_variations(robot),
     )
     return task.changed(**changes) if changes else task
+
+
+def rough(robot: Robot, tiles: TiledTerrain | None = None, **changes: Any) -> Task:
+    """Return the task `velocity` on tiles of slopes, stairs, waves and boxes, which become harder with success.
+
+    Actor and critic also observe the heights of the terrain around the base. A robot starts in the middle of a tile, in
+    a random column: one row farther if it has walked more than half a side in its last episode, and one row back if it
+    has walked less than half of the distance that its last command asked for. After the last row a row is drawn.
+
+    Args:
+        robot: The robot, with a floating base. tiles: The terrain.
+        changes: Other fields of the task, as in `Task.changed`.
+    """
+    tiles = TiledTerrain.of() if tiles is None else tiles
+    flat = velocity(robot, Rigid(terrain=tiles.terrain))
+    scan = {"heights": Observation(terms.heights_around(), noise=0.05)}
+    exact = {"heights": Observation(terms.heights_around())}
+    groups = flat.observations
+    task = flat.changed(
+        observations={"actor": {**groups["actor"], **scan}, "critic": {**groups["critic"], **exact}},
+        memory={
+            "level": Memory(_next_level(tiles), lambda s: s.memory["level"], -1.0),
+            "column": Memory(
+                lambda s: np.floor(s.random.uniform(0.0, tiles.columns)), lambda s: s.memory["column"], 0.0
+            ),
+        },
+        start=_on_tile(tiles, flat.start),
+    )
+    return task.changed(**changes) if changes else task
+
+
+def _next_level(tiles: TiledTerrain) -> Any:
+    """Return the function for the row of a robot in its next episode."""
+
+    def level(s: State) -> Any:
+        last, column = s.memory["level"], s.memory["column"]
+        away = s.position[:2] - tiles.side * np.stack([last, column])
+        distance = np.sqrt(away @ away)
+        asked = np.sqrt(s.command[:2] @ s.command[:2]) * s.time
+        moved = last + where(distance > 0.5 * tiles.side, 1.0, where(distance < 0.5 * asked, -1.0, 0.0))
+        drawn = np.floor(s.random.uniform(0.0, float(tiles.levels)))
+        first = np.floor(s.random.uniform(0.0, 0.5 * tiles.levels))
+        moved = where(moved >= float(tiles.levels), drawn, np.maximum(moved, 0.0))
+        return where(last < 0.0, first, moved)
+
+    return level
+
+
+def _on_tile(tiles: TiledTerrain, start: Any) -> Any:
+    """Return the start of an episode in the middle of the tile that the memory holds."""
+
+    def begin(s: State) -> tuple[Array, Array]:
+        q, v = start(s)
+        at = tiles.side * np.stack([s.memory["level"], s.memory["column"]])
+        return np.concatenate([q[:4], q[4:6] + at, q[6:]]), v
+
+    return begin
 
 
 def standing(height: float, posture: Array, spread: float = 0.1) -> Any:

@@ -66,6 +66,15 @@ class HeightMap:
         """Return the height of the surface at (x, y), [m], world z."""
         return self._height_and_slopes(x, y)[0]
 
+    def nearest(self, x: Numbers, y: Numbers) -> Any:
+        """Return the height in the table that is nearest to (x, y), [m], world z: a single number is read."""
+        (n, m), (x_0, y_0) = self.heights.shape, self.origin
+        row, column = (
+            np.minimum(np.maximum(np.floor((list_as_array(z) - start) / self.spacing + 0.5), 0.0), size - 1.0)
+            for z, start, size in ((x, x_0, n), (y, y_0, m))
+        )
+        return self._table((row + _PADDING) * (m + 2 * _PADDING) + (column + _PADDING))
+
     def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the unit normal at (x, y), (..., 3), world axes."""
         _, along_x, along_y = self._height_and_slopes(x, y)
