@@ -13,6 +13,7 @@ from legged.compiler.ir import where
 from legged.dynamics.kinematics import point_motion
 from legged.environments.draws import Draws
 from legged.environments.physics import Physics
+from legged.errors import DefinitionError
 from legged.rotations import quaternion_matrix
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class State:
     """
 
     task: Task
-    physics: Physics
+    physics: Physics | None
     q: Array
     v: Array
     v_before: Array
@@ -162,7 +163,7 @@ class State:
     @cached_property
     def torques(self) -> Array:
         """Torques of the servos at the end of the control step within the limits of the motors, (nj,), [N m] or [N]."""
-        physics, robot = self.physics, self.task.robot
+        physics, robot = self._simulated("torques"), self.task.robot
         targets = self.task.targets(self.action)
         loop = physics.loop_of(physics.flat(self.parameters), targets, targets)
         wrenches = np.zeros((len(robot.links), 6))
@@ -173,10 +174,15 @@ class State:
     @cached_property
     def feet(self) -> Feet:
         """The contact points of the robot with the terrain."""
-        robot, loop = self.task.robot, self.physics.loop
+        robot, physics = self.task.robot, self._simulated("feet")
         points = [(contact.link, contact.position) for contact in robot.contacts]
         positions, velocities = point_motion(robot, self.q, self.v, points)
-        history, rows = loop.contact_history(self.rest), self.physics.feet
+        history, rows = physics.loop.contact_history(self.rest), physics.feet
         touching = np.stack([where(history.peak[k] > 0.0, 1.0, 0.0) for k in rows])
         forces = np.stack([history.impulse[k] for k in rows]) * (1.0 / self.task.period)
         return Feet(positions, velocities, forces, touching)
+
+    def _simulated(self, name: str) -> Physics:
+        if self.physics is None:
+            raise DefinitionError(f"a policy does not measure {name}: leave this term to the critic")
+        return self.physics

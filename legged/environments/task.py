@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name, real_array
+from legged.compiler import stage
 from legged.contact.rigid import Rigid
+from legged.environments.draws import Draws
 from legged.environments.state import State
 from legged.errors import DefinitionError, ShapeError
+from legged.robot.configuration import as_vector
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -33,6 +36,36 @@ class Observation:
     scale: Any = 1.0
     noise: Any = 0.0
     limit: float = 100.0
+
+
+def observed(terms: Mapping[str, Observation], s: State, group: str, random: Draws | None = None) -> Array:
+    """Return the observation of a group, (k,), as scaled.
+
+    Args:
+        terms: Name -> part. s: The state. group: Name of the group, for messages.
+        random: Random numbers of the noise; None for no noise.
+    """
+    parts = []
+    for name, term in terms.items():
+        value = as_vector([*np.atleast_1d(called(f"observation {group}.{name}", term.function, s))])
+        if random is not None and np.any(term.noise):
+            value = value + random.uniform(-1.0, 1.0, len(value)) * term.noise
+        parts.append(np.minimum(np.maximum(value * term.scale, -term.limit), term.limit))
+    return np.concatenate(parts)
+
+
+def called(what: str, function: Function, s: State) -> Any:
+    """Return the result of a function of a task; errors name it.
+
+    Args:
+        what: The function in words. function: The function. s: The state.
+    """
+    try:
+        with stage(what):
+            return function(s)
+    except Exception as error:
+        error.add_note(f"This is in the {what} of the task.")
+        raise
 
 
 @dataclass(frozen=True)
@@ -197,6 +230,22 @@ class Task:
         """
         limit = self.action_limit
         return self.posture + self.action_scale * np.minimum(np.maximum(action, -limit), limit)
+
+    @property
+    def command_size(self) -> int:
+        """Number of entries of the command, nc."""
+        return 0 if self.command is None else self.command.size
+
+    def observed(self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any) -> Array:
+        """Return what a policy observes, the group `actor` without noise, (k,); arguments as in `State`.
+
+        Raises:
+            DefinitionError: A term needs contact forces, torques or memory, which a policy does not measure.
+        """
+        s = State(
+            self, None, q, v, v, np.zeros(0), action, last_action, command, {}, {}, steps, Draws(0.0, 0.0, 0.0)
+        )
+        return observed(self.observations["actor"], s, "actor")
 
     def changed(self, **fields: Any) -> Task:
         """Return the task with other fields; mappings are merged, and an entry None removes one.

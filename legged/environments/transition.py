@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import stage
 from legged.compiler.ir import where
 from legged.environments.draws import Draws
 from legged.environments.physics import Physics
 from legged.environments.state import Layout, State
-from legged.environments.task import Task
-from legged.errors import LeggedError, ShapeError
-from legged.robot.configuration import as_vector
+from legged.environments.task import Task, called, observed
+from legged.errors import ShapeError
 from legged.rotations import quaternion_matrix
 
 Array = np.ndarray
@@ -107,16 +105,8 @@ class Transition:
 
     def _observed(self, s: State) -> dict[str, Array]:
         """Return the observations of a member: name of a group -> (k,), dimensionless or as scaled."""
-        groups, random = {}, s.random.for_purpose(_OBSERVATIONS)
-        for group, terms in self.task.observations.items():
-            parts = []
-            for name, term in terms.items():
-                value = as_vector([*np.atleast_1d(_called(f"observation {group}.{name}", term.function, s))])
-                if np.any(term.noise):
-                    value = value + random.uniform(-1.0, 1.0, len(value)) * term.noise
-                parts.append(np.minimum(np.maximum(value * term.scale, -term.limit), term.limit))
-            groups[group] = np.concatenate(parts)
-        return groups
+        random = s.random.for_purpose(_OBSERVATIONS)
+        return {group: observed(terms, s, group, random) for group, terms in self.task.observations.items()}
 
     def _begun(self, parts: Mapping[str, Array], s: State) -> tuple[Array, dict[str, Any]]:
         """Return (state, parts of the record) of a member that starts an episode."""
@@ -126,8 +116,8 @@ class Transition:
         for name, bounds in task.variations.items():
             drawn = random.uniform(bounds.low, bounds.high)
             values[name] = values[name] * drawn if bounds.is_factor else drawn + 0.0 * np.asarray(values[name])
-        memory = {name: _called(f"start of memory {name}", m.start, s) for name, m in task.memory.items()}
-        q, v = _called("start", task.start, replace(s, memory=memory))
+        memory = {name: called(f"start of memory {name}", m.start, s) for name, m in task.memory.items()}
+        q, v = called("start", task.start, replace(s, memory=memory))
         still = np.zeros(task.robot.nj)
         new: dict[str, Any] = {**parts, "parameters": physics.flat(values), "steps": np.zeros(1)}
         new |= {"action": still, "last_action": still, "v_before": v, "returns": np.zeros(len(task.rewards))}
@@ -141,7 +131,7 @@ class Transition:
         command = self.task.command
         if command is None:
             return np.zeros(0), np.zeros(1)
-        value = np.atleast_1d(_called("command", command.draw, s))
+        value = np.atleast_1d(called("command", command.draw, s))
         if value.shape != (command.size,):
             raise ShapeError(f"the command must be ({command.size},), got shape {value.shape}")
         return value, np.atleast_1d(s.random.uniform(*command.interval))
@@ -189,7 +179,7 @@ class Transition:
         late = where(parts["steps"][0] >= float(task.episode_steps), 1.0, 0.0)
         truncated = late * (1.0 - ended)
         for name, memory in task.memory.items():
-            parts[f"memory.{name}"] = np.atleast_1d(_called(f"memory {name}", memory.update, s))
+            parts[f"memory.{name}"] = np.atleast_1d(called(f"memory {name}", memory.update, s))
         state, parts = self._continued(state, parts, s)
         final = self._observed(self._view(state, parts, random))
         begun_state, begun = self._begun(parts, self._view(state, parts, random)) if self.restarts else (state, parts)
@@ -240,21 +230,8 @@ def _selected(condition: Any, a: Array, b: Array) -> Array:
     return np.stack([where(condition, x, y) for x, y in zip(a, b, strict=True)]) if len(a) else b
 
 
-def _called(what: str, function: Callable[[State], Any], s: State) -> Any:
-    """Return the result of a function of a task; errors name it."""
-    try:
-        with stage(what):
-            return function(s)
-    except LeggedError as error:
-        error.add_note(f"This is in the {what} of the task.")
-        raise
-    except Exception as error:
-        error.add_note(f"This is in the {what} of the task.")
-        raise
-
-
 def _number(what: str, function: Callable[[State], Any], s: State) -> Any:
-    found = _called(what, function, s)
+    found = called(what, function, s)
     if np.ndim(found) != 0:
         raise ShapeError(f"the {what} of the task must return one number, got shape {np.shape(found)}")
     return np.asanyarray(found)[()] if isinstance(found, np.ndarray) else found * 1.0

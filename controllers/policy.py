@@ -1,0 +1,151 @@
+"""`Policy`: a neural network as a controller, with the observations and servos of the task that it has learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from controllers.networks import Network
+from controllers.zero_order_hold import is_sample_time, sample_times
+from legged.compiler.ir import where
+from legged.compiler.ir.expression import Expression
+from legged.contact.rigid import Rigid
+from legged.errors import ArgumentError, ShapeError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+
+Array = np.ndarray
+
+
+class PolicyTask(Protocol):
+    """What a policy needs of a task, such as a `legged.environments.Task`.
+
+    Attributes:
+        period: Time between two actions, [s]. kp, kd: Gains of the servos, (nj,), [N m/rad] and [N m s/rad].
+        command_size: Number of entries of the command, nc.
+    """
+
+    @property
+    def period(self) -> float: ...
+    @property
+    def kp(self) -> Any: ...
+    @property
+    def kd(self) -> Any: ...
+    @property
+    def command_size(self) -> int: ...
+    def targets(self, action: Array) -> Array:
+        """Return the targets of the servos, (nj,), [rad] or [m], of an action, (nj,), dimensionless."""
+        ...
+
+    def observed(self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any) -> Array:
+        """Return the observation of the actor without noise, (k,); see `legged.environments.State`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A network that chooses the targets of joint servos at a fixed rate from what a task observes.
+
+        law = controllers.Policy(Network.of_onnx("policy.onnx"), legged.environments.velocity(robot))
+        run = legged.simulate(robot, law, ground=legged.Rigid(), until=5.0)
+
+    It needs an integrator with fixed steps, which starts a step at every action. The memory holds the present and the
+    last action, (nj,) each, and the state of the network.
+
+    Attributes:
+        network: The network, or a function from an observation, (k,), to an action, (nj,), dimensionless.
+        task: The task: observations, servos, and the time between actions.
+        command: The command, (nc,), in its units, of runs that give none; zero by default.
+    """
+
+    network: Any
+    task: PolicyTask
+    command: Any = None
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[StartedPolicy, Array]:
+        """Return (policy, memory) for a robot, the memory (m,); see `Controller.start`.
+
+        Raises:
+            ShapeError: The command, or the observations and actions of the network, have another size than the task.
+        """
+        size, nj = self.task.command_size, robot.nj
+        command = np.zeros(size) if self.command is None else np.asarray(self.command, dtype=float)
+        if command.shape != (size,):
+            raise ShapeError(f"the command of the policy must be ({size},), got shape {command.shape}")
+        network = self.network
+        memory = network.memory if isinstance(network, Network) else 0
+        law = StartedPolicy(robot, network, self.task, command)
+        action, _ = law.chosen(0.0, np.asarray(q, float), np.asarray(v, float), np.zeros(2 * nj + memory), command)
+        if np.shape(action) != (nj,):
+            raise ShapeError(f"the network returns actions of shape {np.shape(action)}, but the robot has {nj} joints")
+        return law, np.zeros(2 * nj + memory)
+
+    def initial_state(self, robot: Robot) -> tuple[Array, Array]:
+        """Return (q, v) in the posture of a zero action, (nq,) and (nv,), if the task knows its height."""
+        height = getattr(self.task, "height", None)
+        if height is None:
+            raise ArgumentError("the task of the policy has no height: give the initial state q")
+        joints = self.task.targets(np.zeros(robot.nj))
+        return np.concatenate([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, height], joints]), np.zeros(robot.nv)
+
+
+@dataclass(frozen=True, eq=False)
+class StartedPolicy:
+    """A started `Policy`.
+
+    Attributes:
+        robot: The robot. network, task: As in `Policy`. command: The command of runs that give none, (nc,).
+    """
+
+    robot: Robot
+    network: Any
+    task: PolicyTask
+    command: Array
+
+    def chosen(self, t: Any, q: Array, v: Array, memory: Array, command: Array) -> tuple[Array, Array]:
+        """Return (action, next state of the network), (nj,) and (m,), dimensionless; arguments as in `update`."""
+        nj = self.robot.nj
+        steps = np.floor(t * (1.0 / self.task.period) + 0.5)
+        seen = self.task.observed(q, v, memory[:nj], memory[nj : 2 * nj], command, steps)
+        if isinstance(self.network, Network):
+            return self.network(seen, memory[2 * nj :])
+        return self.network(seen), memory[2 * nj :]
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None) -> Array:
+        """Return the memory at the start of a time step at t, (m,): a new action at the times of the task.
+
+        Args:
+            t: Time, [s]. phase: Not used. q: Configuration, (nq,). v: Velocity, (nv,). wrenches: Not used.
+            memory: Memory at the end of the previous time step, (m,). command: The command, (nc,), in its units.
+        """
+        due = is_sample_time(t, 1.0 / self.task.period)
+        if not isinstance(due, Expression) and not due:
+            return memory
+        action, state = self.chosen(t, q, v, memory, self.command if command is None else command)
+        return where(due, np.concatenate([action, memory[: self.robot.nj], state]), memory)
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None) -> Array:
+        """Return the torques of the servos, (nj,), [N m] or [N]; arguments as in `update`."""
+        nj = self.robot.nj
+        return self.task.kp * (self.task.targets(memory[:nj]) - q[-nj:]) - self.task.kd * v[-nj:]
+
+    @property
+    def implicit_gains(self) -> tuple[Array, Array]:
+        """(K_p, K_d) of the servos, (nj,) each; see `Controller.implicit_gains`."""
+        return np.asarray(self.task.kp), np.asarray(self.task.kd)
+
+    def update_times(self, until: float) -> Array:
+        """Return the times of actions between 0 and `until`, (n,), [s]."""
+        return sample_times(until, 1.0 / self.task.period)
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether `update` must run at times of its own: always."""
+        return True
+
+    @property
+    def takes_command(self) -> bool:
+        """Whether it takes the command of `legged.Simulation.step`."""
+        return True
