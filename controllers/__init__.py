@@ -43,7 +43,9 @@ from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
 from controllers.lyapunov import LyapunovTracking
+from controllers.networks import Network
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
+from controllers.policy import Policy
 from controllers.suited_law import servo_gains, suited_law
 from controllers.tracking import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop
 from controllers.wrappers import (
@@ -88,6 +90,7 @@ __all__ = [
     "LiveCommand",
     "Locomotion",
     "LyapunovTracking",
+    "Network",
     "NominalModel",
     "NumericalGait",
     "OpenLoop",
@@ -96,6 +99,7 @@ __all__ = [
     "PlanarBalance",
     "PlanarBalanceControl",
     "PointTask",
+    "Policy",
     "PoseTask",
     "Posture",
     "Reference",
