@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from legged.arguments import known_name
+from legged.compiler.codegen.element_type import element_type
 from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.robot.construction.parameters import ParameterVector
-from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.controller import adapt
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.results.recording import contact_names
+
+if TYPE_CHECKING:
+    from legged.environments.task import Task
 
 Array = np.ndarray
 SERVO = ("stiffness", "damping", "strength", "delay")
@@ -66,17 +69,12 @@ class Physics:
     """Robots with servos, which `advance` moves through a control period.
 
     Args:
-        robot: The robot. ground: The ground.
-        kp, kd: Gains of the servos, (nj,), see `Servo`.
-        time_step: [s]. substeps: Number of time steps of a control period.
-        targets: Function from actions, (nj,), dimensionless, to the targets of the servos, (nj,), [rad] or [m].
-        varying: Names of numbers in which members differ: parameters of the robot, see `Robot.parameters`, and
-            `ground.` and `servo.` with the names in `GROUND` and `SERVO`.
-        element: Type of the numbers.
+        task: The task. element: Type of the numbers, "float64" or "float32".
 
     Attributes:
         loop: The closed loop with nominal numbers.
-        names: `varying` with the parameters of the robot first.
+        names: Names of the numbers in which members differ, those of `Task.variations` with the parameters of the robot
+            first.
         size: Length of the state [q; s] of a member.
         feet: Number of each contact point of the robot among the contacts of the scene.
 
@@ -84,22 +82,13 @@ class Physics:
         UnknownNameError: A number does not exist. DefinitionError: joints follow others or have several coordinates.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        ground: Rigid,
-        kp: Array,
-        kd: Array,
-        time_step: float,
-        substeps: int,
-        targets: Callable[[Array], Array],
-        varying: Sequence[str],
-        element: Any,
-    ):
+    def __init__(self, task: Task, element: Any):
+        robot, ground, kp, kd, varying = task.robot, task.ground, task.kp, task.kd, tuple(task.variations)
         if robot.nj != robot.nq - robot.base.nq:
             raise DefinitionError(f"robot {robot.name!r}: servos need joints with one coordinate each")
         self.robot, self.ground, self.kp, self.kd = robot, ground, kp, kd
-        self.time_step, self.substeps, self.targets, self.element = time_step, substeps, targets, element
+        self.time_step, self.substeps, self.targets = task.time_step, int(task.substeps), task.targets
+        self.element = element_type(element)
         own = [name for name in varying if name.partition(".")[0] not in ("ground", "servo")]
         for name in set(varying) - set(own):
             part, _, field = name.partition(".")
@@ -108,7 +97,7 @@ class Physics:
         self.names = (*own, *(name for name in varying if name not in own))
         still = np.zeros(robot.nj)
         self.loop: ClosedLoop = closed_loop(
-            robot, adapt(Servo(kp, kd, still, still, time_step)), ground, 0, (), [(0, np.zeros(3))], ()
+            robot, adapt(Servo(kp, kd, still, still, task.time_step)), ground, 0, (), [(0, np.zeros(3))], ()
         )
         self.size = robot.nq + self.loop.size
         names = contact_names(self.loop)

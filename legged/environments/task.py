@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name, real_array
-from legged.compiler import stage
+from legged.compiler import Counts, stage
 from legged.contact.rigid import Rigid
 from legged.environments.draws import Draws
 from legged.environments.state import State
@@ -247,10 +247,19 @@ class Task:
         )
         return observed(self.observations["actor"], s, "actor")
 
+    def counts(self) -> Counts:
+        """Return the operations of the end of a control step; `by_stage` has those of each function by its name.
+
+        What several functions use is counted where it is computed first.
+        """
+        from legged.environments.transition import transition_counts  # needs this module
+
+        return transition_counts(self)
+
     def changed(self, **fields: Any) -> Task:
         """Return the task with other fields; mappings are merged, and an entry None removes one.
 
-            task.changed(rewards={"lean": Reward(lambda s: s.projected_gravity[1] ** 2, -0.5)})
+            task.changed(rewards={"lean": Reward(lambda s: s.projected_gravity[1] ** 2, -0.5), "torques": None})
 
         Args:
             fields: Fields of the task by name.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler import Counts, count
 from legged.compiler.ir import where
 from legged.environments.draws import Draws
 from legged.environments.physics import Physics
@@ -235,3 +236,11 @@ def _number(what: str, function: Callable[[State], Any], s: State) -> Any:
     if np.ndim(found) != 0:
         raise ShapeError(f"the {what} of the task must return one number, got shape {np.shape(found)}")
     return np.asanyarray(found)[()] if isinstance(found, np.ndarray) else found * 1.0
+
+
+def transition_counts(task: Task) -> Counts:
+    """Return the operations of the end of a control step of a task, see `Task.counts`."""
+    physics = Physics(task, None)
+    transition = Transition(task, physics, restarts=True)
+    shapes = {"state": (physics.size,), "record": (transition.layout.size,), "action": (task.robot.nj,)}
+    return count(transition.step, **shapes, failed=(), seed=(), member=())

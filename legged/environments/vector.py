@@ -8,7 +8,6 @@ import numpy as np
 
 from legged.arguments import known_name, real_array, whole
 from legged.compiler import compile as compile_function
-from legged.compiler.codegen.element_type import element_type
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
 from legged.compiler.runtime.time_loop import Members
 from legged.environments.physics import Physics
@@ -72,14 +71,10 @@ class VectorEnvironment(VectorEnv):
         self._mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
         self.metadata = {"autoreset_mode": self._mode, "render_modes": ["rgb_array"], "render_fps": round(1.0 / task.period)}
         self._groups, self._threads = groups, default_threads() if threads is None else check_threads(threads)
-        element = element_type(dtype)
-        self._physics = Physics(
-            task.robot, task.ground, task.kp, task.kd, task.time_step, int(task.substeps), task.targets,
-            tuple(task.variations), element,
-        )
+        self._physics = Physics(task, dtype)
         self._transition = Transition(task, self._physics, self._mode == AutoresetMode.SAME_STEP)
         layout, nj = self._transition.layout, task.robot.nj
-        self._parts, number = layout, element.dtype
+        self._parts, number = layout, self._physics.element.dtype
         n, m = self._physics.size, layout.size
         shapes = {"state": (n,), "record": (m,), "seed": (), "member": ()}
         self._start = compile_function(self._transition.start, dtype=number, **shapes)

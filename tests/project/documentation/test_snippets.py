@@ -118,6 +118,7 @@ motion_forces, contact_forces = 0.0 * v, np.zeros(1)
 robot = robots.planar_biped()
 q = robot.neutral()
 """,
+    "legged.environments.task": "task = legged.environments.velocity(robot)",
     "legged.compiler.ir.annotations": "modules, bodies = [0], [0]",
     "legged.compiler.ir.loops_and_tables": "x = 1.0",
     "legged.simulation.rollouts.rollout": "impulses, strides = np.zeros((2, 3)), np.array([0.1, 0.2])",
