@@ -164,7 +164,7 @@ class Network:
 
     @classmethod
     def of_onnx(cls, path: str | Path) -> Network:
-        """Return the network of an ONNX file; inputs after the first one are states, paired with outputs after the first.
+        """Return the network of an ONNX file; further inputs are states, whose next values are the further outputs.
 
         Args:
             path: The file.
@@ -205,14 +205,21 @@ def _gemm(x: Array, W: Array, b: Array | None = None, *, attributes: Mapping[str
 
 
 def _gates(W: Array, R: Array, B: Array | None, x: Array, h: Array) -> tuple[Array, Array]:
-    """Return the parts of the gates of a recurrent cell that come from the input and from the state, (gates n,) each."""
+    """Return the sums of the gates of a recurrent cell over its input and over its state, (gates n,) each."""
     input_bias, state_bias = (0.0, 0.0) if B is None else np.split(B[0], 2)
     return W[0] @ np.ravel(x) + input_bias, R[0] @ np.ravel(h) + state_bias
 
 
 def _lstm(
-    x: Array, W: Array, R: Array, B: Array | None = None, lengths: Any = None, h: Any = None, c: Any = None,
-    *, attributes: Mapping[str, Any],
+    x: Array,
+    W: Array,
+    R: Array,
+    B: Array | None = None,
+    lengths: Any = None,
+    h: Any = None,
+    c: Any = None,
+    *,
+    attributes: Mapping[str, Any],
 ) -> tuple[Array, Array, Array]:
     n = R.shape[-1]
     h, c = (np.zeros(n) if z is None else np.ravel(z) for z in (h, c))
@@ -224,8 +231,14 @@ def _lstm(
 
 
 def _gru(
-    x: Array, W: Array, R: Array, B: Array | None = None, lengths: Any = None, h: Any = None,
-    *, attributes: Mapping[str, Any],
+    x: Array,
+    W: Array,
+    R: Array,
+    B: Array | None = None,
+    lengths: Any = None,
+    h: Any = None,
+    *,
+    attributes: Mapping[str, Any],
 ) -> tuple[Array, Array]:
     n = R.shape[-1]
     h = np.zeros(n) if h is None else np.ravel(h)
@@ -259,7 +272,10 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "GRU": _gru,
     "LayerNormalization": _normalization,
     "MatMul": _simple(lambda x, W: np.ravel(x) @ W),
-    **{name: _simple(f) for name, f in (("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide))},
+    **{
+        name: _simple(f)
+        for name, f in (("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide))
+    },
     **{name: _simple(f) for name, f in (("Tanh", np.tanh), ("Exp", np.exp), ("Sqrt", np.sqrt), ("Neg", np.negative))},
     "Relu": _simple(ACTIVATIONS["relu"]),
     "Sigmoid": _simple(_sigmoid),
@@ -268,7 +284,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "LeakyRelu": lambda x, attributes: _leaky(attributes.get("alpha", 0.01))(x),
     "Clip": _simple(_clip),
     "Concat": _simple(lambda *parts: np.concatenate([np.ravel(p) for p in parts])),
-    **dict.fromkeys(("Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Cast", "Dropout"), _simple(lambda x, *_: x)),
+    **dict.fromkeys(
+        ("Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Cast", "Dropout"), _simple(lambda x, *_: x)
+    ),
 }
 """Operations of ONNX on vectors; those that only change leading axes do nothing."""
 

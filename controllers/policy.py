@@ -9,8 +9,7 @@ import numpy as np
 
 from controllers.networks import Network
 from controllers.zero_order_hold import is_sample_time, sample_times
-from legged.compiler.ir import where
-from legged.compiler.ir.expression import Expression
+from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError, ShapeError
 from legged.ground.ground import Ground
@@ -48,8 +47,9 @@ class PolicyTask(Protocol):
 class Policy:
     """A network that chooses the targets of joint servos at a fixed rate from what a task observes.
 
-        law = controllers.Policy(Network.of_onnx("policy.onnx"), legged.environments.velocity(robot))
-        run = legged.simulate(robot, law, ground=legged.Rigid(), until=5.0)
+        task = legged.environments.velocity(robot)
+        law = controllers.Policy(network, task)
+        run = legged.simulate(robot, law, ground=legged.Rigid(), until=0.1, integrator=legged.TimeStepping(0.005))
 
     It needs an integrator with fixed steps, which starts a step at every action. The memory holds the present and the
     last action, (nj,) each, and the state of the network.
@@ -113,7 +113,9 @@ class StartedPolicy:
             return self.network(seen, memory[2 * nj :])
         return self.network(seen), memory[2 * nj :]
 
-    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None) -> Array:
+    def update(
+        self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None
+    ) -> Array:
         """Return the memory at the start of a time step at t, (m,): a new action at the times of the task.
 
         Args:
@@ -126,7 +128,9 @@ class StartedPolicy:
         action, state = self.chosen(t, q, v, memory, self.command if command is None else command)
         return where(due, np.concatenate([action, memory[: self.robot.nj], state]), memory)
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None) -> Array:
+    def torque(
+        self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None
+    ) -> Array:
         """Return the torques of the servos, (nj,), [N m] or [N]; arguments as in `update`."""
         nj = self.robot.nj
         return self.task.kp * (self.task.targets(memory[:nj]) - q[-nj:]) - self.task.kd * v[-nj:]

@@ -6,6 +6,7 @@ follows the divergence of policies as in Rudin, Hoeller, Reist, Hutter, "Learnin
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -56,9 +57,7 @@ class Normalizer(nn.Module):
         """Add observations, (n, k)."""
         n, mean, variance = len(x), x.mean(0), x.var(0, unbiased=False)
         total, change = self.count + n, mean - self.mean
-        self.variance.copy_(
-            (self.variance * self.count + variance * n + change**2 * self.count * n / total) / total
-        )
+        self.variance.copy_((self.variance * self.count + variance * n + change**2 * self.count * n / total) / total)
         self.mean.add_(change * n / total)
         self.count.copy_(total)
 
@@ -70,7 +69,7 @@ class Normalizer(nn.Module):
 def network(sizes: list[int]) -> nn.Sequential:
     """Return dense layers with ELU between them."""
     layers: list[nn.Module] = []
-    for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+    for a, b in itertools.pairwise(sizes):
         layers += [nn.Linear(a, b), nn.ELU()]
     return nn.Sequential(*layers[:-1])
 
@@ -191,10 +190,14 @@ class Learner:
                 mean, deviation = self.net.policy(part["actor"]), self.net.log_deviation.exp()
                 with torch.no_grad():
                     divergence = (
-                        torch.log(deviation / before)
-                        + (before**2 + (part["mean"] - mean) ** 2) / (2.0 * deviation**2)
-                        - 0.5
-                    ).sum(1).mean()
+                        (
+                            torch.log(deviation / before)
+                            + (before**2 + (part["mean"] - mean) ** 2) / (2.0 * deviation**2)
+                            - 0.5
+                        )
+                        .sum(1)
+                        .mean()
+                    )
                     if divergence > 2.0 * s.divergence:
                         self.rate = max(1e-5, self.rate / 1.5)
                     elif 0.0 < divergence < 0.5 * s.divergence:

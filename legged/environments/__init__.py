@@ -15,8 +15,8 @@ from legged.environments import terms
 from legged.environments.draws import Draws
 from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
-from legged.environments.velocity import rough, velocity
 from legged.environments.terrain import TiledTerrain
+from legged.environments.velocity import rough, velocity
 
 if TYPE_CHECKING:
     from legged.robot.robot import Robot

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from legged.arguments import known_name
-from legged.compiler.codegen.element_type import element_type
-from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
-from legged.contact.rigid import Rigid
+from legged.compiler import Members, Schedule, TimeLoop, element_type
 from legged.errors import DefinitionError
 from legged.robot.construction.parameters import ParameterVector
 from legged.simulation.backend import advance
@@ -53,7 +51,7 @@ class Servo:
     delay: Any = 0.0
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the torques, (nj,), [N m] or [N]; t is the end of the time step since that of the period began, [s]."""
+        """Return the torques, (nj,), [N m] or [N]; t is the time from the start of the period to the end of the step."""
         n, begin = len(self.target), t - self.time_step
         late = np.minimum(np.maximum((self.delay - begin) * (1.0 / self.time_step), 0.0), 1.0)
         target = self.target + late * (self.previous - self.target)

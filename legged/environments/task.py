@@ -242,9 +242,7 @@ class Task:
         Raises:
             DefinitionError: A term needs contact forces, torques or memory, which a policy does not measure.
         """
-        s = State(
-            self, None, q, v, v, np.zeros(0), action, last_action, command, {}, {}, steps, Draws(0.0, 0.0, 0.0)
-        )
+        s = State(self, None, q, v, v, np.zeros(0), action, last_action, command, {}, {}, steps, Draws(0.0, 0.0, 0.0))
         return observed(self.observations["actor"], s, "actor")
 
     def counts(self) -> Counts:

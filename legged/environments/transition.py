@@ -98,7 +98,10 @@ class Transition:
             "action": parts["action"],
             "last_action": parts["last_action"],
             "command": parts["command"],
-            "memory": {name: value[0] if np.ndim(self.task.memory[name].initial) == 0 else value for name, value in memory.items()},
+            "memory": {
+                name: value[0] if np.ndim(self.task.memory[name].initial) == 0 else value
+                for name, value in memory.items()
+            },
             "parameters": physics.at(parts["parameters"]),
             "steps": parts["steps"][0],
         }
@@ -187,18 +190,17 @@ class Transition:
         observations = final
         if self.restarts:
             over = ended + truncated > 0.0
-            state, parts = _selected(over, begun_state, state), {
-                name: _selected(over, np.asanyarray(begun[name]), np.asanyarray(parts[name])) for name in parts
-            }
+            state, parts = (
+                _selected(over, begun_state, state),
+                {name: _selected(over, np.asanyarray(begun[name]), np.asanyarray(parts[name])) for name in parts},
+            )
             observations = self._observed(self._view(state, parts, random))
         parts["count"] = self._counted(parts)
         reward = sum(terms, 0.0)
         values = np.stack(terms) if terms else np.zeros(0)
         causes = np.stack(causes) if causes else np.zeros(0)
         record = self.layout.joined(parts)
-        return Result(
-            state, record, observations, final, reward, values, ended, truncated, causes, returns, length
-        )
+        return Result(state, record, observations, final, reward, values, ended, truncated, causes, returns, length)
 
     def _counted(self, parts: Mapping[str, Array]) -> Array:
         count = parts["count"] + 1.0

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name, real_array, whole
+from legged.compiler import Members, check_threads, default_threads, thread_limit
 from legged.compiler import compile as compile_function
-from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
-from legged.compiler.runtime.time_loop import Members
 from legged.environments.physics import Physics
 from legged.environments.task import Task
 from legged.environments.transition import Transition
@@ -24,7 +23,11 @@ except ImportError as error:
 
 Array = np.ndarray
 _LEAST = 2  # robots in each call of machine code: one alone would take the code for one state, which rounds differently
-_AUTORESET = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP, "disabled": AutoresetMode.DISABLED}
+_AUTORESET = {
+    "same_step": AutoresetMode.SAME_STEP,
+    "next_step": AutoresetMode.NEXT_STEP,
+    "disabled": AutoresetMode.DISABLED,
+}
 
 
 class VectorEnvironment(VectorEnv):
@@ -69,7 +72,11 @@ class VectorEnvironment(VectorEnv):
     ):
         self.task, self.num_envs = task, whole("num_envs", num_envs, 1)
         self._mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
-        self.metadata = {"autoreset_mode": self._mode, "render_modes": ["rgb_array"], "render_fps": round(1.0 / task.period)}
+        self.metadata = {
+            "autoreset_mode": self._mode,
+            "render_modes": ["rgb_array"],
+            "render_fps": round(1.0 / task.period),
+        }
         self._groups, self._threads = groups, default_threads() if threads is None else check_threads(threads)
         self._physics = Physics(task, dtype)
         self._transition = Transition(task, self._physics, self._mode == AutoresetMode.SAME_STEP)
@@ -79,7 +86,7 @@ class VectorEnvironment(VectorEnv):
         shapes = {"state": (n,), "record": (m,), "seed": (), "member": ()}
         self._start = compile_function(self._transition.start, dtype=number, **shapes)
         self._step = compile_function(self._transition.step, dtype=number, action=(nj,), failed=(), **shapes)
-        self._sizes = {name: shape for name, shape in zip(task.observations, self._start.graph.outputs[2:], strict=True)}
+        self._sizes = dict(zip(task.observations, self._start.graph.outputs[2:], strict=True))
         N = max(self.num_envs, _LEAST)
         self._members = Members.at(np.zeros((N, n)), 0, number)
         self._record = np.repeat(self._transition.blank()[None].astype(number), N, axis=0)
@@ -132,7 +139,10 @@ class VectorEnvironment(VectorEnv):
     @property
     def parameters(self) -> dict[str, Array]:
         """Numbers in which robots differ: name -> (N, ...), in the unit of the number; copies."""
-        return {name: value.copy() for name, value in self._physics.at(self._record[: self.num_envs, self._parts["parameters"]]).items()}
+        return {
+            name: value.copy()
+            for name, value in self._physics.at(self._record[: self.num_envs, self._parts["parameters"]]).items()
+        }
 
     # Motion.
 
@@ -151,7 +161,9 @@ class VectorEnvironment(VectorEnv):
         if mask is None:
             mask = np.ones(self.num_envs, dtype=bool)
         elif not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
-            raise ArgumentError(f"reset_mask must be an array of {self.num_envs} truth values, at least one of them true")
+            raise ArgumentError(
+                f"reset_mask must be an array of {self.num_envs} truth values, at least one of them true"
+            )
         if not self._observed and not mask.all():
             raise ArgumentError("the first reset is one of all robots: leave out reset_mask")
         rows = np.arange(len(self._record)) if mask.all() else np.flatnonzero(mask)
@@ -192,7 +204,9 @@ class VectorEnvironment(VectorEnv):
         if given.shape != (self.num_envs, nj):
             raise ShapeError(f"actions must be ({self.num_envs}, {nj}), got shape {given.shape}")
         if not np.isfinite(given).all():
-            raise NotFiniteError(f"the action of robot {int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])} is not finite")
+            raise NotFiniteError(
+                f"the action of robot {int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])} is not finite"
+            )
         if not self._observed:
             raise ArgumentError("call reset before the first step")
         ended = np.flatnonzero(self._over)
@@ -230,7 +244,11 @@ class VectorEnvironment(VectorEnv):
         """Add what is known of the episodes that have ended."""
         returns = np.where(over[:, None], found.returns[: len(over)], 0.0)
         names = {f"reward.{name}": returns[:, k] for k, name in enumerate(self.task.rewards)}
-        infos["episode"] = {"r": returns.sum(axis=1), "l": np.where(over, found.length[: len(over)], 0.0).astype(int), **names}
+        infos["episode"] = {
+            "r": returns.sum(axis=1),
+            "l": np.where(over, found.length[: len(over)], 0.0).astype(int),
+            **names,
+        }
         infos["_episode"] = over
         if self._mode == AutoresetMode.SAME_STEP:
             final = np.full(self.num_envs, None, dtype=object)

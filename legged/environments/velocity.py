@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits.standing import home_of
+from legged.compiler import where
 from legged.contact.rigid import Rigid
 from legged.environments import terms
 from legged.environments.state import State
-from legged.compiler import where
-from legged.environments.terrain import TiledTerrain
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
+from legged.environments.terrain import TiledTerrain
 from legged.robot.robot import Robot
 from legged.rotations import axis_quaternion
 
@@ -55,13 +55,18 @@ def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
         height=home.base_height,
         kp=kp,
         kd=0.02 * kp,
-        observations={"actor": seen, "critic": {**exact, "foot_forces": Observation(terms.foot_forces, 1.0 / (mass * gravity))}},
+        observations={
+            "actor": seen,
+            "critic": {**exact, "foot_forces": Observation(terms.foot_forces, 1.0 / (mass * gravity))},
+        },
         rewards=_rewards(robot, home.base_height),
         terminations={"fallen": terms.fallen(1.2, 0.4 * home.base_height)},
         start=standing(home.base_height, np.asarray(home.angles)),
         command=Command(uniform_velocity((-0.5 * speed, speed), 0.4 * speed, 1.0)),
         disturbance=Disturbance(),
-        memory={"air_time": Memory(lambda s: np.zeros(len(robot.contacts)), terms.air_time, np.zeros(len(robot.contacts)))},
+        memory={
+            "air_time": Memory(lambda s: np.zeros(len(robot.contacts)), terms.air_time, np.zeros(len(robot.contacts)))
+        },
         variations=_variations(robot),
     )
     return task.changed(**changes) if changes else task

@@ -1,6 +1,7 @@
 """Policies: networks beside onnxruntime, in simulations, and as C."""
 
 import ctypes
+import itertools
 import subprocess
 
 import numpy as np
@@ -17,9 +18,7 @@ RANDOM = np.random.default_rng(0)
 
 
 def layers(*sizes):
-    return [
-        (RANDOM.normal(size=(b, a)) / np.sqrt(a), RANDOM.normal(size=b)) for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-    ]
+    return [(RANDOM.normal(size=(b, a)) / np.sqrt(a), RANDOM.normal(size=b)) for a, b in itertools.pairwise(sizes)]
 
 
 def single(constants):
@@ -74,15 +73,20 @@ def recurrent_file(path, cell):
         onnx.helper.make_node("MatMul", ["flat", "W_o"], ["action"]),
     ]
     shapes = {name: [1, 1, 8] for name in states}
-    outputs = {"action": [1, 3], **dict.fromkeys(following, [1, 1, 8])}
-    return onnx_file(
-        path, nodes, {**single(constants), "axes": np.array([1])}, {"x": [1, 1, 6], **shapes}, outputs
-    )
+    outputs = {"action": [1, 3], **{key: [1, 1, 8] for key in following}}
+    return onnx_file(path, nodes, {**single(constants), "axes": np.array([1])}, {"x": [1, 1, 6], **shapes}, outputs)
 
 
 @pytest.mark.parametrize(
     "activation, attributes",
-    [("Relu", {}), ("Elu", {"alpha": 0.7}), ("LeakyRelu", {"alpha": 0.2}), ("Tanh", {}), ("Sigmoid", {}), ("Softplus", {})],
+    [
+        ("Relu", {}),
+        ("Elu", {"alpha": 0.7}),
+        ("LeakyRelu", {"alpha": 0.2}),
+        ("Tanh", {}),
+        ("Sigmoid", {}),
+        ("Softplus", {}),
+    ],
 )
 def test_dense_networks_are_those_of_onnxruntime(tmp_path, activation, attributes):
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime, of the extra rl, is not installed")
@@ -116,12 +120,16 @@ def test_a_network_of_layers_and_the_same_of_torch_agree():
     module = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.SiLU(), torch.nn.Linear(7, 2)).double()
     network, x = Network.of_torch(module), RANDOM.normal(size=5)
     np.testing.assert_allclose(network(x)[0], module(torch.from_numpy(x)).detach().numpy(), rtol=1e-13)
-    own = Network.of_layers([(p.weight.detach().numpy(), p.bias.detach().numpy()) for p in module if hasattr(p, "weight")], "silu")
+    own = Network.of_layers(
+        [(p.weight.detach().numpy(), p.bias.detach().numpy()) for p in module if hasattr(p, "weight")], "silu"
+    )
     np.testing.assert_allclose(own(x)[0], network(x)[0], rtol=1e-13)
 
 
 def test_a_policy_moves_the_robot_as_in_its_environment():
-    task = environments.velocity(ROBOT, disturbance=None, variations=dict.fromkeys(environments.velocity(ROBOT).variations))
+    task = environments.velocity(
+        ROBOT, disturbance=None, variations=dict.fromkeys(environments.velocity(ROBOT).variations)
+    )
     exact = {name: environments.Observation(term.function) for name, term in task.observations["actor"].items()}
     task = task.changed(observations={"actor": exact})
     network = Network.of_layers(layers(48, 16, ROBOT.nj), "elu")
@@ -174,7 +182,9 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(ShapeError, match="layer 1"):
         Network.of_layers([layers(4, 5)[0], layers(6, 2)[0]])
     with pytest.raises(ShapeError, match="observation of 47"):
-        Policy(Network.of_layers(layers(47, 8, ROBOT.nj)), task).start(ROBOT, None, *Policy(None, task).initial_state(ROBOT))
+        Policy(Network.of_layers(layers(47, 8, ROBOT.nj)), task).start(
+            ROBOT, None, *Policy(None, task).initial_state(ROBOT)
+        )
     with pytest.raises(ShapeError, match="actions"):
         Policy(Network.of_layers(layers(48, 8, 3)), task).start(ROBOT, None, *Policy(None, task).initial_state(ROBOT))
     pytest.importorskip("onnx", reason="onnx, of the extra rl, is not installed")

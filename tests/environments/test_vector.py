@@ -103,7 +103,9 @@ def test_time_outs_are_truncations_and_falls_are_terminations():
 
 
 def test_the_motion_is_that_of_a_simulation_with_the_same_servos():
-    task = environments.velocity(ROBOT, variations={n: None for n in environments.velocity(ROBOT).variations}, disturbance=None)
+    task = environments.velocity(
+        ROBOT, variations=dict.fromkeys(environments.velocity(ROBOT).variations), disturbance=None
+    )
     env = environments.make(task, num_envs=2)
     env.reset(seed=3)
     q, v = env.q, env.v

@@ -51,7 +51,7 @@ def philox(key: Any, counter: Any) -> tuple[Any, Any, Any, Any]:
 def random_uniform(seed: Any, stream: Any, step: Any, draw: Any) -> Any:
     """Return numbers that are uniform in [0, 1), (...); equal arguments give equal numbers.
 
-        random_uniform(seed=7, stream=member, step=count, draw=0)
+        random_uniform(seed=7, stream=3, step=100, draw=0)
 
     In double precision they are multiples of 2**-53; in single precision the same numbers, rounded down to multiples
     of 2**-24.
@@ -64,7 +64,7 @@ def random_uniform(seed: Any, stream: Any, step: Any, draw: Any) -> Any:
         ArgumentError: A number is negative, too large or not finite.
     """
     given = seed, stream, step, draw
-    if any(isinstance(x, Expression) or getattr(x, "dtype", None) == object for x in given):
+    if any(isinstance(x, Expression) or np.asanyarray(x).dtype.kind == "O" for x in given):
         found = np.frompyfunc(_entry, 4, 1)(*(np.asanyarray(x).view(np.ndarray) for x in given))
         return found.view(ExpressionArray) if isinstance(found, np.ndarray) else found
     arrays = [real_array(name, x) for name, x in zip(("seed", "stream", "step", "draw"), given, strict=True)]

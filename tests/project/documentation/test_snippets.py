@@ -118,6 +118,7 @@ motion_forces, contact_forces = 0.0 * v, np.zeros(1)
 robot = robots.planar_biped()
 q = robot.neutral()
 """,
+    "controllers.policy": "network = lambda observation: 0.01 * observation[:12]",
     "legged.environments.task": "task = legged.environments.velocity(robot)",
     "legged.compiler.ir.annotations": "modules, bodies = [0], [0]",
     "legged.compiler.ir.loops_and_tables": "x = 1.0",
