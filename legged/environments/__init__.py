@@ -38,6 +38,7 @@ __all__ = [
     "Task",
     "TiledTerrain",
     "make",
+    "registered",
     "rough",
     "terms",
     "velocity",
@@ -63,3 +64,16 @@ def make(task: str | Task, robot: Robot | None = None, num_envs: int | None = No
     if isinstance(task, str):
         task = TASKS[known_name("task", task, TASKS)](robot)
     return Environment(task, **options) if num_envs is None else VectorEnvironment(task, num_envs, **options)
+
+
+def registered(task: str, robot: Any, num_envs: int | None = None, **options: Any) -> Any:
+    """Return an environment that Gymnasium makes by its name, `legged/velocity-v0`; see `make`.
+
+    Args:
+        task: Name of the task. robot: The robot, or the path of its file. num_envs, options: As in `make`.
+    """
+    from legged.files import load
+    from legged.robot.robot import Robot
+
+    options.pop("vectorization_mode", None)
+    return make(task, robot if isinstance(robot, Robot) else load(robot), num_envs, **options)

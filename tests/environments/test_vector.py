@@ -206,3 +206,14 @@ def test_gymnasium_accepts_the_environment_of_one_robot(task):
     np.testing.assert_array_equal(one, first)
     action = actions(1, 1)[0]
     np.testing.assert_array_equal(env.step(action[0])[0], many.step(action)[0][0])
+
+
+def test_gymnasium_makes_environments_by_name():
+    from legged import registration
+
+    registration.register()
+    assert tuple(environments.TASKS) == registration.NAMES
+    env = gymnasium.make("legged/velocity-v0", robot=ROBOT)
+    assert env.reset(seed=1)[0].shape == (48,)
+    many = gymnasium.make_vec("legged/velocity-v0", 3, "vector_entry_point", robot=ROBOT)
+    assert many.reset(seed=1)[0].shape == (3, 48)
