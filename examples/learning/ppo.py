@@ -1,7 +1,8 @@
 """Proximal policy optimization on the processor: the learner of the examples, for any `VectorEnvironment`.
 
-Source: Schulman, Wolski, Dhariwal, Radford, Klimov, "Proximal policy optimization algorithms", 2017; the learning rate
-follows the divergence of policies as in Rudin, Hoeller, Reist, Hutter, "Learning to walk in minutes", 2022.
+The learning rate follows the divergence of the policies before and after an update.
+
+Source: Schulman, Wolski, Dhariwal, Radford, Klimov, arXiv:1707.06347, 2017.
 """
 
 from __future__ import annotations

@@ -51,7 +51,13 @@ class Servo:
     delay: Any = 0.0
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the torques, (nj,), [N m] or [N]; t is the time from the start of the period to the end of the step."""
+        """Return the torques, (nj,), [N m] or [N].
+
+        Args:
+            t: Time from the start of the period to the end of the time step, [s]. phase: Not used.
+            q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
+            wrenches: Not used, (n_links, 6), [N m] and [N], link axes. memory: Not used, (0,), dimensionless.
+        """
         n, begin = len(self.target), t - self.time_step
         late = np.minimum(np.maximum((self.delay - begin) * (1.0 / self.time_step), 0.0), 1.0)
         target = self.target + late * (self.previous - self.target)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from legged.compiler import Counts, count
 from legged.compiler.ir import where
 from legged.environments.draws import Draws
+from legged.environments.evaluation import called, observed
 from legged.environments.physics import Physics
 from legged.environments.state import Layout, State
-from legged.environments.task import Task, called, observed
 from legged.errors import ShapeError
 from legged.rotations import quaternion_matrix
+
+if TYPE_CHECKING:
+    from legged.environments.task import Task
 
 Array = np.ndarray
 _STARTS, _OBSERVATIONS = 1, 2  # purposes of random numbers; 0 for all others
@@ -29,7 +32,7 @@ class Result(NamedTuple):
     """What a control step returns for one member.
 
     Attributes:
-        state, record: See `Transition`, (n,) and (m,).
+        state, record: See `Transition`, (n,) and (m,), mixed units.
         observations: Name of a group -> observation, (k,), of the state after a new start, if there is one.
         final: The same before a new start.
         reward: The reward. terms: weight * function * period of each reward, (r,).
@@ -150,7 +153,7 @@ class Transition:
         """Return (state, record, observations) of a member that starts an episode.
 
         Args:
-            state: State of the time steps, (n,), mixed units. record: See the class, (m,).
+            state: State of the time steps, (n,), mixed units. record: See the class, (m,), mixed units.
             seed, member: See `Draws`.
         """
         parts = self.layout.split(record)
@@ -163,7 +166,8 @@ class Transition:
         """Return the end of a control step.
 
         Args:
-            state: State after the time steps, (n,), mixed units. record: As at the end of the last control step, (m,).
+            state: State after the time steps, (n,), mixed units. record: As at the end of the last control step, (m,),
+                mixed units.
             action: The action of this one, (nj,), dimensionless.
             failed: Positive if the motion has no finite continuation. seed, member: See `Draws`.
         """

@@ -133,7 +133,7 @@ def standing(height: float, posture: Array, spread: float = 0.1) -> Any:
     """Return the start of an episode: standing on the terrain with random heading, joint positions and velocities.
 
     Args:
-        height: Of the base over the terrain, [m]. posture: Joint positions, (nj,), [rad] or [m].
+        height: Of the base over the terrain, [m]. posture: Joint positions, (nj,), [rad] or [m], joint axes.
         spread: Largest deviation of joint positions, [rad] or [m].
     """
 

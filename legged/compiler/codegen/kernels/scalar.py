@@ -243,11 +243,9 @@ class KernelWriter:
         if operation in _ARITHMETIC:
             instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif isinstance(operation, Gather):
-            tables.load(w, operation, a[0], f"%v{i}")
-            return
+            return tables.load(w, operation, a[0], f"%v{i}")
         elif operation == "random_uniform":
-            random_numbers.uniform(w, a, f"%v{i}")
-            return
+            return random_numbers.uniform(w, a, f"%v{i}")
         elif operation in _INTRINSIC:
             if operation in NEGATED_ARGUMENT:
                 a[NEGATED_ARGUMENT[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED_ARGUMENT[operation]]}")
@@ -268,8 +266,7 @@ class KernelWriter:
     def _call(self, function: str, calls: list[Call]) -> None:
         """Compute all calls of a function: by an inlined formula, or by one call on an array of all arguments."""
         if isinstance(function, Loop):
-            self._call_loop(function, calls)
-            return
+            return self._call_loop(function, calls)
         w, has_formula = self.w, function in FORMULAS[self.w.element]
         self.functions.add(function)
         size = len(calls) * w.width
