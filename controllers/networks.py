@@ -128,7 +128,7 @@ class Network:
         mean, deviation = real_array("mean", mean), real_array("deviation", deviation)
         if not (deviation > 0.0).all():
             raise DefinitionError("standard deviations of observations must be positive")
-        steps = [(("x",), lambda o: (o - mean) * (1.0 / deviation), ("observation",))]
+        steps: list[Any] = [(("x",), lambda o: (o - mean) * (1.0 / deviation), ("observation",))]
         for k, (W, b) in enumerate(weights):
             steps.append((("x",), _dense(W, b), ("x",)))
             if k + 1 < len(weights):
@@ -223,7 +223,8 @@ def _lstm(
 ) -> tuple[Array, Array, Array]:
     n = R.shape[-1]
     h, c = (np.zeros(n) if z is None else np.ravel(z) for z in (h, c))
-    a = sum(_gates(W, R, B, x, h))
+    from_input, from_state = _gates(W, R, B, x, h)
+    a = from_input + from_state
     i, o, f, g = (a[k * n : (k + 1) * n] for k in range(4))
     c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
     h = _sigmoid(o) * np.tanh(c)
@@ -302,7 +303,7 @@ def _read_onnx(path: str | Path, kind: Any) -> Network:
     except Exception as error:  # of protobuf, whose types differ between versions
         raise DefinitionError(f"{path} is not an ONNX file: {error}") from error
     graph = model.graph
-    constants = {x.name: numpy_helper.to_array(x).astype(float) for x in graph.initializer}
+    constants: dict[str, Any] = {x.name: numpy_helper.to_array(x).astype(float) for x in graph.initializer}
     steps = []
     for node in graph.node:
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}

@@ -17,6 +17,7 @@ from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
 from legged.environments.terrain import TiledTerrain
 from legged.environments.velocity import rough, velocity
+from legged.errors import ArgumentError
 
 if TYPE_CHECKING:
     from legged.robot.robot import Robot
@@ -56,14 +57,20 @@ def make(task: str | Task, robot: Robot | None = None, num_envs: int | None = No
         options: As in `VectorEnvironment`, or `Environment` for one robot.
 
     Raises:
-        UnknownNameError: The task does not exist. MissingError: gymnasium is not installed.
+        UnknownNameError: The task does not exist. ArgumentError: A robot is missing, or given twice.
+        MissingError: gymnasium is not installed.
     """
     from legged.environments.single import Environment
     from legged.environments.vector import VectorEnvironment
 
     if isinstance(task, str):
+        if robot is None:
+            raise ArgumentError(f"make needs the robot for the task {task!r}")
         task = TASKS[known_name("task", task, TASKS)](robot)
-    return Environment(task, **options) if num_envs is None else VectorEnvironment(task, num_envs, **options)
+    elif robot is not None:
+        raise ArgumentError("make got a task, which has a robot, and another robot: leave it out, or name num_envs=")
+    chosen: Any = task
+    return Environment(chosen, **options) if num_envs is None else VectorEnvironment(chosen, num_envs, **options)
 
 
 def registered(task: str, robot: Any, num_envs: int | None = None, **options: Any) -> Any:
@@ -72,7 +79,7 @@ def registered(task: str, robot: Any, num_envs: int | None = None, **options: An
     Args:
         task: Name of the task. robot: The robot, or the path of its file. num_envs, options: As in `make`.
     """
-    from legged.files import load
+    from legged.files.load import load
     from legged.robot.robot import Robot
 
     options.pop("vectorization_mode", None)

@@ -188,8 +188,8 @@ class Physics:
 
         Args:
             members: Their states and outcomes, which the call changes in place.
-            parameters: Their numbers, (N, p), mixed units, and `actions`, those of this control period and of the one
-                before, (N, 2 nj), dimensionless: contiguous arrays that may change in place between calls.
+            parameters: Their numbers, (N, p), mixed units, a contiguous array that may change in place between calls.
+            actions: Those of this control period and of the one before, (N, 2 nj), dimensionless, likewise.
         """
         interval = np.array([[[0.0, self.time_step, float(self.substeps), 0.0]]], self.element.dtype)
         schedule = Schedule(interval, np.array([-1]))

@@ -9,8 +9,6 @@ import numpy as np
 from legged.environments.task import Task
 from legged.environments.vector import VectorEnvironment, gymnasium
 
-Array = np.ndarray
-
 
 class Environment(gymnasium.Env):
     """One robot that performs a task, as a `gymnasium.Env`.
@@ -19,20 +17,16 @@ class Environment(gymnasium.Env):
         task: The task. groups: Whether observations are a dictionary of all groups; by default they are those of the
             group `actor`, (k,).
         dtype, first: As in `VectorEnvironment`.
-        render_mode: "rgb_array", for `render`, or None.
 
     Attributes:
         many: The `VectorEnvironment` of one robot that does the work.
     """
 
-    def __init__(
-        self, task: Task, *, groups: bool = False, dtype: Any = None, first: int = 0, render_mode: str | None = None
-    ):
+    def __init__(self, task: Task, *, groups: bool = False, dtype: Any = None, first: int = 0):
         self.many = VectorEnvironment(task, 1, autoreset="disabled", groups=groups, threads=1, dtype=dtype, first=first)
         self.metadata = {name: value for name, value in self.many.metadata.items() if name != "autoreset_mode"}
         self.observation_space = self.many.single_observation_space
         self.action_space = self.many.single_action_space
-        self.render_mode = render_mode
 
     @property
     def task(self) -> Task:
@@ -62,10 +56,6 @@ class Environment(gymnasium.Env):
         observed, reward, terminated, truncated, infos = self.many.step(np.asarray(action)[None])
         own = {name: _first(value) for name, value in infos.items() if not name.startswith("_")}
         return _first(observed), float(reward[0]), bool(terminated[0]), bool(truncated[0]), own
-
-    def render(self) -> Array | None:
-        """Return a picture of the robot, (height, width, 3), uint8, if the render mode is "rgb_array"."""
-        return self.many.render()[0] if self.render_mode == "rgb_array" else None
 
 
 def _first(values: Any) -> Any:

@@ -43,7 +43,11 @@ class Layout:
         return self._slices[name]
 
     def split(self, vector: Array) -> dict[str, Array]:
-        """Return name -> entries, (..., size of the part), of a vector, (..., size), mixed units."""
+        """Return name -> entries, (..., size of the part), mixed units.
+
+        Args:
+            vector: (..., size), mixed units.
+        """
         return {name: vector[..., at] for name, at in self._slices.items()}
 
     def joined(self, parts: Mapping[str, Any]) -> Array:

@@ -74,7 +74,7 @@ class VectorEnvironment(VectorEnv):
         self._mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
         self.metadata = {
             "autoreset_mode": self._mode,
-            "render_modes": ["rgb_array"],
+            "render_modes": [],
             "render_fps": round(1.0 / task.period),
         }
         self._groups, self._threads = groups, default_threads() if threads is None else check_threads(threads)

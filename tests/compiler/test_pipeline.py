@@ -20,8 +20,8 @@ COMPILER = Path(legged.compiler.__file__).parent
 ROOT = COMPILER.parents[1]
 PIPELINE = COMPILER / "passes" / "pipeline.py"
 FOLDERS = ("legged", "controllers", "robots", "examples", "benchmarks")
-STABLE_HLO = {"negate", "and", "or", "not"}
-"""Operations whose names are those of StableHLO, the instruction set of JAX, not of NumPy."""
+STABLE_HLO = {"negate", "and", "or", "not", "random_uniform"}
+"""Operations whose names are those of StableHLO, the instruction set of JAX, or of `jax.random`, not of NumPy."""
 JAX = {"copy", "scatter", "scatter_add", "scatter_max", "while_loop", "reduce_max_abs"}
 SCIPY = {"solve_banded"}
 OWN = {"sequence"}

@@ -9,7 +9,7 @@ from scipy import stats
 
 import legged
 from legged.compiler.ir import random_uniform
-from legged.compiler.ir.random_numbers import philox
+from legged.compiler.ir.philox import philox
 from legged.errors import ArgumentError
 
 COUNTERS = np.random.default_rng(0).integers(0, 2**24, size=(4, 1000)).astype(float)

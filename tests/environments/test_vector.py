@@ -131,10 +131,12 @@ def test_a_late_target_acts_after_its_delay():
     late = environments.velocity(ROBOT, variations={"servo.delay": environments.Range(0.02, 0.02)}, disturbance=None)
     prompt = late.changed(variations={"servo.delay": environments.Range(0.0, 0.0)})
     one, other = (environments.make(task, num_envs=2) for task in (late, prompt))
-    one.reset(seed=3), other.reset(seed=3)
+    for env in (one, other):
+        env.reset(seed=3)
     np.testing.assert_array_equal(one.q, other.q)
     a = actions(1, 2)[0]
-    one.step(a), other.step(np.zeros_like(a))  # the whole period is late: the target of the start acts
+    one.step(a)
+    other.step(np.zeros_like(a))  # the whole period is late: the target of the start acts
     np.testing.assert_allclose(one.q, other.q, atol=1e-14)  # b + (a - b) is a up to rounding
     other.reset(seed=3)
     other.step(a)
@@ -187,8 +189,8 @@ def test_wrong_actions_and_terms_are_refused_and_named(task):
     with pytest.raises(NotFiniteError, match="robot 1"):
         env.step(wrong)
     np.testing.assert_array_equal(env.q, q)
-    broken = task.changed(rewards={"mine": Reward(lambda s: s.no_such_thing, 1.0)})
-    with pytest.raises(AttributeError) as raised:
+    broken = task.changed(rewards={"mine": Reward(lambda s: {}["missing"], 1.0)})
+    with pytest.raises(KeyError) as raised:
         environments.make(broken, num_envs=2)
     assert "reward mine" in " ".join(raised.value.__notes__)
     with pytest.raises(ShapeError, match="reward mine"):
@@ -209,7 +211,7 @@ def test_gymnasium_accepts_the_environment_of_one_robot(task):
 
 
 def test_gymnasium_makes_environments_by_name():
-    from legged import registration
+    from legged.app import registration
 
     registration.register()
     assert tuple(environments.TASKS) == registration.NAMES

@@ -1,4 +1,4 @@
-"""Code of `ir.random_numbers.random_uniform`: integer arithmetic on words of 32 bits in integers of 64 bits."""
+"""Code of `ir.philox.uniform`: integer arithmetic on words of 32 bits in integers of 64 bits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import IRWriter, Value
-from legged.compiler.ir.random_numbers import INCREMENTS, MULTIPLIERS, ROUNDS
+from legged.compiler.ir.philox import INCREMENTS, MULTIPLIERS, ROUNDS
 
 C_NAME = "legged_random_uniform"
 _LOW = 0xFFFFFFFF

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from legged.compiler.ir.philox import uniform
+
 if TYPE_CHECKING:
     from legged.compiler.ir.graph import Graph
 
@@ -43,12 +45,6 @@ def _smaller(a: float, b: float) -> float:
     return a if a < b or a != a else b
 
 
-def _random_uniform(seed: float, stream: float, step: float, draw: float) -> float:
-    from legged.compiler.ir.random_numbers import random_uniform  # needs expressions, which need this module
-
-    return float(random_uniform(seed, stream, step, draw))
-
-
 _ALL = (
     Operation("add", "additions", lambda a, b: a + b),
     Operation("subtract", "additions", lambda a, b: a - b),
@@ -70,7 +66,7 @@ _ALL = (
     Operation("tanh", "other", math.tanh),
     Operation("power", "other", math.pow),
     Operation("floor", "other", lambda a: float(math.floor(a))),
-    Operation("random_uniform", "other", _random_uniform),
+    Operation("random_uniform", "other", lambda *counters: float(uniform(*map(int, counters)))),
     Operation("absolute", None, lambda a: abs(a)),
     Operation("maximum", "selections", _larger),
     Operation("minimum", "selections", _smaller),

@@ -157,8 +157,7 @@ class KernelWriter:
 
     def lines(self) -> Iterator[str]:
         """Yield the function, line by line."""
-        body = self._body()
-        is_single = self.w.width == 1
+        body, is_single = self._body(), self.w.width == 1
         work = "" if is_single else ", ptr noalias %work"
         yield f"define internal i64 @{self.name}(ptr %arrays{work}) {ATTRIBUTES} {{"
         if is_single and self.work_size:
@@ -243,7 +242,8 @@ class KernelWriter:
         if operation in _ARITHMETIC:
             instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif isinstance(operation, Gather):
-            return tables.load(w, operation, a[0], f"%v{i}")
+            tables.load(w, operation, a[0], f"%v{i}")
+            return
         elif operation == "random_uniform":
             return random_numbers.uniform(w, a, f"%v{i}")
         elif operation in _INTRINSIC:
