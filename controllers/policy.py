@@ -9,6 +9,7 @@ import numpy as np
 
 from controllers.networks import Network
 from controllers.zero_order_hold import is_sample_time, sample_times
+from legged.arguments import array, shown
 from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError, ShapeError
@@ -62,11 +63,30 @@ class Policy:
         network: The network, or a function from an observation, (k,), to an action, (nj,), dimensionless.
         task: The task: observations, servos, and the time between actions.
         command: The command, (nc,), in its units, of runs that give none; zero by default.
+
+    Raises:
+        ArgumentError: The network cannot be called, or the task lacks a part.
     """
 
     network: Any
     task: PolicyTask
     command: Any = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.network):
+            raise ArgumentError(f"network must be a Network or a function of an observation, got {shown(self.network)}")
+        parts = ("period", "kp", "kd", "command_size", "targets", "observed")
+        if missing := [name for name in parts if not hasattr(self.task, name)]:
+            raise ArgumentError(
+                f"task has no {', '.join(missing)}, got {shown(self.task)}; see legged.environments.Task"
+            )
+        if self.command is not None:
+            object.__setattr__(self, "command", array("command", self.command, (self.task.command_size,)))
+
+    def _check(self, robot: Robot) -> None:
+        """Raise a `ShapeError` if the task is one of a robot with another number of joints."""
+        if np.shape(self.task.kp) not in ((), (robot.nj,)):
+            raise ShapeError(f"robot {robot.name!r} has {robot.nj} joints, but the task has {len(self.task.kp)} servos")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[StartedPolicy, Array]:
         """Return (policy, memory) for a robot, the memory (m,); see `Controller.start`.
@@ -74,10 +94,9 @@ class Policy:
         Raises:
             ShapeError: The command, or the observations and actions of the network, have another size than the task.
         """
+        self._check(robot)
         size, nj = self.task.command_size, robot.nj
-        command = np.zeros(size) if self.command is None else np.asarray(self.command, dtype=float)
-        if command.shape != (size,):
-            raise ShapeError(f"the command of the policy must be ({size},), got shape {command.shape}")
+        command = np.zeros(size) if self.command is None else self.command
         network = self.network
         memory = network.memory if isinstance(network, Network) else 0
         law = StartedPolicy(robot, network, self.task, command)
@@ -88,6 +107,7 @@ class Policy:
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) in the posture of a zero action, (nq,) and (nv,), if the task knows its height."""
+        self._check(robot)
         height = getattr(self.task, "height", None)
         if height is None:
             raise ArgumentError("the task of the policy has no height: give the initial state q")

@@ -6,24 +6,13 @@
 See docs/howto/environments.md.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from legged.arguments import known_name
 from legged.environments import terms
 from legged.environments.draws import Draws
+from legged.environments.making import TASKS, make, registered
 from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
 from legged.environments.terrain import TiledTerrain
 from legged.environments.velocity import rough, velocity
-from legged.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from legged.robot.robot import Robot
-
-TASKS = {"velocity": velocity, "rough": rough}
-"""Name -> function (robot, **changes) that returns a task."""
 
 __all__ = [
     "TASKS",
@@ -44,43 +33,3 @@ __all__ = [
     "terms",
     "velocity",
 ]
-
-
-def make(task: str | Task, robot: Robot | None = None, num_envs: int | None = None, **options: Any) -> Any:
-    """Return an environment: a `gymnasium.vector.VectorEnv` of many robots, or a `gymnasium.Env` of one.
-
-        env = legged.environments.make("velocity", robot, num_envs=4096)
-
-    Args:
-        task: Name of a task, a key of `TASKS`, or a task. robot: The robot, for a name.
-        num_envs: Number of robots; None for an environment of one robot without the leading axis.
-        options: As in `VectorEnvironment`, or `Environment` for one robot.
-
-    Raises:
-        UnknownNameError: The task does not exist. ArgumentError: A robot is missing, or given twice.
-        MissingError: gymnasium is not installed.
-    """
-    from legged.environments.single import Environment
-    from legged.environments.vector import VectorEnvironment
-
-    if isinstance(task, str):
-        if robot is None:
-            raise ArgumentError(f"make needs the robot for the task {task!r}")
-        task = TASKS[known_name("task", task, TASKS)](robot)
-    elif robot is not None:
-        raise ArgumentError("make got a task, which has a robot, and another robot: leave it out, or name num_envs=")
-    chosen: Any = task
-    return Environment(chosen, **options) if num_envs is None else VectorEnvironment(chosen, num_envs, **options)
-
-
-def registered(task: str, robot: Any, num_envs: int | None = None, **options: Any) -> Any:
-    """Return an environment that Gymnasium makes by its name, `legged/velocity-v0`; see `make`.
-
-    Args:
-        task: Name of the task. robot: The robot, or the path of its file. num_envs, options: As in `make`.
-    """
-    from legged.files.load import load
-    from legged.robot.robot import Robot
-
-    options.pop("vectorization_mode", None)
-    return make(task, robot if isinstance(robot, Robot) else load(robot), num_envs, **options)

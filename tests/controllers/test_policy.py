@@ -11,7 +11,7 @@ import legged
 import robots
 from controllers import Network, Policy
 from legged import environments
-from legged.errors import DefinitionError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, ShapeError
 
 ROBOT = robots.spatial_quadruped()
 RANDOM = np.random.default_rng(0)
@@ -179,18 +179,23 @@ def test_a_policy_is_exported_as_one_c_function(tmp_path):
 
 def test_what_does_not_fit_is_refused(tmp_path):
     task = environments.velocity(ROBOT)
+    for network, given, words in ((None, task, "network must be"), (np.tanh, ROBOT, "task has no period")):
+        with pytest.raises(ArgumentError, match=words):
+            Policy(network, given)
     with pytest.raises(ShapeError, match="layer 1"):
         Network.of_layers([layers(4, 5)[0], layers(6, 2)[0]])
     with pytest.raises(ShapeError, match="observation of 47"):
         Policy(Network.of_layers(layers(47, 8, ROBOT.nj)), task).start(
-            ROBOT, None, *Policy(None, task).initial_state(ROBOT)
+            ROBOT, None, *Policy(np.tanh, task).initial_state(ROBOT)
         )
     with pytest.raises(ShapeError, match="actions"):
-        Policy(Network.of_layers(layers(48, 8, 3)), task).start(ROBOT, None, *Policy(None, task).initial_state(ROBOT))
+        Policy(Network.of_layers(layers(48, 8, 3)), task).start(
+            ROBOT, None, *Policy(np.tanh, task).initial_state(ROBOT)
+        )
     pytest.importorskip("onnx", reason="onnx, of the extra rl, is not installed")
     (tmp_path / "broken.onnx").write_bytes(b"no model")
     with pytest.raises(DefinitionError, match=r"broken\.onnx"):
         Network.of_onnx(tmp_path / "broken.onnx")
     seeing = task.changed(observations={"actor": {"forces": environments.Observation(environments.terms.foot_forces)}})
     with pytest.raises(DefinitionError, match="does not measure feet"):
-        seeing.observed(*Policy(None, task).initial_state(ROBOT), np.zeros(12), np.zeros(12), np.zeros(3), 0.0)
+        seeing.observed(*Policy(np.tanh, task).initial_state(ROBOT), np.zeros(12), np.zeros(12), np.zeros(3), 0.0)

@@ -37,7 +37,7 @@ RESULTS = {
     "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "IKSolutions", "Linearization", "VelocityGains", "FootSensor",
     "HybridDynamics", "Contacts", "SimulationState", "ContactDynamics", "ContactInverseDynamics", "JointWrenches",
     "ClosedInverseDynamics", "Step",
-    "ConditionReport", "ModuleCondition", "ModuleInverse", "ReducedModel",
+    "ConditionReport", "ModuleCondition", "ModuleInverse", "ReducedModel", "Network",
 }  # fmt: skip
 """Classes whose objects the toolkit makes, or that users derive from."""
 

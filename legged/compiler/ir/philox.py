@@ -2,7 +2,7 @@
 
 Ten rounds of multiplications and exclusive ors of integers map a key and a counter to four words of 32 bits.
 
-Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+Source: Salmon, Moraes, Dror, Shaw, SC 2011, doi:10.1145/2063384.2063405.
 """
 
 from __future__ import annotations
