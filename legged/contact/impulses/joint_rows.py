@@ -184,6 +184,11 @@ class JointedSystem:
         rows = dense.projected(np.eye(len(self.v_free[0]))[entries])
         return M, RowJacobian(J, np.hstack([rows, np.zeros((len(rows), len(M) - rows.shape[1]))]), entries)
 
+    def velocities(self, J: RowJacobian, v: Array) -> Array:
+        """Return the velocities of all rows, (3 m + n,), mixed units; arguments as in `momentum`."""
+        own = v[list(self.rows.entries)]
+        return np.concatenate([self.system.velocities(J.contacts, v).reshape(-1), own])
+
     def momentum(self, M: Array, J: RowJacobian, v: Array) -> Array:
         """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units."""
         return M @ (v - np.concatenate(self.v_free)) + J.momentum(self.present)

@@ -135,6 +135,18 @@ class GeneralizedSystem(NamedTuple):
         p = p if self.present is None else p - self.present
         return np.concatenate(self.contacts.after(self.v_free, p))
 
+    def velocities(self, J: ContactJacobian, v: Array) -> Array:
+        """Return the velocities of the contacts, (m, 3), [m/s], contact frames.
+
+        The Jacobian of a robot with closed loops, see `matrices`, is that of changes of velocity by impulses.
+
+        Args:
+            J: The Jacobian. v: Generalized velocities, (n,), mixed units.
+        """
+        if self.contacts.loops is None:
+            return J.velocities(v)
+        return self.contacts.velocities(self.v_free) + J.velocities(v - np.concatenate(self.v_free))
+
     def momentum(self, M: Array, J: ContactJacobian, v: Array) -> Array:
         """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units.
 
@@ -297,7 +309,7 @@ def _iterate(
     """Return v, p_bar, the best solution and the relative step of the projection after an iteration."""
     M, J = system.matrices()
     r = scale * system.mobilities(problem)
-    momentum, u = system.momentum(M, J, v), J.velocities(v)
+    momentum, u = system.momentum(M, J, v), system.velocities(J, v)
     p, slopes = system.projected(problem, target, p_bar, u, r)
     dv = system.direction(M, J, slopes, J.momentum(p) - momentum)
     du, change = J.velocities(dv), M @ dv
