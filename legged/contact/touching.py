@@ -59,13 +59,13 @@ class TouchingSystem:
         """Velocities of the contacts without impulses, (k, 3), [m/s], contact frames."""
         return self._J.velocities(*self.v_free)
 
-    def velocities(self, v: Array) -> Array:
+    def velocities(self, J: Any, v: Array) -> Array:
         """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
 
         Args:
-            v: Generalized velocities, (n,), mixed units.
+            J: The Jacobian. v: Generalized velocities, (n,), mixed units.
         """
-        return self._J.velocities(v)
+        return J.velocities(v)
 
     def after(self, p: Array) -> Array:
         """Return the generalized velocities after impulses, (n,), mixed units.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import stage, where
+from legged.compiler.ir import repeat_while, stage, where
 from legged.contact.impulses.delassus import Contacts
-from legged.contact.impulses.joint_rows import JointedSolution, JointedSystem, JointRows, jointly
+from legged.contact.impulses.joint_rows import STICKS_FIRST, JointedSolution, JointedSystem, JointRows
 from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton
-from legged.contact.impulses.semismooth import semismooth_newton
+from legged.contact.impulses.semismooth import reduction, semismooth_newton
 from legged.contact.impulses.solver import (
     LEAST_CHANGE,
     ContactProblem,
@@ -24,6 +25,7 @@ from legged.contact.impulses.solver import (
     solution_of,
     spread,
     velocities,
+    velocity_after,
 )
 from legged.contact.impulses.sticking import is_direct, sticking_impulses
 from legged.contact.rigid import Rigid
@@ -133,7 +135,7 @@ def _jointed_impact(
         first, last = (
             where(attempts, x, _UNLIMITED) for x in (goal if friction else ground.tolerance, ground.tolerance)
         )
-        return jointly(problem, target, jointed, start, ground.iterations, first, goal, last)
+        return _jointly(problem, target, jointed, start, ground.iterations, first, goal, last)
 
     with stage("contact solver"):
         guess = jointed.split(jointed.present)[0]
@@ -322,3 +324,65 @@ def target_velocity(recovery: Any, gap: Any, h: Any) -> Any:
     """
     closing = -gap * (1.0 / h)  # one division for all contacts
     return where(gap > SLIGHT, closing, np.minimum(RECOVERY_FRACTION * closing, recovery))
+
+
+def _jointly(
+    problem: ContactProblem,
+    target: Sequence[Any],
+    system: JointedSystem,
+    start: JointedSolution,
+    iterations: int,
+    tolerance: Any,
+    goal: float,
+    enough: Any,
+) -> JointedSolution:
+    """Return the solution with the smallest residual of Newton's methods, or the start.
+
+    The iteration is that of `semismooth.semismooth_newton`, which keeps the velocities after the impulses. The proximal
+    method continues where it fails.
+
+    Args:
+        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+        system: The bodies with the rows. start: A first solution. iterations: Largest number of proximal iterations.
+        tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
+        enough: Residual above which the proximal method continues, [m/s].
+    """
+    p, u, v, residual = start
+    if system.rows.has_friction:  # otherwise few steps need iterations, and their code would slow down all
+        p, u, v, residual = _attempt(problem, target, system, start, min(ATTEMPT, iterations), tolerance, goal)
+    found = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
+    fails = np.stack([where(residual > enough, 1.0, 0.0)])
+    return JointedSolution(found.p, found.u, velocity_after(system, found.p, fails, v), found.residual)
+
+
+def _attempt(
+    problem: ContactProblem,
+    target: Sequence[Any],
+    system: JointedSystem,
+    start: JointedSolution,
+    iterations: int,
+    tolerance: Any,
+    goal: float,
+) -> tuple[Array, Array, Array, Any]:
+    """Return p, u, v and residual after semismooth iterations, or at the start if its residual is not larger."""
+    n, rows = len(start.v), len(start.p)
+    bounds = (0, n, n + rows, n + 2 * rows)
+    factor = 1.0 if system.system.contacts.loops is None else STICKS_FIRST
+
+    def step(state: Array) -> Array:
+        (v, p, u), residual = (state[a:b] for a, b in pairwise(bounds)), state[-2]
+        (M, J), r = system.matrices(), system.mobilities(problem, factor)
+        moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
+        dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
+        p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
+        residual = maximum_of(violations)
+        return np.concatenate([v + dv, p, u, np.stack([residual, where(residual > goal, 1.0, 0.0)])])
+
+    begin = np.concatenate([start.v, start.p, start.u, np.stack([start.residual])])
+    active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
+    end = repeat_while(step, np.concatenate([begin, active]), min(ATTEMPT, iterations))[:-1]
+    end = where(end[-1] < start.residual, end, begin)
+    (v, p, u), residual = (end[a:b] for a, b in pairwise(bounds)), end[-1]
+    contacts, joints = system.split(p)
+    p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
+    return p, u, v, residual

@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import item, items, repeat_while, where
+from legged.compiler.ir import items, repeat_while, where
 from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.elimination import is_zero_constant, solved
 from legged.contact.impulses.semismooth import advanced, linearization, projection
 from legged.contact.impulses.solver import (
     MIN_MOBILITY,
@@ -37,7 +38,7 @@ from legged.contact.impulses.solver import (
     velocity_after,
 )
 from legged.dynamics.inertia import inertia_matrix
-from legged.spatial import Array, sum_of
+from legged.spatial import Array
 
 
 class Search(NamedTuple):
@@ -62,8 +63,6 @@ WITH_JOINTS = Search(3.0, 30.0, tuple(0.5**k for k in range(8)))
 residual above the tolerance, and 10 with `BETWEEN_BODIES`."""
 _LEAST_STEP = 1e-6  # r, relative to the mobility of a contact
 _REDUCTION, _RAISE, _SHORT = 0.2, 2.0, 0.2  # of r; a step of the line search shorter than this is short
-BLOCK = 3
-"""Number of unknowns that are eliminated together."""
 CONVERGED = 1e-3
 """Residual at which the iterations end, relative to the one at which they begin."""
 
@@ -135,6 +134,18 @@ class GeneralizedSystem(NamedTuple):
         p = p if self.present is None else p - self.present
         return np.concatenate(self.contacts.after(self.v_free, p))
 
+    def velocities(self, J: ContactJacobian, v: Array) -> Array:
+        """Return the velocities of the contacts, (m, 3), [m/s], contact frames.
+
+        The Jacobian of a robot with closed loops, see `matrices`, is that of changes of velocity by impulses.
+
+        Args:
+            J: The Jacobian. v: Generalized velocities, (n,), mixed units.
+        """
+        if self.contacts.loops is None:
+            return J.velocities(v)
+        return self.contacts.velocities(self.v_free) + J.velocities(v - np.concatenate(self.v_free))
+
     def momentum(self, M: Array, J: ContactJacobian, v: Array) -> Array:
         """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units.
 
@@ -162,7 +173,7 @@ class GeneralizedSystem(NamedTuple):
             for k, C in both:
                 found = C @ bodies[k]
                 for column, entries in enumerate(found.T, starts[contacts.bodies[k].robot]):
-                    if not all(map(_is_zero, entries)):
+                    if not all(map(is_zero_constant, entries)):
                         rows[column] = rows.get(column, 0.0) + entries
             columns.append(sorted(rows))
             blocks.append(np.array([rows[column] for column in columns[-1]]).reshape(-1, 3).T)
@@ -297,7 +308,7 @@ def _iterate(
     """Return v, p_bar, the best solution and the relative step of the projection after an iteration."""
     M, J = system.matrices()
     r = scale * system.mobilities(problem)
-    momentum, u = system.momentum(M, J, v), J.velocities(v)
+    momentum, u = system.momentum(M, J, v), system.velocities(J, v)
     p, slopes = system.projected(problem, target, p_bar, u, r)
     dv = system.direction(M, J, slopes, J.momentum(p) - momentum)
     du, change = J.velocities(dv), M @ dv
@@ -344,54 +355,3 @@ def mobility(A: Array) -> Any:
     """
     mean = (A[0, 0] + A[1, 1] + A[2, 2]) / 3.0
     return where(mean > MIN_MOBILITY, mean, 0.0)
-
-
-def solved(H: Array, b: Array) -> Array:
-    """Return the solution x of H x = b, (n,), by elimination from the last unknown to the first, without zero entries.
-
-    The unknowns are eliminated in blocks, so that the operations of alike blocks are alike.
-
-    Args:
-        H: Symmetric positive definite matrix, (n, n), mixed units. b: Right-hand side, (n,), mixed units.
-    """
-    n, rows, rest = len(b), [list(row) for row in H], list(b)
-    blocks = [range(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
-    for K, pivots in reversed(list(enumerate(blocks))):
-        for I in reversed(range(K + 1)):
-            with item((K, I)):
-                factors = _eliminated(rows, rest, blocks[I], pivots)
-            for J in range(K):
-                with item((K, I, J)):
-                    for i, k, factor in factors:
-                        for j in blocks[J]:
-                            if not _is_zero(rows[k][j]):
-                                rows[i][j] = rows[i][j] - factor * rows[k][j]
-    x: list[Any] = []
-    for k in range(n):
-        with item(("solution", k)):
-            terms = [rows[k][j] * x[j] for j in range(k) if not _is_zero(rows[k][j])]
-            x.append((rest[k] - sum_of(terms) if terms else rest[k]) / rows[k][k])
-    return np.array(x)
-
-
-def _eliminated(rows: list[list[Any]], rest: list[Any], block: range, pivots: range) -> list[tuple[int, int, Any]]:
-    """Eliminate the unknowns of `pivots` from the rows of a block, in the columns of `pivots` and on the right side.
-
-    Returns:
-        (row, pivot, factor): subtract factor times the row of the pivot from the row, also in the other columns.
-    """
-    factors: list[tuple[int, int, Any]] = []
-    for k in reversed(pivots):
-        for i in block:
-            if i < k and not _is_zero(rows[i][k]):
-                factor = rows[i][k] * (1.0 / rows[k][k])
-                factors.append((i, k, factor))
-                rest[i] = rest[i] - factor * rest[k]
-                for j in range(pivots[0], k):
-                    if not _is_zero(rows[k][j]):
-                        rows[i][j] = rows[i][j] - factor * rows[k][j]
-    return factors
-
-
-def _is_zero(x: Any) -> bool:
-    return isinstance(x, int | float) and x == 0.0
