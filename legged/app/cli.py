@@ -169,31 +169,46 @@ def verify(
 
 @command(ROBOTS, "legged count planar_biped --output results/count")
 def count(
-    robot: Annotated[str, typer.Argument(help="A robot as in `info`, or `all` shipped ones.")] = "all",
+    robot: Annotated[str, typer.Argument(help="A robot as in `info`, `all` shipped ones, or `modules`.")] = "all",
     base: BaseName = None,
     output: Output = None,
 ) -> None:
     """Count the operations of inverse and forward dynamics beside the paper's; of one robot also by stage and module.
 
+    `modules` counts over the number of modules and of legs, with a figure.
+
     `python -m examples.studies operations`, in the repository, compares them with published counts and algorithms.
     """
-    from legged.app import counts
     from legged.app.figures import Page
     from legged.app.selection import ready_made_robots, select_any_robot, select_robot
+    from legged.counting import module_counts, robot_counts
     from legged.robot.robot import Robot
 
     tables = []
-    if robot == "all":
-        tables.append(counts.robot_table([counts.measure(select_robot(name, base)) for name in ready_made_robots()]))
+    if robot == "modules":
+        tables += module_counts.module_tables()
+    elif robot == "all":
+        tables.append(
+            robot_counts.robot_table([robot_counts.measure(select_robot(name, base)) for name in ready_made_robots()])
+        )
     else:
         chosen = select_any_robot(robot, base)
         if not isinstance(chosen, Robot):
-            tables.append(counts.closed_table(chosen))
+            tables.append(robot_counts.closed_table(chosen))
             chosen = chosen.robot  # the spanning tree
-        measured = counts.measure(chosen)
-        tables += [counts.robot_table([measured]), *counts.part_tables(measured)]
+        measured = robot_counts.measure(chosen)
+        tables += [robot_counts.robot_table([measured]), *robot_counts.part_tables(measured)]
     _show(*(table.text() for table in tables))
-    print_written(output, lambda folder: [Page(folder, "Operation counts", tables).write("counts.md")])
+
+    def write(folder: Path) -> list[Path]:
+        page = Page(folder, "Operation counts", tables)
+        if robot == "modules":
+            from legged.app.count_figures import CAPTION, module_figure
+
+            page.figure(module_figure(), "operations-modules", CAPTION)
+        return [page.write("counts.md"), *page.figures]
+
+    print_written(output, write)
 
 
 def _gait_command(name: str, gait: str, usual: str, words: str) -> None:

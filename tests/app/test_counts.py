@@ -4,7 +4,7 @@ import numpy as np
 
 import legged
 import robots
-from legged.app import counts
+from legged.counting import robot_counts as counts
 from legged.table import Table
 
 

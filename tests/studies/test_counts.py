@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import robots
-from examples.studies.operations import counts, module_counts, published
+from examples.studies.operations import counts, published
 from examples.studies.operations.counts import figure_7
 from examples.studies.operations.published import Formula
-from legged.app.counts import PAPER, measure
+from legged.counting import module_counts
+from legged.counting.robot_counts import PAPER, measure
 
 
 @pytest.mark.parametrize(

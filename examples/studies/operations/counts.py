@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from examples.studies.operations import published
 from legged.app import figures
-from legged.app.counts import COUNTING_RULES, DynamicsCounts, measure
 from legged.compiler import count
+from legged.counting.robot_counts import COUNTING_RULES, DynamicsCounts, measure
 from legged.dynamics.inertia import inertia_matrix
 from legged.robot.base import FixedBase
 from legged.table import Table

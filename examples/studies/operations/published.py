@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from legged.app.counts import PAPER
+from legged.counting.robot_counts import PAPER
 
 Task = Literal["inverse", "forward", "inertia matrix", "solve"]
 Coefficients = tuple[Fraction | int, ...]

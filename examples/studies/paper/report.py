@@ -19,15 +19,16 @@ import robots
 from controllers import Gait
 from examples.studies.balance.experiment import paper_experiment
 from examples.studies.balance.report import BalanceReport
-from examples.studies.operations import counts, module_counts
+from examples.studies.operations import counts
 from examples.studies.operations.branches import branches_table
 from examples.studies.paper import stiff_ground, timing
-from legged.app import figures
-from legged.app.counts import robot_table
+from legged.app import count_figures, figures
 from legged.app.figures import Page
 from legged.app.report import LINE_STYLES, SHOWN, Demonstration, Runs, Say, add_demonstrations, write
 from legged.app.robot_tables import module_table
 from legged.app.scenario import on_gait
+from legged.counting import module_counts
+from legged.counting.robot_counts import robot_table
 from legged.ground import paper_ground
 from legged.loops import ClosedRobot
 from legged.robot.robot import Robot
@@ -203,7 +204,7 @@ def _counts(page: Page, say: Say) -> None:
     page.table(counts.literature_table(12))
     for table in module_counts.module_tables():
         page.table(table)
-    page.figure(module_counts.module_figure(), "operations-modules", module_counts.CAPTION)
+    page.figure(count_figures.module_figure(), "operations-modules", count_figures.CAPTION)
 
 
 def _times(page: Page, biped: Demonstration, quadruped: Demonstration, say: Say) -> list[timing.AccelerationTimes]:

@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from matplotlib.figure import Figure
-
-from examples.studies.operations import published
-from legged.app import figures
 from legged.compiler import count_and_depth
+from legged.counting.robot_counts import PAPER
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inverse import floating_inverse_dynamics
 from legged.table import Table
@@ -25,10 +22,6 @@ JOINTS = 24
 MODULES = (1, 2, 3, 4, 6, 8, 12, 24)
 LEGS = (2, 3, 4, 5, 6, 8, 10, 12)
 MANY_LEGS = (2, 4, 8, 16, 32, 64)
-CAPTION = (
-    "Operations of forward dynamics over the number of modules with equally many joints (the paper: independent), "
-    "over the number of legs, and depth over the number of legs; dashed: formulas of Table 1"
-)
 
 
 class StarCounts(NamedTuple):
@@ -52,6 +45,16 @@ def star_counts(legs: int, joints: int) -> StarCounts:
     return StarCounts((inverse.M, inverse.A), (forward.M, forward.A), depth)
 
 
+def paper_counts(joints: int) -> tuple[int, int]:
+    """Return M and A of forward dynamics by the paper's Table 1, of a floating base with any partition into modules.
+
+    Args:
+        joints: Number of joints.
+    """
+    M, A = (constant + slope * joints for constant, slope in PAPER["forward", True])
+    return M, A
+
+
 def module_tables() -> list[Table]:
     """Return counts over the number of modules at equal numbers of joints, over the number of legs, and the depth."""
     return [module_table(), leg_table(), depth_table()]
@@ -64,7 +67,7 @@ def module_table(joints: int = JOINTS, modules: Sequence[int] = MODULES) -> Tabl
         joints: Number of joints without the base. modules: Numbers of modules, divisors of it.
     """
     rows = [_row(f"{s} x {joints // s}", star_counts(s, joints // s)) for s in modules]
-    M, A = published.PROPOSED_FORWARD_FLOATING.at(joints)
+    M, A = paper_counts(joints)
     rows.append(("paper, any partition", "", "", f"{M:g}", f"{A:g}", ""))
     notes = (
         "The paper's counts depend on the number of links alone. Here a joint next to the trunk costs less than one",
@@ -112,28 +115,3 @@ def depth_table(joints: int = 3, legs: Sequence[int] = MANY_LEGS) -> Table:
 
 def _row(words: str, counts: StarCounts) -> tuple[str, ...]:
     return words, *map(str, (*counts.inverse, *counts.forward)), str(counts.depth)
-
-
-def module_figure() -> Figure:
-    """Return counts over the number of modules at equal numbers of joints, over the number of legs, and the depth."""
-    made = figures.figure(1, 3, width=11.0, height=3.6)
-    left, middle, right = made.axes
-    for letter, color in (("M", figures.BLUE), ("A", figures.ORANGE)):
-        k = "MA".index(letter)
-        words = {"M": "multiplications and divisions", "A": "additions"}[letter]
-        left.plot(MODULES, [star_counts(s, JOINTS // s).forward[k] for s in MODULES], "o-", color=color, label=words)
-        paper = published.PROPOSED_FORWARD_FLOATING.at(JOINTS)[k]
-        left.axhline(paper, color=color, linestyle="--", linewidth=1.0, label=f"paper, {words}")
-        middle.plot(LEGS, [star_counts(n, 3).forward[k] for n in LEGS], "o-", color=color)
-        paper_line = [published.PROPOSED_FORWARD_FLOATING.at(3 * n)[k] for n in LEGS]
-        middle.plot(LEGS, paper_line, "--", color=color, linewidth=1.0)
-    right.plot(MANY_LEGS, [star_counts(n, 3).depth for n in MANY_LEGS], "o-", color=figures.GREEN)
-    right.set_xscale("log", base=2)
-    right.set_xticks(MANY_LEGS, [str(n) for n in MANY_LEGS])
-    left.set_ylim(bottom=0)
-    middle.set_ylim(bottom=0)
-    right.set_ylim(bottom=0)
-    figures.label(left, f"forward dynamics, {JOINTS} joints", "modules")
-    figures.label(middle, "forward dynamics, 3 joints a leg", "legs")
-    figures.label(right, "depth, 3 joints a leg", "legs")
-    return figures.legend(made)
