@@ -7,6 +7,7 @@ import pytest
 import legged
 from legged.app.selection import ready_made_robots, select_robot
 from legged.compiler.cache import disk
+from legged.counting import module_counts
 from legged.errors import DefinitionError
 
 
@@ -79,6 +80,19 @@ def test_count_of_all_has_every_ready_made_robot_and_is_written(cli, tmp_path):
     for name in ready_made_robots():
         words = f"{select_robot(name).name}, n = "
         assert words in out and f"| {words}" in (tmp_path / "counts.md").read_text()
+
+
+def test_count_of_modules_has_tables_over_modules_and_legs_and_a_figure(cli, tmp_path, monkeypatch):
+    for name, value in (("JOINTS", 4), ("MODULES", (1, 2)), ("LEGS", (2, 3)), ("MANY_LEGS", (2, 4))):
+        monkeypatch.setattr(module_counts, name, value)
+    for function in (module_counts.module_table, module_counts.leg_table, module_counts.depth_table):
+        sizes = {"module_table": (4, (1, 2)), "leg_table": (1, (2, 3)), "depth_table": (1, (2, 4))}
+        monkeypatch.setattr(function, "__defaults__", sizes[function.__name__])
+    status, out, _ = cli(f"count modules --output {tmp_path}")
+    assert status == 0 and "paper, any partition" in out and "per further leg" in out
+    assert (tmp_path / "figures" / "operations-modules.png").stat().st_size > 10_000
+    star = legged.count(legged.forward_dynamics, module_counts.star(2, 2))
+    assert "2 x 2" in out and str(star.M) in out
 
 
 @pytest.mark.parametrize(
