@@ -7,6 +7,7 @@ import legged
 import robots
 from legged.algorithms import derivatives
 from legged.compiler import jacobian
+from legged.compiler.ir import random_uniform
 from legged.compiler.ir.operations import CONDITIONS, OPERATIONS
 from legged.compiler.passes.differentiate import PARTIALS
 from legged.errors import ArgumentError, SingularError, UnknownNameError
@@ -48,6 +49,7 @@ FUNCTIONS = {
     "minimum": lambda x: np.minimum(x, 0.4),
     "select": lambda x: legged.where(x < 0.4, x * x[0], np.sin(x)),
     "floor": lambda x: x * np.floor(10.0 * x),
+    "random_uniform": lambda x: x * random_uniform(1.0, 10.0 * x, 2.0, 3.0),
     "negate": lambda x: -x,
     "add": lambda x: x + x[0],
     "subtract": lambda x: x - x[::-1] * 2.0,
