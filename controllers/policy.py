@@ -20,7 +20,7 @@ Array = np.ndarray
 
 
 class PolicyTask(Protocol):
-    """What a policy needs of a task, such as a `legged.environments.Task`.
+    """Interface of the task of a policy: observations, targets and gains of servos; `legged.environments.Task` has it.
 
     Attributes:
         period: Time between two actions, [s]. kp, kd: Gains of the servos, (nj,), [N m/rad] and [N m s/rad].
@@ -50,7 +50,7 @@ class PolicyTask(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """A network that chooses the targets of joint servos at a fixed rate from what a task observes.
+    """A feedback law by a neural network: at a fixed rate it maps observations to the targets of joint servos.
 
         task = legged.environments.velocity(robot)
         law = controllers.Policy(network, task)

@@ -149,7 +149,7 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
 
 
 def _call(label: str, wrong: str, given: dict[str, Any]) -> str:
-    """Return a call of a method for messages, with the name of what its first argument is, such as a joint."""
+    """Return a call of a method in words: its label with the name of its first argument, such as `add('knee')`."""
     first = next((name for name in given if name not in ("self", "cls")), wrong)
     part = getattr(given[first], "name", given[first])
     return f"{label}({part!r})" if first != wrong and isinstance(part, str) else label

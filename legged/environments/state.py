@@ -1,4 +1,4 @@
-"""What the functions of a task see of one member at the end of a control step."""
+"""`State`: positions, velocities, contacts and commands of one robot, the argument of the functions of a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Task`: what a robot shall learn, as named plain functions of its state."""
+"""`Task`: a task of reinforcement learning, defined by functions of the state of a robot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Function = Callable[[State], Any]
 
 @dataclass(frozen=True)
 class Observation:
-    """A part of what a policy sees.
+    """A term of an observation.
 
     Attributes:
         function: Function of the `State` that returns a vector or one number, in its unit.
@@ -53,7 +53,7 @@ class Reward:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a task remembers of a member from one control step to the next.
+    """A variable of a task that keeps its value from one control step to the next.
 
     Attributes:
         start: Function of the `State` at the end of the last episode that returns the value at the start of the next
@@ -83,7 +83,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Command:
-    """What a policy is asked for.
+    """The command of an episode, such as a velocity to follow, and when it is drawn again.
 
     Attributes:
         draw: Function of the `State` that returns a new command, (n,), in its units.
@@ -113,7 +113,7 @@ class Disturbance:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A robot with servos on a rigid ground, and the functions that define what it shall learn.
+    """A task of reinforcement learning for a robot with joint servos on a rigid ground.
 
     All functions take the `State` of one member, return numbers or arrays, and are plain NumPy code without branches on
     values, except by `legged.where`: they are traced. An action moves the targets of the servos, posture + scale *
@@ -207,7 +207,7 @@ class Task:
         return 0 if self.command is None else self.command.size
 
     def observed(self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any) -> Array:
-        """Return what a policy observes, the group `actor` without noise, (k,); arguments as in `State`.
+        """Return the observation of the group `actor` without noise, (k,); arguments as in `State`.
 
         Raises:
             DefinitionError: A term needs contact forces, torques or memory, which a policy does not measure.

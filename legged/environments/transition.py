@@ -29,7 +29,7 @@ _STEPS_BEFORE_REPEAT = 2.0**24
 
 
 class Result(NamedTuple):
-    """What a control step returns for one member.
+    """The result of a control step of one robot.
 
     Attributes:
         state, record: See `Transition`, (n,) and (m,), mixed units.

@@ -241,7 +241,7 @@ class VectorEnvironment(VectorEnv):
         return self._shown(self._observed), rewards, terminated, truncated, infos
 
     def _add_ended(self, infos: dict[str, Any], found: Any, over: Array) -> None:
-        """Add what is known of the episodes that have ended."""
+        """Add returns, lengths and last observations of the episodes that have ended to the infos."""
         returns = np.where(over[:, None], found.returns[: len(over)], 0.0)
         names = {f"reward.{name}": returns[:, k] for k, name in enumerate(self.task.rewards)}
         infos["episode"] = {

@@ -24,7 +24,7 @@ def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
     """Return the task of following a commanded velocity, (forward [m/s], left [m/s], yaw rate [rad/s]).
 
     The actor observes 48 numbers for a robot with 12 joints: velocities of the base, the direction of gravity, the
-    command, joint positions and velocities, and the last action. Units and weights are those of Isaac Lab.
+    command, joint positions and velocities, and the last action. docs/howto/environments.md lists the weights.
 
     Args:
         robot: The robot, with a floating base. ground: By default flat, with friction 0.8.

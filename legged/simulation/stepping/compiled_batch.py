@@ -96,7 +96,7 @@ def commanded(loop: ClosedLoop, command: Array) -> ClosedLoop:
 
 
 class StepInput(NamedTuple):
-    """What each time step is given from outside, a vector: the command, then the numbers of external wrenches.
+    """The input of each time step, a vector: the command, then the numbers of external wrenches.
 
     Attributes:
         command: Length of the command of the controller, nu; None if it takes none.

@@ -137,7 +137,7 @@ class _Traversal:
         return made
 
     def _parts(self, x: Any, path: str) -> dict[Any, Any] | None:
-        """Return what may hold parameters inside of an object, by name; None if nothing does."""
+        """Return the members of an object that may hold parameters, by name; None if it has none."""
         if isinstance(x, tuple | list):
             return dict(enumerate(x))
         if isinstance(x, dict):
