@@ -203,16 +203,30 @@ def test_members_of_a_rollout_share_a_map_whose_heights_are_constants_of_the_ker
     np.testing.assert_allclose(runs.q[0], run.q, atol=1e-12)
 
 
-def test_forces_of_single_states_and_batches_equal_plain_ones():
-    ground = Ground(HuntCrossley(1e5, 0.4), VectorFriction(0.7, 1500.0), MAP)
+def test_forces_of_single_states_and_batches_are_those_of_the_laws_on_a_surface_of_splines():
+    """Hunt and Crossley's force along the normal and the arctangent of the sliding speed, from heights by SciPy."""
+    K, a, mu, viscosity = 1e5, 0.4, 0.7, 1500.0
+    ground = Ground(HuntCrossley(K, a), VectorFriction(mu, viscosity), MAP)
     kernel = legged.compile(ground.forces, None, points=(2, 3), velocities=(2, 3), memory=(0,))
     rng = np.random.default_rng(3)
-    places = np.stack([*points(150)[:, :150], rng.uniform(-0.1, 0.2, 150)], axis=-1).reshape(75, 2, 3)
+    places = np.stack([*points(150)[:, :150], rng.uniform(-0.1, 0.2, 150)], axis=-1)
     velocities = rng.normal(size=places.shape)
-    plain, _ = ground.forces(places, velocities, np.zeros((75, 0)))
-    many, _ = kernel(places, velocities, np.zeros((75, 0)))
-    one = np.array([kernel(*state, np.zeros(0))[0] for state in zip(places, velocities, strict=True)])
-    scale = np.abs(plain).max()
-    assert scale > 100.0
-    np.testing.assert_allclose(many, plain, atol=1e-13 * scale)
-    np.testing.assert_allclose(one, plain, atol=1e-13 * scale)
+
+    def force(place, velocity):
+        height, *slopes = oracle(*place[:2])
+        n = np.array([-slopes[0], -slopes[1], 1.0]) / np.sqrt(1.0 + slopes[0] ** 2 + slopes[1] ** 2)
+        depth, rate = (height - place[2]) * n[2], -n @ velocity
+        pressure = K * max(depth, 0.0) ** 1.5 * max(1.0 + 1.5 * a * rate, 0.0)
+        sliding = velocity - (n @ velocity) * n
+        speed, limit = np.linalg.norm(sliding), 2.0 / np.pi * mu * pressure
+        size = limit * np.arctan2(viscosity * speed, limit)
+        return pressure * n - size * sliding / speed
+
+    wanted = np.array([force(*state) for state in zip(places, velocities, strict=True)]).reshape(75, 2, 3)
+    states = places.reshape(75, 2, 3), velocities.reshape(75, 2, 3)
+    many, _ = kernel(*states, np.zeros((75, 0)))
+    one = np.array([kernel(*state, np.zeros(0))[0] for state in zip(*states, strict=True)])
+    scale = np.abs(wanted).max()
+    assert scale > 100.0 and (np.abs(wanted).max(axis=2) > 1.0).sum() > 30
+    np.testing.assert_allclose(many, wanted, atol=1e-11 * scale)
+    np.testing.assert_allclose(one, wanted, atol=1e-11 * scale)

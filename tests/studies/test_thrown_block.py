@@ -93,6 +93,13 @@ def test_the_hit_takes_energy_and_gives_none(account):
     assert gained.sum() < -0.5 * (0.5 * 1.8 * 4.5**2)  # [J]; more than half of the block's energy goes with e = 0.2
 
 
+def test_the_block_rebounds_with_its_restitution_and_stays_without():
+    """With e = 0.2 the bodies part within some steps; with e = 0 the block slides down the trunk."""
+    parted, pressed = (paper_experiment(restitution=e, duration=0.15).run for e in (0.2, 0.0))
+    assert np.ptp(touching(parted)) < 5
+    assert np.ptp(touching(pressed)) > 60 and touching(pressed)[-1] == len(pressed) - 1
+
+
 def test_friction_is_in_its_cone_and_on_it_where_contacts_slide(account):
     """Block, trunk and feet: the tangential force is at most 0.3 times the normal one, and as large in impacts.
 

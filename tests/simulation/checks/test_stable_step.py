@@ -63,16 +63,32 @@ def test_point_mass_has_the_limit_of_its_spring_and_damper(stiffness, damping):
     assert largest_stable_step(robot, None, robot.neutral(), legged.SemiImplicitEuler) == np.inf
 
 
-def test_steps_are_warned_about_from_a_fifth_beyond_the_estimate_on():
-    link = legged.Link("m", legged.box_inertia(2.0, (0.1, 0.1, 0.1)), contacts={"p": (0.0, 0.0, 0.0)})
+def test_a_mass_on_a_spring_oscillates_without_end_where_steps_are_warned_about():
+    """The limit is the solution of h^2 k / m + 2 h d / m = 4: steps below it let the mass come to rest, others do not.
+
+    The warning comes from a fifth beyond the limit on, as the motion near it grows so slowly that it settles elsewhere.
+    """
+    mass, k, d = 2.0, 5e4, 300.0  # [kg], [N/m], [N s/m]
+    link = legged.Link("m", legged.box_inertia(mass, (0.1, 0.1, 0.1)), contacts={"p": (0.0, 0.0, 0.0)})
     robot = legged.RobotBuilder("point", link).build()
-    ground = legged.ground.Ground(legged.ground.KelvinVoigt(5e4, 300.0), legged.ground.Frictionless())
-    h = largest_stable_step(robot, ground, robot.neutral(), legged.SemiImplicitEuler)
+    ground = legged.ground.Ground(legged.ground.KelvinVoigt(k, d), legged.ground.Frictionless())
+    h = (np.sqrt(d * d + 4.0 * k * mass) - d) / k
+    depth = 9.81 * mass / k
+
+    def last_speed(step):
+        q = robot.neutral()
+        q[6] = -1.01 * depth  # the spring presses all the time
+        sim = legged.Simulation(robot, ground=ground, q=q, integrator=legged.SemiImplicitEuler(step))
+        sim.step(n=2000)
+        return abs(sim.v[5])
+
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        legged.Simulation(robot, ground=ground, integrator=legged.SemiImplicitEuler(1.15 * h))
-    with pytest.warns(SimulationWarning, match="is too long for this ground"):
-        legged.Simulation(robot, ground=ground, integrator=legged.SemiImplicitEuler(1.25 * h))
+        warnings.simplefilter("error", SimulationWarning)
+        assert last_speed(0.97 * h) < 1e-12  # [m/s]
+        assert legged.Simulation(robot, ground=ground, integrator=legged.SemiImplicitEuler(1.15 * h)).warnings == ()
+    for factor in (1.25, 1.6):
+        with pytest.warns(SimulationWarning, match="is too long for this ground"):
+            assert last_speed(factor * h) > 1e-3  # [m/s]
 
 
 def test_coarse_steps_are_warned_about():
