@@ -274,6 +274,7 @@ def _on_gait(
     law = law or selection.default_controller(robot, gait)
     floor = selection.select_ground(ground or selection.default_ground(robot, gait), robot, surface)
     plan = selection.select_gait(gait, robot, law, **sizes)
+    scenario.check_start(robot, selection.select_controller(law, plan), floor)
     _show(scenario.gait_table(plan, selection.select_controller(law, plan)).text(), str(floor))
     return lambda: scenario.on_gait(robot, plan, law, floor, duration), plan
 

@@ -12,10 +12,12 @@ import controllers
 from controllers import Gait, NumericalGait
 from legged.app.selection import select_controller
 from legged.contact.rigid import Rigid
-from legged.errors import SimulationError
+from legged.dynamics.kinematics import point_positions
+from legged.errors import DefinitionError, SimulationError
 from legged.ground import Ground, Terrain
 from legged.robot.robot import Robot
 from legged.simulation import Run, TimeStepping, simulate
+from legged.simulation.checks.overlap import PENETRATION
 from legged.simulation.results.summary import run_table
 from legged.table import Table
 
@@ -34,6 +36,23 @@ def on_gait(
         options: Further arguments of `simulate`, such as `pushes`.
     """
     return _simulated(robot, select_controller(controller, gait), ground=ground, until=duration, **options)
+
+
+def check_start(robot: Robot, law: Any, ground: Ground) -> None:
+    """Raise DefinitionError if the first posture of a controller, which stands on level ground, misses the terrain.
+
+    Args:
+        robot: The robot. law: A controller with a gait. ground: The ground.
+    """
+    q, _ = law.initial_state(robot)
+    x, y, _ = point_positions(robot, q, [(contact.link, contact.position) for contact in robot.contacts]).T
+    heights = np.asarray(ground.terrain.height(x, y))
+    if (np.abs(heights) > PENETRATION).any():
+        low, high = 1e3 * np.array([min(heights.min(), 0.0), max(heights.max(), 0.0)])
+        raise DefinitionError(
+            f"this gait is planned for level ground, and the terrain under the feet of its first posture is {low:.0f} to "
+            f"{high:.0f} mm high; walk on terrain with --velocity, such as --velocity 0.3 0 0"
+        )
 
 
 def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], terrain: Terrain, duration: float) -> Run:

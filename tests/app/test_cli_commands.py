@@ -139,9 +139,9 @@ def test_a_fall_ends_with_status_1_after_the_results(cli, tmp_path):
 
 @pytest.mark.slow
 def test_terrain_and_ground_are_chosen_by_words(cli):
-    _, out, _ = cli("trot --duration 0.2 --terrain slope:-3 --ground realistic")
-    assert "slope of -3 degrees" in out and "bristle" in out
-    _, out, _ = cli("trot --duration 0.2 --terrain steps:0.02,0.5")
+    _, out, _ = cli("trot --duration 0.2 --terrain slope:-0.2 --ground realistic")
+    assert "slope of -0.2 degrees" in out and "bristle" in out
+    _, out, _ = cli("walk --duration 0.2 --terrain steps:0.02,0.5")
     assert "+0.02 m at 0.5 m, +0.02 m at 1 m" in out
 
 
@@ -166,6 +166,11 @@ def test_terrain_and_ground_are_chosen_by_words(cli):
         ("walk --terrain hills", "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got 'hills'"),
         ("walk --terrain slope:x", "got 'slope:x'"),
         ("walk planar_hopper", "leg"),
+        *(
+            (line, "planned for level ground, and the terrain under the feet")
+            for line in ("trot --terrain slope:-5 --ground realistic", "walk --terrain slope:3", "stand --terrain slope:9")
+        ),
+        ("trot --controller balanced --terrain steps:0.05,0.1", "walk on terrain with --velocity"),
     ],
 )
 def test_mistakes_are_one_line_and_status_1(cli, line, words):
