@@ -86,8 +86,8 @@ _JOINTS = StandardArgument(lambda robot: (robot.nv - robot.base.nv,), "one entry
 _SCALAR = StandardArgument(lambda robot: (), "")
 
 ARGUMENTS: dict[str, StandardArgument] = {
-    "q": _POSITION,
-    **dict.fromkeys(("v", "qd", "vdot", "qdd", "acceleration", "tau", "force", "forces"), _MOTION),
+    **dict.fromkeys(("q", "start", "end"), _POSITION),
+    **dict.fromkeys(("v", "qd", "vdot", "qdd", "acceleration", "tau", "force", "forces", "dq"), _MOTION),
     **dict.fromkeys(("joint_positions", "joint_rates", "joint_accelerations", "joint_torques"), _JOINTS),
     **dict.fromkeys(("t", "time", "phase"), _SCALAR),
     "wrenches": StandardArgument(lambda robot: (len(robot.links), 6), "one row [n; f] per link"),

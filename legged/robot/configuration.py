@@ -140,23 +140,23 @@ def integrate(robot: Robot, q: Array, dq: Array) -> Array:
 
 @checked
 def difference(robot: Robot, start: Array, end: Array) -> Array:
-    """Return dq, (nv,), with integrate(robot, start, dq) = end. Floats only.
+    """Return dq, (nv,), with integrate(robot, start, dq) = end, of least size: rotations by at most pi.
 
     Args:
         robot: The robot. start, end: Configurations, (nq,), [rad], [m] and unit quaternions, joint axes.
     """
     start, end = read(robot, start=start, end=end)
     n, m = robot.base.nq, robot.base.nv
-    dq = np.zeros(robot.nv)
     if n == m:
-        dq[:m] = end[:n] - start[:n]
+        base = end[:n] - start[:n]
     else:
-        dq[:3] = _rotation_between(start[:4], end[:4])
-        dq[3:6] = quaternion_matrix(start[:4]).T @ (end[4:7] - start[4:7])
+        translation = quaternion_matrix(start[:4]).T @ (end[4:7] - start[4:7])
+        base = np.concatenate([_rotation_between(start[:4], end[:4]), translation])
+    moved = [(slice(0, m), base)]
     for body in _masters(robot):
         a, b = start[body.q], end[body.q]
-        dq[body.v] = _rotation_between(a, b) if body.kind == "ball" else b - a
-    return dq
+        moved.append((body.v, _rotation_between(a, b) if body.kind == "ball" else b - a))
+    return scatter(robot.nv, moved)
 
 
 def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:

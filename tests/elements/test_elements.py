@@ -73,9 +73,8 @@ def test_kernels_round_numbers_of_any_type_to_doubles():
 def test_functions_that_need_floats_say_so():
     robot = robots.chain(2)
     q = np.array([mpf(x) for x in robot.neutral()], object)
-    for function in (legged.conditioning, lambda robot, q: legged.difference(robot, q, q)):
-        with pytest.raises(ArgumentError, match="computes with 64-bit floats and cannot use numbers of type mpf"):
-            function(robot, q)
+    with pytest.raises(ArgumentError, match="computes with 64-bit floats and cannot use numbers of type mpf"):
+        legged.conditioning(robot, q)
 
 
 def test_two_types_cannot_be_mixed():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from oracles.cases import random_case
 
 import legged
@@ -157,3 +158,27 @@ def test_a_value_for_a_coupled_joint_raises_an_error():
 def test_misfits_raise_errors_by_name(dog, wrong, error, words):
     with pytest.raises(error, match=words):
         dog.state(**wrong)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_differences_are_traced_and_exact_in_any_type(seed):
+    """difference is the inverse of integrate, and its derivative at equal configurations is the identity."""
+    case = random_case(seed, joints=ALL_JOINTS)
+    robot, q = case.robot, case.q
+    kernel = legged.compile(legged.difference, robot)
+    for size in (0.0, 1e-9, 0.4):
+        moved = legged.integrate(robot, q, size * case.v)
+        assert kernel(q, moved) == pytest.approx(legged.difference(robot, q, moved), abs=1e-14)
+        if size * np.abs(case.v).max() < 2.0:  # rotations within pi
+            assert kernel(q, moved) == pytest.approx(size * case.v, abs=1e-12)
+
+    def forth_and_back(dq):
+        return legged.difference(robot, q, legged.integrate(robot, q, dq))
+
+    derivative = legged.jacobian(forth_and_back, 0)
+    assert derivative(np.zeros(robot.nv)) == pytest.approx(np.eye(robot.nv), abs=1e-12)
+    with mp.workdps(30):
+        exact = [mpf(x) for x in q]
+        moved = legged.integrate(robot, exact, np.array([mpf(1) / 7] * robot.nv, object))
+        unit = legged.difference(robot, exact, moved)
+        assert max(abs(x - mpf(1) / 7) for x in unit) < 1e-14  # the quaternions of q have a rounded norm
