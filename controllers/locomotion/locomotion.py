@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -111,23 +112,9 @@ class Locomotion:
         gravity = float(np.linalg.norm(robot.gravity))
         if robot.base.nv != 6 or gravity == 0.0:
             raise DefinitionError(f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity")
-        home = self.home or _home(robot)
-        q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
-        mass = center_of_mass(robot, q)
-        height = float(mass[2])
-        feet, places = _feet(robot, home, q)
-        stances = places[:, :2] - mass[:2]
-        rows = foot_rows(stances)
-        neighbors = tuple(rows.index((row, 1 - side)) if (row, 1 - side) in rows else None for row, side in rows)
-        hips, lengths = np.array([leg.hip for leg in home.legs]), np.array([leg.length for leg in home.legs])
-        possible = _possible_velocities(robot, q, feet, places, height)
-        _check_command(robot, self.command, possible, height)
-        steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)))
-        inertia = _inertia(robot, q)
-        legs = _leg_inertias(robot, q, feet)
-        limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
-        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
-        schedules = self._schedules(robot, stances, planner.time_unit)
+        home, planner, steps, possible = _standing(robot) if self.home is None else _fitted_parts(robot, self.home)
+        _check_command(robot, self.command, possible, planner.height)
+        schedules = self._schedules(robot, steps.stances, planner.time_unit)
         return StartedLocomotion(
             robot,
             home,
@@ -154,6 +141,31 @@ class Locomotion:
                 )
             schedules.append((float(time), schedule))
         return tuple(schedules)
+
+
+def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array]:
+    """Return the parts of the law that robot and posture alone determine: the latter, and `_possible_velocities`."""
+    gravity = float(np.linalg.norm(robot.gravity))
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    mass = center_of_mass(robot, q)
+    height = float(mass[2])
+    feet, places = _feet(robot, home, q)
+    stances = places[:, :2] - mass[:2]
+    rows = foot_rows(stances)
+    neighbors = tuple(rows.index((row, 1 - side)) if (row, 1 - side) in rows else None for row, side in rows)
+    hips, lengths = np.array([leg.hip for leg in home.legs]), np.array([leg.length for leg in home.legs])
+    possible = _possible_velocities(robot, q, feet, places, height)
+    steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)))
+    inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
+    limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
+    planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
+    return home, planner, steps, possible
+
+
+@lru_cache(maxsize=4)
+def _standing(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array]:
+    """Return `_fitted_parts` of the default posture; many laws of a study share them. Robots do not change."""
+    return _fitted_parts(robot, _home(robot))
 
 
 def _home(robot: Robot) -> Home:

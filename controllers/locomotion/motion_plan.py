@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -262,12 +262,11 @@ class MotionPlanner:
         """
         return whole_body(model, *self._program(model, plan, reference, feet, friction), self.limits, start)
 
-    def iterate_size(self, q: Array) -> int:
-        """Return the length of the iterate of `torques`.
-
-        Args:
-            q: A configuration, (nq,).
-        """
+    @lru_cache(maxsize=16)  # noqa: B019  # of as many planners, whose laws start often in a study
+    def iterate_size(self) -> int:
+        """Return the length of the iterate of `torques`."""
+        base = self.robot.base.configuration(np.array([0.0, 0.0, self.base_height]), np.eye(3))
+        q = np.concatenate([base, self.posture])
         count, n = len(self.feet), sum(len(foot.contacts) for foot in self.feet)
         model = WholeBodyModel(self.robot, q, np.zeros(self.robot.nv))
         zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count

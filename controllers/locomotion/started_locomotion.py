@@ -146,7 +146,7 @@ class StartedLocomotion:
             constant,
             self.friction,
             self.clearance,
-            np.zeros(self.planner.iterate_size(q)),
+            np.zeros(self.planner.iterate_size()),
         )
         return self, memory.flat()
 

@@ -13,6 +13,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError, ShapeError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
+from legged.simulation.hidden_state import parts_of
 
 Array = np.ndarray
 
@@ -134,21 +135,20 @@ class _ControllerAdapter:
         return type(self)(controller), np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
-        own = command if command and self.takes_command else ()
-        return self.controller.torque(t, phase, q, v, wrenches, memory, *own)
+        passes = bool(getattr(self.controller, "takes_command", False))  # also if `torque` does not name it
+        own = command if self.takes_command else ()
+        return _with_command(self.controller.torque, (t, phase, q, v, wrenches, memory), own, passes)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         rate: Any = getattr(self.controller, "rate", None)
         if rate is None or not len(memory):
             return 0.0 * memory
-        own = command if takes_command(rate) else ()
-        return np.asanyarray(rate(t, phase, q, v, wrenches, memory, *own))
+        return np.asanyarray(_with_command(rate, (t, phase, q, v, wrenches, memory), command))
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         if not self.has_update:
             return memory
-        own = command if takes_command(self.controller.update) else ()
-        return self.controller.update(t, phase, q, v, wrenches, memory, *own)
+        return _with_command(self.controller.update, (t, phase, q, v, wrenches, memory), command)
 
     def switches(self, until: float) -> Any:
         switches = getattr(self.controller, "switches", None)
@@ -170,7 +170,17 @@ class _ControllerAdapter:
     @property
     def takes_command(self) -> bool:
         own = getattr(self.controller, "takes_command", None)
-        return takes_command(self.controller.torque) if own is None else bool(own)
+        return any(map(takes_command, self._functions)) if own is None else bool(own)
+
+    @property
+    def _functions(self) -> list[Callable[..., Any]]:
+        """The functions that may take a command."""
+        functions = [getattr(self.controller, name, None) for name in ("torque", "rate", "update")]
+        return [function for function in functions if callable(function)]
+
+    def requires_command(self) -> bool:
+        """Return whether a function of the controller has an argument `command` without a default value."""
+        return any(takes_command(function, required=True) for function in self._functions)
 
     @property
     def takes_wrenches(self) -> bool:
@@ -194,12 +204,11 @@ class _FunctionController(_ControllerAdapter):
     """A controller from a callable tau = controller(t, q, v, wrenches), or with a fifth argument `command`."""
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
-        own = command if command and self.takes_command else ()
-        return self.controller(t, q, v, wrenches, *own)
+        return _with_command(self.controller, (t, q, v, wrenches), command)
 
     @property
-    def takes_command(self) -> bool:
-        return takes_command(self.controller)
+    def _functions(self) -> list[Callable[..., Any]]:
+        return [self.controller]
 
 
 class _ZeroTorque(_ControllerAdapter):
@@ -258,28 +267,54 @@ def is_passive(controller: Any) -> bool:
     return isinstance(controller, _ZeroTorque)
 
 
+def _command_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
+    """Return the argument `command`, or `*command`, of a function; None if it has none."""
+    try:
+        return inspect.signature(function).parameters.get("command")
+    except (TypeError, ValueError):
+        return None
+
+
 def takes_command(function: Callable[..., Any], required: bool = False) -> bool:
     """Return whether a function has an argument `command`.
 
     Args:
-        function: A controller's callable or method. required: Whether one with a default value does not count.
+        function: A controller's callable or method.
+        required: Whether one that may be left out does not count: with a default value, or `*command`.
     """
-    try:
-        parameter = inspect.signature(function).parameters.get("command")
-    except (TypeError, ValueError):
-        return False
-    return parameter is not None and not (required and parameter.default is not parameter.empty)
+    parameter = _command_parameter(function)
+    optional = (
+        parameter is None or parameter.default is not parameter.empty or parameter.kind is parameter.VAR_POSITIONAL
+    )
+    return parameter is not None and not (required and optional)
+
+
+def _with_command(
+    function: Callable[..., Any], state: tuple[Any, ...], command: tuple[Array, ...], passes: bool = False
+) -> Any:
+    """Return the result of a function of a controller.
+
+    Args:
+        function: The function. state: Its arguments without the command. command: The command, (nu,), or none.
+        passes: Whether it takes a command also without an argument of this name.
+    """
+    parameter = _command_parameter(function) if command else None
+    if parameter is None:
+        return function(*state, *(command if passes else ()))
+    if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+        return function(*state, command=command[0])
+    return function(*state, *command)
 
 
 def needs_command(controller: Any) -> bool:
-    """Return whether a started controller cannot be evaluated without a command.
+    """Return whether a started controller, or one inside of it, cannot be evaluated without a command.
 
     Args:
         controller: An adapted controller, possibly a `CommandedController`.
     """
     if is_passive(controller) or isinstance(controller, CommandedController) or not controller.takes_command:
         return False
-    return takes_command(getattr(controller.controller, "torque", controller.controller), required=True)
+    return any(part.requires_command() for part in parts_of(controller) if isinstance(part, _ControllerAdapter))
 
 
 def adapt(controller: Any) -> Controller:

@@ -26,7 +26,7 @@ def independent_copy(controller: Any) -> Any:
         controller: Any controller.
     """
     kinds = (Robot, Kernel, Ground, Rigid)
-    shared = {id(part): part for part in _parts(controller) if isinstance(part, kinds) or _is_terrain(part)}
+    shared = {id(part): part for part in parts_of(controller) if isinstance(part, kinds) or _is_terrain(part)}
     try:
         return copy.deepcopy(controller, shared)
     except Exception:  # a user's class may refuse to be copied in any way
@@ -44,12 +44,16 @@ def check_stateless(controller: Any) -> None:
     Args:
         controller: Any controller.
     """
-    if any(isinstance(part, Expression) for part in _parts(controller)):
+    if any(isinstance(part, Expression) for part in parts_of(controller)):
         raise TraceError("the controller changes a state of its own, not only its memory")
 
 
-def _parts(controller: Any) -> Iterator[Any]:
-    """Yield all objects in a controller: attributes, entries, and variables that functions have captured."""
+def parts_of(controller: Any) -> Iterator[Any]:
+    """Yield all objects in a controller: attributes, entries, and variables that functions have captured.
+
+    Args:
+        controller: Any controller.
+    """
     visited: dict[int, Any] = {}
     pending = [controller]
     while pending:

@@ -44,7 +44,7 @@ RESULTS = {
 INTERNAL = {
     "EulerBase", "FixedBase", "FloatingBase", "PlanarBase", "Kernel", "RosConversion", "Conversion",
     "step_sequences", "torque", "rate", "lyapunov", "lyapunov_rate", "update", "update_times", "force", "plan", "acceleration", "set_tree",
-    "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "HybridControl.start", "Run.to_pandas",
+    "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "HybridControl.start", "Run.to_pandas", "Rollouts.to_pandas",
     *(f"{name}.solve" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "BDF", "Stiff", "TimeStepping")),
     *(f"{name}.take" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "TimeStepping")), "implicit",
     "joint_of",

@@ -306,7 +306,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "Run.body": {"name": "box"}, "StepCommand.sum_of": {"t": 0.1, "response": np.sin}, "LiveCommand.set": {"value": 0.7}, "Run.load": {"path": run_file},
         "Run.from_motion": {"robot": robot, "t": [0.0, 0.1, 0.3], "q": np.tile(values["q"], (3, 1))},
         "Run.from_csv": {"robot": robot, "path": resolved(values["run"]).to_csv(FOLDER / "motion.csv"), "columns": {"t": "t"}},
-        "Rollouts.save": {"path": FOLDER / "runs.npz"}, "Rollouts.load": {"path": rollouts.save(FOLDER / "saved_runs.npz")},
+        "Rollouts.save": {"path": FOLDER / "runs.npz"}, "Rollouts.to_csv": {"path": FOLDER / "runs.csv"}, "Rollouts.load": {"path": rollouts.save(FOLDER / "saved_runs.npz")},
         "Crawl.on": {"robot": quadruped}, "Crawl.initial_state": {"robot": quadruped}, "Simulation.observe": {"function": state_of},
         "Simulation.advance": {"until": 0.002}, "Simulation.step": {}, "InvertedPendulum.sideways": {"period": 1.0, "start": 0.1, "height": 0.5},
     }  # fmt: skip

@@ -13,10 +13,11 @@ import numpy as np
 
 from legged.arguments import shown, whole
 from legged.errors import FileError, MissingError
-from legged.output import output_file, replaced, visible
-from legged.simulation.results.records import GroundRecord, ModelRecord
+from legged.output import output_file, replaced, visible, write_table
+from legged.simulation.results.records import GroundRecord, JointRecord, ModelRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.run_files import FieldRule, checked_field, opened, stored_array
+from legged.simulation.results.tables import BASE, Column, coordinates, distinct_names
 
 Array = np.ndarray
 KIND = "legged rollouts"
@@ -121,6 +122,38 @@ class Rollouts:
         """
         return _save(self, path)
 
+    def to_pandas(self, last: bool = False) -> Any:
+        """Return a pandas DataFrame with one row per member and sample, without those after the end of a member.
+
+        The columns are member; the varied values, such as "controller.kp", or "pushes.0.impulse[0]" of an array;
+        fallen, when [s] and reason of the member; t [s]; q and v, and the position "base_x" [m] of the base, with the
+        names of `Run.to_pandas`.
+
+        Args:
+            last: Whether to return the last state of each member alone, one row per member.
+
+        Raises:
+            MissingError: pandas is not installed.
+        """
+        try:
+            import pandas  # type: ignore[import-not-found]
+        except ImportError as error:
+            raise MissingError("to_pandas() needs pandas: pip install pandas; or use runs.to_csv(path)") from error
+        return pandas.DataFrame(_table(self, last))
+
+    def to_csv(self, path: str | Path, last: bool = False) -> Path:
+        """Write the table of `to_pandas` in UTF-8 and return the path.
+
+        Args:
+            path: The file; the suffix .csv is appended where it is missing. A missing folder is created.
+            last: Whether to write the last state of each member alone.
+
+        Raises:
+            FileError: The path has the suffix of another format, or the file cannot be written.
+        """
+        columns = _table(self, last)
+        return write_table(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))
+
     @staticmethod
     def load(path: str | Path, most: int | None = None) -> Rollouts:
         """Return rollouts from a file that `save` wrote.
@@ -133,6 +166,31 @@ class Rollouts:
             FileError: The file is missing, damaged, too large, or no saved rollouts.
         """
         return Rollouts(**_load(path, None if most is None else whole("most", most, 1)))
+
+
+def _table(runs: Rollouts, last: bool) -> dict[str, Array]:
+    """Return the columns of `Rollouts.to_pandas` by name."""
+    valid = np.isfinite(runs.q).all(axis=2)
+    if last:
+        valid &= np.cumsum(valid[:, ::-1], axis=1)[:, ::-1] == 1
+    members, samples = np.nonzero(valid)
+    columns = [Column(BASE, 0, "member", members)]
+    for name, values in runs.vary.items():
+        for place in np.ndindex(values.shape[1:]):
+            entry = f"[{', '.join(map(str, place))}]" if place else ""
+            columns.append(Column(BASE, 0, name + entry, values[(members, *place)]))
+    for name in ("fallen", "when", "reasons"):
+        columns.append(Column(BASE, 0, name.removesuffix("s"), np.asarray(getattr(runs, name))[members]))
+    columns.append(Column(BASE, 0, "t", runs.times[samples]))
+    none = np.zeros((0, 2), dtype=int)
+    joints = JointRecord((), none, none, none) if runs.model is None else JointRecord.of(runs.model.robot, none)
+    for letter, ranges in (("q", joints.q_range), ("v", joints.v_range)):
+        array = getattr(runs, letter)[members, samples]
+        for kind, number, name, entry in coordinates(joints.names, ranges, letter, array.shape[1]):
+            columns.append(Column(kind, number, name, array[:, entry]))
+    places = runs.base_position[members, samples]
+    columns += [Column(BASE, 0, f"base_{axis}", places[:, i]) for i, axis in enumerate("xyz")]
+    return dict(zip(distinct_names(columns), (column.values for column in columns), strict=True))
 
 
 def _restored(state: dict[str, Any]) -> Rollouts:

@@ -14,7 +14,7 @@ from legged.checked import checked
 from legged.compiler import Members, Schedule, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid, violation_message
-from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
+from legged.errors import ArgumentError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
@@ -157,17 +157,31 @@ class RolloutTask:
             compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
         """
         batch, first = self.batch, self.batch.first
-        starts = batch.starts_for(compiled, range(batch.sweep.count), *batch.given_states)
-        members, template = (
-            Members.at(starts.states, len(self.times), batch.element.dtype),
-            MemberTemplate(batch, starts.numbers),
-        )
-        engine = new_engine(template, starts, members, self.integrator, compiled)
+        count = batch.sweep.count
+        starts = batch.starts_for(compiled, range(count), *batch.given_states, is_partial=True)
+        members = Members.at(starts.states, len(self.times), batch.element.dtype)
+        if len(starts.states) < count:
+            return self._unfinished(starts)
+        template = MemberTemplate(batch, starts.numbers)
+        try:
+            engine = new_engine(template, starts, members, self.integrator, compiled)
+        except KeyboardInterrupt:
+            return self._unfinished(starts)
         check_base_forces(first.loop, first.q, first.s, compiled)
         motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
         plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
         motion.run(plan, default_threads() if threads is None else check_threads(threads), update)
-        return self.result(engine, motion, self._warnings(motion, plan, starts, template))
+        warned = self._warnings(motion, plan, starts, template)
+        return self.result(members, motion.reasons, warned, engine.name, _compiled_members(engine))
+
+    def _unfinished(self, starts: InitialStates) -> Rollouts:
+        """Return the initial states of the members that had started when Ctrl-C came before the first time step."""
+        states = np.full((self.batch.sweep.count, starts.states.shape[1]), np.nan)
+        known = len(starts.states)
+        states[:known] = starts.states
+        members = Members.at(states, len(self.times), self.batch.element.dtype)
+        members.stored[:, 0], members.outcome[:known, 2] = members.state, 1.0
+        return self.result(members, {}, tuple(self.batch.first.loop.notices.values()), "none: no time step was taken")
 
     def _warnings(self, motion: Motion, plan: Plan, starts: InitialStates, template: MemberTemplate) -> tuple[str, ...]:
         """Return the texts of all warnings, and give those that have not been given."""
@@ -187,13 +201,21 @@ class RolloutTask:
             first.loop.notices.update(loop.notices)  # which have been given
         return (*filter(None, texts), *first.loop.notices.values())
 
-    def result(self, engine: StepEngine, motion: Motion, warned: tuple[str, ...]) -> Rollouts:
+    def result(
+        self,
+        members: Members,
+        known: Mapping[int, str],
+        warned: tuple[str, ...],
+        backend: str,
+        compiled: CompiledBatch | None = None,
+    ) -> Rollouts:
         """Return the result of the rollout.
 
         Args:
-            engine: What has advanced the members. motion: The members at the end. warned: Texts of warnings.
+            members: The members at the end. known: Index of a member -> why it ended, if its limits do not tell.
+            warned: Texts of warnings. backend: Name of what has advanced the members. compiled: Their time steps.
         """
-        robot, members = self.batch.robot, motion.members
+        robot = self.batch.robot
         code, when, rows = members.outcome.T
         states = members.stored
         after_end = np.arange(len(self.times)) >= rows[:, None]
@@ -201,12 +223,12 @@ class RolloutTask:
         last = self.times[np.maximum(rows.astype(int), 1) - 1]
         unfinished = (code == 0.0) & (rows < len(self.times))
         when = np.where((code == 0.0) & ~unfinished, np.nan, np.where(code < 0.0, when, last))
-        reasons = [motion.reasons.get(i) or self._reason(i, c, states[i, 0]) for i, c in enumerate(code.tolist())]
+        reasons = [known.get(i) or self._reason(i, c, states[i, 0]) for i, c in enumerate(code.tolist())]
         reasons = [INTERRUPTED if cut else reason for reason, cut in zip(reasons, unfinished, strict=True)]
         q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
         return Rollouts(
             robot=robot.name,
-            backend=engine.name,
+            backend=backend,
             integrator=str(self.integrator),
             times=self.times,
             q=q,
@@ -219,7 +241,7 @@ class RolloutTask:
             vary=dict(self.batch.sweep.values),
             warnings=warned,
             model=ModelRecord.of(robot, self.batch.first.loop.ground, self.batch.sweep.nominal.bodies),
-            _run=partial(self.run, _compiled_members(engine), engine.name),
+            _run=partial(self.run, compiled, backend),
         )
 
     def _contact_warning(self, members: Members) -> str:
@@ -250,7 +272,12 @@ class RolloutTask:
         Args:
             compiled: The time steps of all members; None if they are not compiled. backend: Name of what took them.
             runs: The result of the rollout. i: Index of the member.
+
+        Raises:
+            ArgumentError: Ctrl-C came before the member had started.
         """
+        if not np.isfinite(runs.q[i, 0]).all():
+            raise ArgumentError(f"member {i} has no states: Ctrl-C came before it had started")
         loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
         plan = Plan.of_break_times(self.times, [loop.break_times(float(self.times[-1]))])
         rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1, dtype=float)

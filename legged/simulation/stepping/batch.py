@@ -45,6 +45,23 @@ class RolloutMember(NamedTuple):
     limits: FallLimits | None
 
 
+@dataclass(eq=False)
+class _Start:
+    """A started controller.
+
+    Attributes:
+        state: The state in which it has started, in bytes.
+        loop: The closed loop. numbers: Numbers of robot, controller and ground. memory: Initial memory, (m,).
+        is_free: Whether it is the same from other states; None as long as no member has needed to know.
+    """
+
+    state: bytes
+    loop: ClosedLoop
+    numbers: list[float]
+    memory: Array
+    is_free: bool | None = None
+
+
 class InitialStates(NamedTuple):
     """Some members at the start.
 
@@ -176,7 +193,13 @@ class RolloutBatch:
         return self.started(range(self.sweep.count), *self.given_states)
 
     def starts_for(
-        self, compiled: bool | None, members: Sequence[int], q: Sequence[Array], v: Sequence[Array], refused: str = ""
+        self,
+        compiled: bool | None,
+        members: Sequence[int],
+        q: Sequence[Array],
+        v: Sequence[Array],
+        refused: str = "",
+        is_partial: bool = False,
     ) -> InitialStates:
         """Return some members at the start, which may differ in more than numbers unless they have to be compiled.
 
@@ -184,13 +207,14 @@ class RolloutBatch:
             compiled: As in `rollout`. members: Indices of the members.
             q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
             refused: Why other members differ in more than numbers, "" if they do not.
+            is_partial: Whether Ctrl-C returns the members that have started, if any.
 
         Raises:
             TraceError: Members differ in more than numbers, although they have to be compiled.
         """
         if not refused:
             try:
-                return self.started(members, q, v)
+                return self.started(members, q, v, is_partial)
             except TraceError as error:
                 if compiled or self.element != FLOAT64:
                     raise TraceError(f"the members cannot be compiled together: {error}") from error
@@ -202,39 +226,79 @@ class RolloutBatch:
         states = np.array([np.concatenate([member.q, member.s]) for member in separate])
         return InitialStates(states, numbers, tuple(member.loop for member in separate), refused)
 
-    def started(self, members: Sequence[int], q: Sequence[Array], v: Sequence[Array]) -> InitialStates:
+    def started(
+        self, members: Sequence[int], q: Sequence[Array], v: Sequence[Array], is_partial: bool = False
+    ) -> InitialStates:
         """Return some members at the start from given states; results that several members share are computed once.
 
         Args:
             members: Indices of the members. q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
+            is_partial: As in `starts_for`.
 
         Raises:
             TraceError: Members differ in more than numbers.
         """
-        loops, numbers, rows = [], [], []
-        started = self._shared_starts if self._state_independent else {}
+        starts: dict[bytes, _Start] = {}
         limits: dict[bytes, list[float]] = {}
-        for i, q_i, v_i in zip(members, q, v, strict=True):
-            setup, setup_key = self.sweep.member(i), self.sweep.key(i)
-            key = setup_key if self._state_independent else setup_key + q_i.tobytes() + v_i.tobytes()
-            if key not in started:
-                started[key] = self._controller(i, setup, q_i, v_i)
-            loop, own, memory = started[key]
-            limits_key = setup_key + q_i.tobytes()
-            if limits_key not in limits:
-                limits[limits_key] = flatten(self._limits(setup, q_i))[0]
-            self._check_bodies(i, setup)
-            loops.append(loop if setup.pushes == loop.pushes else replace(loop, pushes=setup.pushes))
-            numbers.append(own + flatten(setup.pushes)[0] + limits[limits_key])
-            rows.append(np.concatenate([q_i, self.first.loop.initial(v_i, memory, setup.bodies)]))
+        parts: list[tuple[ClosedLoop, list[float], Array]] = []
+        try:
+            for i, q_i, v_i in zip(members, q, v, strict=True):
+                parts.append(self._started_member(i, q_i, v_i, starts, limits))
+        except KeyboardInterrupt:
+            if not (is_partial and parts):
+                raise
+        loops, numbers, rows = zip(*parts, strict=True)
         if len({(len(row), len(own)) for row, own in zip(rows, numbers, strict=True)}) > 1:
             raise TraceError("the members' controllers hold different numbers of numbers")
-        return InitialStates(np.array(rows), np.array(numbers).reshape(len(rows), -1), tuple(loops))
+        return InitialStates(np.array(rows), np.array(numbers).reshape(len(rows), -1), loops)
+
+    def _started_member(
+        self, i: int, q: Array, v: Array, starts: dict[bytes, _Start], limits: dict[bytes, list[float]]
+    ) -> tuple[ClosedLoop, list[float], Array]:
+        """Return closed loop, numbers and state [q; s], (n,), of a member, with starts and limits of members before."""
+        setup, start = self.sweep.member(i), self._start(i, q, v, starts)
+        key = self.sweep.key(i) + q.tobytes()
+        if key not in limits:
+            limits[key] = flatten(self._limits(setup, q))[0]
+        self._check_bodies(i, setup)
+        loop = start.loop if setup.pushes == start.loop.pushes else replace(start.loop, pushes=setup.pushes)
+        numbers = start.numbers + flatten(setup.pushes)[0] + limits[key]
+        return loop, numbers, np.concatenate([q, self.first.loop.initial(v, start.memory, setup.bodies)])
+
+    def _start(self, i: int, q: Array, v: Array, starts: dict[bytes, _Start]) -> _Start:
+        """Return the start of a member; members whose law does not depend on what differs between them share one.
+
+        Args:
+            i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
+            starts: Starts that depend on the configuration, and receive new ones.
+        """
+        setup = self.sweep.key(i)
+        at_q = setup + q.tobytes()
+        shared = self._shared_start(self._starts, setup, {"q": q, "v": v}, i, q, v)
+        shared = shared or self._shared_start(starts, at_q, {"v": v}, i, q, v)
+        return shared or starts.setdefault(at_q + v.tobytes(), self._new_start(i, q, v))
+
+    def _shared_start(
+        self, starts: dict[bytes, _Start], key: bytes, free: dict[str, Array], i: int, q: Array, v: Array
+    ) -> _Start | None:
+        """Return the start of all members with a key; None if it depends on the states in which they differ."""
+        if key not in starts:
+            starts[key] = self._new_start(i, q, v)
+        start, state = starts[key], q.tobytes() + v.tobytes()
+        if start.state != state and start.is_free is None:
+            start.is_free = self._is_free(start, free, i, q, v)
+        return start if start.state == state or start.is_free else None
 
     @cached_property
-    def _shared_starts(self) -> dict[bytes, tuple[ClosedLoop, list[float], Array]]:
-        """Results of `_controller` by the keys of members, for controllers that do not depend on the given states."""
-        return {}
+    def _starts(self) -> dict[bytes, _Start]:
+        """A start for each key of a member, whatever its state; first that of member 0."""
+        first = self.first
+        v, numbers = first.s[: self.robot.nv], flatten((first.loop.controller, first.loop.ground))[0]
+        memory = first.loop.split(first.s).memory
+        start = _Start(
+            first.q.tobytes() + v.tobytes(), first.loop, [*self.sweep.robot_numbers(0).tolist(), *numbers], memory
+        )
+        return {self.sweep.key(0): start}
 
     @cached_property
     def _first_bodies(self) -> tuple[FreeBody, ...]:
@@ -267,8 +331,6 @@ class RolloutBatch:
         first = self.first
         numbers = self.starts.numbers[0]
         limits = range(len(numbers) - len(flatten(first.limits)[0]), len(numbers))
-        if self._state_independent:
-            return [*limits]
         noise = 1e-2 * np.random.default_rng(0).standard_normal((2, self.robot.nv))
         q, v = integrate(self.robot, first.q, noise[0]), first.s[: self.robot.nv] + noise[1]
         try:
@@ -282,8 +344,9 @@ class RolloutBatch:
     def _limits(self, setup: Setup, q: Array) -> FallLimits | None:
         return None if self.fall is None else self.fall.limits(setup.robot, setup.ground, q)
 
-    def _controller(self, i: int, setup: Setup, q: Array, v: Array) -> tuple[ClosedLoop, list[float], Array]:
-        """Return the closed loop of member i, the numbers of its robot, controller and ground, and its memory."""
+    def _new_start(self, i: int, q: Array, v: Array) -> _Start:
+        """Start the controller of member i."""
+        setup = self.sweep.member(i)
         controller, memory = self._started(setup, q, v)
         numbers, others = flatten((controller, setup.ground))
         if len(others) != len(self._others):
@@ -294,27 +357,35 @@ class RolloutBatch:
             if not replaced and not leaf.agrees(first):
                 raise TraceError(f"member {i} differs from member 0 in more than numbers: {leaf.words}")
         own = {"robot": setup.robot, "controller": controller, "ground": setup.ground, "pushes": setup.pushes}
-        return replace(self.first.loop, **own), [*self.sweep.robot_numbers(i).tolist(), *numbers], memory
+        loop = replace(self.first.loop, **own)
+        return _Start(q.tobytes() + v.tobytes(), loop, [*self.sweep.robot_numbers(i).tolist(), *numbers], memory)
 
     @cached_property
     def _others(self) -> list[Leaf]:
         return flatten((self.first.loop.controller, self.first.loop.ground))[1]
 
-    @cached_property
-    def _state_independent(self) -> bool:
-        """Whether the started controller is independent of the given states, found by tracing its start."""
+    def _is_free(self, start: _Start, free: dict[str, Array], i: int, q: Array, v: Array) -> bool:
+        """Return whether the controller of member i starts alike from any of some states, found by tracing its start.
 
-        def start(**states: Any) -> Any:
-            setup = self.sweep.member(0)
-            q, v = self._state(0, setup)
-            controller, memory = self._started(setup, states.get("q", q), states.get("v", v))
+        A law that suppresses the error of a number that is unknown, and goes on without it, is not recognized.
+
+        Args:
+            start: A start of the same controller. free: "q", "v" -> a state that is unknown in the trace.
+            i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
+        """
+        setup, own = self.sweep.member(i), {"q": q, "v": v}
+
+        def traced(*states: Array) -> Array:
+            known = own | dict(zip(free, states, strict=True))
+            controller, memory = self._started(setup, known["q"], known["v"])
             check_stateless((controller, setup.ground))
+            numbers = [*self.sweep.robot_numbers(i).tolist(), *flatten((controller, setup.ground))[0]]
+            if numbers != start.numbers or not np.array_equal(memory, start.memory):
+                raise TraceError("the start depends on the state")
             return memory
 
-        given = {"q": (self.q, self.robot.nq), "v": (self.v, self.robot.nv)}
-        shapes = {name: (size,) for name, (x, size) in given.items() if np.ndim(x) == 2}
         try:
-            record(lambda *arrays: start(**dict(zip(shapes, arrays, strict=True))), shapes)
+            record(traced, {name: x.shape for name, x in free.items()})
         except Exception:  # tracing runs the user's code, which may raise anything
             return False
         return True
