@@ -32,6 +32,10 @@ class Recording:
         self._calls.append(call)
         return call.results
 
+    def call(self, prepared: PreparedCall) -> None:
+        """Call a kernel as prepared before."""
+        self._calls.append(prepared)
+
     def copy(self, x: Array, y: Array) -> None:
         """Copy numbers x to y, both contiguous and of the same size, (...), any unit and frame."""
         self._calls.append(Call.copy(x, y))

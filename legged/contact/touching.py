@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler import BatchKernel, Call, CallSequence, Rows
+from legged.compiler import BatchKernel, Rows
 from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
@@ -23,6 +23,7 @@ from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, pr
 from legged.contact.impulses.semismooth import projection
 from legged.contact.impulses.solver import Solution
 from legged.contact.pair_tables import Detected
+from legged.contact.recording import Recording
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
@@ -199,13 +200,11 @@ class _Reach:
         Args:
             detected: Candidates. reach: Distance that a point of each body may move in the step, (B,), [m].
         """
-        self.reached = np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0)
+        do, self.reached = Recording(), np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0)
         sides = [Rows(reach, side % len(reach)) for side in (detected.first, detected.second)]
-        call = _slack().prepare(len(detected.pair), detected.gap, *sides)
-        self.slack: Array = call.results
-        zeros = np.zeros(len(self.reached))
-        largest = Call.scatter_max(self.slack, self.reached, detected.pair)
-        self.calls = CallSequence([Call.copy(zeros, self.reached), call, largest])
+        self.slack: Array = do.each(_slack(), len(detected.pair), detected.gap, *sides)
+        do.maximum(self.slack, self.reached, detected.pair)
+        self.calls = do.sequence()
 
 
 class ContactSolver:
