@@ -163,7 +163,7 @@ class SceneInParts(RigidLoop):
 
     def _body_states(self, s: Array) -> tuple[Array, Array]:
         """Return q, (..., n, 7), and v, (..., n, 6), of the free bodies."""
-        parts = s[..., ClosedLoop.size.fget(self) :].reshape(*s.shape[:-1], -1, _Q + _V)  # type: ignore[attr-defined]
+        parts = s[..., s.shape[-1] - (_Q + _V) * len(self.bodies) :].reshape(*s.shape[:-1], -1, _Q + _V)
         return parts[..., :_Q], parts[..., _Q:]
 
     def impact_step(

@@ -76,7 +76,7 @@ class SceneStep:
         do, memory = Recording(), self.memory
         for end in self._ends:
             do.call(end)
-        after = self._memory_after(do, tables) if tables else ()
+        results = self._memory_after(do, tables) if tables else []
         do.copy(memory.q_end, memory.q)
         do.copy(memory.v_end, memory.v)
         do.copy(memory.states_end, memory.states)
@@ -85,7 +85,7 @@ class SceneStep:
             do.add(works, memory.works, np.zeros(len(works), dtype=int))
         if tables:
             contacts, numbers = memory.contacts, tables.numbers
-            forces, impulse, peak, touched, last, totals, work = after
+            forces, impulse, peak, touched, last, totals, work = results
             do.scatter(forces, contacts.forces.reshape(-1), 3 * numbers)
             do.scatter(impulse, contacts.impulse.reshape(-1), 3 * numbers)
             for part, whole in ((peak, contacts.peak), (touched, contacts.touched), (last, contacts.last)):
@@ -94,13 +94,13 @@ class SceneStep:
             do.add(work[:, None], memory.works, np.ones(len(numbers), dtype=int))
         return do.sequence()
 
-    def _memory_after(self, do: Recording, tables: ContactTables) -> Sequence[Array]:
+    def _memory_after(self, do: Recording, tables: ContactTables) -> list[Array]:
         """Compute the memory of contacts after a step, from that before it, which is still in the state."""
         memory = self.memory
         arguments = memory.middle, memory.h, Rows(tables.detected.frame, tables.rows), tables.p, tables.before
         rows = [Rows(part, tables.numbers) for part in memory.contacts.history]
         arguments += tables.u, tables.residual, *rows, memory.totals
-        return do.each(_memory_kernel(), len(tables.numbers), *arguments)
+        return list(do.each(_memory_kernel(), len(tables.numbers), *arguments))
 
 
 @cache
