@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 
-from legged.compiler import BatchKernel, Call, CallSequence, PreparedCall, Rows, windows
+from legged.compiler import BatchKernel, Rows, windows
 from legged.contact.impulses.contact_pattern import BLOCK, BodyLayout, block_count
 from legged.contact.pair_tables import Detected, Poses
+from legged.contact.recording import Recording
 from legged.contact.scene_shapes import WORLD
 from legged.spatial import Array, skew
 
@@ -64,32 +65,30 @@ class Bodies:
         self.mobility[layout.is_free] = self.free_mobility
         self.inertia_blocks[layout.inertia_parts[-1]] = inertia
         self.inverse_blocks[layout.inertia_parts[-1]] = self.free_mobility
-        moves = np.where(np.arange(count) == count + WORLD, 0.0, 1.0)
-        self._reaches = _reaching().prepare(count, self._twists, layout.extent, moves, self.h, results=[reach])
-        self.version, self.constant = 0, set[int]()
-        self.update_reach = CallSequence(self.reach_calls(self.wide[2]))
+        self.version, self.constant, do = 0, set[int](), Recording()
+        self.record_reach(do, self.wide[2])
+        self.update_reach = do.sequence()
 
-    def reach_calls(self, wide: Array) -> list[Call | PreparedCall]:
-        """Return the calls that write `reach` for given velocities.
+    def record_reach(self, do: Recording, wide: Array) -> None:
+        """Compute `reach` for given velocities.
 
         Args:
-            wide: Velocities of all robots, one of `wide`, mixed units.
+            do: The recording. wide: Velocities of all robots, one of `wide`, mixed units.
         """
         layout, twists = self.layout, self._twists
-        free, zeros = len(self.free_mobility), np.zeros(twists.shape)
+        free = len(self.free_mobility)
         own = wide[layout.starts[-1] - BLOCK * free : layout.starts[-1]].reshape(free, BLOCK)
-        calls: list[Call | PreparedCall] = [Call.copy(zeros, twists)]
-        calls.append(Call.scatter_add(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1)))
+        do.sum(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1))
         for bodies, columns, _ in layout.articulated:
             if len(bodies):
                 count = block_count(columns.shape[1])
                 blocks = (layout.jacobian_starts[bodies][:, None] + np.arange(count)).ravel()
                 starts = (layout.first[bodies][:, None] + BLOCK * np.arange(count)).ravel()
-                parts = np.empty((len(starts), BLOCK))
                 J, v = Rows(self.jacobian_blocks, blocks), Rows(windows(wide, BLOCK), starts)
-                calls.append(block_product().prepare(len(parts), J, v, results=[parts]))
-                calls.append(Call.scatter_add(parts, twists, BLOCK * np.repeat(bodies, count)))
-        return [*calls, self._reaches]
+                parts = do.each(block_product(), len(starts), J, v)
+                do.add(parts, twists, BLOCK * np.repeat(bodies, count))
+        moves = np.where(np.arange(len(twists)) == len(twists) + WORLD, 0.0, 1.0)
+        do.each(_reaching(), len(twists), twists, layout.extent, moves, self.h, results=[self.reach])
 
     def update_blocks(self) -> None:
         """Write the blocks of inertia if inertia or Jacobians have changed, and count the changes in `version`."""
@@ -108,12 +107,12 @@ class Bodies:
         Args:
             v: Generalized velocities of all robots, (N,), mixed units.
         """
-        layout, found, free = self.layout, self._twists, len(self.free_mobility)
-        found[len(found) - 1 - free : -1] = v[len(v) - 6 * free :].reshape(-1, 6)
+        layout, twists, free = self.layout, self._twists, len(self.free_mobility)
+        twists[len(twists) - 1 - free : -1] = v[len(v) - 6 * free :].reshape(-1, 6)
         for (bodies, columns, rows), J in zip(layout.articulated, self.jacobians, strict=True):
             if len(bodies):
-                found[bodies] = (J[rows] @ v[columns][..., None])[..., 0]
-        return found
+                twists[bodies] = (J[rows] @ v[columns][..., None])[..., 0]
+        return twists
 
 
 def contact_velocities(bodies: Bodies, detected: Detected, v: Array) -> Array:
@@ -139,9 +138,9 @@ def in_blocks(matrices: Array) -> Array:
     """
     count, rows, columns = matrices.shape
     high, wide = block_count(rows), block_count(columns)
-    found = np.full((count, high * BLOCK, wide * BLOCK), 0.0, dtype=matrices.dtype)
-    found[:, :rows, :columns] = matrices
-    return found.reshape(count, high, BLOCK, wide, BLOCK).swapaxes(2, 3).reshape(-1, BLOCK, BLOCK)
+    padded = np.full((count, high * BLOCK, wide * BLOCK), 0.0, dtype=matrices.dtype)
+    padded[:, :rows, :columns] = matrices
+    return padded.reshape(count, high, BLOCK, wide, BLOCK).swapaxes(2, 3).reshape(-1, BLOCK, BLOCK)
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.compiler import BatchKernel, CallSequence, PreparedCall, Rows, windows
+from legged.compiler import BatchKernel, CallSequence, Rows, windows
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
@@ -28,6 +28,7 @@ from legged.contact.detection.pairs import (
     sphere_on_terrain,
     support_on_terrain,
 )
+from legged.contact.recording import Recording
 from legged.contact.scene import Scene
 from legged.contact.scene_shapes import WORLD, SceneShapes, padded_vertices
 from legged.ground.terrain import Terrain
@@ -127,22 +128,22 @@ class PairTable:
         body = self._shapes.body
         return body[self.first[rows]], WORLD if self.second is None else body[self.second[rows]]
 
-    def prepare(self, rows: Array, placed: Poses, starts: Array, found: Sequence[Array]) -> PreparedCall:
-        """Return the call that computes the contact candidates of pairs.
+    def record(self, do: Recording, rows: Array, placed: Poses, starts: Array, geometry: Sequence[Array]) -> None:
+        """Compute the contact candidates of pairs.
 
         Args:
-            rows: Numbers of the pairs, (k,), dimensionless. placed: Poses of all shapes, which it reads.
-            starts: Place of the first candidate of each pair in `found`, (k,), dimensionless.
-            found: Gaps, (n,), frames, (n, 3, 3), and points, (n, 3), of all candidates, which it writes, mixed units,
-                world axes.
+            do: The recording. rows: Numbers of the pairs, (k,), dimensionless. placed: Poses of all shapes.
+            starts: Place of the first candidate of each pair in the geometry, (k,), dimensionless.
+            geometry: Receives gaps, (n,), frames, (n, 3, 3), and points, (n, 3), of all candidates, mixed units, world
+                axes.
         """
-        arguments, shapes = list[Any](), self._shapes
-        for kind, own in zip(self._classes, (self.first, self.second), strict=False):
-            assert own is not None
-            at = own[rows]
-            arguments += [Rows(shapes.sizes[kind], shapes.rows[at]), *(Rows(part, at) for part in placed)]
-        results = [Rows(windows(part, self.numbers.shape[1]), starts) for part in found]
-        return self._kernel.prepare(len(rows), *arguments, results=results)
+        arguments, shapes = list[Array | Rows](), self._shapes
+        for shape, numbers in zip(self._classes, (self.first, self.second), strict=False):
+            assert numbers is not None
+            at = numbers[rows]
+            arguments += [Rows(shapes.sizes[shape], shapes.rows[at]), *(Rows(part, at) for part in placed)]
+        results = [Rows(windows(part, self.numbers.shape[1]), starts) for part in geometry]
+        do.each(self._kernel, len(rows), *arguments, results=results)
 
 
 class _NearPairs(NamedTuple):
@@ -150,7 +151,7 @@ class _NearPairs(NamedTuple):
 
     Attributes:
         rows: Numbers of the pairs of each table. ends: Their slice of `nearness`, per table; None for the terrain.
-        calls: Places all shapes, and computes `nearness`.
+        calls: Compute `nearness` from the places of all shapes.
         nearness: Limit of the squared distance of the spheres of pairs of two shapes, less the distance, (n,), [m^2].
     """
 
@@ -166,14 +167,14 @@ class _Detection(NamedTuple):
     Attributes:
         possible: Pairs that may be near. key: Identifies the pairs among them.
         rows: Numbers of the pairs of each table.
-        calls: Writes `found`, by one call for each kind of pairs. found: The candidates.
+        calls: Write the candidates, by one call for each kind of pairs. detected: The candidates.
     """
 
     possible: _NearPairs
     key: tuple[bytes, bytes | None]
     rows: Sequence[Array]
     calls: CallSequence
-    found: Detected
+    detected: Detected
 
 
 class PairTables:
@@ -183,40 +184,29 @@ class PairTables:
         starts: Number of the first body of each robot in `Poses`.
         tables: The pairs of each kind.
         extent: Largest distance of a point of the shapes of each body from its origin, (B,), [m]; zero for the world.
+        poses, reach: Arguments of `detect` that need no copy.
     """
 
     def __init__(self, scene: Scene):
         self.starts = np.cumsum([0, *(len(robot.bodies) for robot in scene.robots)]).tolist()
-        solids, places = list[BodyShape](), dict[int, int]()
-        found: dict[_Classes, list[tuple[range, int, int]]] = {}
-        count = 0
-        for pair in scene.pairs:
-            own, numbers = _solids(pair), range(count, count + len(pair.names))
-            for solid in own:
-                if id(solid) not in places:
-                    places[id(solid)] = len(solids)
-                    solids.append(solid)  # which keeps it, and its id
-            classes = kind_of(own[0].shape)[0], kind_of(own[1].shape)[0] if len(own) > 1 else None
-            found.setdefault(classes, []).append((numbers, places[id(own[0])], places[id(own[-1])]))
-            count = numbers.stop
+        solids, pairs = _pairs_by_classes(scene)
         most = max((len(solid.shape.vertices) for solid in solids if isinstance(solid.shape, Hull)), default=0)
-        self._shapes = SceneShapes(solids, self.starts, padded_vertices(most))
+        self._shapes = shapes = SceneShapes(solids, self.starts, padded_vertices(most))
         self.tables = [
-            PairTable(scene, self._shapes, classes, *(np.array(column) for column in zip(*rows, strict=True)))
-            for classes, rows in found.items()
+            PairTable(scene, shapes, classes, *(np.array(column) for column in zip(*rows, strict=True)))
+            for classes, rows in pairs.items()
         ]
-        self.extent = np.zeros(self.starts[-1] + 1)
-        own = np.linalg.norm(self._shapes.center, axis=1) + self._shapes.radius
-        np.maximum.at(self.extent, self._shapes.body, np.where(self._shapes.body == WORLD, 0.0, own))
-        count, shapes = len(self.extent), self._shapes
+        count = self.starts[-1] + 1
+        self.extent, radii = np.zeros(count), np.linalg.norm(shapes.center, axis=1) + shapes.radius
+        np.maximum.at(self.extent, shapes.body, np.where(shapes.body == WORLD, 0.0, radii))
         self.poses, self.reach = Poses(np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))), np.zeros(count)
         self._centers, self._allowance = np.zeros((len(solids), 3)), np.full(len(solids), -1.0)  # of the last search
         bodies = [Rows(array, shapes.body) for array in (*self.poses, self.reach)]
-        own = shapes.rotation, shapes.center, self._centers, self._allowance
-        self._placing = _placing().prepare(len(solids), *bodies, *own)
-        rotation, center, self._excess = self._placing.results
+        placing = shapes.rotation, shapes.center, self._centers, self._allowance
+        self._place = _placing().prepare(len(solids), *bodies, *placing)
+        rotation, center, self._excess = self._place.results
         self._placed = Poses(rotation, center)
-        self._near: _NearPairs | None = None
+        self._possible: _NearPairs | None = None
         self._detections: dict[bool, _Detection] = {}
 
     def detect(self, at: Poses, reach: Array | None = None, only: Array | None = None) -> Detected:
@@ -231,75 +221,92 @@ class PairTables:
                 all.
         """
         if at is not self.poses:
-            for own, given in zip(self.poses, at, strict=True):
-                own[:] = given
+            for mine, other in zip(self.poses, at, strict=True):
+                mine[:] = other
         if reach is not self.reach:
             self.reach[:] = 0.0 if reach is None else reach
-        if self._near is None:
-            self._placing()
-        else:
-            self._near.calls()
-        if self._near is None or self._excess.max(initial=0.0) > 0.0:
-            self._near = self._search()
-            self._near.calls()
-        near = self._near.nearness > 0.0
-        key, detection = (near.tobytes(), None if only is None else only.tobytes()), self._detections.get(only is None)
-        if detection is None or detection.possible is not self._near or detection.key != key:
-            rows = self._rows(self._near, near, only)
-            if detection is not None and all(map(np.array_equal, rows, detection.rows)):
-                calls, found = detection.calls, detection.found
-            else:
-                calls, found = self._detection(rows)
-            detection = _Detection(self._near, key, rows, calls, found)
-            self._detections[only is None] = detection
+        self._place()
+        if self._possible is None or self._excess.max(initial=0.0) > 0.0:
+            self._possible = self._search()
+        self._possible.calls()
+        detection = self._detection(self._possible, only)
         detection.calls()
-        return detection.found
+        return detection.detected
 
     def _search(self) -> _NearPairs:
         """Return the pairs that may be near for the present poses."""
         shapes, centers = self._shapes, self._placed.origin
         self._centers[:] = centers
         self._allowance[:] = np.maximum(SKIN * shapes.radius, 2.0 * self.reach[shapes.body])
-        found = [table.near(centers, self._allowance) for table in self.tables]
-        ends, count, parts = list[slice | None](), 0, list[tuple[Array, Array, Array]]()
-        for table, rows in zip(self.tables, found, strict=True):
+        rows_of = [table.near(centers, self._allowance) for table in self.tables]
+        ends, count, none = list[slice | None](), 0, np.zeros(0, dtype=int)
+        parts = [(none, none, np.zeros(0))]
+        for table, rows in zip(self.tables, rows_of, strict=True):
             if table.second is None:
                 ends.append(None)
             else:
                 parts.append((table.first[rows], table.second[rows], table.limits(rows)))
                 ends.append(slice(count, count + len(rows)))
                 count += len(rows)
-        none = np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0)
-        one, other, limits = (np.concatenate(arrays) for arrays in zip(none, *parts, strict=True))
-        bodies = [Rows(self.reach, shapes.body[k]) for k in (one, other)]
-        call = _nearness().prepare(count, Rows(centers, one), Rows(centers, other), *bodies, limits)
-        return _NearPairs(found, ends, CallSequence([self._placing, call]), call.results)
+        one, other, limits = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        do, bodies = Recording(), [Rows(self.reach, shapes.body[k]) for k in (one, other)]
+        nearness = do.each(_nearness(), count, Rows(centers, one), Rows(centers, other), *bodies, limits)
+        return _NearPairs(rows_of, ends, do.sequence(), nearness)
+
+    def _detection(self, possible: _NearPairs, only: Array | None) -> _Detection:
+        """Return the calls for the pairs that are near, kept from the last step if the pairs are the same."""
+        near = possible.nearness > 0.0
+        key, last = (near.tobytes(), None if only is None else only.tobytes()), self._detections.get(only is None)
+        if last is not None and last.possible is possible and last.key == key:
+            return last
+        rows = self._rows(possible, near, only)
+        if last is not None and all(map(np.array_equal, rows, last.rows)):
+            detection = last._replace(possible=possible, key=key)
+        else:
+            detection = _Detection(possible, key, rows, *self._record(rows))
+        self._detections[only is None] = detection
+        return detection
 
     def _rows(self, possible: _NearPairs, near: Array, only: Array | None) -> list[Array]:
         """Return the numbers of the pairs of two shapes that are near, and of those with the terrain, of each table."""
         ends = zip(possible.rows, possible.ends, strict=True)
-        rows = [own if end is None else own[near[end]] for own, end in ends]
+        rows_of = [rows if end is None else rows[near[end]] for rows, end in ends]
         if only is None:
-            return rows
-        pairs = zip(self.tables, rows, strict=True)
-        return [own[np.isin(table.numbers[own], only).any(axis=1)] for table, own in pairs]
+            return rows_of
+        pairs = zip(self.tables, rows_of, strict=True)
+        return [rows[np.isin(table.numbers[rows], only).any(axis=1)] for table, rows in pairs]
 
-    def _detection(self, rows: Sequence[Array]) -> tuple[CallSequence, Detected]:
-        """Return the calls for the pairs of each table."""
-        own = [(table, part) for table, part in zip(self.tables, rows, strict=True) if len(part)]
-        none = np.zeros(0, dtype=int)
-        numbers = np.sort(np.concatenate([none, *(table.numbers[part].ravel() for table, part in own)]))
-        first, second, calls = np.empty_like(numbers), np.empty_like(numbers), list[PreparedCall]()
-        begins = np.zeros(len(numbers), dtype=int)
-        geometry = [np.empty((len(numbers), *shape)) for shape in ((), (3, 3), (3,))]
-        for table, part in own:
-            starts = np.searchsorted(numbers, table.numbers[part, 0])
+    def _record(self, rows_of: Sequence[Array]) -> tuple[CallSequence, Detected]:
+        """Return the calls that detect the contacts of pairs of each table, and their results."""
+        pairs, none = [pair for pair in zip(self.tables, rows_of, strict=True) if len(pair[1])], np.zeros(0, dtype=int)
+        numbers = np.sort(np.concatenate([none, *(table.numbers[rows].ravel() for table, rows in pairs)]))
+        first, second, begins = np.empty_like(numbers), np.empty_like(numbers), np.zeros(len(numbers), dtype=int)
+        do, geometry = Recording(), [np.empty((len(numbers), *shape)) for shape in ((), (3, 3), (3,))]
+        for table, rows in pairs:
+            starts = np.searchsorted(numbers, table.numbers[rows, 0])
             at = starts[:, None] + np.arange(table.numbers.shape[1])
-            for bodies, side in zip((first, second), table.sides(part), strict=True):
+            for bodies, side in zip((first, second), table.sides(rows), strict=True):
                 bodies[at] = side if isinstance(side, int) else side[:, None]
             begins[starts] = 1
-            calls.append(table.prepare(part, self._placed, starts, geometry))
-        return CallSequence(calls), Detected(numbers, np.cumsum(begins) - 1, first, second, *geometry)
+            table.record(do, rows, self._placed, starts, geometry)
+        return do.sequence(), Detected(numbers, np.cumsum(begins) - 1, first, second, *geometry)
+
+
+def _pairs_by_classes(scene: Scene) -> tuple[list[BodyShape], dict[_Classes, list[tuple[range, int, int]]]]:
+    """Return the shapes of a scene, and for each kind of pairs the numbers of candidates and of the two shapes."""
+    solids, places, count = list[BodyShape](), dict[int, int](), 0
+    pairs: dict[_Classes, list[tuple[range, int, int]]] = {}
+    for pair in scene.pairs:
+        sides = _solids(pair)
+        for solid in sides:
+            if id(solid) not in places:
+                places[id(solid)] = len(solids)
+                solids.append(solid)  # which keeps it, and its id
+        classes = kind_of(sides[0].shape)[0], kind_of(sides[1].shape)[0] if len(sides) > 1 else None
+        numbers = range(count, count + len(pair.names))
+        pairs.setdefault(classes, []).append((numbers, places[id(sides[0])], places[id(sides[-1])]))
+        count = numbers.stop
+    return solids, pairs
 
 
 @cache

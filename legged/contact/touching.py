@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler import BatchKernel, Call, CallSequence, Rows
+from legged.compiler import BatchKernel, Rows
 from legged.contact.bodies import Bodies, contact_velocities
 from legged.contact.contact_tables import ContactTables
 from legged.contact.impulses.blocks import BlockJacobian, BlockMatrix
@@ -23,6 +23,7 @@ from legged.contact.impulses.newton import BETWEEN_BODIES, CONVERGED, Search, pr
 from legged.contact.impulses.semismooth import projection
 from legged.contact.impulses.solver import Solution
 from legged.contact.pair_tables import Detected
+from legged.contact.recording import Recording
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
@@ -49,12 +50,12 @@ class TouchingSystem:
         tables.update()
         self.before, self._solved = tables.before, np.zeros(0)
 
-    @cached_property
+    @property
     def v_free(self) -> list[Array]:
         """Generalized velocities without impulses of the robots in contact, one vector (n,), mixed units."""
         return [self._tables.bodies.wide[1][self.pattern.velocities]]
 
-    @cached_property
+    @property
     def u_free(self) -> Array:
         """Velocities of the contacts without impulses, (k, 3), [m/s], contact frames."""
         return self._J.velocities(*self.v_free)
@@ -114,11 +115,13 @@ class TouchingSystem:
         """The inverse of the inertia matrix."""
         return BlockMatrix(self.pattern, self._tables.bodies.inverse_blocks[self.pattern.inertia])
 
-    def mobilities(self, problem: Any) -> Array:
+    def mobilities(self, problem: TouchingSystem) -> Array:
         """Return the `newton.mobility` of each contact, (k,), [1/kg]."""
         return self._tables.mobility
 
-    def projected(self, problem: Any, target: Array, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
+    def projected(
+        self, problem: TouchingSystem, target: Array, p_bar: Array, u: Array, r: Array
+    ) -> tuple[Array, Array]:
         """Return the `semismooth.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
 
         Args:
@@ -137,11 +140,11 @@ class TouchingSystem:
         """
         return self._tables.direction(slopes, b)
 
-    def at_steps(self, error: Callable[[Any], Any]) -> Array:
+    def at_steps(self, error: Callable[[Array], Array]) -> Array:
         """Return the errors of the line search after each of its steps, (k,), [m/s], from one call for all."""
         return error(np.array(self.search.steps))
 
-    def solution(self, problem: Any, target: Array, p: Array) -> Solution:
+    def solution(self, problem: TouchingSystem, target: Array, p: Array) -> Solution:
         """Return impulses, spread over the contacts of each group, with their effect.
 
         Args:
@@ -169,7 +172,7 @@ class TouchingSystem:
         return found if found.residual <= start.residual else start
 
 
-Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
+Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Array, Array], Solution]
 """Function of the contact law, a system, targets and a guess that returns impulses; see `newton_solution`."""
 
 
@@ -199,13 +202,11 @@ class _Reach:
         Args:
             detected: Candidates. reach: Distance that a point of each body may move in the step, (B,), [m].
         """
-        self.reached = np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0)
+        do, self.reached = Recording(), np.zeros(detected.pair[-1] + 1 if len(detected.pair) else 0)
         sides = [Rows(reach, side % len(reach)) for side in (detected.first, detected.second)]
-        call = _slack().prepare(len(detected.pair), detected.gap, *sides)
-        self.slack: Array = call.results
-        zeros = np.zeros(len(self.reached))
-        largest = Call.scatter_max(self.slack, self.reached, detected.pair)
-        self.calls = CallSequence([Call.copy(zeros, self.reached), call, largest])
+        self.slack: Array = do.each(_slack(), len(detected.pair), detected.gap, *sides)
+        do.maximum(self.slack, self.reached, detected.pair)
+        self.calls = do.sequence()
 
 
 class ContactSolver:
@@ -294,7 +295,7 @@ def _slack() -> BatchKernel:
     return BatchKernel(lambda gap, one, other: one + other - gap, {"gap": (), "one": (), "other": ()})
 
 
-def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: Array) -> Solution:
+def newton_solution(ground: Rigid, system: TouchingSystem, target: Array, guess: Array) -> Solution:
     """Return the solution of a contact problem by Newton's methods.
 
     Args:

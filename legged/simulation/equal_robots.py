@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import BatchKernel, Call, PreparedCall, Rows, windows
+from legged.compiler import BatchKernel, PreparedCall, Rows, windows
 from legged.contact.bodies import Bodies, in_blocks
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
+from legged.contact.recording import Recording
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
 from legged.dynamics.passive import without_dry_friction
@@ -169,16 +170,15 @@ class EqualRobots:
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
 
-    def prepare(
-        self, memory: StepMemory, bodies: Bodies, kind: int
-    ) -> tuple[list[Call | PreparedCall], PreparedCall, Array]:
-        """Return the calls that begin and the one that ends a time step of the robots.
+    def record(self, do: Recording, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[PreparedCall, Array]:
+        """Record the calls that begin a time step of the robots, and return the one that ends it.
 
         The first ones write poses, velocities and inertia of the bodies in the middle of the step, the last one the
-        states after it, and the works without that of contacts, (m, 4), [J], which are the third result.
+        states after it, and the works without that of contacts, (m, 4), [J], which are the second result.
 
         Args:
-            memory: Of all robots of the scene. bodies: All bodies. kind: Number of these robots in `Bodies`.
+            do: The recording. memory: Of all robots of the scene. bodies: All bodies.
+            kind: Number of these robots in `Bodies`.
         """
         (count, nq), nv = self.q.shape, self.v.shape[1]
         first_q, first_v = (part[:, 0] if part.size else np.zeros(count, dtype=int) for part in (self.q, self.v))
@@ -194,22 +194,20 @@ class EqualRobots:
         rotation, origin, inertia, jacobians, blocks = places[5:]
         places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
         pushed = [self.loads[None]] if loads else []  # of one robot, see `equal_robots`
-        start = kernel.prepare(count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
+        do.each(kernel, count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         is_free = isinstance(robot.base, FloatingBase) and not robot.bodies[0].has_friction
         if is_free and not robot.joints and gains is None:  # body axes, no damping
             bodies.constant.add(kind)
         numbers = self.bodies.ravel()
-        poses = [
-            Call.scatter(part.reshape(-1, size), own.reshape(-1), size * numbers)
-            for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True)
-        ]
+        for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True):
+            do.scatter(part.reshape(-1, size), own.reshape(-1), size * numbers)
 
         shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
         kernel, works = self._kernel(self._end, h=(), q=(nq,), **shapes, **loads), np.empty((count, 4))
         arguments = memory.h, q_middle, middle, v_next, v, tau, damping, slope, impulse, *pushed
-        return [start, *poses], kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
+        return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def geometry(self, q: Array) -> Geometry:
         """Return the geometry of the robots, with a leading axis of robots.

@@ -15,10 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from legged.compiler import BatchKernel, CallSequence
+from legged.compiler import BatchKernel
 from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
+from legged.contact.recording import Recording
 from legged.contact.rigid import FreeBody
 from legged.contact.touching import ContactSolver, Solver, newton_solution
 from legged.dynamics.inertia import inertia_matrix
@@ -162,7 +163,7 @@ class SceneInParts(RigidLoop):
 
     def _body_states(self, s: Array) -> tuple[Array, Array]:
         """Return q, (..., n, 7), and v, (..., n, 6), of the free bodies."""
-        parts = s[..., ClosedLoop.size.fget(self) :].reshape(*s.shape[:-1], -1, _Q + _V)  # type: ignore[attr-defined]
+        parts = s[..., s.shape[-1] - (_Q + _V) * len(self.bodies) :].reshape(*s.shape[:-1], -1, _Q + _V)
         return parts[..., :_Q], parts[..., _Q:]
 
     def impact_step(
@@ -195,7 +196,8 @@ class SceneInParts(RigidLoop):
         neutral = np.tile([1.0, *np.zeros(6)], (count, 1))
         inertia = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(neutral, self._inertias).inertia
         bodies = Bodies(self._layout, tables.poses, tables.reach, inertia, memory.h)
-        robots = [kind.prepare(memory, bodies, number) for number, kind in enumerate(self._kinds)]
+        begin = Recording()
+        robots = [kind.record(begin, memory, bodies, number) for number, kind in enumerate(self._kinds)]
         middle, poses = np.empty((count, _Q)), [part[own : own + count] for part in bodies.poses]
         v, v_free, v_next = (part[n:].reshape(count, _V) for part in (bodies.v, bodies.v_free, bodies.v_next))
         states, ends = ((part[:, :_Q], part[:, _Q:]) for part in (memory.states, memory.states_end))
@@ -205,14 +207,13 @@ class SceneInParts(RigidLoop):
             arguments = *arguments, self._body_wrenches
         else:
             kernel = self._batch(self._bodies_start, **shapes)
-        start = kernel.prepare(count, *arguments, results=[middle, v, v_free, *poses])
+        begin.each(kernel, count, *arguments, results=[middle, v, v_free, *poses])
+        bodies.record_reach(begin, bodies.wide[1])
         kernel = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
         end = kernel.prepare(count, memory.h, middle, v_next, results=ends)
         solver = ContactSolver(self.scene.ground, bodies, self._coefficients, memory.contacts.forces, self.solver)
-        starts = [call for calls, _, _ in robots for call in calls]
-        begin = CallSequence([*starts, start, *bodies.reach_calls(bodies.wide[1])])
-        last, works = [*(call for _, call, _ in robots), end], [work for _, _, work in robots]
-        return SceneStep(memory, bodies, self.tables, begin, last, works, solver)
+        last, works = [*(call for call, _ in robots), end], [work for _, work in robots]
+        return SceneStep(memory, bodies, self.tables, begin.sequence(), last, works, solver)
 
     def _poses(self, robots: Sequence[Geometry], bodies: Geometry) -> Poses:
         """Return the poses of the bodies of the robots, of the free bodies, and of the world."""

@@ -9,10 +9,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.compiler import BatchKernel, Call, CallSequence, PreparedCall, Rows
+from legged.compiler import BatchKernel, CallSequence, PreparedCall, Rows
 from legged.contact.bodies import Bodies
 from legged.contact.contact_tables import ContactTables
 from legged.contact.pair_tables import PairTables
+from legged.contact.recording import Recording
 from legged.contact.touching import ContactSolver, TakenContacts
 from legged.simulation.equal_robots import StepMemory
 from legged.simulation.loop.contact_memory import memory_after
@@ -72,34 +73,34 @@ class SceneStep:
 
     def _end(self, tables: ContactTables | None) -> CallSequence:
         """Return the calls that end a step with given contacts."""
-        memory, calls = self.memory, list[Call | PreparedCall](self._ends)
-        state = [Call.copy(memory.q_end, memory.q), Call.copy(memory.v_end, memory.v)]
-        state.append(Call.copy(memory.states_end, memory.states))
-        state.append(Call.copy(np.zeros(memory.contacts.forces.shape), memory.contacts.forces))
-        state += [Call.scatter_add(works, memory.works, np.zeros(len(works), dtype=int)) for works in self._works]
+        do, memory = Recording(), self.memory
+        for end in self._ends:
+            do.call(end)
+        results = self._memory_after(do, tables) if tables else []
+        do.copy(memory.q_end, memory.q)
+        do.copy(memory.v_end, memory.v)
+        do.copy(memory.states_end, memory.states)
+        do.copy(np.zeros(memory.contacts.forces.shape), memory.contacts.forces)
+        for works in self._works:
+            do.add(works, memory.works, np.zeros(len(works), dtype=int))
         if tables:
-            call, parts = self._contact_memory(tables)
-            calls.append(call)
-            state += parts
-        return CallSequence([*calls, *state])
+            contacts, numbers = memory.contacts, tables.numbers
+            forces, impulse, peak, touched, last, totals, work = results
+            do.scatter(forces, contacts.forces.reshape(-1), 3 * numbers)
+            do.scatter(impulse, contacts.impulse.reshape(-1), 3 * numbers)
+            for part, whole in ((peak, contacts.peak), (touched, contacts.touched), (last, contacts.last)):
+                do.scatter(part[:, None], whole, numbers)
+            do.copy(totals[0], memory.totals)
+            do.add(work[:, None], memory.works, np.ones(len(numbers), dtype=int))
+        return do.sequence()
 
-    def _contact_memory(self, tables: ContactTables) -> tuple[PreparedCall, list[Call]]:
-        """Return the call that computes the memory of contacts after a step, and those that write it to the state."""
-        memory, contacts, numbers = self.memory, self.memory.contacts, tables.numbers
-        frames, parts = Rows(tables.detected.frame, tables.rows), contacts.history
-        arguments = memory.middle, memory.h, frames, tables.p, tables.before, tables.u, tables.residual
-        rows = [Rows(part, numbers) for part in parts]
-        call = _memory_kernel().prepare(len(numbers), *arguments, *rows, memory.totals)
-        forces, impulse, peak, touched, last, totals, work = call.results
-        return call, [
-            Call.scatter(forces, contacts.forces.reshape(-1), 3 * numbers),
-            Call.scatter(impulse, contacts.impulse.reshape(-1), 3 * numbers),
-            Call.scatter(peak[:, None], contacts.peak, numbers),
-            Call.scatter(touched[:, None], contacts.touched, numbers),
-            Call.scatter(last[:, None], contacts.last, numbers),
-            Call.copy(totals[0], memory.totals),
-            Call.scatter_add(work[:, None], memory.works, np.ones(len(numbers), dtype=int)),
-        ]
+    def _memory_after(self, do: Recording, tables: ContactTables) -> list[Array]:
+        """Compute the memory of contacts after a step, from that before it, which is still in the state."""
+        memory = self.memory
+        arguments = memory.middle, memory.h, Rows(tables.detected.frame, tables.rows), tables.p, tables.before
+        rows = [Rows(part, tables.numbers) for part in memory.contacts.history]
+        arguments += tables.u, tables.residual, *rows, memory.totals
+        return list(do.each(_memory_kernel(), len(tables.numbers), *arguments))
 
 
 @cache

@@ -274,3 +274,16 @@ def test_reported_impulses_with_a_share_of_restitution_are_those_that_act(case):
     impulse = ContactMemory.of(loop.split(s_next).ground_memory).impulse.sum(axis=0)
     assert impulse[2] > 1.0  # [N s]
     np.testing.assert_allclose(impulse, momentum[1] - momentum[0] + [0.0, 0.0, 9.81 * h], atol=1e-12)
+
+
+def test_a_fixed_robot_without_joints_beside_falling_bodies_moves_nothing_but_the_bodies():
+    """After a fall of 2.5 m the energy of bodies that are faster than 5 m/s is checked, with a robot of no numbers."""
+    wall = legged.Link("wall", CUBE, shapes=[Box((0.2, 0.2, 0.2))])
+    robot = legged.RobotBuilder("wall", wall, base=legged.FixedBase()).build()
+    bodies = [FreeBody(f"cube{k}", CUBE, [Box((0.2, 0.2, 0.2))], (1.0, 0.0, 8.0 + 0.5 * k)) for k in range(12)]
+    run = legged.simulate(robot, ground=Rigid(), bodies=bodies, until=1.0, integrator=legged.TimeStepping(1e-3))
+    fallen = run.body("cube3")
+    assert fallen.position[-1, 2] == pytest.approx(9.5 - 0.5 * 9.81, abs=1e-9)
+    assert "parts" in run.backend and run.energy_drift < 1e-9 * run.energy.potential[0]
+    loop, q, s = loops(SceneInParts, robot, Rigid(), bodies)
+    np.testing.assert_array_equal(loop.energies(np.stack([q, q]), np.stack([s, s]))[1], loop.energies(q, s))

@@ -85,11 +85,12 @@ class BatchKernel:
         if len(lead) == 1:
             self.prepare(*lead, *given, results=results)()
         else:
+            count = math.prod(lead)  # -1 would not do for arguments and results of no numbers
             flat = [
-                a.reshape(-1, *shape) if own else a for a, own, shape in zip(given, leads, self.shapes, strict=True)
+                a.reshape(count, *shape) if own else a for a, own, shape in zip(given, leads, self.shapes, strict=True)
             ]
-            places = [array.reshape(-1, *shape) for array, shape in zip(results, self.graph.outputs, strict=True)]
-            self.prepare(math.prod(lead), *flat, results=places)()
+            places = [array.reshape(count, *shape) for array, shape in zip(results, self.graph.outputs, strict=True)]
+            self.prepare(count, *flat, results=places)()
         return self.graph.rebuild(iter(results))
 
     def prepare(self, count: int, *arguments: Place, results: Sequence[Place] | None = None) -> PreparedCall:

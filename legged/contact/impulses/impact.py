@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -192,9 +192,19 @@ def solve_impulses(
     return with_restitution(ground, problem, target, before, h, gap, guess, solve)
 
 
+class _Restituted(Protocol):
+    """A contact problem with attributes as of `ContactProblem`."""
+
+    @property
+    def restitution(self) -> Sequence[Any]: ...
+
+    @property
+    def u_free(self) -> Array: ...
+
+
 def with_restitution(
     ground: Rigid,
-    problem: Any,
+    problem: _Restituted,
     target: Any,
     before: Array,
     h: Any,
@@ -205,7 +215,7 @@ def with_restitution(
     """Return the impulses of a step, with restitution after those without; the residual is the larger of both.
 
     Args:
-        ground: The contact law. problem: The contacts, with `restitution` and `u_free`.
+        ground: The contact law. problem: The contacts.
         target: Normal velocities without restitution, (m,), [m/s].
         before: Contact velocities before the step, (m, 3), [m/s], contact frames.
         h: The step, [s]. gap: As in `impact`. guess: As in `impact`.

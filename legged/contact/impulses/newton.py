@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from legged.compiler.ir import items, repeat_while, where
 from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.elimination import is_zero_constant, solved
-from legged.contact.impulses.semismooth import advanced, linearization, projection
+from legged.contact.impulses.semismooth import P, System, advanced, linearization, projection
 from legged.contact.impulses.solver import (
     MIN_MOBILITY,
     ContactProblem,
@@ -253,10 +253,31 @@ class GeneralizedSystem(NamedTuple):
         return solution_of(problem, target, spread(problem, p))
 
 
+class ProximalSystem(System[P], Protocol[P]):
+    """The bodies of a contact problem for the proximal method."""
+
+    @property
+    def search(self) -> Search:
+        """How the method searches."""
+        ...
+
+    def velocities(self, J: Any, v: Array) -> Array:
+        """Return the velocities of the contacts, (m, 3), [m/s], contact frames."""
+        ...
+
+    def projected(self, problem: P, target: Any, p_bar: Array, u: Array, r: Array) -> tuple[Array, Any]:
+        """Return the projected impulses, (m, 3), [N s], contact frames, and slopes."""
+        ...
+
+    def at_steps(self, error: Callable[[Any], Any]) -> Any:
+        """Return the errors of the line search after each of its steps."""
+        ...
+
+
 def proximal_newton(
-    problem: Any,
-    target: Sequence[Any],
-    system: Any,
+    problem: P,
+    target: Any,
+    system: ProximalSystem[P],
     start: Solution,
     iterations: int,
     tolerance: Any,
@@ -296,9 +317,9 @@ def proximal_newton(
 
 
 def _iterate(
-    problem: Any,
-    target: Sequence[Any],
-    system: Any,
+    problem: P,
+    target: Any,
+    system: ProximalSystem[P],
     v: Array,
     p_bar: Array,
     best: Solution,

@@ -21,25 +21,66 @@ Computer Methods in Applied Mechanics and Engineering 92(3), 1991; compared with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.impulses.solver import Solution, maximum_of, once, project_to_disc, velocity_after
+from legged.contact.impulses.solver import Movable, Solution, maximum_of, once, project_to_disc, velocity_after
 from legged.spatial import Array
 
 LEAST_REDUCTION, REDUCTION_RATE, LARGEST_REDUCTION = 1e-6, 0.1, 1e-3
 """Reduction of the derivatives of projections, relative to one: least, per residual in m/s, and largest one."""
 _TINY = 1e-300  # avoids 0 / 0 without tangential impulse
+P = TypeVar("P", contravariant=True)  # of contact problems
+
+
+class System(Movable, Protocol[P]):
+    """The bodies of a contact problem, with arguments, units and frames as in `newton.GeneralizedSystem`.
+
+    The inertia matrix M, the Jacobian J and slopes are of types of their own for each class of systems.
+    """
+
+    def matrices(self) -> tuple[Any, Any]:
+        """Return M and J."""
+        ...
+
+    def momentum(self, M: Any, J: Any, v: Array) -> Array:
+        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units."""
+        ...
+
+    def mobilities(self, problem: P) -> Array:
+        """Return the `newton.mobility` of each contact, (m,), [1/kg]."""
+        ...
+
+    def direction(self, M: Any, J: Any, slopes: Any, b: Array) -> Array:
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units."""
+        ...
+
+    def solution(self, problem: P, target: Any, p: Array) -> Solution:
+        """Return impulses, spread over the contacts of each group, with their effect."""
+        ...
+
+
+class SemismoothSystem(System[P], Protocol[P]):
+    """The bodies of a contact problem for the semismooth method."""
+
+    def linearized(self, problem: P, target: Any, p: Array, u: Array, r: Array, reduction: Any) -> tuple[Array, Any]:
+        """Return changes of p, (m, 3), [N s], contact frames, and slopes."""
+        ...
+
+    def advanced(
+        self, problem: P, target: Any, p: Array, slopes: Any, u: Array, du: Array, r: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return p, u and violations, (m, 3) each, contact frames."""
+        ...
 
 
 def semismooth_newton(
-    problem: Any,
-    target: Sequence[Any],
-    system: Any,
+    problem: P,
+    target: Any,
+    system: SemismoothSystem[P],
     start: Solution,
     iterations: int,
     tolerance: Any,

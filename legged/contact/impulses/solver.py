@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -128,11 +128,24 @@ def is_lost(change: Any, velocity: Any) -> Any:
     return ROUNDING * velocity + change <= ROUNDING * velocity
 
 
-def velocity_after(system: Any, p: Array, needed: Array, otherwise: Array | None = None) -> Array:
+class Movable(Protocol):
+    """Bodies that impulses move, with arguments, units and frames as in `newton.GeneralizedSystem`."""
+
+    @property
+    def v_free(self) -> Sequence[Array]:
+        """Velocity of each robot without impulses, (nv,), mixed units."""
+        ...
+
+    def after(self, p: Array) -> Array:
+        """Return the velocity after impulses, (n,), mixed units."""
+        ...
+
+
+def velocity_after(system: Movable, p: Array, needed: Array, otherwise: Array | None = None) -> Array:
     """Return the generalized velocities after impulses, (n,), mixed units, or others where they are not needed.
 
     Args:
-        system: The bodies, with `v_free` and `after` of `newton.GeneralizedSystem`.
+        system: The bodies.
         p: Impulses, (m, 3), [N s], contact frames. needed: 1.0 or 0.0, (1,), dimensionless.
         otherwise: The others, (n,), mixed units; by default those without impulses.
     """

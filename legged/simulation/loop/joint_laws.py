@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,10 +39,14 @@ from legged.contact.impulses.joint_rows import JointRows
 from legged.contact.impulses.solver import LEAST_CHANGE, is_lost, maximum_of
 from legged.contact.rigid import Rigid
 from legged.dynamics.passive import friction_forces, friction_slopes
+from legged.ground.ground import Ground
 from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.forces import Stop, inertias_at_stops, stops_of
 from legged.spatial import is_finite, is_zero
+
+if TYPE_CHECKING:
+    from legged.simulation.loop.equations import LoopEquations
 
 Array = np.ndarray
 MOST_CHANGES = 40
@@ -184,7 +188,7 @@ class JointLaws:
         """Whether there is dry friction."""
         return not all(is_zero(row.friction) for row in self.rows)
 
-    def at(self, h: Any, q: Array, v: Array, ground: Any) -> Laws:
+    def at(self, h: Any, q: Array, v: Array, ground: Ground | Rigid | None) -> Laws:
         """Return the laws of a step.
 
         Args:
@@ -275,7 +279,7 @@ class JointLaws:
         impulse = pieces.slope * pieces.target + pieces.constant
         return JointStep(end[:nv], self._spread(pieces.slope), self._spread(impulse))
 
-    def rows_of(self, h: Any, q: Array, v: Array, ground: Any, step: JointStep) -> JointRows:
+    def rows_of(self, h: Any, q: Array, v: Array, ground: Ground | Rigid | None, step: JointStep) -> JointRows:
         """Return the rows of the contact problem of a step on rigid ground.
 
         Args:
@@ -294,7 +298,7 @@ class JointLaws:
 
 
 def joint_step(
-    loop: Any,
+    loop: LoopEquations,
     h: Any,
     q: Array,
     v: Array,
@@ -306,7 +310,7 @@ def joint_step(
     """Return the joints in a time step of a closed loop that is implicit in their friction and stops.
 
     Args:
-        loop: The `ClosedLoop`. h, q, v, tau, damping, wrenches: As in `ClosedLoop.time_step`.
+        loop: The closed loop. h, q, v, tau, damping, wrenches: As in `ClosedLoop.time_step`.
         masses: As in `accelerations`.
     """
     viscous, laws = h * (viscous_damping(loop, v) + damping), loop.joint_laws
@@ -317,31 +321,33 @@ def joint_step(
     return laws.step(laws.at(h, q, v, loop.ground), h, v, tau, acceleration)
 
 
-def viscous_damping(loop: Any, v: Array) -> Array:
+def viscous_damping(loop: LoopEquations, v: Array) -> Array:
     """Return the decrease of friction forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
 
     Dry friction is included if it is regularized.
 
     Args:
-        loop: The `ClosedLoop`. v: Velocity, (nv,), mixed units.
+        loop: The closed loop. v: Velocity, (nv,), mixed units.
     """
     return scatter_add(loop.robot, [friction_slopes(body, v) for body in loop.smooth_robot.bodies])
 
 
-def has_joint_forces(loop: Any) -> bool:
+def has_joint_forces(loop: LoopEquations) -> bool:
     """Return whether joints have friction or stops.
 
     Args:
-        loop: The `ClosedLoop`.
+        loop: The closed loop.
     """
     return bool(loop.joint_laws.rows) or any(body.has_friction for body in loop.robot.bodies)
 
 
-def joint_work(loop: Any, h: Any, v: Array, v_next: Array, joints: JointStep, impulse: Array | None = None) -> Any:
+def joint_work(
+    loop: LoopEquations, h: Any, v: Array, v_next: Array, joints: JointStep, impulse: Array | None = None
+) -> Any:
     """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
 
     Args:
-        loop: The `ClosedLoop`. h: Time step, [s].
+        loop: The closed loop. h: Time step, [s].
         v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
         joints: The joints in the step.
         impulse: That of stops and dry friction, (nv,), [N m s] or [N s]; by default that of `joints`.
