@@ -220,7 +220,8 @@ def save_mjcf(
 
     Args:
         closed: The robot. path, scene, ground, kp, kd, time_step: As in `legged.save_mjcf`.
-        home: Configuration of the key frame, (nq,). None: a configuration near zero that closes the loops, with the lowest foot on the ground.
+        home: Configuration of the key frame, (nq,), [rad] and [m]. None: one near zero that closes the loops, with the
+            lowest foot on the ground.
 
     Raises:
         DefinitionError: A loop that another joint closes, or at a link without mass. LoopError: The loops cannot be
