@@ -100,7 +100,7 @@ class Policy:
         network = self.network
         memory = network.memory if isinstance(network, Network) else 0
         law = StartedPolicy(robot, network, self.task, command)
-        action, _ = law.chosen(0.0, np.asarray(q, float), np.asarray(v, float), np.zeros(2 * nj + memory), command)
+        action, _ = law.chosen(0.0, array("q", q), array("v", v), np.zeros(2 * nj + memory), command)
         if np.shape(action) != (nj,):
             raise ShapeError(f"the network returns actions of shape {np.shape(action)}, but the robot has {nj} joints")
         return law, np.zeros(2 * nj + memory)

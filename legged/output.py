@@ -1,9 +1,9 @@
-"""Output: writing of files, escaping of text in pages, panels, plots, tables and terminals, and the table of pictures.
+"""Output: writing of files, escaping of text in pages, panels, plots, tables and terminals, and functions from above.
 
 `write_file` and `replaced` write every file under a temporary name in its folder and then rename it, so that an error
 leaves an existing file unchanged. Text that comes from a robot file, a run file or a user's program (names, reasons,
 paths, messages) is escaped by `as_html`, `as_markdown`, `as_script`, `as_label`, `as_cell`, `as_terminal` or `visible`
-where it enters a format that another program interprets. `picture` returns the functions that draw robots and runs.
+where it enters a format that another program interprets. `from_above` returns the functions that draw robots and runs.
 """
 
 from __future__ import annotations
@@ -264,24 +264,25 @@ def distinct_labels(names: Iterable[str]) -> dict[str, str]:
     return names_by_label
 
 
-# Pictures
+# Functions from packages above
 
-PICTURES = {
+FROM_ABOVE = {
     "draw": "legged.robot.diagram.drawing",
     "figures": "legged.simulation.plots.figures",
     "frame": "legged.viewer.show",
     "save_html": "legged.viewer.show",
+    "home_of": "controllers.gaits.standing",
 }
-"""Name of a function that draws something -> the module that defines it."""
+"""Name of a function -> the module that defines it: those that draw, and the standing posture of exported robots."""
 
 
-def picture(name: str) -> Callable[..., Any]:
-    """Return a function that draws a robot or a run.
+def from_above(name: str) -> Callable[..., Any]:
+    """Return a function of a package above its caller, such as one that draws a robot or a run.
 
     Pictures import what they show, never the reverse. A method such as `Run.plot` therefore names its picture, and the
     module that draws it is imported at the first call. This table is the only way from a package to one above it.
 
     Args:
-        name: Name of the function, a key of `PICTURES`.
+        name: Name of the function, a key of `FROM_ABOVE`.
     """
-    return getattr(import_module(PICTURES[name]), name)
+    return getattr(import_module(FROM_ABOVE[name]), name)

@@ -75,7 +75,7 @@ class _Writer:
         for c in robot.connections:
             self._connection(c, mimics.get(c.joint.name))
         for link, contact in self.contacts.items():
-            shapes = (_shape(Sphere(contact.radius, np.zeros(3), contact.material)),) if contact.radius else ()
+            shapes = (file_shape(Sphere(contact.radius, np.zeros(3), contact.material)),) if contact.radius else ()
             self.links.append(LinkEntry(link, shapes=shapes))
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
@@ -152,13 +152,14 @@ def _base_stages(robot: Robot) -> list[Stage]:
 
 def _entry(link: PlacedLink) -> LinkEntry:
     inertia = link.inertia
-    shapes = tuple(_shape(shape_with(shape, link.material)) for shape in link.shapes)
+    shapes = tuple(file_shape(shape_with(shape, link.material)) for shape in link.shapes)
     if inertia.mass == 0.0 and not np.any(inertia.tensor):
         return LinkEntry(link.name, shapes=shapes)
     return LinkEntry(link.name, inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor), shapes)
 
 
-def _shape(shape: Shape) -> FileShape:
+def file_shape(shape: Shape) -> FileShape:
+    """Return a shape of a link as a shape of a file."""
     return replace(_geometry(shape), material=shape.material)
 
 

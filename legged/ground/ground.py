@@ -22,6 +22,7 @@ from legged.ground.normal import NormalLaw
 from legged.ground.terrain import Flat, Terrain
 from legged.robot.configuration import as_vector
 from legged.robot.robot import Robot
+from legged.robot.shapes import Material
 from legged.spatial import cross, mirror, skew
 
 Array = np.ndarray
@@ -89,6 +90,10 @@ class Ground:
         ground = copy.copy(self)
         object.__setattr__(ground, "friction", law)
         return ground
+
+    def coefficients(self, first: Material | None, second: Material | None) -> tuple[Any, Any]:
+        """Return the coefficients of friction and of restitution, 0, between two surfaces, as `Rigid.coefficients`."""
+        return pair_coefficients(self, (getattr(self.friction, "coefficient", 0.0), 0.0), first, second)
 
     def memory(self, n_points: int) -> Array:
         """Return the initial memory of contact points in the air, (m,), with `friction.memory` numbers per point."""

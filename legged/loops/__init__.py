@@ -14,7 +14,7 @@ from legged.algorithms.constrained.contacts import (
 )
 from legged.loops import divide_and_conquer, subsystems
 from legged.loops.assembly import assemble, consistent_acceleration, consistent_velocity, project_state
-from legged.loops.builder import LoopBuilder, load
+from legged.loops.builder import LoopBuilder, load, save_mjcf
 from legged.loops.closed_robot import ClosedRobot, Loop, close, pin_contacts
 from legged.loops.closing_joints import Rod, Rolling, Sliding
 from legged.loops.constraints import (
@@ -68,6 +68,7 @@ __all__ = [
     "pin_contacts",
     "project_state",
     "residual",
+    "save_mjcf",
     "solve",
     "subsystems",
 ]

@@ -9,19 +9,23 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.errors import DefinitionError, FileError, LoopError
 from legged.files.load import load as load_tree
 from legged.files.mjcf.equalities import ClosingEquality, closing_equalities
+from legged.files.mjcf.export import write as write_mjcf
+from legged.files.mjcf.scene import on_floor
 from legged.loops.assembly import assemble
-from legged.loops.closed_robot import ClosedRobot
+from legged.loops.closed_robot import ClosedRobot, Loop
 from legged.loops.closing_joints import ClosingJoint, has_default_physics
 from legged.loops.constraints import mobility
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.graph import ORIGIN
-from legged.robot.joint import Connection, Fixed, Screw, Spherical
-from legged.robot.placement import Vector, placement
+from legged.robot.joint import Connection, Fixed, Revolute, Screw, Spherical
+from legged.robot.placement import Placement, Vector, placement
 from legged.spatial import Array
 
 
@@ -195,3 +199,53 @@ def _close_equality(closed: ClosedRobot, equality: ClosingEquality, source: str)
         child_at=equality.on_child.position,
         child_rotation=equality.on_child.rotation,
     )
+
+
+@checked
+def save_mjcf(
+    closed: ClosedRobot,
+    path: str | Path,
+    *,
+    scene: bool = False,
+    ground: Any = None,
+    home: Array | None = None,
+    kp: Any = None,
+    kd: Any = None,
+    time_step: float = 0.002,
+) -> Path:
+    """Write a robot with closed loops to an MJCF file, and return its path; see `legged.save_mjcf`.
+
+    A ball joint becomes an equality of type `connect`, a fixed joint a `weld`, and a revolute joint two `connect`s on
+    its axis, 0.1 m apart; MuJoCo enforces them softly.
+
+    Args:
+        closed: The robot. path, scene, ground, kp, kd, time_step: As in `legged.save_mjcf`.
+        home: Configuration of the key frame, (nq,), [rad] and [m]. None: one near zero that closes the loops, with the
+            lowest foot on the ground.
+
+    Raises:
+        DefinitionError: A loop that another joint closes, or at a link without mass. LoopError: The loops cannot be
+            closed. Others as `legged.save_mjcf`.
+    """
+    equalities = [equality for loop in closed.loops for equality in _equalities_of(loop)]
+    if scene and home is None:
+        home = on_floor(closed.robot, assemble(closed, closed.robot.neutral()), ground)
+    options = {"ground": ground, "home": home, "kp": kp, "kd": kd, "time_step": time_step}
+    return write_mjcf(closed.robot, path, equalities, scene, **options)
+
+
+def _equalities_of(loop: Loop) -> list[ClosingEquality]:
+    """Return the equalities of MJCF that close a loop."""
+    kind = {Spherical: "connect", Revolute: "connect", Fixed: "weld"}.get(type(loop.joint))
+    if kind is None:
+        raise DefinitionError(
+            f"joint {loop.name!r} closes a loop as {type(loop.joint).__name__}; MJCF has equalities for Fixed, "
+            f"Revolute and Spherical alone, so let another joint of the loop close it"
+        )
+    ends = [Placement(pose.rotation, pose.position) for pose in (loop.frame, loop.child_frame)]
+    equality = ClosingEquality(loop.name, kind, loop.parent, loop.child, *ends)
+    if not isinstance(loop.joint, Revolute):
+        return [equality]
+    along = Placement(np.eye(3), 0.1 * loop.joint.stages[0].axis)
+    second = equality._replace(name=f"{loop.name} axis", on_parent=ends[0] @ along, on_child=ends[1] @ along)
+    return [equality, second]

@@ -26,7 +26,7 @@ from legged.loops.redundancy import (
     loop_frames_jacobian,
     loop_scale,
 )
-from legged.output import picture
+from legged.output import from_above
 from legged.robot.construction.lifted import lifted_array, lifted_rotation
 from legged.robot.construction.parameters import ParameterVector
 from legged.robot.joint import Closure, Spherical
@@ -188,7 +188,7 @@ class ClosedRobot:
 
         See `legged.Robot.draw_modules`.
         """
-        return picture("draw")(self.robot, self.closures)
+        return from_above("draw")(self.robot, self.closures)
 
     @property
     def closures(self) -> tuple[Closure, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.arguments import known_name, whole
 from legged.checked import checked
-from legged.output import picture
+from legged.output import from_above
 from legged.robot.base import Base
 from legged.robot.body import Body
 from legged.robot.joint import Connection, Follower, PlacedJoint
@@ -139,7 +139,7 @@ class Robot:
         Source:
             Shah, Saha, Dutt 2012, figures 1, 5 and 15.
         """
-        return picture("draw")(self)
+        return from_above("draw")(self)
 
     @cached_property
     def mass(self) -> float:

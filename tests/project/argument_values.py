@@ -162,6 +162,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.ground.center_of_pressure": {"points": np.eye(2, 3)},
         "legged.loops.close": {"joint": legged.Revolute("pin", "y"), "parent": "a_shank", "child": "b_shank"},
         "legged.loops.load": {"path": mjcf},
+        "legged.loops.save_mjcf": {"path": FOLDER / "loops.xml"},
         "legged.loops.loop_errors": {"run": loop_run},
         "legged.loops.ranks": {"run": loop_run},
         "legged.loops.standing": {"q": values["q"], "contacts": ["a_heel"]},
@@ -256,6 +257,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
     return {
         "Run.save_html": {"path": FOLDER / "run.html"}, "Rigid.coefficients": {"first": None, "second": None},
+        "Ground.coefficients": {"first": None, "second": None},
         "Simulation.change": {"values": {"robot.trunk.mass": 4.0, "robot.gravity": np.zeros(3)}}, "Simulation.reset": {"q": values["q"], "v": values["v"], "where": [0]},
         "RobotEditor.change_robot": {"name": "b", "gravity": np.zeros(3), "base": legged.FloatingBase()}, "RobotEditor.rename": {"links": {"trunk": "body"}, "joints": {names["joint"]: "pitch"}, "contacts": {contact["name"]: "tip"}},
         "Simulation.change_controller": {"controller": None},

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from legged.checked import checked
-from legged.errors import DefinitionError
+from legged.errors import ArgumentError, DefinitionError
 from legged.files import embedded
-from legged.files.description import IDENTITY, JointEntry, Shape
+from legged.files.description import IDENTITY, Description, JointEntry, Shape
 from legged.files.export_description import (
     describe_robot,
     format_numbers,
@@ -20,7 +21,9 @@ from legged.files.export_description import (
     uniform_value,
     warn_of_losses,
 )
-from legged.files.inertias import entry_inertia
+from legged.files.inertias import entry_inertia, inertia_fault, nearest_consistent
+from legged.files.mjcf.equalities import ClosingEquality
+from legged.files.mjcf.scene import Scene, add_control, add_floor, geom_names, with_scene_shapes
 from legged.output import write_file
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed
@@ -28,16 +31,29 @@ from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_of
+from legged.spatial import Array
 
 SMALLEST = 2e-14
 """Principal inertia, [kg m^2], added to thin rods, plates and point masses, which MuJoCo rejects."""
+_ROUNDING = 1e-13
+"""Rounding of MuJoCo's principal inertias, relative to the largest one."""
 KINDS = {"revolute": "hinge", "prismatic": "slide", "ball": "ball"}
 """Joint types of MuJoCo."""
 
 
 @checked
-def save_mjcf(robot: Robot, path: str | Path) -> Path:
-    """Write a robot to an MJCF file, and return its path.
+def save_mjcf(
+    robot: Robot,
+    path: str | Path,
+    *,
+    scene: bool = False,
+    ground: Any = None,
+    home: Array | None = None,
+    kp: Any = None,
+    kd: Any = None,
+    time_step: float = 0.002,
+) -> Path:
+    """Write a robot to an MJCF file, and return its path; with `scene` a scene that MuJoCo simulates as it is.
 
     `legged.load` reads back the same robot to the last digit from a text in <custom>, which holds its description; see
     `legged.files.embedded`. Other programs, and `legged.load` once the file was changed, read the elements:
@@ -47,19 +63,59 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     - Links fixed to others and contact points become sites; their mass is added to the body.
     - A floating base has a free joint named "base", with its armature and damping; a link named "world" gets a
       trailing underscore.
-    - Limits of effort become `actuatorfrcrange`. There are no actuators or floor, and no limits of speed.
+    - Limits of effort become `actuatorfrcrange`. There are no limits of speed, and without `scene` no actuators, no
+      floor and no geoms of contact points.
     - Collision shapes and round feet become geoms, which collide with a floor but not with each other.
 
     - Free joints on a fixed, massless base stay free joints.
+    - MuJoCo rejects bodies without mass and inertias that violate the triangle inequality: a moving body has at least
+      the mass and principal inertias `SMALLEST`, and an inconsistent inertia becomes the nearest consistent one.
+
+    A scene also has the floor, a geom named after each contact point (a sphere, of 1 mm at a point), with the
+    coefficient of friction between it and the ground; motors with the limits of effort, or servos; a key frame "home";
+    and options for friction without slow sliding. The geoms of contact points stand for the shapes of their links.
 
     A `legged.errors.FileWarning` names the joints that MuJoCo would simulate differently: those with a gyroscopic
     rotor, ball joints whose friction differs by axis or whose spring does not rest at the identity, and free joints
     elsewhere, which become three slides and a ball. Without description, that is for a joint or base of a user's
-    own class, it lists what the elements lack as well.
+    own class, it lists what the elements lack as well. It also names changed inertias.
+
+    `legged.loops.save_mjcf` writes a robot with closed loops.
+
+    Args:
+        robot: The robot. path: Path of the file, ending in .xml or .mjcf.
+        scene: Whether to write a scene. The following arguments are for a scene.
+        ground: A `legged.contact.Rigid` or `legged.ground.Ground`. Plane terrains become planes, a `HeightMap` a height
+            field, other terrains one of 20 m by 20 m with a spacing of 0.05 m. None: a level floor with friction 0.8.
+        home: Configuration of the key frame, (nq,). None: the standing posture of `controllers.gaits.standing.home_of`
+            with the feet on the ground; for a fixed base the joints as near to zero as their limits allow.
+        kp, kd: Gains of position servos, one or (nj,) in the order of q, [N m/rad] or [N/m], and [N m s/rad] or
+            [N s/m]. None: torque motors.
+        time_step: Time step, [s].
+
+    Raises:
+        ArgumentError: Arguments for a scene without `scene=True`; a ground without terrain; negative gains.
+        DefinitionError: A scene of a robot that has no geoms, or no standing posture.
+        ShapeError, StateError: Gains or a configuration of the wrong form.
     """
-    writer = _Writer(robot, is_exact=False)
-    root = writer.root
-    lost = writer.approximations
+    return write(robot, path, (), scene=scene, ground=ground, home=home, kp=kp, kd=kd, time_step=time_step)
+
+
+def write(robot: Robot, path: str | Path, loops: Sequence[ClosingEquality], scene: bool, **options: Any) -> Path:
+    """Write a robot and the equalities that close its loops; arguments and errors as in `save_mjcf`."""
+    given = [name for name, value in options.items() if name != "time_step" and value is not None]
+    if given and not scene:
+        raise ArgumentError(f"{', '.join(given)}: only for a scene; pass scene=True")
+    description, chosen = describe_robot(robot), Scene.of(robot, **options) if scene else None
+    if chosen is not None:
+        description = with_scene_shapes(description, chosen)
+    writer = _Writer(description, is_exact=False, feet=geom_names(robot) if scene else {})
+    for loop in loops:
+        writer.close(loop)
+    if chosen is not None:
+        add_floor(writer, chosen)
+        add_control(writer, chosen, description)
+    root, lost = writer.root, writer.approximations
     if not embedded.add_to_mjcf(root, robot):
         lost += _losses(robot)
     warn_of_losses("MJCF", lost)
@@ -87,7 +143,7 @@ def to_mjcf(robot: Robot) -> ET.Element:
         DefinitionError: a robot that MuJoCo would simulate differently: with a free joint between links, a gyroscopic
             rotor, a ball joint whose friction differs by axis or whose spring does not rest at the identity.
     """
-    return _Writer(robot, is_exact=True).root
+    return _Writer(describe_robot(robot), is_exact=True).root
 
 
 class _BodyJoint(NamedTuple):
@@ -100,20 +156,26 @@ class _BodyJoint(NamedTuple):
 class _Writer:
     """Writes the elements of an MJCF file.
 
-    Unless `is_exact`, it also writes shapes, and collects in `approximations` the properties that MJCF cannot express.
+    Unless `is_exact`, it also writes shapes, and collects in `approximations` what MJCF cannot express and what MuJoCo
+    rejects.
+
+    Attributes:
+        root: The element <mujoco>. feet: Link of a contact point -> the name of its geom.
+        places: Link -> the element of the body that carries it, and its frame in that of the body.
     """
 
-    def __init__(self, robot: Robot, is_exact: bool) -> None:
-        self.is_exact = is_exact
+    def __init__(self, description: Description, is_exact: bool, feet: Mapping[str, str] | None = None) -> None:
+        self.is_exact, self.feet = is_exact, feet or {}
         self.approximations: list[str] = []
-        description = describe_robot(robot)
+        self.places: dict[str, tuple[ET.Element, Placement]] = {}
         self.links = {link.name: link for link in description.links}
         self.joints_of: dict[str, list[JointEntry]] = {name: [] for name in self.links}
         for joint in description.joints:
             self.joints_of[joint.parent].append(joint)
         self.root = ET.Element("mujoco", model=description.name)
         ET.SubElement(self.root, "compiler", angle="radian", autolimits="true")
-        ET.SubElement(self.root, "option", gravity=format_vector(robot.gravity))
+        gravity = np.zeros(3) if description.gravity is None else description.gravity
+        ET.SubElement(self.root, "option", gravity=format_vector(gravity))
         body, first = ET.SubElement(self.root, "worldbody"), description.root
         if description.floating or self._group_inertia(first).mass:
             body = ET.SubElement(body, "body", name=_allowed(first))
@@ -122,11 +184,32 @@ class _Writer:
             kind = ("joint", {"type": "free"}) if physics else ("freejoint", {})
             ET.SubElement(body, kind[0], {"name": "base", **kind[1], **physics})
         self._fill(body, first, has_body=True)
-        equality = ET.SubElement(self.root, "equality")
+        self.equality = ET.SubElement(self.root, "equality")
         for joint in description.joints:
             if joint.mimic is not None:
                 curve = format_vector(np.array([joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]))
-                ET.SubElement(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=curve)
+                ET.SubElement(self.equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=curve)
+
+    def asset(self, tag: str, **attributes: str) -> None:
+        """Add an asset."""
+        assets = self.root.find("asset")
+        ET.SubElement(ET.SubElement(self.root, "asset") if assets is None else assets, tag, attributes)
+
+    def close(self, loop: ClosingEquality) -> None:
+        """Add an equality that closes a loop, between sites at the two frames."""
+        ends = {}
+        for number, link, frame in ((1, loop.parent, loop.on_parent), (2, loop.child, loop.on_child)):
+            body, place = (
+                (self.root.find("worldbody"), IDENTITY) if link is None else self.places.get(link, (None, frame))
+            )
+            if body is None:
+                raise DefinitionError(
+                    f"joint {loop.name!r} closes a loop at link {link!r}, which has no body of its own in MJCF, "
+                    f"since it has no mass; close it at another link"
+                )
+            ends[f"site{number}"] = f"{loop.name} {number}"
+            ET.SubElement(body, "site", {"name": ends[f"site{number}"], **_pose(place @ frame)})
+        ET.SubElement(self.equality, loop.kind, {"name": loop.name, **ends})
 
     def _group_inertia(self, name: str) -> Inertia:
         """Return the inertia of a link and of the links fixed to it, in the frame of the link."""
@@ -143,8 +226,9 @@ class _Writer:
     def _fill(self, body: ET.Element, name: str, has_body: bool) -> None:
         """Write the inertia of a link, if it has its own body, and all joints, bodies and sites in its subtree."""
         total = self._group_inertia(name)
-        if has_body and total.mass:
-            _inertial(body, total)
+        if has_body and body.tag == "body":
+            self._inertial(body, total)
+        self.places[name] = body, IDENTITY
         self._shapes(body, name, IDENTITY)
         for joint in self.joints_of[name]:
             if joint.kind == "fixed" and not self._has_moving_joint(joint.child):
@@ -156,6 +240,7 @@ class _Writer:
         """Write a fixed link, and the links fixed to it, as sites."""
         place = outer @ Placement(joint.rotation, joint.position)
         ET.SubElement(body, "site", {"name": joint.child, **_pose(place)})
+        self.places[joint.child] = body, place
         self._shapes(body, joint.child, place)
         for each in self.joints_of[joint.child]:
             self._sites(body, each, place)
@@ -163,20 +248,22 @@ class _Writer:
     def _shapes(self, body: ET.Element, link: str, place: Placement) -> None:
         """Write the collision shapes of a link whose frame is at a place in a body."""
         for shape in () if self.is_exact else self.links[link].shapes:
-            at = _pose(place @ Placement(shape.rotation, shape.position))
-            collides = {"contype": "1", "conaffinity": "0", "mass": "0"}
-            surface = {}
-            if shape.material is not None:
-                surface = {"friction": f"{shape.material.friction!r}", "priority": str(shape.material.priority)}
-            ET.SubElement(body, "geom", {"type": shape.kind, **self._size(shape), **at, **collides, **surface})
+            named = {"name": self.feet[link]} if link in self.feet else {}
+            self.geom(body, shape.moved(place), {**named, "contype": "1", "conaffinity": "0", "mass": "0"})
+
+    def geom(self, body: ET.Element, shape: Shape, attributes: dict[str, str]) -> None:
+        """Write a shape in the frame of a body."""
+        surface = {}
+        if shape.material is not None:
+            surface = {"friction": f"{shape.material.friction!r}", "priority": str(shape.material.priority)}
+        at = _pose(Placement(shape.rotation, shape.position))
+        ET.SubElement(body, "geom", {"type": shape.kind, **self._size(shape), **at, **attributes, **surface})
 
     def _size(self, shape: Shape) -> dict[str, str]:
         """Return the attribute for the size of a geom; the mesh of a hull is added to the assets."""
         if shape.vertices is not None:
-            assets = self.root.find("asset")
-            assets = ET.SubElement(self.root, "asset") if assets is None else assets
-            name = f"hull {len(assets) + 1}"
-            ET.SubElement(assets, "mesh", name=name, vertex=format_vector(shape.vertices.ravel()))
+            name = f"hull {len(self.root.findall('asset/mesh')) + 1}"
+            self.asset("mesh", name=name, vertex=format_vector(shape.vertices.ravel()))
             return {"mesh": name}
         size = np.array(shape.size)
         if shape.kind == "box":
@@ -212,6 +299,28 @@ class _Writer:
                 self.approximations.append(f"joint {each.joint.name!r} {words}")
             _joint(body, each.joint, each.place.inverse())
         self._fill(body, joint.child, has_body=bool(moved))
+
+    def _inertial(self, body: ET.Element, inertia: Inertia) -> None:
+        """Write the inertia of a body, changed as little as MuJoCo's compiler demands."""
+        name, fault = body.get("name"), inertia_fault(inertia)
+        if self.is_exact:
+            if inertia.mass:
+                _inertial(body, inertia)
+            return
+        if inertia.mass < 0.0:
+            raise DefinitionError(f"body {name!r} has the negative mass {inertia.mass:g} kg, which MuJoCo rejects")
+        if inertia.mass < SMALLEST:
+            self.approximations.append(f"the body {name!r} without mass, which gets {SMALLEST:g} kg")
+            inertia = Inertia(SMALLEST, inertia.center, inertia.tensor, checked=False)
+        consistent = nearest_consistent(inertia)
+        change = np.abs(np.asarray(consistent.tensor) - inertia.tensor).max()
+        if change > _ROUNDING * np.abs(inertia.tensor).max():
+            words = fault.message if fault else f"it differs by up to {change:.3g} kg m^2"
+            self.approximations.append(
+                f"the inertia of body {name!r}, which becomes the nearest consistent one: {words}"
+            )
+            inertia = consistent
+        _inertial(body, inertia)
 
 
 def _is_plain_free(joint: JointEntry) -> bool:
@@ -278,8 +387,9 @@ def _physics(physics: JointPhysics) -> dict[str, str]:
 def _inertial(body: ET.Element, inertia: Inertia) -> None:
     t = np.asarray(inertia.tensor)
     a, b, c = np.linalg.eigvalsh(t)
-    if a < SMALLEST or a + b - c < SMALLEST:
-        t = t + SMALLEST * np.eye(3)
+    margin = SMALLEST + _ROUNDING * c
+    if a < margin or a + b - c < margin:
+        t = t + margin * np.eye(3)
     six = format_vector(np.array([t[0, 0], t[1, 1], t[2, 2], t[0, 1], t[0, 2], t[1, 2]]))
     center, mass = format_vector(np.asarray(inertia.center)), format_numbers(inertia.mass)
     ET.SubElement(body, "inertial", pos=center, mass=mass, fullinertia=six)

@@ -13,7 +13,7 @@ from legged.arguments import Numbers, known_name, number, whole
 from legged.contact.rigid import Rigid
 from legged.errors import MissingError
 from legged.ground.ground import Ground, center_of_pressure
-from legged.output import as_html, picture, visible, write_table
+from legged.output import as_html, from_above, visible, write_table
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import recorded_motion, run_files
@@ -98,7 +98,7 @@ class Run:
         return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {visible(self.backend)}{end}>"
 
     def _repr_html_(self) -> str:
-        return picture("frame")(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"
+        return from_above("frame")(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"
 
     @property
     def duration(self) -> float:
@@ -316,7 +316,7 @@ class Run:
 
         `legged.simulation.plots` has functions with options for each of them, and animations.
         """
-        return picture("figures")(self)
+        return from_above("figures")(self)
 
     def save_html(self, path: str | Path, **options: Any) -> Path:
         """Write a page that plays the run in any browser, without a network, and return its path.
@@ -324,7 +324,7 @@ class Run:
         Args:
             path: The file; the suffix .html is appended where it is missing. options: As in `legged.save_html`.
         """
-        return picture("save_html")(self, path, **options)
+        return from_above("save_html")(self, path, **options)
 
     @property
     def _ground_contacts(self) -> list[int]:
