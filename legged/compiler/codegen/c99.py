@@ -28,7 +28,8 @@ from legged.version import __version__
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&&", "or": "||"}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-_FUNCTIONS = {**LIBRARY_FUNCTIONS, "sqrt": "sqrt", "floor": "floor", "absolute": "fabs"}
+_FUNCTIONS = {**LIBRARY_FUNCTIONS, "sqrt": "sqrt", "floor": "floor", "rint": "rint", "absolute": "fabs"}
+_FUNCTIONS["copysign"] = "copysign"
 _CONDITIONS = frozenset({*_COMPARISONS, "and", "or", "not"})
 _KEYWORDS = """
 auto bool break case char const continue default do double else enum extern float for goto if inline int long register

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, UNOPTIMIZED, IRWriter, Value
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, TWO_ARGUMENTS
 from legged.compiler.passes.call_batching import function_results
 
 
@@ -32,9 +32,9 @@ def assembly(functions: Iterable[str], width: int, element: ElementType) -> Iter
     real = element.llvm
     functions = sorted(functions)
     operations = {result for name in functions for result in function_results(name)}
-    for name in sorted(LIBRARY_FUNCTIONS[operation] for operation in operations):
-        arguments = ", ".join([real] * (2 if name in ("atan2", "pow") else 1))
-        symbol_name = library_symbol(name + element.library_suffix)
+    for operation in sorted(operations):
+        arguments = ", ".join([real] * (2 if operation in TWO_ARGUMENTS else 1))
+        symbol_name = library_symbol(LIBRARY_FUNCTIONS[operation] + element.library_suffix)
         yield f"declare {real} @{symbol_name}({arguments}) nounwind willreturn memory(none)"
     for name in functions:
         if name in FORMULAS[element]:
@@ -77,7 +77,7 @@ def _vector_function(name: str, w: IRWriter) -> Iterator[str]:
 
 def _scalar_function(operation: str, w: IRWriter) -> Iterator[str]:
     """Yield the function that applies a function of the C library to n numbers, one by one."""
-    argument_count = 2 if operation == "power" else 1
+    argument_count = 2 if operation in TWO_ARGUMENTS else 1
     parameters = ", ".join(f"ptr noalias %{p}" for p in (*(f"x{i}" for i in range(argument_count)), "y0"))
     yield f"define internal void @{symbol(operation)}({parameters}, i64 %n) {ATTRIBUTES} {{"
     _call_library(w, operation, argument_count, "%y0")

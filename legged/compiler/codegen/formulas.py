@@ -119,6 +119,7 @@ def sine_and_cosine(w: IRWriter, x: Value) -> tuple[tuple[Value, Value], Value]:
     r = _reduced(w, x, w.float_op("fsub", rounding, shifted), constants.pi_2)
     z = w.float_op("fmul", r, r)
     sine = w.fmuladd(w.float_op("fmul", r, z), w.horner(z, constants.sin), r)
+    sine = w.select(w.fcmp("oeq", x, w.float_constant(0.0)), x, sine)  # -0.0 for -0.0
     cosine = w.fmuladd(z, w.fmuladd(z, w.horner(z, constants.cos), w.float_constant(-0.5)), w.float_constant(1.0))
     is_odd = w.assign(f"icmp ne {w.int_type} {w.int_op('and', k, w.int_constant(1))}, {w.int_constant(0)}")
     s, c = w.select(is_odd, cosine, sine), w.select(is_odd, sine, cosine)
@@ -299,7 +300,7 @@ def hyperbolic_sine(w: IRWriter, x: Value) -> tuple[tuple[Value], Value]:
     """Return (sinh x, the lanes in which it is valid)."""
     halves, size, is_valid = _half_exponentials(w, x)
     z = w.float_op("fmul", x, x)
-    small = w.fmuladd(w.float_op("fmul", x, z), w.horner(z, _SINH), x)
+    small = w.intrinsic("copysign", w.fmuladd(w.float_op("fmul", x, z), w.horner(z, _SINH), x), x)
     large = w.intrinsic("copysign", w.float_op("fsub", *halves), x)
     return (w.select(w.fcmp("olt", size, w.float_constant(1.0)), small, large),), is_valid
 
@@ -325,7 +326,7 @@ def hyperbolic_tangent(w: IRWriter, x: Value) -> tuple[tuple[Value], None]:
     rest = w.float_op("fdiv", w.float_constant(2.0), w.float_op("fadd", power, one))
     large = w.intrinsic("copysign", w.float_op("fsub", one, rest), x)
     z = w.float_op("fmul", x, x)
-    small = w.fmuladd(w.float_op("fmul", x, z), w.horner(z, _TANH), x)
+    small = w.intrinsic("copysign", w.fmuladd(w.float_op("fmul", x, z), w.horner(z, _TANH), x), x)
     return (w.select(w.fcmp("olt", size, w.float_constant(_TANH_END)), small, large),), None
 
 

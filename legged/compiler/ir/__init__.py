@@ -1,11 +1,11 @@
 """The intermediate representation: expressions, and the graph that tracing a function gives."""
 
+from legged.compiler.ir import array_functions  # noqa: F401  # adds functions of NumPy to those that can be traced
 from legged.compiler.ir.annotations import item, items, module, stage
 from legged.compiler.ir.expression import Expression
-from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
+from legged.compiler.ir.graph import Graph, Node, Operand, Shape, flatten, record
 from legged.compiler.ir.loops_and_tables import LookupTable, repeat_while
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
-from legged.compiler.ir.pytree import flatten
 from legged.compiler.ir.random_numbers import random_uniform
 from legged.compiler.ir.tracer import gc_paused, require_unit_norm
 

@@ -250,9 +250,57 @@ def floor(x: Number) -> Number:
     return operation("floor", x)
 
 
+def ceil(x: Number) -> Number:
+    """Return the smallest integer that is not below x."""
+    return negate(floor(negate(x)))
+
+
+def trunc(x: Number) -> Number:
+    """Return x without the digits after the point."""
+    return select(compare("less", x, 0.0), ceil(x), floor(x))
+
+
+def copysign(x: Number, y: Number) -> Number:
+    """Return |x| with the sign of y, which a zero has as well."""
+    return operation("copysign", absolute(x), y)
+
+
+def signbit(x: Number) -> Truth:
+    """Return whether x is negative or -0.0."""
+    return compare("less", copysign(1.0, x), 0.0)
+
+
 def remainder(a: Number, b: Number) -> Number:
-    """Return a - b*floor(a / b), which has the sign of b."""
-    return subtract(a, multiply(b, floor(divide(a, b))))
+    """Return a - b*floor(a / b) without a rounding error of the quotient; it has the sign of b."""
+    return _with_sign_of(b, operation("fmod", a, _divisor(b)))
+
+
+def floor_divide(a: Number, b: Number) -> Number:
+    """Return floor(a / b) for the exact quotient."""
+    rest = operation("fmod", a, _divisor(b))
+    quotient = operation("rint", divide(subtract(a, rest), b))  # an integer up to rounding
+    quotient = copysign(quotient, multiply(a, copysign(1.0, b)))
+    quotient = select(_has_other_sign(rest, b), add(quotient, -1.0), quotient)
+    return quotient if isinstance(b, float) else select(compare("equal", b, 0.0), divide(a, b), quotient)
+
+
+def _divisor(b: Number) -> Number:
+    if isinstance(b, float) and b == 0.0:
+        raise TraceError("a traced function divides by the constant zero")
+    return b
+
+
+def _has_other_sign(rest: Number, b: Number) -> Truth:
+    """Return whether a remainder is not zero and has another sign than the divisor."""
+    negative, positive = compare("less", rest, 0.0), compare("less", 0.0, rest)
+    if isinstance(b, float):
+        return positive if b < 0.0 else negative
+    above = logical("and", positive, compare("less", b, 0.0))
+    return logical("or", logical("and", negative, compare("less", 0.0, b)), above)
+
+
+def _with_sign_of(b: Number, rest: Number) -> Number:
+    return select(_has_other_sign(rest, b), add(rest, b), copysign(rest, b))
 
 
 def extremum(name: str, a: Number, b: Number) -> Number:
@@ -334,6 +382,8 @@ CONSTRUCTORS = _Constructors(
         "power": power,
         "absolute": absolute,
         **{name: partial(odd_function, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
+        **{name: partial(odd_function, name) for name in ("arcsinh", "arctanh", "cbrt", "rint")},
+        "copysign": copysign,
         **{name: partial(even_function, name) for name in ("cos", "cosh")},
         **{name: partial(extremum, name) for name in ("maximum", "minimum")},
         **{name: partial(compare, name) for name in ("less", "less_equal", "equal", "not_equal")},

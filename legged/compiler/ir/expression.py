@@ -91,11 +91,11 @@ class Expression:
 
     def __floordiv__(self, other: Any) -> Any:
         other = as_operand(other)
-        return other if other is NotImplemented else fold.floor(fold.divide(self, other))
+        return other if other is NotImplemented else fold.floor_divide(self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
         other = as_operand(other)
-        return other if other is NotImplemented else fold.floor(fold.divide(other, self))
+        return other if other is NotImplemented else fold.floor_divide(other, self)
 
     def __mod__(self, other: Any) -> Any:
         other = as_operand(other)
@@ -126,6 +126,21 @@ class Expression:
 
     def __floor__(self) -> Any:
         return fold.floor(self)
+
+    def __ceil__(self) -> Any:
+        return fold.ceil(self)
+
+    def __trunc__(self) -> Any:
+        return fold.trunc(self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return np.round(self, digits or 0)
 
     # Comparisons return conditions.
 
@@ -230,6 +245,6 @@ def _on_number(name: str) -> Callable[..., Any]:
 
 for _name in (
     *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod"),
-    *("pow", "rpow", "neg", "abs", "floor", "lt", "le", "gt", "ge", "eq", "ne"),
+    *("pow", "rpow", "neg", "abs", "floor", "ceil", "trunc", "round", "lt", "le", "gt", "ge", "eq", "ne"),
 ):
     setattr(Condition, f"__{_name}__", _on_number(f"__{_name}__"))

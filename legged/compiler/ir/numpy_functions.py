@@ -39,17 +39,34 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
     return x if high is None else UFUNCS["minimum"](x, high)
 
 
-def _ceil(x: Any) -> Any:
-    return fold.negate(fold.floor(fold.negate(x)))
+def _isnan(x: Any) -> Any:
+    return fold.logical_not(fold.compare("less_equal", fold.absolute(x), math.inf))
 
 
-def _copysign(x: Any, y: Any) -> Any:
-    size = fold.absolute(x)
-    return fold.select(fold.compare("less", y, 0.0), fold.negate(size), size)
+def _ignoring_nan(name: str) -> Callable[[Any, Any], Any]:
+    extremum = CONSTRUCTORS[name]
+    return lambda x, y: fold.select(_isnan(x), y, fold.select(_isnan(y), x, extremum(x, y)))
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    size = fold.absolute(fold.subtract(x, y))
+    value = fold.add(CONSTRUCTORS["maximum"](x, y), CONSTRUCTORS["log1p"](CONSTRUCTORS["exp"](fold.negate(size))))
+    return fold.select(fold.compare("equal", x, y), fold.add(x, math.log(2.0)), value)
+
+
+def _modf(x: Any) -> Any:
+    whole = fold.trunc(x)
+    is_infinite = fold.compare("equal", fold.absolute(x), math.inf)
+    return fold.copysign(fold.select(is_infinite, 0.0, fold.subtract(x, whole)), x), whole
+
+
+def _exclusive_or(x: Any, y: Any) -> Any:
+    x, y = as_truth(x), as_truth(y)
+    return fold.logical("or", fold.logical("and", x, ~y), fold.logical("and", ~x, y))
 
 
 def _heaviside(x: Any, at_zero: Any) -> Any:
-    above = fold.select(fold.compare("less", 0.0, x), 1.0, at_zero)
+    above = fold.select(fold.compare("less", 0.0, x), 1.0, fold.select(fold.compare("equal", x, 0.0), at_zero, x))
     return fold.select(fold.compare("less", x, 0.0), 0.0, above)
 
 
@@ -66,28 +83,34 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "square": lambda x: fold.multiply(x, x),
     "reciprocal": lambda x: fold.divide(1.0, x),
     "sqrt": fold.sqrt,
-    "cbrt": lambda x: _copysign(fold.power(fold.absolute(x), 1.0 / 3.0), x),
-    "hypot": lambda x, y: fold.sqrt(fold.add(fold.multiply(x, x), fold.multiply(y, y))),
     "absolute": fold.absolute,
     "fabs": fold.absolute,
     "sign": fold.sign,
-    "copysign": _copysign,
+    "copysign": fold.copysign,
+    "signbit": fold.signbit,
+    "isnan": _isnan,
+    "isfinite": lambda x: fold.compare("less", fold.absolute(x), math.inf),
+    "isinf": lambda x: fold.compare("equal", fold.absolute(x), math.inf),
     "heaviside": _heaviside,
     "floor": fold.floor,
-    "ceil": _ceil,
-    "trunc": lambda x: fold.select(fold.compare("less", x, 0.0), _ceil(x), fold.floor(x)),
-    "floor_divide": lambda x, y: fold.floor(fold.divide(x, y)),
+    "ceil": fold.ceil,
+    "trunc": fold.trunc,
+    "floor_divide": fold.floor_divide,
     "remainder": fold.remainder,
+    "divmod": lambda x, y: (fold.floor_divide(x, y), fold.remainder(x, y)),
+    "modf": _modf,
     **{name: CONSTRUCTORS[name] for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2")},
-    **{name: CONSTRUCTORS[name] for name in ("sinh", "cosh", "tanh", "exp", "log")},
-    "log1p": lambda x: CONSTRUCTORS["log"](fold.add(x, 1.0)),
-    "expm1": lambda x: fold.add(CONSTRUCTORS["exp"](x), -1.0),
+    **{name: CONSTRUCTORS[name] for name in ("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh")},
+    **{name: CONSTRUCTORS[name] for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p")},
+    **{name: CONSTRUCTORS[name] for name in ("cbrt", "hypot", "fmod", "rint")},
+    "logaddexp": _logaddexp,
     "deg2rad": lambda x: fold.multiply(x, math.pi / 180.0),
     "radians": lambda x: fold.multiply(x, math.pi / 180.0),
     "rad2deg": lambda x: fold.multiply(x, 180.0 / math.pi),
     "degrees": lambda x: fold.multiply(x, 180.0 / math.pi),
-    **dict.fromkeys(("maximum", "fmax"), CONSTRUCTORS["maximum"]),
-    **dict.fromkeys(("minimum", "fmin"), CONSTRUCTORS["minimum"]),
+    **{name: CONSTRUCTORS[name] for name in ("maximum", "minimum")},
+    "fmax": _ignoring_nan("maximum"),
+    "fmin": _ignoring_nan("minimum"),
     **{name: CONSTRUCTORS[name] for name in ("less", "less_equal", "equal", "not_equal")},
     "greater": lambda x, y: fold.compare("less", y, x),
     "greater_equal": lambda x, y: fold.compare("less_equal", y, x),
@@ -100,14 +123,17 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "logical_not": lambda x: fold.logical_not(as_truth(x)),
     "bitwise_and": lambda x, y: fold.logical("and", as_truth(x), as_truth(y)),
     "bitwise_or": lambda x, y: fold.logical("or", as_truth(x), as_truth(y)),
+    **dict.fromkeys(("logical_xor", "bitwise_xor"), _exclusive_or),
     "invert": lambda x: fold.logical_not(as_truth(x)),
     "clip": _clip,
 }
 """NumPy's name of a ufunc -> the same function of floats and expressions."""
 
 _OBJECT_LOOPS = frozenset([np.add, np.subtract, np.multiply, np.negative, np.positive, np.matmul, np.square])
-_OBJECT_LOOP_NAMES = frozenset([*(ufunc.__name__ for ufunc in _OBJECT_LOOPS), "vecdot", "matvec"])
-"""Ufuncs whose loop over objects in NumPy gives the right result; the last two exist from NumPy 2.2 on."""
+_OBJECT_LOOP_NAMES = frozenset([*(ufunc.__name__ for ufunc in _OBJECT_LOOPS), "vecdot", "matvec", "vecmat"])
+"""Ufuncs whose loop over objects in NumPy gives the right result; the last three exist from NumPy 2.2 on."""
+_REORDERABLE = frozenset(["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or"])
+"""Other ufuncs that reduce several axes at once."""
 
 
 # Arrays
@@ -124,6 +150,14 @@ class ExpressionArray(np.ndarray):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return _call(func, args, kwargs)
 
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
+        """Return the entries rounded to a number of decimals, halves to the even neighbor."""
+        return np.round(self, decimals)
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        """Sort the entries along an axis, in place."""
+        self[...] = np.sort(self, axis)
+
 
 def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Return the result of a ufunc, or of its reduce, accumulate or outer, on expressions and arrays of them."""
@@ -132,14 +166,19 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
         result = ufunc(*[x.view(plain) if type(x) is ExpressionArray else _as_object_array(x) for x in inputs])
         return result.view(ExpressionArray) if type(result) is plain and result.dtype.hasobject else result
     name = ufunc.__name__
+    if ufunc.identity is None and ufunc.types == ["O" * ufunc.nin + "->" + "O" * ufunc.nout]:  # of np.frompyfunc
+        return getattr(ufunc, method)(*[_as_object_array(x) for x in inputs], **options)
     if name not in UFUNCS and name not in _OBJECT_LOOP_NAMES:
         raise TraceError(f"np.{name} cannot be traced; these can: {', '.join(sorted(UFUNCS))}")
+    if method == "at":
+        raise TraceError(f"np.{name}.at cannot be traced; add up the entries of each place, and use np.stack")
     if method == "__call__" and not options and not any(isinstance(x, np.ndarray | list | tuple) for x in inputs):
         return UFUNCS[name](*inputs)
     if name in _OBJECT_LOOP_NAMES:
         function = ufunc
     else:
-        function = np.frompyfunc(UFUNCS[name], ufunc.nin, 1)
+        identity = {"identity": ufunc.identity} if name in _REORDERABLE else {}
+        function = np.frompyfunc(UFUNCS[name], ufunc.nin, ufunc.nout, **identity)
         options.pop("dtype", None)
     out = options.pop("out", None)
     if out is not None:
@@ -147,6 +186,8 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     result = getattr(function, method)(*[_as_object_array(x) for x in inputs], **options)
     if out is not None:
         return out[0]
+    if isinstance(result, tuple):
+        return tuple([x.view(ExpressionArray) if isinstance(x, np.ndarray) else x for x in result])
     return result.view(ExpressionArray) if isinstance(result, np.ndarray) and result.dtype == object else result
 
 
@@ -165,16 +206,40 @@ def _call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) ->
     """Return the result of a NumPy function such as np.concatenate or np.where on expressions."""
     if function is np.where and len(arguments) == 3:
         return _where_arrays(*arguments)
-    result = np.ndarray.__array_function__(
-        _ANY_ARRAY,
-        function,
-        (ExpressionArray,),
-        tuple(_in_arrays(x) for x in arguments),
-        {name: _in_arrays(x) for name, x in options.items()},
-    )
+    try:
+        if function in ARRAY_FUNCTIONS:
+            return ARRAY_FUNCTIONS[function](*arguments, **options)
+        result = np.ndarray.__array_function__(
+            _ANY_ARRAY,
+            function,
+            (ExpressionArray,),
+            tuple(_in_arrays(x) for x in arguments),
+            {name: _in_arrays(x) for name, x in options.items()},
+        )
+    except (TypeError, AttributeError, BufferError, TraceError) as error:
+        if isinstance(error, TraceError) and function not in ADVICE:
+            raise
+        is_linear_algebra = function.__module__ == "numpy.linalg"
+        name = f"np.{'linalg.' if is_linear_algebra else ''}{function.__name__}"
+        advice = "of np.linalg only norms and products can be traced; write the elimination out entry by entry"
+        if function in ADVICE or not is_linear_algebra:
+            advice = ADVICE.get(function, f"NumPy says: {error}; compute it entry by entry")
+        raise TraceError(f"{name} cannot be traced with these arguments: {advice}") from error
     if isinstance(result, np.ndarray) and result.dtype == object:
         return result.item() if result.ndim == 0 else result.view(ExpressionArray)
     return result
+
+
+ARRAY_FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""Functions of NumPy whose own code cannot be traced -> their traced versions; `array_functions` adds them."""
+ADVICE: dict[Any, str] = {}
+"""Functions of NumPy that cannot be traced -> what to do instead; `array_functions` adds them."""
+
+
+def traced_array(x: Any) -> Any:
+    """Return numbers, expressions, and arrays and lists of them as an `ExpressionArray`."""
+    entries = np.asarray(_as_object_array(_in_arrays(x)))
+    return entries.astype(object).view(ExpressionArray)
 
 
 _ANY_ARRAY = np.empty(0).view(ExpressionArray)

@@ -65,9 +65,16 @@ _ALL = (
     Operation("cosh", "other", math.cosh),
     Operation("tanh", "other", math.tanh),
     Operation("power", "other", math.pow),
-    Operation("floor", "other", lambda a: float(math.floor(a))),
+    *(Operation(name, "other", getattr(math, name)) for name in ("fmod", "hypot", "log1p", "log2", "log10", "expm1")),
+    *(Operation(name, "other", getattr(math, name)) for name in ("cbrt", "exp2")),
+    Operation("arcsinh", "other", math.asinh),
+    Operation("arccosh", "other", math.acosh),
+    Operation("arctanh", "other", math.atanh),
+    Operation("floor", "other", lambda a: float(np.floor(a))),
+    Operation("rint", "other", lambda a: float(np.rint(a))),
     Operation("random_uniform", "other", lambda *counters: float(uniform(*map(int, counters)))),
     Operation("absolute", None, lambda a: abs(a)),
+    Operation("copysign", None, math.copysign),
     Operation("maximum", "selections", _larger),
     Operation("minimum", "selections", _smaller),
     Operation("select", "selections", lambda c, a, b: a if c else b),
@@ -205,8 +212,15 @@ LIBRARY_FUNCTIONS = {
     "cosh": "cosh",
     "tanh": "tanh",
     "power": "pow",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    **{name: name for name in ("cbrt", "exp2", "expm1", "fmod", "hypot", "log10", "log1p", "log2")},
 }
 """The elementary functions, operations without a machine instruction -> their names in the C library."""
+
+TWO_ARGUMENTS = frozenset({"arctan2", "power", "fmod", "hypot"})
+"""The elementary functions of two arguments; the others have one."""
 
 VECTOR_FUNCTIONS = {"sincos": ("sin", "cos"), "exp": ("exp",), "arctan2": ("arctan2",)}
 """Functions that `codegen.elementary` computes in vector code -> the operations whose results they return."""

@@ -8,6 +8,7 @@ their cost grows with the number of inputs and of results. Derivatives that are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,7 +62,19 @@ PARTIALS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "cosh": lambda y, a: (CONSTRUCTORS["sinh"](a),),
     "tanh": lambda y, a: (subtract(1.0, _square(y)),),
     "power": _power,
-    "floor": lambda y, a: (0.0,),
+    "fmod": lambda y, a, b: (1.0, negate(CONSTRUCTORS["rint"](divide(subtract(a, y), b)))),
+    "hypot": lambda y, a, b: (divide(a, y), divide(b, y)),
+    "cbrt": lambda y, a: (divide(1.0 / 3.0, _square(y)),),
+    "log1p": lambda y, a: (divide(1.0, add(a, 1.0)),),
+    "log2": lambda y, a: (divide(1.0 / math.log(2.0), a),),
+    "log10": lambda y, a: (divide(1.0 / math.log(10.0), a),),
+    "expm1": lambda y, a: (add(y, 1.0),),
+    "exp2": lambda y, a: (multiply(math.log(2.0), y),),
+    "arcsinh": lambda y, a: (divide(1.0, sqrt(add(_square(a), 1.0))),),
+    "arccosh": lambda y, a: (divide(1.0, sqrt(add(_square(a), -1.0))),),
+    "arctanh": lambda y, a: (divide(1.0, subtract(1.0, _square(a))),),
+    **dict.fromkeys(("floor", "rint"), lambda y, a: (0.0,)),
+    "copysign": lambda y, a, b: (multiply(CONSTRUCTORS["copysign"](1.0, a), CONSTRUCTORS["copysign"](1.0, b)), 0.0),
     "random_uniform": lambda y, *counters: (0.0,) * len(counters),
     "absolute": lambda y, a: (
         select(CONSTRUCTORS["less"](a, 0.0), -1.0, select(CONSTRUCTORS["less"](0.0, a), 1.0, 0.0)),

@@ -7,6 +7,7 @@ error is then measured with the new graph, so that it is right also where y is n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -159,6 +160,18 @@ _RULES: dict[str, Callable[[Sequence[Any], Any], Sequence[Any]]] = {
     "sinh": lambda x, y: (np.cosh(x[0]),),
     "cosh": lambda x, y: (np.sinh(x[0]),),
     "tanh": lambda x, y: (1.0 - y * y,),
+    "fmod": lambda x, y: (1.0, -np.rint((x[0] - y) / x[1])),
+    "hypot": lambda x, y: (x[0] / y, x[1] / y),
+    "cbrt": lambda x, y: (1.0 / (3.0 * y * y),),
+    "log1p": lambda x, y: (1.0 / (1.0 + x[0]),),
+    "log2": lambda x, y: (1.0 / (math.log(2.0) * x[0]),),
+    "log10": lambda x, y: (1.0 / (math.log(10.0) * x[0]),),
+    "expm1": lambda x, y: (1.0 + y,),
+    "exp2": lambda x, y: (math.log(2.0) * y,),
+    "arcsinh": lambda x, y: (1.0 / np.sqrt(x[0] * x[0] + 1.0),),
+    "arccosh": lambda x, y: (1.0 / np.sqrt(x[0] * x[0] - 1.0),),
+    "arctanh": lambda x, y: (1.0 / (1.0 - x[0] * x[0]),),
+    "copysign": lambda x, y: (np.copysign(1.0, x[0]) * np.copysign(1.0, x[1]), None),
     "absolute": lambda x, y: (np.sign(x[0]),),
     "maximum": lambda x, y: (x[0] >= x[1], x[0] < x[1]),
     "minimum": lambda x, y: (x[0] <= x[1], x[0] > x[1]),

@@ -19,7 +19,7 @@ import pytest
 import legged.arguments
 from legged.compiler import Kernel, compile
 from legged.compiler.codegen import mechanisms
-from legged.compiler.ir.pytree import flatten
+from legged.compiler.ir.graph import flatten
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 
 

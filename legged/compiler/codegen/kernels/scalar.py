@@ -32,12 +32,7 @@ from legged.compiler.passes.call_batching import (
     round_up,
 )
 from legged.compiler.passes.pipeline import Scheduling, run_passes
-from legged.compiler.passes.scheduling import (
-    FUSED,
-    NEGATED_ARGUMENT,
-    SMALL_WINDOW,
-    WINDOW,
-)
+from legged.compiler.passes.scheduling import FUSED, NEGATED_ARGUMENT, SMALL_WINDOW, WINDOW
 
 KERNEL = "legged_kernel"
 _INLINE_LIMIT, _INLINE_LIMIT_OF_LONG_GRAPHS = 64, 16
@@ -49,12 +44,13 @@ _LONG_GRAPH, _LONG_GRAPH_WITHOUT_FMA = 6000, 4000
 
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _INTRINSIC = {
-    **{"sqrt": "sqrt", "floor": "floor", "absolute": "fabs", "maximum": "maximum", "minimum": "minimum"},
+    **{name: name for name in ("sqrt", "floor", "rint", "copysign", "maximum", "minimum")},
+    "absolute": "fabs",
     **dict.fromkeys(FUSED, "fmuladd"),
 }
 _COMPARISONS = {"less": "olt", "less_equal": "ole", "equal": "oeq", "not_equal": "une"}
 _INTRINSIC_ARGUMENTS = {  # name -> number of arguments
-    **dict.fromkeys(("sqrt", "floor", "fabs"), 1),
+    **dict.fromkeys(("sqrt", "floor", "rint", "fabs"), 1),
     **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
     **dict.fromkeys(("fma", "fmuladd"), 3),
 }
