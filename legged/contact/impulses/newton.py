@@ -266,8 +266,8 @@ def proximal_newton(
     """Return the solution with the smallest residual of at most `iterations` iterations, or the start.
 
     A start with a residual below the tolerance is returned without computation. Otherwise the iterations end at the
-    goal, or where rounding loses the residual (`is_lost`). The goal may be smaller than the tolerance, since the last ones converge fast and Gauss-Seidel continues from there in the next
-    step.
+    goal, or where rounding loses the residual (`is_lost`). The goal may be smaller than the tolerance, since the last
+    iterations converge fast and Gauss-Seidel continues from there in the next step.
 
     Args:
         problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
