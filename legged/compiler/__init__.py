@@ -21,8 +21,8 @@ from legged.compiler.passes.drop_terms import Term
 from legged.compiler.passes.jacobian import jacobian
 from legged.compiler.passes.pipeline import Dropping, run_passes, trace
 from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import Band, Call, CallSequence
-from legged.compiler.runtime.kernel import Kernel
+from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, FusedCalls
+from legged.compiler.runtime.kernel import Kernel, diagnose
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
 from legged.compiler.runtime.time_loop import (
     NOT_FINITE,
@@ -52,6 +52,7 @@ __all__ = [
     "Dropping",
     "ElementType",
     "Expression",
+    "FusedCalls",
     "Graph",
     "Kernel",
     "LookupTable",
@@ -73,6 +74,7 @@ __all__ = [
     "count_and_depth",
     "default_threads",
     "depth",
+    "diagnose",
     "element_type",
     "jacobian",
     "module",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from legged.arguments import known_name
-from legged.compiler import Members, Schedule, TimeLoop, element_type
+from legged.compiler import Members, PreparedLoop, Schedule, TimeLoop, element_type
+from legged.compiler.ir import where
 from legged.errors import DefinitionError
 from legged.robot.construction.parameters import ParameterVector
 from legged.simulation.backend import advance
@@ -174,23 +175,29 @@ class Physics:
 
     @cached_property
     def code(self) -> TimeLoop:
-        """The compiled time steps."""
-        p, nj = self.parameters, self.robot.nj
+        """The compiled time steps; parameters of a member are its numbers, its last action and its action.
+
+        The first time step of a period begins a new history of contacts, which the functions of a task read at its end.
+        """
+        p, nj, nq, entries = self.parameters, self.robot.nj, self.robot.nq, self.loop.history_entries
 
         def step(clock: Any, parameters: Any, state: Any) -> tuple[Array, Any]:
-            target, previous = self.targets(parameters[p : p + nj]), self.targets(parameters[p + nj :])
+            previous, target = self.targets(parameters[p : p + nj]), self.targets(parameters[p + nj :])
+            state, is_first = state.copy(), clock[0] < 0.5 * self.time_step
+            for i in range(nq + entries.start, nq + entries.stop):
+                state[i] = where(is_first, 0.0, state[i])
             return advance(self.loop_of(parameters[:p], target, previous), "time_stepping", clock, state), 0.0
 
         return TimeLoop.of(step, p + 2 * nj, self.size, self.element)
 
-    def prepared(self, members: Members, parameters: Array, actions: Array) -> Any:
+    def prepared(self, members: Members, parameters: Array, actions: Array) -> PreparedLoop:
         """Return the call that advances all members through a control period.
 
         Args:
             members: Their states and outcomes, which the call changes in place.
-            parameters: Their numbers, (N, p), mixed units, a contiguous array that may change in place between calls.
-            actions: Those of this control period and of the one before, (N, 2 nj), dimensionless, likewise.
+            parameters: Their numbers and last actions, (N, p + nj), mixed units; rows of an array that may change in
+                place between calls.
+            actions: Their actions, (N, nj), dimensionless, likewise.
         """
         interval = np.array([[[0.0, self.time_step, float(self.substeps), 0.0]]], self.element.dtype)
-        schedule = Schedule(interval, np.array([-1]))
-        return self.code.prepared(members, parameters, schedule, actions)
+        return self.code.prepared(members, parameters, Schedule(interval, np.array([-1])), actions)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from legged.environments.rendering import Recording
 from legged.environments.task import Task
-from legged.environments.vector import VectorEnvironment, gymnasium
+from legged.environments.vector import VectorEnvironment, array_of, gymnasium
 
 
 class Environment(gymnasium.Env):
@@ -16,14 +17,18 @@ class Environment(gymnasium.Env):
     Args:
         task: The task. groups: Whether observations are a dictionary of all groups; by default they are those of the
             group `actor`, (k,).
-        dtype, first: As in `VectorEnvironment`.
+        dtype, first, render_mode: As in `VectorEnvironment`.
 
     Attributes:
         many: The `VectorEnvironment` of one robot that does the work.
     """
 
-    def __init__(self, task: Task, *, groups: bool = False, dtype: Any = None, first: int = 0):
-        self.many = VectorEnvironment(task, 1, autoreset="disabled", groups=groups, threads=1, dtype=dtype, first=first)
+    def __init__(
+        self, task: Task, *, groups: bool = False, dtype: Any = None, first: int = 0, render_mode: str | None = None
+    ):
+        options: dict[str, Any] = {"dtype": dtype, "first": first, "render_mode": render_mode}
+        self.many = VectorEnvironment(task, 1, autoreset="disabled", groups=groups, threads=1, **options)
+        self.render_mode = render_mode
         self.metadata = {name: value for name, value in self.many.metadata.items() if name != "autoreset_mode"}
         self.observation_space = self.many.single_observation_space
         self.action_space = self.many.single_action_space
@@ -53,9 +58,26 @@ class Environment(gymnasium.Env):
             ShapeError, NotFiniteError: The action has a wrong shape or is not finite; the robot does not change.
             ArgumentError: There was no `reset`, or the episode has ended.
         """
-        observed, reward, terminated, truncated, infos = self.many.step(np.asarray(action)[None])
+        observed, reward, terminated, truncated, infos = self.many.step(array_of(action)[None])
         own = {name: _first(value) for name, value in infos.items() if not name.startswith("_")}
         return _first(observed), float(reward[0]), bool(terminated[0]), bool(truncated[0]), own
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """Return a picture of the robot, (480, 640, 3), uint8; None for the mode "human".
+
+        Raises:
+            ArgumentError: The environment has no render mode, or there was no `reset`.
+        """
+        pictures = self.many.render()
+        return None if pictures is None else pictures[0]
+
+    def record(self) -> Recording:
+        """Return a recording of the motion from now on; see `VectorEnvironment.record`."""
+        return self.many.record()
+
+    def close(self) -> None:
+        """Close the viewer."""
+        self.many.close()
 
 
 def _first(values: Any) -> Any:

@@ -12,8 +12,7 @@ from legged.arguments import known_name, real_array
 from legged.compiler import Counts
 from legged.contact.rigid import Rigid
 from legged.environments.draws import Draws
-from legged.environments.evaluation import observed
-from legged.environments.state import State
+from legged.environments.state import State, observed
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
 

@@ -1,8 +1,8 @@
-"""The functions of a task as two traced functions of one member: the end of a control step, and a new start."""
+"""The functions of a task as traced functions of one member: the end of a control step, a new start, observations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,9 +12,8 @@ import numpy as np
 from legged.compiler import Counts, count
 from legged.compiler.ir import where
 from legged.environments.draws import Draws
-from legged.environments.evaluation import called, observed
 from legged.environments.physics import Physics
-from legged.environments.state import Layout, State
+from legged.environments.state import Layout, State, called, observed
 from legged.errors import ShapeError
 from legged.rotations import quaternion_matrix
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from legged.environments.task import Task
 
 Array = np.ndarray
-_STARTS, _OBSERVATIONS = 1, 2  # purposes of random numbers; 0 for all others
+_STARTS, _OBSERVATIONS = 1, 2  # purposes of random numbers, the second of the first group; 0 for all others
 _NEVER = 1e9  # [s]
 _STEPS_BEFORE_REPEAT = 2.0**24
 """Number of control steps of a member after which its random numbers repeat."""
@@ -33,48 +32,42 @@ class Result(NamedTuple):
 
     Attributes:
         state, record: See `Transition`, (n,) and (m,), mixed units.
-        observations: Name of a group -> observation, (k,), of the state after a new start, if there is one.
-        final: The same before a new start.
         reward: The reward. terms: weight * function * period of each reward, (r,).
         terminated, truncated: 1.0 if the episode has ended by a termination, or by its longest duration, else 0.0.
         causes: 1.0 for each termination that holds, else 0.0, (t,).
-        returns: Sums of `terms` in the episode, (r,). length: Number of its control steps.
     """
 
     state: Array
     record: Array
-    observations: dict[str, Array]
-    final: dict[str, Array]
     reward: Any
     terms: Array
     terminated: Any
     truncated: Any
     causes: Array
-    returns: Array
-    length: Any
 
 
 class Transition:
     """The functions of a task, which may be traced.
 
     The record of a member holds what a task needs from one control step to the next: `steps` since the start of the
-    episode, `count` of all control steps, `action` and `last_action`, `v_before`, `command`, `wait` until the next
-    command and `push` until the next disturbance, [s], the `returns` of the rewards in the episode, and a part for
-    each entry of `Task.memory`. Numbers in which members differ are a part too, `parameters`.
+    episode, `count` of all control steps and starts, `action` and `last_action`, the velocity `v` at the end and
+    `v_before` at the beginning of the control step, `command`, `wait` until the next command and `push` until the next
+    disturbance, [s], the `returns` of the rewards in the episode, and a part for each entry of `Task.memory`. Numbers
+    in which members differ are a part too, `parameters`.
 
     Args:
-        task: The task. physics: Its robot. restarts: Whether a member that has ended starts anew in the same step.
+        task: The task. physics: Its robot. groups: Names of the groups of observations that are computed.
 
     Attributes:
-        layout: Parts of the record.
+        layout: Parts of the record; `parameters` and `action`, which the time steps read, come first.
     """
 
-    def __init__(self, task: Task, physics: Physics, restarts: bool):
-        self.task, self.physics, self.restarts = task, physics, restarts
+    def __init__(self, task: Task, physics: Physics, groups: Sequence[str]):
+        self.task, self.physics, self.groups = task, physics, tuple(groups)
         nj, nv = task.robot.nj, task.robot.nv
         self._initial = {name: np.atleast_1d(np.asarray(m.initial, dtype=float)) for name, m in task.memory.items()}
-        sizes = {"parameters": physics.parameters, "steps": 1, "count": 1, "action": nj, "last_action": nj}
-        sizes |= {"v_before": nv, "command": task.command.size if task.command else 0, "wait": 1, "push": 1}
+        sizes = {"parameters": physics.parameters, "action": nj, "last_action": nj, "steps": 1, "count": 1}
+        sizes |= {"v": nv, "v_before": nv, "command": task.command.size if task.command else 0, "wait": 1, "push": 1}
         sizes |= {"returns": len(task.rewards)}
         sizes |= {f"memory.{name}": len(initial) for name, initial in self._initial.items()}
         self.layout = Layout(sizes)
@@ -110,11 +103,6 @@ class Transition:
         }
         return State(self.task, physics, random=random, **{**known, **changes})
 
-    def _observed(self, s: State) -> dict[str, Array]:
-        """Return the observations of a member: name of a group -> (k,), dimensionless or as scaled."""
-        random = s.random.for_purpose(_OBSERVATIONS)
-        return {group: observed(terms, s, group, random) for group, terms in self.task.observations.items()}
-
     def _begun(self, parts: Mapping[str, Array], s: State) -> tuple[Array, dict[str, Any]]:
         """Return (state, parts of the record) of a member that starts an episode."""
         task, physics, random = self.task, self.physics, s.random.for_purpose(_STARTS)
@@ -127,7 +115,7 @@ class Transition:
         q, v = called("start", task.start, replace(s, memory=memory))
         still = np.zeros(task.robot.nj)
         new: dict[str, Any] = {**parts, "parameters": physics.flat(values), "steps": np.zeros(1)}
-        new |= {"action": still, "last_action": still, "v_before": v, "returns": np.zeros(len(task.rewards))}
+        new |= {"action": still, "last_action": still, "v": v, "v_before": v, "returns": np.zeros(len(task.rewards))}
         new |= {f"memory.{name}": np.atleast_1d(value) for name, value in memory.items()}
         state = physics.start(q, v)
         new["command"], new["wait"] = self._new_command(self._view(state, new, random))
@@ -147,10 +135,10 @@ class Transition:
         disturbance = self.task.disturbance
         return _NEVER if disturbance is None else random.uniform(*disturbance.interval)
 
-    # The two functions.
+    # The three functions.
 
-    def start(self, state: Array, record: Array, seed: Any, member: Any) -> tuple[Array, Array, dict[str, Array]]:
-        """Return (state, record, observations) of a member that starts an episode.
+    def start(self, state: Array, record: Array, seed: Any, member: Any) -> tuple[Array, Array]:
+        """Return (state, record) of a member that starts an episode.
 
         Args:
             state: State of the time steps, (n,), mixed units. record: See the class, (m,), mixed units.
@@ -160,21 +148,38 @@ class Transition:
         random = Draws(seed, member, parts["count"][0])
         state, new = self._begun(parts, self._view(state, parts, random))
         new["count"] = self._counted(parts)
-        return state, self.layout.joined(new), self._observed(self._view(state, new, random))
+        return state, self.layout.joined(new)
 
-    def step(self, state: Array, record: Array, action: Array, failed: Any, seed: Any, member: Any) -> Result:
+    def observe(self, state: Array, record: Array, seed: Any, member: Any) -> dict[str, Array]:
+        """Return the observations of a member: name of a group -> (k,), as scaled.
+
+        Args:
+            state, record: At the end of a control step or a start, (n,) and (m,), mixed units.
+            seed, member: See `Draws`.
+        """
+        parts = self.layout.split(record)
+        s = self._view(state, parts, Draws(seed, member, parts["count"][0]))
+        return {
+            group: observed(terms, s, group, s.random.for_purpose(_OBSERVATIONS + k))
+            for k, (group, terms) in enumerate(self.task.observations.items())
+            if group in self.groups
+        }
+
+    def step(self, state: Array, record: Array, action: Array, outcome: Array, seed: Any, member: Any) -> Result:
         """Return the end of a control step.
 
         Args:
             state: State after the time steps, (n,), mixed units. record: As at the end of the last control step, (m,),
                 mixed units.
             action: The action of this one, (nj,), dimensionless.
-            failed: Positive if the motion has no finite continuation. seed, member: See `Draws`.
+            outcome: Of the time steps, see `Members.outcome`; the code is negative if the motion has no finite
+                continuation, which ends the episode. seed, member: See `Draws`.
         """
         task = self.task
         parts: dict[str, Any] = self.layout.split(record)
         random = Draws(seed, member, parts["count"][0])
         parts = {**parts, "last_action": parts["action"], "action": action, "steps": parts["steps"] + 1.0}
+        parts["v_before"] = parts["v"]
         s = self._view(state, parts, random)
         terms = [r.weight * task.period * _number(f"reward {name}", r.function, s) for name, r in task.rewards.items()]
         parts["returns"] = parts["returns"] + np.stack(terms) if terms else parts["returns"]
@@ -182,36 +187,24 @@ class Transition:
             where(_number(f"termination {name}", function, s) > 0.0, 1.0, 0.0)
             for name, function in task.terminations.items()
         ]
-        ended = reduce(np.maximum, causes, where(failed > 0.0, 1.0, 0.0))
-        returns, length = parts["returns"], parts["steps"][0]
+        ended = reduce(np.maximum, causes, where(outcome[0] < 0.0, 1.0, 0.0))
         late = where(parts["steps"][0] >= float(task.episode_steps), 1.0, 0.0)
         truncated = late * (1.0 - ended)
         for name, memory in task.memory.items():
             parts[f"memory.{name}"] = np.atleast_1d(called(f"memory {name}", memory.update, s))
         state, parts = self._continued(state, parts, s)
-        final = self._observed(self._view(state, parts, random))
-        begun_state, begun = self._begun(parts, self._view(state, parts, random)) if self.restarts else (state, parts)
-        observations = final
-        if self.restarts:
-            over = ended + truncated > 0.0
-            state, parts = (
-                _selected(over, begun_state, state),
-                {name: _selected(over, np.asanyarray(begun[name]), np.asanyarray(parts[name])) for name in parts},
-            )
-            observations = self._observed(self._view(state, parts, random))
         parts["count"] = self._counted(parts)
         reward = sum(terms, 0.0)
         values = np.stack(terms) if terms else np.zeros(0)
         causes = np.stack(causes) if causes else np.zeros(0)
-        record = self.layout.joined(parts)
-        return Result(state, record, observations, final, reward, values, ended, truncated, causes, returns, length)
+        return Result(state, self.layout.joined(parts), reward, values, ended, truncated, causes)
 
     def _counted(self, parts: Mapping[str, Array]) -> Array:
         count = parts["count"] + 1.0
         return np.stack([where(count[0] >= _STEPS_BEFORE_REPEAT, 0.0, count[0])])
 
     def _continued(self, state: Array, parts: dict[str, Any], s: State) -> tuple[Array, dict[str, Any]]:
-        """Return (state, parts) after a new command and a disturbance that are due, with a new history of contacts."""
+        """Return (state, parts) after a new command and a disturbance that are due."""
         task, robot = self.task, self.task.robot
         q, rest = state[: robot.nq], state[robot.nq :]
         v = rest[: robot.nv]
@@ -227,10 +220,8 @@ class Transition:
             change = np.concatenate([angular, quaternion_matrix(q[:4]).T @ np.concatenate([linear, np.zeros(1)])])
             v = np.concatenate([_selected(due <= 0.0, v[:6] + change, v[:6]), v[6:]])
             parts["push"] = np.stack([where(due <= 0.0, self._next_push(s.random), due)])
-        at = self.physics.loop.history_entries
-        history = np.zeros(at.stop - at.start)
-        parts["v_before"] = v
-        return np.concatenate([q, v, rest[robot.nv : at.start], history, rest[at.stop :]]), parts
+        parts["v"] = v
+        return np.concatenate([q, v, rest[robot.nv :]]), parts
 
 
 def _selected(condition: Any, a: Array, b: Array) -> Array:
@@ -245,8 +236,14 @@ def _number(what: str, function: Callable[[State], Any], s: State) -> Any:
 
 
 def transition_counts(task: Task) -> Counts:
-    """Return the operations of the end of a control step of a task, see `Task.counts`."""
+    """Return the operations of the end of a control step of a task and of a new start, see `Task.counts`."""
     physics = Physics(task, None)
-    transition = Transition(task, physics, restarts=True)
+    transition = Transition(task, physics, tuple(task.observations))
     shapes = {"state": (physics.size,), "record": (transition.layout.size,), "action": (task.robot.nj,)}
-    return count(transition.step, **shapes, failed=(), seed=(), member=())
+
+    def both(state: Array, record: Array, action: Array, outcome: Array, seed: Any, member: Any) -> Any:
+        end = transition.step(state, record, action, outcome, seed, member)
+        seen = transition.observe(end.state, end.record, seed, member)
+        return end, seen, transition.start(end.state, end.record, seed, member)
+
+    return count(both, **shapes, outcome=(3,), seed=(), member=())

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import known_name, real_array, whole
-from legged.compiler import Members, check_threads, default_threads, thread_limit
-from legged.compiler import compile as compile_function
+from legged.compiler import (
+    BatchKernel,
+    FusedCalls,
+    Members,
+    check_threads,
+    default_threads,
+    diagnose,
+    thread_limit,
+)
 from legged.environments.physics import Physics
+from legged.environments.rendering import RENDER_MODES, Pictures, Recording
 from legged.environments.task import Task
-from legged.environments.transition import Transition
+from legged.environments.transition import Result, Transition
 from legged.errors import ArgumentError, MissingError, NotFiniteError, ShapeError
 
 try:
@@ -22,7 +32,7 @@ except ImportError as error:
     raise MissingError("environments need gymnasium: pip install 'legged[rl]'") from error
 
 Array = np.ndarray
-_LEAST = 2  # robots in each call of machine code: one alone would take the code for one state, which rounds differently
+_LEAST = 2  # robots of a time loop: one alone would take the code for one state, which rounds differently
 _AUTORESET = {
     "same_step": AutoresetMode.SAME_STEP,
     "next_step": AutoresetMode.NEXT_STEP,
@@ -33,23 +43,30 @@ _AUTORESET = {
 class VectorEnvironment(VectorEnv):
     """N robots that perform a task side by side, as a `gymnasium.vector.VectorEnv`.
 
-    A control step is two calls of machine code for all robots, on any number of threads: the time steps with servos,
-    motors and contacts; and the functions of the task with random numbers and the new starts of robots whose episode
-    has ended. Results do not depend on the number of threads, and those of a robot not on the number of robots.
+    A control step is one call of machine code on any number of threads, which takes each chunk of robots through the
+    time steps with servos, motors and contacts, and then through the functions of the task with random numbers. A
+    second call starts the robots whose episode has ended. Results depend neither on the number of threads nor on the
+    other robots.
 
-    Observations are those of the group `actor`, (N, k), or a dictionary of all groups if `groups` is true.
-    Infos of `step`: `terms`, weight * function * period of each reward, (N, r), in the order of `Task.rewards`; where
-    episodes have ended, `episode` with the return `r`, the number of control steps `l`, and the sum of each term by its
-    name, and the mask `_episode`; with autoreset in the same step, `final_obs` and its mask `_final_obs`.
+    Observations are those of the group `actor`, (N, k), or a dictionary of all groups if `groups` is true; groups that
+    are not returned are not computed. Infos of `step`: `terms`, weight * function * period of each reward, (N, r), in
+    the order of `Task.rewards`; where episodes have ended, `episode` with the return `r`, the number of control steps
+    `l`, the sum of each reward and whether each termination holds, by `reward.name` and `termination.name`, and the
+    mask `_episode`; with autoreset in the same step, `final_obs` and its mask `_final_obs`.
 
     Args:
         task: The task. num_envs: Number of robots, N.
         autoreset: When a robot whose episode has ended starts anew: "same_step", "next_step" or "disabled"; see
-            `gymnasium.vector.AutoresetMode`.
+            `gymnasium.vector.AutoresetMode`. Robots take the same episodes in all three.
         groups: Whether observations are a dictionary of all groups.
         threads: Number of threads; by default the number of processors.
         dtype: Type of the numbers of the time steps, "float64" or "float32"; observations are float32 anyway.
         first: Number of the first robot, by which random numbers of environments in several processes differ.
+        copy: Whether observations and `terms` are new arrays. Otherwise they are the memory that the environment
+            writes: it stays as it is until the next call but one of `step`, and until the next call of `reset`.
+        render_mode: "rgb_array": `render` returns a picture of each of the robots `rendered`. "human": the viewer shows
+            the first of them in real time. None for neither.
+        rendered: Numbers of the robots that `render` shows.
 
     Attributes:
         task: The task.
@@ -69,34 +86,45 @@ class VectorEnvironment(VectorEnv):
         threads: int | None = None,
         dtype: Any = None,
         first: int = 0,
+        copy: bool = True,
+        render_mode: str | None = None,
+        rendered: Sequence[int] = (0,),
     ):
         self.task, self.num_envs = task, whole("num_envs", num_envs, 1)
         self._mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
+        self.render_mode = None if render_mode is None else known_name("render mode", render_mode, RENDER_MODES)
         self.metadata = {
             "autoreset_mode": self._mode,
-            "render_modes": [],
+            "render_modes": list(RENDER_MODES),
             "render_fps": round(1.0 / task.period),
         }
         self._groups, self._threads = groups, default_threads() if threads is None else check_threads(threads)
+        self._copy, self._rendered = copy, self._robots("rendered", rendered)
         self._physics = Physics(task, dtype)
-        self._transition = Transition(task, self._physics, self._mode == AutoresetMode.SAME_STEP)
-        layout, nj = self._transition.layout, task.robot.nj
-        self._parts, number = layout, self._physics.element.dtype
-        n, m = self._physics.size, layout.size
-        shapes = {"state": (n,), "record": (m,), "seed": (), "member": ()}
-        self._start = compile_function(self._transition.start, dtype=number, **shapes)
-        self._step = compile_function(self._transition.step, dtype=number, action=(nj,), failed=(), **shapes)
-        self._sizes = dict(zip(task.observations, self._start.graph.outputs[2:], strict=True))
+        self._transition = Transition(task, self._physics, tuple(task.observations) if groups else ("actor",))
+        layout, nj, number = self._transition.layout, task.robot.nj, self._physics.element.dtype
+        one: dict[str, tuple[int, ...]] = {"state": (self._physics.size,), "record": (layout.size,)}
+        last: dict[str, tuple[int, ...]] = {"seed": (), "member": ()}
+        self._start = BatchKernel(self._transition.start, {**one, **last}, number)
+        self._step = BatchKernel(self._transition.step, {**one, "action": (nj,), "outcome": (3,), **last}, number)
+        self._observe = BatchKernel(self._transition.observe, {**one, **last}, number)
         N = max(self.num_envs, _LEAST)
-        self._members = Members.at(np.zeros((N, n)), 0, number)
-        self._record = np.repeat(self._transition.blank()[None].astype(number), N, axis=0)
-        self._numbers = np.zeros((N, self._physics.parameters), number)
-        self._actions = np.zeros((N, 2 * nj), number)
-        self._member = (first + np.arange(N)).astype(number)
-        self._seed = 0.0
-        self._observed: dict[str, Array] = {}
-        self._over = np.ones(self.num_envs, dtype=bool)
-        self._advance: Any = None
+        self._actions, self._outcome = np.zeros((N, nj), number), np.zeros((N, 3), number)
+        self._member, self._seed = (first + np.arange(N)).astype(number), np.zeros((), number)
+        # Arrays of two control steps, of which each reads one and writes the other.
+        self._arrays, self._seen = (
+            [[np.zeros((N, *shape), number) for shape in kernel.graph.outputs] for _ in range(2)]
+            for kernel in (self._step, self._observe)
+        )
+        self._results: list[Result] = [self._step.graph.rebuild(iter(arrays)) for arrays in self._arrays]
+        self._observed: list[dict[str, Array]] = [self._observe.graph.rebuild(iter(arrays)) for arrays in self._seen]
+        self._now, self._begun, self._over = 0, False, np.ones(self.num_envs, dtype=bool)
+        self._result.record[:] = self._transition.blank()
+        self._shown = [
+            {group: np.zeros((self.num_envs, *x.shape[1:]), np.float32) for group, x in observed.items()}
+            for observed in self._observed
+        ]
+        self._recordings: list[Recording] = []
         self.single_action_space = spaces.Box(-task.action_limit, task.action_limit, (nj,), np.float32)
         self.action_space = spaces.Box(-task.action_limit, task.action_limit, (self.num_envs, nj), np.float32)
         self.single_observation_space = self._space(())
@@ -104,45 +132,70 @@ class VectorEnvironment(VectorEnv):
 
     def _space(self, lead: tuple[int, ...]) -> Any:
         boxes = {}
-        for group, shape in self._sizes.items():
+        for group, values in self._observed[0].items():
             limits = max(term.limit for term in self.task.observations[group].values())
-            boxes[group] = spaces.Box(-limits, limits, (*lead, *shape), np.float32)
+            boxes[group] = spaces.Box(-limits, limits, (*lead, *values.shape[1:]), np.float32)
         return spaces.Dict(boxes) if self._groups else boxes["actor"]
+
+    def _robots(self, name: str, robots: Any) -> tuple[int, ...]:
+        """Return numbers of robots of an argument."""
+        return tuple(whole(name, k, 0, self.num_envs - 1) for k in np.atleast_1d(robots).tolist())
+
+    @property
+    def _result(self) -> Result:
+        """The arrays of the last control step."""
+        return self._results[self._now]
+
+    @cached_property
+    def _advance(self) -> list[FusedCalls]:
+        """The control step of all robots from the arrays of either control step to the other ones."""
+        own, calls = self._transition.layout["action"].stop, []
+        for k, (state, record, *_) in enumerate(self._arrays):
+            N = len(state)
+            members = Members(state, self._outcome, np.empty((N, 0, state.shape[1]), state.dtype))
+            motion = self._physics.prepared(members, record[:, :own], self._actions)
+            given = state, record, self._actions, self._outcome, self._seed, self._member
+            end = self._step.prepare(N, *given, results=self._arrays[1 - k])
+            seen = self._observe.prepare(
+                N, *self._arrays[1 - k][:2], self._seed, self._member, results=self._seen[1 - k]
+            )
+            calls.append(FusedCalls([motion.described(), end.described(), seen.described()], motion.width, ignored=[0]))
+        return calls
 
     # States.
 
     @property
     def q(self) -> Array:
         """Configurations, (N, nq), mixed units; a copy."""
-        return self._members.state[: self.num_envs, : self.task.robot.nq].copy()
+        return self._result.state[: self.num_envs, : self.task.robot.nq].copy()
 
     @property
     def v(self) -> Array:
         """Velocities, (N, nv), mixed units; a copy."""
         nq = self.task.robot.nq
-        return self._members.state[: self.num_envs, nq : nq + self.task.robot.nv].copy()
+        return self._result.state[: self.num_envs, nq : nq + self.task.robot.nv].copy()
 
     @property
     def commands(self) -> Array:
         """Commands, (N, nc), in their units; a copy."""
-        return self._record[: self.num_envs, self._parts["command"]].copy()
+        return self._part("command").copy()
 
     @commands.setter
     def commands(self, values: Any) -> None:
-        at = self._parts["command"]
-        given = real_array("commands", values)
-        size = at.stop - at.start
+        given, own = real_array("commands", values), self._part("command")
+        size = own.shape[1]
         if given.shape not in ((size,), (self.num_envs, size)):
             raise ShapeError(f"commands must be ({size},) or ({self.num_envs}, {size}), got shape {given.shape}")
-        self._record[: self.num_envs, at] = given
+        own[:] = given
 
     @property
     def parameters(self) -> dict[str, Array]:
         """Numbers in which robots differ: name -> (N, ...), in the unit of the number; copies."""
-        return {
-            name: value.copy()
-            for name, value in self._physics.at(self._record[: self.num_envs, self._parts["parameters"]]).items()
-        }
+        return {name: value.copy() for name, value in self._physics.at(self._part("parameters")).items()}
+
+    def _part(self, name: str) -> Array:
+        """Return a part of the records of all robots, (N, size), mixed units."""
+        return self._result.record[: self.num_envs, self._transition.layout[name]]
 
     # Motion.
 
@@ -156,7 +209,6 @@ class VectorEnvironment(VectorEnv):
         Raises:
             ArgumentError: The mask has another shape or type.
         """
-        super().reset(seed=seed)
         mask = (options or {}).get("reset_mask")
         if mask is None:
             mask = np.ones(self.num_envs, dtype=bool)
@@ -164,14 +216,17 @@ class VectorEnvironment(VectorEnv):
             raise ArgumentError(
                 f"reset_mask must be an array of {self.num_envs} truth values, at least one of them true"
             )
-        if not self._observed and not mask.all():
+        if not self._begun and not mask.all():
             raise ArgumentError("the first reset is one of all robots: leave out reset_mask")
-        rows = np.arange(len(self._record)) if mask.all() else np.flatnonzero(mask)
+        super().reset(seed=seed)
+        rows = np.arange(len(self._member)) if mask.all() else np.flatnonzero(mask)
         if seed is not None:
-            self._seed = float(np.random.SeedSequence(seed).generate_state(1)[0] >> 8)
-            self._record[rows, self._parts["count"]] = 0.0
+            self._seed[()] = float(np.random.SeedSequence(seed).generate_state(1)[0] >> 8)
+            self._result.record[rows, self._transition.layout["count"]] = 0.0
         self._restart(rows)
-        return self._shown(self._observed), {}
+        self._begun = True
+        self._show()
+        return self._observations(), {}
 
     def _restart(self, rows: Array) -> None:
         """Start new episodes of some robots.
@@ -179,85 +234,160 @@ class VectorEnvironment(VectorEnv):
         Args:
             rows: Their numbers, (k,), dimensionless.
         """
-        members, rows = self._members, rows if len(rows) >= _LEAST else np.repeat(rows, _LEAST)
+        now, member = self._result, self._member[rows]
         with thread_limit(self._threads):
-            state, record, found = self._start(members.state[rows], self._record[rows], self._seed, self._member[rows])
-        members.state[rows], self._record[rows], members.outcome[rows] = state, record, 0.0
-        for group, values in found.items():
-            if group not in self._observed:
-                self._observed[group] = np.zeros((len(members.state), *values.shape[1:]), np.float32)
-            self._observed[group][rows] = values
-        self._over[rows[rows < self.num_envs]] = False
+            state, record = self._start(now.state[rows], now.record[rows], self._seed, member)
+            observed = self._observe(state, record, self._seed, member)
+        now.state[rows], now.record[rows], self._outcome[rows] = state, record, 0.0
+        for group, values in observed.items():
+            self._observed[self._now][group][rows] = values
+        own = rows[rows < self.num_envs]
+        self._over[own] = False
+        for recording in self._recordings:
+            recording.begin(own)
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Advance all robots by a control step; return (observations, rewards, terminations, truncations, infos).
 
         Args:
-            actions: (N, nj), dimensionless; see `Task.targets`.
+            actions: (N, nj), dimensionless; see `Task.targets`. An array of NumPy, or of a library that shares memory
+                by DLPack, such as a tensor of Torch in the memory of the processor.
 
         Raises:
             ShapeError, NotFiniteError: The actions have a wrong shape or are not finite; the robots do not change.
             ArgumentError: There was no `reset`, or with autoreset "disabled" a robot whose episode has ended.
+            NotFiniteError: A function of the task has no finite result; the message names it. `reset` is needed then.
         """
-        nj, members, record = self.task.robot.nj, self._members, self._record
-        given = np.asarray(actions)
-        if given.shape != (self.num_envs, nj):
-            raise ShapeError(f"actions must be ({self.num_envs}, {nj}), got shape {given.shape}")
+        given = array_of(actions)
+        if given.shape != self.action_space.shape:
+            raise ShapeError(f"actions must be {self.action_space.shape}, got shape {given.shape}")
         if not np.isfinite(given).all():
             raise NotFiniteError(
                 f"the action of robot {int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])} is not finite"
             )
-        if not self._observed:
+        if not self._begun:
             raise ArgumentError("call reset before the first step")
         ended = np.flatnonzero(self._over)
         if len(ended) and self._mode == AutoresetMode.DISABLED:
             raise ArgumentError(f"the episode of robot {ended[0]} has ended: call reset(options={{'reset_mask': ...}})")
-        self._actions[: len(given), :nj], self._actions[:, nj:] = given, record[:, self._parts["action"]]
-        np.copyto(self._numbers, record[:, self._parts["parameters"]])
-        kept = members.state[ended], record[ended]
-        if self._advance is None:
-            self._advance = self._physics.prepared(members, self._numbers, self._actions)
-        self._advance(self._threads)
-        failed = (members.outcome[:, 0] != 0.0).astype(record.dtype)
-        with thread_limit(self._threads):
-            found = self._step(members.state, record, self._actions[:, :nj], failed, self._seed, self._member)
-        members.state[:], self._record[:] = found.state, found.record
-        if self._mode == AutoresetMode.SAME_STEP:
-            members.outcome[:] = 0.0
-        for group, values in found.observations.items():
-            self._observed[group][:] = values
-        own = slice(self.num_envs)
-        rewards = found.reward[own].astype(np.float64)
-        terminated, truncated = found.terminated[own] > 0.0, found.truncated[own] > 0.0
-        infos: dict[str, Any] = {"terms": found.terms[own]}
+        self._actions[: self.num_envs] = given
+        before = self._result
+        kept = before.state[ended]
+        failed = self._advance[self._now](self._threads)
+        if failed >= 0:
+            raise self._failure(failed)
+        self._now = 1 - self._now
+        now, own = self._result, slice(self.num_envs)
+        rewards, terminated, truncated = now.reward[own].astype(float), now.terminated[own] > 0, now.truncated[own] > 0
+        infos: dict[str, Any] = {"terms": now.terms[own].copy() if self._copy else now.terms[own]}
+        for recording in self._recordings:
+            recording.add(~self._over)
         if len(ended):  # these start anew instead
-            members.state[ended], self._record[ended] = kept
+            now.state[ended], now.record[ended] = kept, before.record[ended]
             self._restart(ended)
-            rewards[ended], terminated[ended], truncated[ended] = 0.0, False, False
+            rewards[ended], terminated[ended], truncated[ended], now.terms[ended] = 0.0, False, False, 0.0
         over = terminated | truncated
         if over.any():
-            self._add_ended(infos, found, over)
-        self._over = over & (self._mode != AutoresetMode.SAME_STEP)
-        return self._shown(self._observed), rewards, terminated, truncated, infos
+            self._add_ended(infos, over)
+        self._over[:] = over
+        if self._mode == AutoresetMode.SAME_STEP and over.any():
+            self._restart(np.flatnonzero(over))
+        self._show()
+        return self._observations(), rewards, terminated, truncated, infos
 
-    def _add_ended(self, infos: dict[str, Any], found: Any, over: Array) -> None:
+    def _failure(self, i: int) -> Exception:
+        """Return the error of a control step in which a function of the task has no finite result for robot i."""
+        now, self._begun = self._now, False
+        given = [*self._arrays[now][:2], self._actions, self._outcome]
+        kernel = self._step
+        if all(np.isfinite(values[i]).all() for values in self._arrays[1 - now]):
+            kernel, given = self._observe, self._arrays[1 - now][:2]
+        numbers = [*(np.ravel(x[i]) for x in given), [self._seed], [self._member[i]]]
+        return diagnose(kernel, np.concatenate(numbers, dtype=float), (i,))
+
+    def _add_ended(self, infos: dict[str, Any], over: Array) -> None:
         """Add returns, lengths and last observations of the episodes that have ended to the infos."""
-        returns = np.where(over[:, None], found.returns[: len(over)], 0.0)
-        names = {f"reward.{name}": returns[:, k] for k, name in enumerate(self.task.rewards)}
+        returns = np.where(over[:, None], self._part("returns"), 0.0)
+        causes = over[:, None] & (self._result.causes[: self.num_envs] > 0.0)
         infos["episode"] = {
             "r": returns.sum(axis=1),
-            "l": np.where(over, found.length[: len(over)], 0.0).astype(int),
-            **names,
+            "l": np.where(over, self._part("steps")[:, 0], 0.0).astype(int),
+            **{f"reward.{name}": returns[:, k] for k, name in enumerate(self.task.rewards)},
+            **{f"termination.{name}": causes[:, k] for k, name in enumerate(self.task.terminations)},
         }
         infos["_episode"] = over
         if self._mode == AutoresetMode.SAME_STEP:
             final = np.full(self.num_envs, None, dtype=object)
             for i in np.flatnonzero(over):
-                own = {group: values[i].astype(np.float32) for group, values in found.final.items()}
+                own = {group: values[i].astype(np.float32) for group, values in self._observed[self._now].items()}
                 final[i] = own if self._groups else own["actor"]
             infos["final_obs"], infos["_final_obs"] = final, over
 
-    def _shown(self, observed: dict[str, Array]) -> Any:
-        if self._groups:
-            return {group: values[: self.num_envs].copy() for group, values in observed.items()}
-        return observed["actor"][: self.num_envs].copy()
+    def _observations(self) -> Any:
+        """Return the observations of all robots: new arrays, or the memory of this control step."""
+        shown = {}
+        for group, values in self._observed[self._now].items():
+            own = values[: self.num_envs]
+            if self._copy:
+                own = own.astype(np.float32)
+            elif own.dtype != np.float32:
+                np.copyto(self._shown[self._now][group], own, casting="same_kind")
+                own = self._shown[self._now][group]
+            shown[group] = own
+        return shown if self._groups else shown["actor"]
+
+    # Pictures.
+
+    @cached_property
+    def _pictures(self) -> Pictures:
+        return Pictures(self.task)
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self._pictures.show(self.q[self._rendered[0]])
+
+    def render(self) -> tuple[Array, ...] | None:
+        """Return a picture of each of the robots `rendered`, (480, 640, 3), uint8; None for the mode "human".
+
+        Raises:
+            ArgumentError: The environment has no render mode, or there was no `reset`.
+        """
+        if self.render_mode is None or not self._begun:
+            raise ArgumentError("render needs a render_mode, such as make(..., render_mode='rgb_array'), and a reset")
+        if self.render_mode == "human":
+            return None
+        return tuple(self._pictures.picture(q) for q in self.q[list(self._rendered)])
+
+    def record(self, robots: int | Sequence[int] = 0) -> Recording:
+        """Return a recording of the motions of some robots from now on, until its method `stop` or the end of `with`.
+
+            with env.record([0, 3]) as recording:
+                for _ in range(200):
+                    env.step(actions)
+            recording.save_html("walk.html")
+
+        Args:
+            robots: Numbers of robots.
+        """
+        if not self._begun:
+            raise ArgumentError("call reset before record")
+        recording = Recording(self, self._robots("robots", robots), self._recordings)
+        recording.begin(np.arange(self.num_envs))
+        return recording
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the viewer."""
+        if "_pictures" in vars(self):
+            self._pictures.close()
+
+
+def array_of(actions: Any) -> Array:
+    """Return actions as an array, without a copy of tensors in the memory of the processor."""
+    if isinstance(actions, np.ndarray) or not hasattr(actions, "__dlpack__"):
+        return real_array("actions", actions)
+    try:
+        return np.from_dlpack(actions)
+    except Exception as error:
+        raise ArgumentError(
+            f"actions must share memory of the processor with NumPy ({error}): call detach(), cpu() or float() first"
+        ) from error

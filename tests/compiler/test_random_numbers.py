@@ -45,6 +45,26 @@ def test_compiled_numbers_are_the_plain_ones_bit_for_bit():
     assert kernel.counts.other == 1
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_many_numbers_of_a_kernel_are_those_of_single_ones(dtype):
+    """Many numbers call a function, whose code is otherwise inlined; the condition uses one number as a key."""
+
+    def many(seed, stream):
+        drawn = [random_uniform(seed, stream, 5.0, float(k)) for k in range(20)]
+        return np.stack([*drawn, random_uniform(seed, np.floor(100.0 * drawn[3]), 1.0, 0.0)])
+
+    seed, stream = COUNTERS[:2, :37]
+    numbers = legged.compile(many, seed=(), stream=(), dtype=dtype)(seed, stream)
+    scale = 2.0**53 if dtype == "float64" else 2.0**24
+    for k in range(20):
+        expected = np.floor(random_uniform(seed, stream, 5.0, float(k)) * scale) / scale
+        np.testing.assert_array_equal(numbers[:, k], expected)
+    assert [
+        legged.compile(many, seed=(), stream=(), dtype=dtype)(*x).tolist()
+        for x in zip(seed[:3], stream[:3], strict=True)
+    ] == (numbers[:3].tolist())
+
+
 @pytest.mark.parametrize("precision", ["double", "float"])
 def test_c_has_the_same_numbers(tmp_path, precision):
     dtype = {"double": np.float64, "float": np.float32}[precision]

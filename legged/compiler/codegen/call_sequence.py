@@ -6,6 +6,8 @@ receive the address of their argument and working memory, and return -1, or anot
     int64 legged_sequence(int64 first, int64 end, const Call *calls, void *work)     calls first, ..., end - 1
     int64 legged_while_loop(int64 first, int64 end, const While *argument, void *work)
                                                               the same calls up to `end` times
+    int64 legged_each(int64 first, int64 end, const Each *argument, void *work)
+                                                              items first, ..., end - 1 of each call in turn
     int64 legged_copy(..., const Vectors *, ...)              y[k] = x[k]
     int64 legged_scatter1, 3, 9(..., const Vectors *, ...)    y[offsets[k]] = x[k] for runs of numbers
     int64 legged_scatter_add1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
@@ -17,7 +19,8 @@ The names are those of JAX (copy, scatter, scatter_add, scatter_max, while_loop,
 (solve_banded).
 
 A sequence stops at the first call that stops, and returns its number. A loop goes on while `flag` exceeds
-`bound`.
+`bound`. `legged_each` returns the smallest of the results of its calls as unsigned
+numbers; the entry `count` of a call is zero, or -1 if its result does not count.
 
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
 from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
@@ -35,8 +38,9 @@ import re
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 
-SEQUENCE, WHILE_LOOP, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED = (
-    f"legged_{name}" for name in ("sequence", "while_loop", "copy", "scatter_max", "reduce_max_abs", "solve_banded")
+SEQUENCE, WHILE_LOOP, EACH, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED = (
+    f"legged_{name}"
+    for name in ("sequence", "while_loop", "each", "copy", "scatter_max", "reduce_max_abs", "solve_banded")
 )
 SCATTER_ADD = {size: f"legged_scatter_add{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
@@ -47,6 +51,7 @@ CALL = ("function", "count", "argument")
 STRUCTURES = {
     "Call": CALL,
     "While": ("calls", "count", "flag", "bound"),
+    "Each": ("calls", "count"),
     "Vectors": ("x", "y", "offsets"),
     "Band": ("matrix", "right", "width"),
 }
@@ -105,6 +110,31 @@ stop:
   ret i64 %result
 finish:
   ret i64 -1
+}}
+
+define i64 @legged_each{_HEAD}
+start:
+  %calls = POINTER %argument Each.calls
+  %count = LOAD %argument Each.count
+  br label %next
+next:
+  %k = phi i64 [0, %start], [%k_next, %take]
+  %least = phi i64 [-1, %start], [%least_next, %take]
+  %is_left = icmp slt i64 %k, %count
+  br i1 %is_left, label %take, label %finish
+take:
+  %position = mul i64 %k, 3
+  %call = getelementptr i64, ptr %calls, i64 %position
+  %function = POINTER %call Call.function
+  %ignored = LOAD %call Call.count
+  %own = POINTER %call Call.argument
+  %result = call i64 %function(i64 %first, i64 %end, ptr %own, ptr %work)
+  %counted = or i64 %result, %ignored
+  %least_next = call i64 @llvm.umin.i64(i64 %counted, i64 %least)
+  %k_next = add i64 %k, 1
+  br label %next
+finish:
+  ret i64 %least
 }}
 
 define i64 @legged_copy{_HEAD}
@@ -271,6 +301,7 @@ finish:
 }}
 
 declare double @llvm.fabs.f64(double)
+declare i64 @llvm.umin.i64(i64, i64)
 declare VECTOR @llvm.fma.vLANESf64(VECTOR, VECTOR, VECTOR)
 """
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from legged.compiler.codegen import llvm
+from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.pipeline import trace
@@ -48,20 +49,25 @@ class BatchKernel:
 
     Attributes:
         name: Name of the function. graph: The traced function.
+        dtype: NumPy's data type of all numbers.
     """
 
-    def __init__(self, function: Callable[..., Any], shapes: Mapping[str, Shape]):
+    def __init__(self, function: Callable[..., Any], shapes: Mapping[str, Shape], dtype: Any = None):
         """Trace a function.
 
         Args:
             function: Plain NumPy code that does not branch on values, except by `legged.where`.
             shapes: Name and shape of each argument of one state, in order.
+            dtype: Type of the numbers, "float64" by default, or "float32".
         """
+        element = element_type(dtype)
+        self.dtype = element.dtype
         self.name = getattr(function, "__name__", "function")
         with gc_paused():
             self.graph: Graph = trace(function, shapes)
         self.shapes = [shape for _, shape in self.graph.inputs]
-        self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, llvm.default_target())
+        target = llvm.default_target().with_element(element)
+        self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, target)
 
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for all states, in the function's own structure of arrays (n, ...).
@@ -72,7 +78,7 @@ class BatchKernel:
         Raises:
             NotFiniteError: A result is not finite.
         """
-        given = [np.asarray(array, dtype=float, order="C") for array in arrays]
+        given = [np.asarray(array, dtype=self.dtype, order="C") for array in arrays]
         leads = [a.shape[: a.ndim - len(shape)] for a, shape in zip(given, self.shapes, strict=True)]
         lead = max(leads, key=len, default=())
         if any(own and own != lead for own in leads):
@@ -81,7 +87,7 @@ class BatchKernel:
                 np.ascontiguousarray(np.broadcast_to(a, lead + shape)) if own else a
                 for a, own, shape in zip(given, leads, self.shapes, strict=True)
             ]
-        results = [np.empty(lead + shape) for shape in self.graph.outputs]
+        results = [np.empty(lead + shape, self.dtype) for shape in self.graph.outputs]
         if len(lead) == 1:
             self.prepare(*lead, *given, results=results)()
         else:
@@ -121,7 +127,7 @@ class PreparedCall:
             kernel, count, arguments, results: As in `BatchKernel.prepare`, any unit and frame.
         """
         outputs = kernel.graph.outputs
-        places: Sequence[Any] = results or [np.empty((count, *shape)) for shape in outputs]
+        places: Sequence[Any] = results or [np.empty((count, *shape), kernel.dtype) for shape in outputs]
         self.results: Any = kernel.graph.rebuild(iter(places)) if results is None else places
         self._kernel, self._count, self._memory = kernel, count, list[Any]()
         pairs = zip((*arguments, *places), (*kernel.shapes, *outputs), strict=True)
@@ -143,7 +149,7 @@ class PreparedCall:
         array, index = place if isinstance(place, Rows) else (place, None)
         lead = array.ndim - len(shape)
         is_even = array.flags.c_contiguous or has_contiguous_rows(array, len(shape), array.dtype)
-        assert array.dtype == float and array.shape[lead:] == shape and is_even
+        assert array.dtype == self._kernel.dtype and array.shape[lead:] == shape and is_even
         self._memory.append(array)
         if index is not None:
             offsets = (index % max(len(array), 1)) * array.strides[0]

@@ -1,7 +1,8 @@
 """`CallSequence`: calls of kernels on arrays at fixed places that machine code executes one after the other.
 
 The calls are prepared once. Between calls of kernels a sequence copies and adds runs of numbers,
-solves systems of equations with banded matrices, and repeats sequences while a number exceeds a bound.
+solves systems of equations with banded matrices, and repeats sequences while a number exceeds a bound. `FusedCalls`
+executes calls over the same items chunk by chunk, on several threads.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import call_sequence, llvm
 from legged.compiler.runtime.batches import address_of, working_memory
+from legged.compiler.runtime.threads import chunk_size, run_chunks
 from legged.errors import NotFiniteError
 
 if TYPE_CHECKING:
@@ -140,6 +142,39 @@ class CallSequence:
         stopped = _function(call_sequence.SEQUENCE)(0, self.count, self.address, working_memory(self.work))
         if stopped >= 0:
             raise NotFiniteError(f"a result of {self.calls[stopped].name} is not finite")
+
+
+class FusedCalls:
+    """Calls over the same items that threads execute chunk by chunk: a chunk goes through all calls in turn.
+
+    The numbers of a chunk that one call writes and the next one reads stay in the cache of the processor.
+
+    Args:
+        calls: The calls, with the same number of items.
+        multiple: Number of items of which chunks are multiples, such as the lanes of a vector.
+        ignored: Numbers of calls whose results do not count.
+
+    Attributes:
+        calls: The calls.
+    """
+
+    def __init__(self, calls: Sequence[Call], multiple: int, ignored: Sequence[int] = ()):
+        self.calls, self._count, self._multiple = list(calls), calls[0].count, multiple
+        assert all(call.count == self._count for call in calls)
+        rows = [(call.function, -1 if k in ignored else 0, call.argument) for k, call in enumerate(calls)]
+        self._table = np.array(rows, dtype=np.int64)
+        self._argument = _table(address_of(self._table), len(calls))
+        self._work = max(call.work for call in calls)
+
+    def __call__(self, threads: int) -> int:
+        """Execute all calls; return the smallest nonnegative result of those that count, or -1.
+
+        Args:
+            threads: Maximal number of threads.
+        """
+        size = chunk_size(self._count, threads, multiple=self._multiple)
+        task, argument = _address(call_sequence.EACH), address_of(self._argument)
+        return run_chunks(task, argument, self._count, size, threads, self._work)
 
 
 class Band:

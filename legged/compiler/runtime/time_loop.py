@@ -29,6 +29,7 @@ from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.pipeline import trace
 from legged.compiler.runtime.batches import address_of
+from legged.compiler.runtime.call_sequence import Call
 from legged.compiler.runtime.threads import check_threads, chunk_size, default_threads, run_chunks
 from legged.errors import TraceError
 
@@ -307,3 +308,7 @@ class PreparedLoop:
             return self.alone()
         size = min(chunk_size(self._count, threads, multiple=self.width), most or self._count)
         return run_chunks(self._function.part, self._address, self._count, size, threads, self._work_size, most)
+
+    def described(self) -> Call:
+        """Return the call for `FusedCalls`, whose items are members; its result is that of a call of this object."""
+        return Call(self._function.part, self._count, self._address, "a time loop", self._work_size, self)

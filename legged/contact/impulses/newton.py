@@ -32,6 +32,7 @@ from legged.contact.impulses.solver import (
     MIN_MOBILITY,
     ContactProblem,
     Solution,
+    is_lost,
     maximum_of,
     solution_of,
     spread,
@@ -286,8 +287,8 @@ def proximal_newton(
     """Return the solution with the smallest residual of at most `iterations` iterations, or the start.
 
     A start with a residual below the tolerance is returned without computation. Otherwise the iterations end at the
-    goal, which may be smaller, since the last ones converge fast and Gauss-Seidel continues from there in the next
-    step.
+    goal, or where rounding loses the residual (`is_lost`). The goal may be smaller than the tolerance, since the last
+    iterations converge fast and Gauss-Seidel continues from there in the next step.
 
     Args:
         problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
@@ -296,14 +297,14 @@ def proximal_newton(
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
     """
     n, m, shape = sum(map(len, system.v_free)), start.p.size, start.p.shape
-    bounds = (0, n, n + m, n + 2 * m, n + 3 * m)
+    bounds, free = (0, n, n + m, n + 2 * m, n + 3 * m), maximum_of(np.abs(problem.u_free))
 
     def step(state: Array) -> Array:
         v, p_bar, p, u = (state[start:end] for start, end in pairwise(bounds))
         residual, scale, _ = state[bounds[-1] :]
         best = Solution(p.reshape(shape), u.reshape(shape), residual)
         v, p_bar, found, scale = _iterate(problem, target, system, v, p_bar.reshape(shape), best, scale, goal)
-        active = where(found.residual > goal, 1.0, 0.0)
+        active = where((found.residual > goal) & ~is_lost(found.residual, free), 1.0, 0.0)
         numbers = np.stack([found.residual, scale, active])
         return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, found.p, found.u)), numbers])
 

@@ -5,7 +5,7 @@ import pytest
 
 import legged
 from legged.compiler.runtime.batch_kernel import BatchKernel, Rows
-from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, padded
+from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, FusedCalls, padded
 from legged.errors import NotFiniteError
 
 
@@ -105,3 +105,17 @@ def test_a_sequence_is_repeated_while_a_number_is_positive():
     flag[...] = 1.0
     with pytest.raises(NotFiniteError, match="newton"):
         CallSequence([Call.while_loop(step, flag, 50)])()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("count", [2, 17, 900])
+def test_fused_calls_compute_the_same_as_one_after_the_other(count, threads):
+    kernel = BatchKernel(lambda x: np.sin(x) / x[0], {"x": (3,)})
+    x, y, z = np.random.default_rng(count).uniform(1.0, 2.0, (count, 3)), np.zeros((count, 3)), np.zeros((count, 3))
+    calls = [kernel.prepare(count, x, results=[y]).described(), kernel.prepare(count, y, results=[z]).described()]
+    assert FusedCalls(calls, 8)(threads) == -1
+    np.testing.assert_array_equal(y, kernel(x))
+    np.testing.assert_array_equal(z, kernel(kernel(x)))
+    x[count // 2, 0] = 0.0
+    assert FusedCalls(calls, 8)(threads) == count // 2
+    assert FusedCalls(calls, 8, ignored=[0, 1])(threads) == -1

@@ -128,7 +128,7 @@ class KernelWriter:
         self.batches = self.passes.batches
         self.w = IRWriter(width, element)
         self.functions: set[str] = set()
-        self.work_size = 0
+        self.work_size, self._calls_random = 0, random_numbers.is_called(graph)
         self.computed: set[int] = set()
         self._labels = itertools.count()
         self._finite_sums: list[Value] = []
@@ -146,10 +146,10 @@ class KernelWriter:
 
     def module_lines(self) -> list[str]:
         """Return the same line by line."""
-        lines = list(self.lines())
-        widths = sorted({self.w.width, self.native})
+        lines, widths = list(self.lines()), sorted({self.w.width, self.native})
         declarations = [line for width in widths for line in _intrinsic_declarations(self.w.with_width(width))]
-        return [*declarations, *elementary.assembly(self.functions, self.native, self.w.element), *lines]
+        functions = elementary.assembly(self.functions, self.native, self.w.element)
+        return [*declarations, *functions, *(random_numbers.assembly(self.w) if self._calls_random else ()), *lines]
 
     def lines(self) -> Iterator[str]:
         """Yield the function, line by line."""
@@ -241,7 +241,7 @@ class KernelWriter:
             tables.load(w, operation, a[0], f"%v{i}")
             return
         elif operation == "random_uniform":
-            return random_numbers.uniform(w, a, f"%v{i}")
+            return (random_numbers.call if self._calls_random else random_numbers.uniform)(w, a, f"%v{i}")
         elif operation in _INTRINSIC:
             if operation in NEGATED_ARGUMENT:
                 a[NEGATED_ARGUMENT[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED_ARGUMENT[operation]]}")

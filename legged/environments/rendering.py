@@ -1,0 +1,173 @@
+"""Pictures of robots of an environment, and recordings of their motions as runs, which pages replay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from legged.errors import ArgumentError
+from legged.robot.configuration import normalized
+from legged.simulation.results.run import Run
+
+if TYPE_CHECKING:
+    from legged.environments.task import Task
+    from legged.environments.vector import VectorEnvironment
+
+Array = np.ndarray
+RENDER_MODES = ("rgb_array", "human")
+"""Values of `render_mode` besides None, as in `gymnasium.Env.render`."""
+_REACH = 3.0  # [m], extent of the ground in the viewer around the robot
+
+
+class Pictures:
+    """Pictures of single configurations: stick figures as arrays, and robots in the viewer.
+
+    Args:
+        task: The task, with robot and ground.
+    """
+
+    def __init__(self, task: Task):
+        self._task, self._due = task, 0.0
+
+    def picture(self, q: Array) -> Array:
+        """Return a picture of the stick figure on its ground, (480, 640, 3), uint8.
+
+        Args:
+            q: Configuration, (nq,), mixed units.
+        """
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        from legged.simulation.plots.animation import snapshot
+
+        robot = self._task.robot
+        run = Run.from_motion(robot, [0.0], normalized(robot, q.astype(float))[None], ground=self._task.ground)
+        canvas = FigureCanvasAgg(snapshot(run, 0.0))
+        canvas.draw()
+        return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+    def show(self, q: Array) -> None:
+        """Show a configuration in the viewer, which the first call starts, not before the control period has passed.
+
+        Args:
+            q: Configuration, (nq,), mixed units.
+
+        Raises:
+            MissingError: viser is not installed.
+        """
+        from legged.viewer.motion import motion_of_states
+
+        viewer, actor = self._viewer
+        motion = motion_of_states(actor.scene, self._task.robot, np.zeros(1), q[None].astype(float))
+        actor.show(motion)
+        viewer.follow(motion.base[0])
+        now = time.perf_counter()
+        time.sleep(max(self._due - now, 0.0))
+        self._due = max(self._due, now) + self._task.period
+
+    @cached_property
+    def _viewer(self) -> Any:
+        from legged.simulation.results.records import ModelRecord
+        from legged.simulation.results.stick_figure import ground_lines, ground_surface
+        from legged.viewer.scene import scene_of
+        from legged.viewer.server import Actor, Viewer
+
+        task, viewer = self._task, Viewer(8080, "127.0.0.1")
+        scene = scene_of(ModelRecord.of(task.robot, task.ground))
+        actor = Actor(viewer, "robot", scene)
+        around = np.array([[[-_REACH, -_REACH, 0.0], [_REACH, _REACH, 0.0]]])
+        viewer.ground(ground_surface(task.ground, around), ground_lines(task.ground, around)[0])
+        viewer.overlay_boxes([actor])
+        viewer.camera(np.array([0.0, 0.0, task.height]), scene.size)
+        print(f"{viewer.address} shows the viewer")
+        return viewer, actor
+
+    def close(self) -> None:
+        """Stop the viewer."""
+        if "_viewer" in vars(self):
+            self._viewer[0].stop()
+            del self._viewer
+
+
+class Recording:
+    """Motions of some robots of an environment; each episode, or the part of it that is recorded, is a run.
+
+    Args:
+        env: The environment. robots: Numbers of the robots. recordings: The active ones, to which it belongs.
+
+    Attributes:
+        robots: Numbers of the robots.
+    """
+
+    def __init__(self, env: VectorEnvironment, robots: Sequence[int], recordings: list[Recording]):
+        self.robots, self._env, self._recordings = tuple(robots), env, recordings
+        self._episodes: list[tuple[int, list[tuple[Array, Array]]]] = []
+        self._present: dict[int, list[tuple[Array, Array]]] = {}
+        recordings.append(self)
+
+    def begin(self, robots: Array) -> None:
+        """Begin a run of each recorded robot among some that start an episode.
+
+        Args:
+            robots: Their numbers, (k,), dimensionless.
+        """
+        for i in set(self.robots).intersection(robots.tolist()):
+            self._present[i] = []
+            self._episodes.append((i, self._present[i]))
+        self._append(self._present.keys() & set(robots.tolist()))
+
+    def add(self, moved: Array) -> None:
+        """Add the present states of the recorded robots among those that have moved.
+
+        Args:
+            moved: Whether each robot has moved, (N,), bool, dimensionless.
+        """
+        self._append(i for i in self.robots if moved[i])
+
+    def _append(self, robots: Any) -> None:
+        q, v = self._env.q, self._env.v
+        for i in robots:
+            self._present[i].append((q[i].astype(float), v[i].astype(float)))
+
+    @property
+    def runs(self) -> list[Run]:
+        """A run for each episode, in the order of their starts; times begin at zero."""
+        task, runs = self._env.task, []
+        for _, samples in self._episodes:
+            q, v = (np.stack(x) for x in zip(*samples, strict=True))
+            q = np.stack([normalized(task.robot, row) for row in q])
+            runs.append(Run.from_motion(task.robot, task.period * np.arange(len(q)), q, v, ground=task.ground))
+        return runs
+
+    @property
+    def names(self) -> list[str]:
+        """Robot and number of its episode in the recording, for each of `runs`."""
+        episodes = [i for i, _ in self._episodes]
+        return [f"robot {i}, episode {episodes[:k].count(i) + 1}" for k, i in enumerate(episodes)]
+
+    def save_html(self, path: str | Path, **options: Any) -> Path:
+        """Write a page that replays all runs in any browser, and return its path.
+
+        Args:
+            path: The file; the suffix .html is appended where it is missing. options: As in `legged.save_html`.
+        """
+        from legged.viewer.show import save_html
+
+        return save_html(self.runs, path, **{"names": self.names, **options})
+
+    def stop(self) -> None:
+        """End the recording; what it holds stays."""
+        if self not in self._recordings:
+            raise ArgumentError("the recording has ended before")
+        self._recordings.remove(self)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self in self._recordings:
+            self.stop()
