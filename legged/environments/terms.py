@@ -185,19 +185,20 @@ def joint_range(robot: Robot, part: float = 0.9) -> Callable[[State], Any]:
     return penalty
 
 
-def feet_air_time(least: float = 0.5) -> Callable[[State], Any]:
-    """Return a reward: the sum of (air time - least) over the feet that touch down, [s]; zero for a command of rest.
+def feet_air_time(least: float = 0.1, most: float = 0.4) -> Callable[[State], Any]:
+    """Return a reward: the sum of clip(air time - least, 0, most - least) / period over the feet that touch down.
 
-    The task needs the memory `air_time` of the function of this name.
+    It is dimensionless, and zero for a command of rest. The task needs the memory `air_time` of the function of this
+    name.
 
     Args:
-        least: Time in the air that earns nothing, [s].
+        least: Time in the air that earns nothing, [s]. most: Time in the air beyond which nothing is added, [s].
     """
 
     def reward(s: State) -> Any:
-        landed = s.feet.touching * np.stack([where(a > 0.0, 1.0, 0.0) for a in s.memory["air_time"]])
-        moves = where(s.command[:2] @ s.command[:2] > 0.01, 1.0, 0.0)
-        return moves * (landed @ (s.memory["air_time"] - least))
+        air = s.memory["air_time"]
+        earned = np.minimum(np.maximum(air - least, 0.0), most - least) * (1.0 / s.task.period)
+        return _is_moving(s) * (s.feet.touching @ earned)
 
     return reward
 
@@ -231,6 +232,11 @@ def fallen(largest_tilt: float = 1.2, least_height: float = 0.0) -> Callable[[St
 
 
 # Parts of terms
+
+
+def _is_moving(s: State) -> Any:
+    """Return 1.0 for a commanded velocity of more than 0.1 m/s, else 0.0."""
+    return where(s.command[:2] @ s.command[:2] > 0.01, 1.0, 0.0)
 
 
 def heading(s: State) -> tuple[Any, Any]:

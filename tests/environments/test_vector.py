@@ -127,6 +127,17 @@ def test_the_motion_is_that_of_a_simulation_with_the_same_servos():
     np.testing.assert_allclose(env.q, sim.q, atol=1e-8)
 
 
+def test_actions_of_zero_stand():
+    task = environments.velocity(ROBOT, disturbance=None)
+    env = environments.make(task, num_envs=32)
+    env.reset(seed=0)
+    for _ in range(200):
+        *_, terminated, _, _ = env.step(np.zeros((32, ROBOT.nj)))
+        assert not terminated.any()
+    # The gravity of the robot bends each knee by less than 0.3 rad, which lowers the base by less than a tenth.
+    assert (env.q[:, 6] > 0.9 * task.height).all()
+
+
 def test_a_late_target_acts_after_its_delay():
     late = environments.velocity(ROBOT, variations={"servo.delay": environments.Range(0.02, 0.02)}, disturbance=None)
     prompt = late.changed(variations={"servo.delay": environments.Range(0.0, 0.0)})
