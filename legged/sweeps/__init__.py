@@ -1,0 +1,42 @@
+"""Studies of many trials: samples, simulations with metrics, resumable sweeps, optimization, sensitivity, results."""
+
+from legged.sweeps.metrics import (
+    STANDARD,
+    Metric,
+    cost_of_transport,
+    distance,
+    duration,
+    of_run,
+    over_time,
+    peak_torque,
+    success,
+)
+from legged.sweeps.samples import Choice, Samples, grid, latin_hypercube, morris_design, random, sobol, sobol_design
+from legged.sweeps.setup import Setup
+from legged.sweeps.store import Study
+from legged.sweeps.sweep import Cost, Sweep, sweep
+
+__all__ = [
+    "STANDARD",
+    "Choice",
+    "Cost",
+    "Metric",
+    "Samples",
+    "Setup",
+    "Study",
+    "Sweep",
+    "cost_of_transport",
+    "distance",
+    "duration",
+    "grid",
+    "latin_hypercube",
+    "morris_design",
+    "of_run",
+    "over_time",
+    "peak_torque",
+    "random",
+    "sobol",
+    "sobol_design",
+    "success",
+    "sweep",
+]

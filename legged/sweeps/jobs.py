@@ -1,0 +1,200 @@
+"""The work of one process on a sweep: a chunk is computed, its failures are isolated, and it is written."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.arguments import shown
+from legged.errors import FileError, SimulationWarning
+from legged.output import visible
+from legged.sweeps.content import versions
+from legged.sweeps.setup import Setup
+from legged.sweeps.store import ENDED, FAILED, Store
+
+Array = np.ndarray
+Trial = Setup | Callable[..., Any]
+VALUE = "value"
+"""Column of the result of a function that returns one number."""
+_SIMULATING = threading.Lock()
+
+
+class Outcome(NamedTuple):
+    """What travels back from a chunk.
+
+    Attributes:
+        key: Key of the chunk. problem: Why it could not be written; "" if it is in the store.
+    """
+
+    key: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that the chunks of a sweep need.
+
+    Attributes:
+        trials: Name -> setup or function. columns: Samples, name -> (n,), in their units. rows: Rows of each chunk.
+        keys: Name of a setup -> keys of its chunks. store: The folder. versions: Those of the process that asks.
+        stop: Set when a chunk in this process has to end early; it is not written then.
+    """
+
+    trials: dict[str, Trial]
+    columns: dict[str, Array]
+    rows: list[Array]
+    keys: dict[str, list[str]]
+    store: Store
+    versions: dict[str, str]
+    stop: Any = field(default_factory=threading.Event)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "stop"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in {**state, "stop": threading.Event()}.items():
+            object.__setattr__(self, name, value)
+
+    def compute(self, name: str, k: int, threads: int | None = None) -> Outcome:
+        """Compute chunk k of a setup and write it.
+
+        Args:
+            name: Name of the setup. k: Index of the chunk. threads: Number of threads of a simulation.
+        """
+        key, trial = self.keys[name][k], self.trials[name]
+        if versions() != self.versions:
+            return Outcome(key, f"a worker has other versions than the client: {versions()} and {self.versions}")
+        columns = {n: x[self.rows[k]] for n, x in self.columns.items()}
+        begin, texts = time.perf_counter(), list[str]()
+        if isinstance(trial, Setup):
+            with _SIMULATING, warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", SimulationWarning)
+                rows = evaluated(trial, columns, threads)
+            texts = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, SimulationWarning)))
+            seconds = (time.perf_counter() - begin) * (threads or 1)
+        else:
+            rows = called(trial, columns, self.stop)
+            seconds = time.perf_counter() - begin
+        if self.stop.is_set():
+            return Outcome(key, "interrupted")
+        failed = sum(bool(row.get(FAILED)) for row in rows)
+        facts = {"rows": len(rows), "failed": failed, "seconds": seconds, "warnings": texts, "versions": self.versions}
+        try:
+            self.store.write_chunk(key, _as_columns(rows), facts)
+        except FileError as error:
+            return Outcome(key, str(error))
+        return Outcome(key)
+
+
+def evaluated(setup: Setup, columns: Mapping[str, Array], threads: int | None) -> list[dict[str, Any]]:
+    """Return the results of each trial; a batch with a trial that fails is halved until that trial is alone.
+
+    Args:
+        setup: The setup. columns: Samples, name -> (B,), in their units. threads: Number of threads.
+    """
+    count = len(next(iter(columns.values())))
+    try:
+        results = setup.evaluate(columns, threads)
+        return [{name: values[i] for name, values in results.items()} for i in range(count)]
+    except Exception as error:  # the laws of users raise anything
+        if count == 1:
+            return [{ENDED: "", FAILED: _message(error)}]
+    return [
+        row
+        for half in (slice(0, count // 2), slice(count // 2, None))
+        for row in evaluated(setup, {name: x[half] for name, x in columns.items()}, threads)
+    ]
+
+
+def called(function: Callable[..., Any], columns: Mapping[str, Array], stop: Any = None) -> list[dict[str, Any]]:
+    """Return the results of a function for each row, called with the samples as keywords.
+
+    Args:
+        function: Returns a number, truth value or text, or a mapping from names to these.
+        columns: Samples, name -> (B,), in their units. stop: Event that ends the calls early.
+    """
+    rows = []
+    for values in zip(*(x.tolist() for x in columns.values()), strict=True):
+        if stop is not None and stop.is_set():
+            break
+        try:
+            rows.append(_checked_result(function(**dict(zip(columns, values, strict=True)))))
+        except Exception as error:  # the function is the user's
+            rows.append({FAILED: _message(error)})
+    return rows
+
+
+def _checked_result(result: Any) -> dict[str, Any]:
+    named = dict(result) if isinstance(result, Mapping) else {VALUE: result}
+    for name, x in named.items():
+        if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.shape == ()):
+            x = named[name] = x.item()
+        if not isinstance(name, str) or not isinstance(x, bool | int | float | str | None):
+            raise TypeError(f"the function must return a number, or a mapping from names to these, got {shown(result)}")
+        if name in (FAILED, "row"):
+            raise TypeError(f"the function must not return the name {name!r}, which is a column of the table")
+    return named
+
+
+def _message(error: Exception) -> str:
+    notes = " ".join(getattr(error, "__notes__", ()))
+    return visible(f"{type(error).__name__}: {error} {notes}".rstrip(), 1000)
+
+
+def _as_columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = list(dict.fromkeys(name for row in rows for name in row if name != FAILED))
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    for name, values in columns.items():  # a function may return whole numbers and others
+        kinds = {type(x) for x in values if x is not None}
+        if kinds == {int, float}:
+            columns[name] = [None if x is None else float(x) for x in values]
+        elif len(kinds) > 1:
+            columns[name] = [None if x is None else str(x) for x in values]
+    return columns | {FAILED: [row.get(FAILED, "") for row in rows]}
+
+
+# Workers of Dask: the job arrives once in each process, by a plugin, and the tasks hold only keys.
+
+_JOBS: dict[str, Job] = {}
+
+
+def job_plugin(identity: str, pickled: bytes) -> Any:
+    """Return the plugin that brings a job to all workers of a cluster, also to those that start later."""
+    from distributed import WorkerPlugin
+
+    class JobPlugin(WorkerPlugin):
+        name = f"legged-{identity}"
+
+        def setup(self, worker: Any) -> None:
+            import cloudpickle
+
+            from legged.sweeps import jobs
+
+            jobs._JOBS[identity] = cloudpickle.loads(pickled)
+
+        def teardown(self, worker: Any) -> None:
+            from legged.sweeps import jobs
+
+            jobs._JOBS.pop(identity, None)
+
+    return JobPlugin()
+
+
+def compute_on_worker(identity: str, name: str, k: int) -> tuple[str, str]:
+    """Compute a chunk on a worker of Dask and return its `Outcome` as plain texts.
+
+    Args:
+        identity: Of the job. name: Name of the setup. k: Index of the chunk.
+    """
+    from distributed import get_worker
+
+    if identity not in _JOBS:
+        raise RuntimeError("the job has not arrived at this worker")
+    key, problem = _JOBS[identity].compute(name, k, get_worker().state.nthreads)
+    return key, problem

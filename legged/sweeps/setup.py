@@ -1,0 +1,225 @@
+"""`Setup`: the simulation of a study, as `legged.rollout` takes it, with metrics."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from legged.compiler import count
+from legged.dynamics.forward import forward_dynamics
+from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
+from legged.robot.robot import Robot
+from legged.simulation import Rollouts, Run, Simulation, rollout, rollout_parameters
+from legged.sweeps.metrics import STANDARD, Metric, Reduction, Trials, observed
+from legged.sweeps.samples import check_name
+
+Array = np.ndarray
+_ENTRY = re.compile(r"(?P<name>.+?)\[(?P<index>\d+(?:,\d+)*)\]$")
+OPERATIONS_PER_SECOND = 1e9
+"""Operations of one core in a second, in the estimate of the cost before the first chunk has been measured."""
+_LAW = 3.0  # operations of a time step over those of forward dynamics: the control law, contacts and friction
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A simulation whose parameters differ between trials.
+
+        setup = Setup(robot, law, until=2.0, options={"ground": ground, "pushes": [push]})
+
+    The names of samples are those of `legged.rollout_parameters`, such as "gait.stride"; entries of arrays are named
+    one by one, "pushes.0.impulse[1]", and the others keep their values. A function `vary` computes them from samples
+    with names of any kind.
+
+    Attributes:
+        robot, controller: As in `legged.rollout`.
+        until: Duration of a trial, [s]. sample: Time between two evaluations of the metrics, [s].
+        metrics: Name of a column of results -> `Metric`; by default success, distance, cost of transport, peak torque
+            and duration.
+        vary: Function of the samples, name -> (B,), that returns the argument `vary` of `legged.rollout`, name ->
+            (B, ...); it may also return "q" and "v", initial states (B, nq) and (B, nv). It is vectorized and pure.
+        options: Further arguments of `legged.rollout`: ground, q, v, pushes, bodies, integrator, fall, compiled, dtype.
+    """
+
+    robot: Robot
+    controller: Any = None
+    until: float = 1.0
+    metrics: Mapping[str, Metric] = field(default_factory=lambda: dict(STANDARD))
+    vary: Callable[[dict[str, Array]], Mapping[str, Any]] | None = None
+    sample: float = 0.01
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = ("ground", "q", "v", "pushes", "bodies", "integrator", "fall", "compiled", "dtype")
+        for name in self.options:
+            if name not in known:
+                raise UnknownNameError("option of a setup", name, known)
+        for name, metric in self.metrics.items():
+            check_name(name)
+            if not isinstance(metric, Metric):
+                raise ArgumentError(f"metric {name!r} must be a Metric, such as sweeps.over_time('maximum', function)")
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What determines the results, besides the samples and the versions of the libraries."""
+        return (self.robot, self.controller, self.until, self.metrics, self.vary, self.sample, dict(self.options))
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the metrics."""
+        return {name: metric.unit for name, metric in self.metrics.items()}
+
+    @property
+    def _nominal(self) -> dict[str, Any]:
+        names = ("ground", "pushes", "bodies")
+        own = {name: self.options[name] for name in names if name in self.options}
+        return rollout_parameters(self.robot, self.controller, **own)
+
+    @cached_property
+    def _present(self) -> dict[str, Any]:
+        return self._nominal
+
+    def arguments(self, columns: Mapping[str, Array]) -> dict[str, Any]:
+        """Return the arguments of `legged.rollout` for some samples: vary, q, v and those of `options`.
+
+        Args:
+            columns: Name -> values, (B,), in their units.
+        """
+        given = dict(self.options)
+        vary = self.vary(dict(columns)) if self.vary is not None else self._joined(columns)
+        given |= {name: x for name, x in vary.items() if name in ("q", "v")}
+        return given | {"vary": {name: x for name, x in vary.items() if name not in ("q", "v")}}
+
+    def _joined(self, columns: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the samples with the entries of each array in one array."""
+        values = dict[str, Array]()
+        for name, column in columns.items():
+            match = _ENTRY.fullmatch(name)
+            if match is None:
+                values[name] = column
+                continue
+            whole = match["name"]
+            if whole not in values:
+                if whole not in self._present:
+                    raise UnknownNameError("parameter of a rollout", whole, self._present)
+                values[whole] = np.repeat(np.array(self._present[whole], float)[None], len(column), axis=0)
+            index = tuple(map(int, match["index"].split(",")))
+            if len(index) != values[whole].ndim - 1 or any(
+                i >= n for i, n in zip(index, values[whole].shape[1:], strict=True)
+            ):
+                raise ShapeError(f"{name!r} is no entry of {whole!r}, which has shape {values[whole].shape[1:]}")
+            values[whole][(slice(None), *index)] = column
+        return values
+
+    def rollout(self, columns: Mapping[str, Array], threads: int | None = None) -> Rollouts:
+        """Return the motions of some samples.
+
+        Args:
+            columns: Name -> values, (B,), in their units. threads: As in `legged.rollout`.
+        """
+        times = {"until": self.until, "sample": self.sample}
+        return rollout(self.robot, self.controller, **times, **self.arguments(columns), threads=threads, progress=False)
+
+    def run(self, columns: Mapping[str, Array], i: int) -> Run:
+        """Return the run of one of some samples, with the digits that it has among them.
+
+        Args:
+            columns: Name -> values, (B,), in their units. i: Index of the sample.
+        """
+        return self.rollout(columns).run(i)
+
+    def evaluate(self, columns: Mapping[str, Array], threads: int | None = None) -> dict[str, list[Any]]:
+        """Return the metrics of some samples, and why trials ended early: name -> B values; None where undefined.
+
+        Args:
+            columns: Name -> values, (B,), in their units. threads: As in `legged.rollout`.
+        """
+        count_, arguments = len(next(iter(columns.values()))), self.arguments(columns)
+        function, places = observed(self.metrics, self.robot)
+        sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
+        steps = Reduction([place[2] for place in places])
+        before = 0.0
+        self._observe(sim, function, places, steps, 0.0)
+        for t in self._times():
+            sim.advance(t)
+            self._observe(sim, function, places, steps, t - before)
+            before = t
+            if np.all(sim.ended):
+                break
+        trials = Trials(np.array(sim.t), np.array(sim.ended), self._masses(arguments["vary"], count_), self._gravity())
+        signals: dict[str, dict[str, Array]] = {name: {} for name in self.metrics}
+        for (metric, signal, _, _), value in zip(places, steps.result() if places else [], strict=True):
+            signals[metric][signal] = value
+        return self._results(columns, signals, trials, threads) | {"ended": list(sim.reasons)}
+
+    def _observe(self, sim: Simulation, function: Any, places: list[Any], steps: Reduction, step: float) -> None:
+        if function is not None:
+            values = sim.observe(function)
+            steps.add([values[place[3]] for place in places], ~np.asarray(sim.ended), step)
+
+    def _results(
+        self, columns: Mapping[str, Array], signals: dict[str, dict[str, Array]], trials: Trials, threads: int | None
+    ) -> dict[str, list[Any]]:
+        runs = None
+        results = dict[str, list[Any]]()
+        for name, metric in self.metrics.items():
+            if metric.of_run is not None:
+                runs = self.rollout(columns, threads) if runs is None else runs
+                values = [metric.of_run(runs.run(i)) for i in range(len(trials.end))]
+            elif metric.result is not None:
+                values = np.asarray(metric.result(signals[name], trials)).tolist()
+            else:
+                raise ArgumentError(f"metric {name!r} has neither a result nor a function of the run")
+            if np.shape(values) != (len(trials.end),):
+                raise ShapeError(f"metric {name!r} must have one value per trial, got shape {np.shape(values)}")
+            results[name] = values
+        return results
+
+    def _times(self) -> list[float]:
+        """Return the times at which the metrics are evaluated, those of `legged.rollout` without zero."""
+        n = int(np.floor(self.until / self.sample + 1e-9))
+        times = np.arange(n + 1) * self.sample
+        times = np.append(times, self.until) if self.until - times[-1] > 1e-9 * self.until else times
+        return [*times[1:-1].tolist(), float(self.until)]
+
+    def _gravity(self) -> float:
+        return float(np.linalg.norm(self.robot.gravity))
+
+    def _masses(self, vary: Mapping[str, Any], count_: int) -> Array:
+        """Return the mass of each robot, (B,), [kg]."""
+        known, masses = self.robot.parameters(), np.full(count_, self.robot.mass)
+        for name, values in vary.items():
+            own = name.removeprefix("robot.")
+            if own != name and own.endswith(".mass"):
+                masses = masses + (np.asarray(values, float) - float(known[own]))
+        return masses
+
+    def seconds(self, columns: Mapping[str, Array]) -> float:
+        """Return the estimated time of one trial on one core, [s], before any has been computed.
+
+        It is the measured time of starting one, and the counted operations of the forward dynamics, three times for
+        law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
+
+        Args:
+            columns: Name -> values, (B,), of two trials or more, in their units.
+        """
+        few = {name: values[:2] for name, values in columns.items()}
+        arguments, own = self.arguments(few), len(next(iter(few.values())))
+        started = 0.0
+        for _ in range(2):  # the first one traces
+            begin = time.perf_counter()
+            sim = Simulation(self.robot, self.controller, num=own, **arguments)
+            started = time.perf_counter() - begin
+        try:
+            operations = float(count(forward_dynamics, self.robot).total)
+        except LeggedError:
+            operations = 5e3
+        return started / own + _LAW * operations * self.until / self._step(sim) / OPERATIONS_PER_SECOND
+
+    def _step(self, sim: Simulation) -> float:
+        return float(sim.time_step)

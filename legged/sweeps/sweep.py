@@ -1,0 +1,428 @@
+"""`sweep`: studies of many trials in chunks, on threads or a Dask cluster, whose results no interruption loses."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import as_completed as local_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.arguments import number, shown, whole
+from legged.checked import checked
+from legged.errors import ArgumentError, FileError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
+from legged.sweeps.content import content_key, versions
+from legged.sweeps.jobs import Job, Outcome, Trial, compute_on_worker, job_plugin
+from legged.sweeps.samples import Samples
+from legged.sweeps.setup import Setup
+from legged.sweeps.store import FAILED, Description, Store, Study, chunk_keys, row_order
+
+Array = np.ndarray
+_MOST_ROWS = 10_000
+_ATTEMPTS = 5  # of a chunk whose workers die, beside those that Dask makes itself
+Task = tuple[str, int]
+
+
+class Cost(NamedTuple):
+    """The cost of a study.
+
+    Attributes:
+        core_hours: Of all trials, [h] on one core. remaining: Of those that are missing, [h].
+        seconds: Of one trial, [s]. source: What it follows from: "counted operations" or "finished chunks".
+    """
+
+    core_hours: float
+    remaining: float
+    seconds: float
+    source: str
+
+    def __str__(self) -> str:
+        words = f"{self.core_hours:.3g} core hours, {self.remaining:.3g} of them remaining"
+        return f"{words} ({self.seconds:.3g} s a trial, from {self.source})"
+
+
+@checked
+def sweep(
+    trial: Any,
+    samples: Samples | Mapping[str, Any],
+    store: str | Path,
+    client: Any = None,
+    *,
+    chunk: int | None = None,
+    seconds: float = 10.0,
+    units: Mapping[str, str] | None = None,
+    progress: bool | None = None,
+    mix_versions: bool = False,
+    retry: bool = False,
+) -> Sweep:
+    """Return the study of a function or of a simulation at many samples, which is computed when its table is wanted.
+
+        study = legged.sweep(setup, samples, store="study")
+        print(study.cost())
+        table = study.table()  # pandas; call it again after any interruption
+
+    Args:
+        trial: A `sweeps.Setup`, a function that is called with the samples of a trial as keywords and returns a number
+            or a mapping from names to numbers, or a mapping from names to these, all of which get all samples.
+        samples: `sweeps.Samples`, or a mapping from names to values, (n,).
+        store: Folder of the results. It is created, and holds what earlier calls have computed: a chunk whose trial,
+            samples and metrics are the same is not computed again.
+        client: A `dask.distributed.Client`; by default the threads of this process compute.
+        chunk: Number of trials of a chunk, the part that an interruption can lose; by default it takes `seconds`.
+        seconds: Wanted duration of a chunk on one core, [s].
+        units: Units of the results of a function, name -> unit.
+        progress: Whether a bar shows progress and remaining time; by default on a terminal.
+        mix_versions: Whether chunks that another version of the toolkit, Python or NumPy has computed are kept.
+        retry: Whether chunks with failed trials are computed again.
+
+    Raises:
+        MissingError: A library of the extra `sweep` is not installed.
+        ArgumentError, ShapeError, NotFiniteError: The trial or a sample is invalid.
+    """
+    named = dict(trial) if isinstance(trial, Mapping) else {"": trial}
+    for name, x in named.items():
+        if not isinstance(x, Setup) and not (callable(x) and not isinstance(x, type)):
+            raise ArgumentError(f"trial {name!r} must be a sweeps.Setup or a function, got {shown(x)}")
+    if not named or (len(named) > 1 and "" in named):
+        raise ArgumentError("a mapping of trials needs a name for each, at least one")
+    samples = samples if isinstance(samples, Samples) else Samples(samples)
+    if client is not None and not hasattr(client, "submit"):
+        raise ArgumentError(f"client must be a dask.distributed.Client, got {shown(client)}")
+    size = None if chunk is None else whole("chunk", chunk, 1)
+    settings = {"units": dict(units or {}), "progress": progress, "mix_versions": mix_versions, "retry": retry}
+    return Sweep(named, samples, Store(store), client, size, number("seconds", seconds, "s", above=0.0), **settings)
+
+
+class Sweep:
+    """A study; see `sweep`, which makes it.
+
+    Attributes:
+        samples: The samples. store: The store.
+    """
+
+    def __init__(
+        self,
+        trials: dict[str, Trial],
+        samples: Samples,
+        store: Store,
+        client: Any,
+        chunk: int | None,
+        seconds: float,
+        *,
+        units: dict[str, str],
+        progress: bool | None,
+        mix_versions: bool,
+        retry: bool,
+        bounds: Sequence[int] | None = None,
+    ):
+        self.samples, self.store = samples, store
+        self._trials, self._client, self._size, self._target = trials, client, chunk, seconds
+        self._units, self._progress, self._mix, self._retry = units, progress, mix_versions, retry
+        self._contents = {name: content_key(x.content if isinstance(x, Setup) else x) for name, x in trials.items()}
+        self._given_bounds = None if bounds is None else list(bounds)
+        self._estimate: float | None = None
+        self._problems: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<Sweep of {len(self.samples)} samples in {str(self.store.path)!r}>"
+
+    # Results
+
+    def table(self, partial: bool = False) -> Any:
+        """Return one row per trial as a pandas DataFrame, after computing what is missing.
+
+        The columns are the samples, the results, `ended`, why a simulation ended early, and `error`, the message of a
+        trial that failed; `attrs["units"]` maps columns to units.
+
+        Args:
+            partial: Return only the trials that are finished, and compute nothing.
+
+        Raises:
+            FileError: The store cannot be written, is in use, or is of another version.
+            SimulationError: The cluster was lost. SimulationInterrupt: Ctrl-C. In both, all finished chunks are kept.
+        """
+        if not partial:
+            self.compute()
+        return self.study().table()
+
+    def study(self) -> Study:
+        """Return what the store holds of this study."""
+        return Study(self.store.path)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the table as a Parquet file, with the units in the metadata of its columns, and return the path.
+
+        Args:
+            path: The file; the suffix .parquet is appended where it is missing.
+        """
+        import pyarrow.parquet as pq
+
+        from legged.output import output_file, replaced
+
+        self.compute()
+        target = output_file(path, ".parquet")
+        with replaced(target) as draft:
+            pq.write_table(self.study().arrow(), draft)
+        return target
+
+    def run(self, row: int) -> Any:
+        """Simulate the trial of a row again and return its `legged.Run`, equal bit for bit; call a function again.
+
+        Args:
+            row: Number of the row in the table.
+        """
+        n = len(self.samples)
+        row = whole("row", row, 0, n * len(self._trials) - 1)
+        trial = list(self._trials.values())[row // n]
+        if not isinstance(trial, Setup):
+            return trial(**{name: x[row % n].item() for name, x in self.samples.columns.items()})
+        order, bounds = self._order, np.array(self._bounds())
+        place = int(np.flatnonzero(order == row % n)[0])
+        k = int(np.searchsorted(bounds, place, side="right")) - 1
+        return _run(trial, self.samples.rows(order[bounds[k] : bounds[k + 1]]), place - int(bounds[k]))
+
+    def cost(self) -> Cost:
+        """Return the cost of the study on one core: before the first chunk from counted operations, then as measured.
+
+        The time of a function is not known before its first trial, which this computes and stores.
+        """
+        trials = len(self.samples) * len(self._trials)
+        facts = self.study().status() if self._is_current() else {"finished": 0}
+        if facts["finished"]:
+            seconds, missing = facts["core hours"] * 3600.0 / facts["finished"], trials - facts["finished"]
+            return Cost(seconds * trials / 3600.0, seconds * missing / 3600.0, seconds, "finished chunks")
+        if not all(isinstance(x, Setup) for x in self._trials.values()):
+            self._bounds()  # computes the first trial
+            return self.cost()
+        seconds = self._seconds()
+        return Cost(seconds * trials / 3600.0, seconds * trials / 3600.0, seconds, "counted operations")
+
+    # Computation
+
+    def compute(self) -> Sweep:
+        """Compute all chunks that are missing, and return the sweep; see `table`."""
+        self.store.create()
+        with self.store.locked():
+            job, missing = self._prepared(self._bounds(locked=True))
+            if missing:
+                self._compute(job, missing)
+        for name, words in self._problems.items():
+            warn_caller(f"chunk {name} is missing: {words}; call again to try again", SimulationWarning)
+        return self
+
+    @property
+    def _order(self) -> Array:
+        return row_order(len(self.samples), self.samples.order is not None)
+
+    def _is_current(self) -> bool:
+        """Return whether the store describes this study."""
+        known = self.store.description() if self.store.path.is_dir() else None
+        return known is not None and known.setups == self._contents and known.rows == len(self.samples)
+
+    def _seconds(self) -> float:
+        if self._estimate is None:
+            setups = [x for x in self._trials.values() if isinstance(x, Setup)]
+            self._estimate = max(x.seconds(self.samples.rows(self._order[:2])) for x in setups)
+        return self._estimate
+
+    def _bounds(self, locked: bool = False) -> list[int]:
+        """Return the bounds of the chunks: those that are given, those of the store, or some sized by cost."""
+        n = len(self.samples)
+        if self._given_bounds is None and self._size is not None:
+            self._given_bounds = [*range(0, n, self._size), n]
+        if self._given_bounds is None:
+            known = self.store.description() if self.store.path.is_dir() else None
+            is_same = known is not None and known.rows == n and known.bounds[-1] == n
+            if known is not None and is_same and known.shuffled == (self.samples.order is not None):
+                self._given_bounds = known.bounds
+        if self._given_bounds is None and all(isinstance(x, Setup) for x in self._trials.values()):
+            self._given_bounds = self._sized(0, self._seconds(), 8)
+        if self._given_bounds is None:
+            self.store.create()
+            if not locked:
+                with self.store.locked():
+                    return self._bounds(locked=True)
+            self._given_bounds = self._sized(1, self._first_trial(), 1)
+        return self._given_bounds
+
+    def _sized(self, first: int, seconds: float, least: int) -> list[int]:
+        n = len(self.samples)
+        size = int(np.clip(round(self._target / max(seconds, 1e-9)), least, _MOST_ROWS))
+        return list(dict.fromkeys([0, *range(first, n, size), n]))
+
+    def _first_trial(self) -> float:
+        """Compute a first chunk of one trial of each function, and return its largest time, [s]."""
+        job, missing = self._prepared([0, 1])
+        if missing:
+            self._compute(job, missing)
+        files = self.store.chunk_files()
+        wanted = [files[keys[0]][0] for keys in job.keys.values() if keys[0] in files]
+        return max((_seconds_of(path) for path in wanted), default=1.0)
+
+    def _prepared(self, bounds: Sequence[int]) -> tuple[Job, list[Task]]:
+        """Write the description of the study, and return its job and the chunks that are missing."""
+        self._check_versions()
+        order, columns = self._order, dict(self.samples.columns)
+        keys = {name: chunk_keys(x, columns, order, bounds) for name, x in self._contents.items()}
+        units = dict(self.samples.units) | self._units
+        for trial in self._trials.values():
+            units |= trial.units if isinstance(trial, Setup) else {}
+        name, shuffled = self.store.write_samples(self.samples), self.samples.order is not None
+        bounds = list(map(int, bounds))
+        kinds = self._contents
+        self.store.write_description(
+            Description(versions(), kinds, {k: u for k, u in units.items() if u}, name, len(order), shuffled, bounds)
+        )
+        rows = [order[a:b] for a, b in itertools.pairwise(bounds)]
+        job = Job(self._trials, columns, rows, keys, self.store, versions())
+        files = self.store.chunk_files()
+        missing = []
+        for label, own in keys.items():
+            for k, key in enumerate(own):
+                table = self.store.chunk(files[key]) if key in files else None
+                if table is None or (self._retry and any(table[FAILED].to_pylist())):
+                    missing.append((label, k))
+                    if table is not None:
+                        for path in files[key]:
+                            path.unlink(missing_ok=True)
+        return job, missing
+
+    def _check_versions(self) -> None:
+        """Raise an error if the study in the store was computed by other versions."""
+        known = self.store.description()
+        if known is None or known.versions == versions() or self._mix:
+            return
+        changed = [f"{k} {v}, not {versions().get(k)}" for k, v in known.versions.items() if v != versions().get(k)]
+        words = (
+            f"was computed with {'; '.join(changed)}, whose results may differ. Nothing was changed. Use these "
+            f"versions, give another folder, or keep its chunks beside new ones by mix_versions=True"
+        )
+        raise FileError(str(self.store.path), words)
+
+    def _compute(self, job: Job, missing: list[Task]) -> None:
+        """Compute chunks, and wait until all of them are in the store."""
+        total = sum(map(len, job.rows)) * len(job.keys)
+        finished = total - sum(len(job.rows[k]) for _, k in missing)
+        with _Bar(total, finished, self._progress) as bar:
+            try:
+                for (_name, k), outcome in self._outcomes(job, missing):
+                    if outcome.problem:
+                        raise FileError(str(self.store.path), outcome.problem.partition(": ")[2] or outcome.problem)
+                    finished += len(job.rows[k])
+                    bar.update(finished)
+            except KeyboardInterrupt:
+                words = f"interrupted after {finished} of {total} trials, which are stored; call again to go on"
+                raise SimulationInterrupt(words, self) from None
+
+    def _outcomes(self, job: Job, missing: list[Task]) -> Iterator[tuple[Task, Outcome]]:
+        if self._client is not None:
+            yield from self._on_cluster(job, missing)
+        elif all(isinstance(x, Setup) for x in self._trials.values()):
+            for name, k in missing:  # each chunk on all threads
+                yield (name, k), job.compute(name, k, os.cpu_count())
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                futures = {pool.submit(job.compute, name, k): (name, k) for name, k in missing}
+                try:
+                    for future in local_completed(futures):
+                        yield futures[future], future.result()
+                finally:
+                    job.stop.set()
+                    pool.shutdown(cancel_futures=True)
+
+    def _on_cluster(self, job: Job, missing: list[Task]) -> Iterator[tuple[Task, Outcome]]:
+        """Yield the outcomes of chunks that the workers of Dask compute; those of workers that die are repeated."""
+        import cloudpickle
+        from distributed import CancelledError, KilledWorker, as_completed
+        from distributed.client import FutureCancelledError
+
+        identity = content_key(self._contents, list(job.keys.values()), time.time_ns())
+        client, attempts = self._client, dict.fromkeys(missing, 0)
+        try:
+            plugin = job_plugin(identity, cloudpickle.dumps(job))
+            client.register_plugin(plugin)
+            left = set(missing)
+            while left:
+                futures = {
+                    client.submit(
+                        compute_on_worker, identity, *task, pure=False, key=f"{identity}-{n}-{attempts[task]}"
+                    ): task
+                    for n, task in enumerate(sorted(left))
+                }
+                for future in as_completed(futures):
+                    task = futures[future]
+                    attempts[task] += 1
+                    try:
+                        outcome = Outcome(*future.result())
+                    except (KilledWorker, CancelledError, FutureCancelledError, RuntimeError) as error:
+                        if client.status != "running" or client.scheduler is None:
+                            raise
+                        if attempts[task] >= _ATTEMPTS:
+                            self._problems[job.keys[task[0]][task[1]]] = f"its workers died ({type(error).__name__})"
+                            left.discard(task)
+                        continue
+                    left.discard(task)
+                    yield task, outcome
+        except (OSError, CancelledError, FutureCancelledError, TimeoutError) as error:
+            words = f"the cluster was lost ({type(error).__name__}: {error}); finished chunks are stored: call again"
+            raise SimulationError(words, self) from error
+        finally:
+            if client.status == "running":
+                client.cancel(list(futures) if "futures" in locals() else [])
+                client.unregister_worker_plugin(f"legged-{identity}")
+
+
+def _run(setup: Setup, columns: dict[str, Array], i: int) -> Any:
+    """Return the run of sample i of a batch; where the batch fails, of the half in which it was computed."""
+    count = len(next(iter(columns.values())))
+    try:
+        return setup.run(columns, i)
+    except Exception:  # as in `evaluated`
+        if count == 1:
+            raise
+    middle = count // 2
+    half, inside = (slice(0, middle), i) if i < middle else (slice(middle, None), i - middle)
+    return _run(setup, {name: x[half] for name, x in columns.items()}, inside)
+
+
+def _seconds_of(path: Path) -> float:
+    import pyarrow.parquet as pq
+
+    from legged.sweeps.store import facts_of
+
+    return float(facts_of(pq.read_schema(path).metadata)["seconds"])
+
+
+class _Bar:
+    """A bar on stderr with the number of trials and the remaining time."""
+
+    def __init__(self, total: int, finished: int, shown: bool | None):
+        self._total, self._finished = total, finished
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._bar: Any = None
+
+    def __enter__(self) -> _Bar:
+        if self._shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._task = self._bar.add_task("trials", total=self._total, completed=self._finished)
+            self._bar.start()
+        return self
+
+    def update(self, finished: int) -> None:
+        """Show the number of finished trials."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=finished)
+
+    def __exit__(self, *error: Any) -> None:
+        if self._bar is not None:
+            self._bar.stop()

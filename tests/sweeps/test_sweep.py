@@ -1,0 +1,394 @@
+"""`legged.sweep`: chunks, keys, failures, stores, clusters, interruptions."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import distributed
+import numpy as np
+import pandas
+import pyarrow.parquet as pq
+import pytest
+
+import controllers
+import legged
+import robots
+from legged import sweeps
+from legged.errors import ArgumentError, FileError, LeggedError, SimulationInterrupt, SimulationWarning
+from legged.sweeps import content
+
+ROBOT = robots.planar_biped()
+AXES = {"a": (0.0, 1.0), "b": (0.0, 2.0)}
+
+
+def product(a, b):
+    """Return a product, slowly enough to be interrupted."""
+    time.sleep(0.002)
+    return {"product": a * b, "above": a > b}
+
+
+def samples(n=60):
+    return sweeps.random(n, AXES, units={"a": "m"})
+
+
+def files(store):
+    return sorted(path.name for path in (Path(store) / "chunks").iterdir())
+
+
+def setup(until=0.05, **options):
+    ground = legged.ground.paper_ground(ROBOT)
+    push = legged.Push("trunk", (0.0, 0.0, 0.0), at=0.01)
+    law = controllers.ComputedTorque(controllers.paper_walk())
+    return sweeps.Setup(ROBOT, law, until, options={"ground": ground, "pushes": [push]}, **options)
+
+
+PUSHES = {"pushes.0.impulse[0]": (-1.0, 1.0), "robot.trunk.mass": (4.0, 6.0)}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_the_table_has_the_function_of_each_row_and_the_units(tmp_path):
+    given = samples()
+    table = legged.sweep(product, given, tmp_path / "s", chunk=7, units={"product": "m^2"}).table()
+    assert np.array_equal(table["product"], given.columns["a"] * given.columns["b"])
+    assert np.array_equal(table["above"].astype(bool), given.columns["a"] > given.columns["b"])
+    assert table.attrs["units"] == {"a": "m", "product": "m^2"}
+    path = legged.sweep(product, given, tmp_path / "s", chunk=7, units={"product": "m^2"}).save(tmp_path / "t")
+    assert pq.read_schema(path).field("product").metadata[b"unit"] == b"m^2"
+
+
+def test_a_second_call_computes_nothing(tmp_path):
+    first = legged.sweep(product, samples(), tmp_path, chunk=7).table()
+    before = {name: (tmp_path / "chunks" / name).stat().st_mtime_ns for name in files(tmp_path)}
+    assert legged.sweep(product, samples(), tmp_path).table().equals(first)
+    assert {name: (tmp_path / "chunks" / name).stat().st_mtime_ns for name in files(tmp_path)} == before
+
+
+def test_more_samples_compute_only_the_new_chunks(tmp_path):
+    legged.sweep(product, samples(40), tmp_path, chunk=10).table()
+    before = set(files(tmp_path))
+    assert len(legged.sweep(product, samples(60), tmp_path, chunk=10).table()) == 60
+    assert len(set(files(tmp_path)) - before) == 2 and before <= set(files(tmp_path))
+
+
+def test_a_changed_law_computes_its_own_chunks_and_no_others(tmp_path):
+    def other(factor):
+        return lambda a, b: factor * a * b
+
+    first = legged.sweep({"one": other(1.0), "two": other(2.0)}, samples(20), tmp_path, chunk=5).table()
+    before = set(files(tmp_path))
+    second = legged.sweep({"one": other(1.0), "two": other(3.0)}, samples(20), tmp_path, chunk=5).table()
+    assert len(set(files(tmp_path)) - before) == 4
+    assert first[first.setup == "one"].equals(second[second.setup == "one"])
+    assert np.allclose(second[second.setup == "two"]["value"], 1.5 * first[first.setup == "two"]["value"], rtol=1e-15)
+    legged.sweep({"one": other(1.0), "two": other(2.0)}, samples(20), tmp_path, chunk=5).table()
+    assert len(set(files(tmp_path)) - before) == 4  # the first ones are still there
+
+
+def test_failures_are_kept_with_their_message_and_the_rest_goes_on(tmp_path):
+    def function(a, b):
+        if b > 1.0:
+            raise ValueError(f"b = {b:.1f} is too large\x1b[2J")
+        return a
+
+    table = legged.sweep(function, samples(), tmp_path, chunk=7).table()
+    failed = table["b"] > 1.0
+    assert np.array_equal(table["value"].isna(), failed) and 0 < failed.sum() < 60
+    assert table["error"][failed].str.match(r"ValueError: b = [\d.]+ is too large\\x1b").all()
+    assert (table["error"][~failed] == "").all()
+
+
+def test_failed_trials_are_computed_again_on_request(tmp_path):
+    flag = tmp_path / "flag"
+
+    def function(a, b):
+        if b > 1.0 and not os.path.exists(str(flag)):
+            raise OSError("not yet")
+        return a
+
+    legged.sweep(function, samples(), tmp_path / "s", chunk=7).table()
+    flag.touch()
+    assert (legged.sweep(function, samples(), tmp_path / "s").table()["error"] != "").any()
+    assert (legged.sweep(function, samples(), tmp_path / "s", retry=True).table()["error"] == "").all()
+
+
+@pytest.mark.parametrize("result", [[1.0], {"x": [1]}, object(), {"error": 1}, {1: 2}, np.zeros(3), 1j])
+def test_a_result_that_is_no_number_is_a_failure_of_its_trial(result, tmp_path):
+    table = legged.sweep(lambda a, b: result, samples(4), tmp_path, chunk=2).table()
+    assert table["error"].str.startswith("TypeError: the function must").all()
+
+
+def test_a_damaged_chunk_is_named_and_computed_again(tmp_path):
+    first = legged.sweep(product, samples(), tmp_path, chunk=20).table()
+    path = tmp_path / "chunks" / files(tmp_path)[1]
+    content_ = bytearray(path.read_bytes())
+    content_[len(content_) // 2] ^= 1
+    path.write_bytes(content_)
+    with pytest.warns(SimulationWarning, match="is damaged"):
+        assert len(legged.sweep(product, samples(), tmp_path).table(partial=True)) == 40
+    with pytest.warns(SimulationWarning, match="is damaged"):
+        assert legged.sweep(product, samples(), tmp_path).table().equals(first)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "no valid study"),
+        ("[]", "no valid study"),
+        ('{"kind": "other"}', "another kind"),
+        ('{"kind": "legged sweep", "layout": 2}', "has layout 2, this version reads 1"),
+        (
+            '{"kind": "legged sweep", "layout": 1, "versions": {}, "setups": {"": "0"}, "units": {}, '
+            '"samples": "../../etc/passwd", "rows": 1, "shuffled": false, "bounds": [0, 1]}',
+            "samples must name",
+        ),
+    ],
+)
+def test_a_foreign_description_is_refused_in_words(text, words, tmp_path):
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(FileError, match=words):
+        sweeps.Study(tmp_path)
+    with pytest.raises(FileError, match=words):
+        legged.sweep(product, samples(), tmp_path, chunk=7).table()
+    assert (tmp_path / "study.json").read_text() == text
+
+
+def test_a_store_of_another_version_is_refused_and_kept(tmp_path, monkeypatch):
+    first = legged.sweep(product, samples(), tmp_path, chunk=7).table()
+    before = files(tmp_path), (tmp_path / "study.json").read_bytes()
+    other = content.versions() | {"legged": "0.0.1 abc"}
+    for module in ("legged.sweeps.sweep", "legged.sweeps.jobs"):
+        monkeypatch.setattr(sys.modules[module], "versions", lambda: other)
+    with pytest.raises(FileError, match=r"legged .*, not 0\.0\.1 abc.*Nothing was changed.*mix_versions"):
+        legged.sweep(product, samples(), tmp_path, chunk=7).table()
+    assert (files(tmp_path), (tmp_path / "study.json").read_bytes()) == before
+    assert legged.sweep(product, samples(), tmp_path, chunk=7, mix_versions=True).table().equals(first)
+    assert files(tmp_path) == before[0]
+
+
+def test_a_store_that_cannot_be_created_is_an_error_before_anything_runs(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="cannot be created"):
+        legged.sweep(lambda a, b: pytest.fail(), samples(), tmp_path / "file" / "store", chunk=7).table()
+
+
+def test_a_protected_store_is_an_error_before_anything_runs(tmp_path, monkeypatch):
+    legged.sweep(product, samples(20), tmp_path, chunk=10).table()
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
+    with pytest.raises(FileError, match="protected"):
+        legged.sweep(product, samples(30), tmp_path, chunk=10).table()
+    assert len(legged.sweep(product, samples(20), tmp_path).table(partial=True)) == 20
+
+
+SCRIPT = """
+import sys, time
+sys.path.insert(0, {tests!r})
+import legged
+from test_sweep import product, samples
+{before}
+try:
+    print(len(legged.sweep(product, samples(600), {store!r}, chunk=5{given}).table()))
+except (legged.errors.LeggedError, KeyboardInterrupt) as error:
+    print(type(error).__name__, error)
+"""
+
+
+def process(store, before="", given=""):
+    text = SCRIPT.format(tests=str(Path(__file__).parent), store=str(store), before=before, given=given)
+    command = [sys.executable, "-c", textwrap.dedent(text)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path.cwd())
+
+
+def wait_for_chunks(store, n, seconds=60.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if (Path(store) / "chunks").is_dir() and len(files(store)) >= n:
+            return
+        time.sleep(0.01)
+    pytest.fail("no chunks were written")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_client_leaves_a_store_that_goes_on(sent, tmp_path):
+    client = process(tmp_path)
+    wait_for_chunks(tmp_path, 10)
+    client.send_signal(sent)
+    printed, errors = client.communicate(timeout=30)
+    kept = set(files(tmp_path))
+    if sent == signal.SIGINT:
+        assert "SimulationInterrupt interrupted after" in printed and "call again to go on" in printed, errors
+        assert len(kept) < 120
+    table = legged.sweep(product, samples(600), tmp_path, chunk=5).table()
+    assert kept <= {*files(tmp_path), *(name for name in kept if name.startswith("."))}
+    assert table.equals(legged.sweep(product, samples(600), tmp_path / "other", chunk=5).table())
+
+
+def test_two_clients_on_one_store_are_told(tmp_path):
+    client = process(tmp_path)
+    try:
+        wait_for_chunks(tmp_path, 1)
+        with pytest.raises(FileError, match="in use by another process"):
+            legged.sweep(product, samples(600), tmp_path, chunk=5).table()
+    finally:
+        assert client.communicate(timeout=60)[0].strip() == "600"
+
+
+def test_a_full_disk_is_told_and_loses_nothing(tmp_path):
+    legged.sweep(product, samples(40), tmp_path, chunk=5).table()
+    before = set(files(tmp_path))
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))"  # [byte], less than a chunk
+    samples_ = (
+        "import legged.sweeps.store as s; s.Store.write_samples = lambda self, x: 'samples-' + 16 * '0' + '.parquet'"
+    )
+    description = "s.Store.write_description = lambda self, x: None"
+    printed, errors = process(tmp_path, "\n".join((limit, samples_, description))).communicate(timeout=60)
+    assert "FileError" in printed and "File too large" in printed and "are kept" in printed, errors
+    assert set(files(tmp_path)) == before
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 900
+    assert len(legged.sweep(product, samples(40), tmp_path).table()) == 40
+
+
+def test_workers_in_processes_give_the_table_of_threads(cluster, tmp_path):
+    given = samples(100)
+    here = legged.sweep(product, given, tmp_path / "a", chunk=9).table()
+    there = legged.sweep(product, given, tmp_path / "b", cluster, chunk=9).table()
+    assert here.equals(there)
+    assert [x.split("-")[0] for x in files(tmp_path / "a")] == [x.split("-")[0] for x in files(tmp_path / "b")]
+
+
+def test_simulations_in_processes_give_the_table_of_threads(cluster, tmp_path):
+    given = sweeps.random(12, PUSHES)
+    here = legged.sweep(setup(), given, tmp_path / "a", chunk=6).table()
+    there = legged.sweep(setup(), given, tmp_path / "b", cluster, chunk=6).table()
+    pandas.testing.assert_frame_equal(here, there, check_exact=True)
+
+
+def test_killed_workers_lose_nothing(cluster, tmp_path):
+    given = samples(400)
+    wanted = legged.sweep(product, given, tmp_path / "a", chunk=5).table()
+    sweep = legged.sweep(product, given, tmp_path / "b", cluster, chunk=5)
+    workers = list(cluster.run(os.getpid).values())
+    killer = threading.Timer(0.3, lambda: [os.kill(pid, signal.SIGKILL) for pid in workers])
+    killer.start()
+    assert sweep.table().equals(wanted)
+    killer.join()
+
+
+# Simulations
+
+
+def test_a_row_is_simulated_again_bit_for_bit(tmp_path):
+    lowest = sweeps.over_time("minimum", lambda q: q[2], "m")
+    highest = sweeps.of_run(lambda run: np.abs(run.joint_tau).max(), "N m")
+    study = setup(metrics=sweeps.STANDARD | {"lowest": lowest, "highest": highest})
+    sweep = legged.sweep(study, sweeps.random(10, PUSHES), tmp_path, chunk=4)
+    table = sweep.table()
+    for row in (0, 5, 9):
+        run = sweep.run(row)
+        assert run.q[:, 2].min() == table["lowest"][row]
+        assert np.isclose(np.abs(run.joint_tau).max(), table["peak_torque"][row], rtol=1e-12)  # two kernels
+        assert np.abs(run.joint_tau).max() == table["highest"][row]
+        way = run.base.position[-1, :2] - run.base.position[0, :2]
+        assert np.isclose(np.linalg.norm(way), table["distance"][row], rtol=1e-12)
+
+
+def test_the_cost_of_transport_is_the_positive_work_over_weight_and_distance(tmp_path):
+    sweep = legged.sweep(setup(until=0.2), sweeps.random(4, PUSHES), tmp_path, chunk=4)
+    table, run = sweep.table(), sweep.run(2)
+    power = np.maximum(run.tau * run.v, 0.0).sum(axis=1)
+    work = np.sum(0.5 * (power[1:] + power[:-1]) * np.diff(run.times))
+    mass = ROBOT.mass + table["robot.trunk.mass"][2] - ROBOT.parameters()["trunk.mass"]
+    weight = mass * np.linalg.norm(ROBOT.gravity)
+    assert np.isclose(work / (weight * table["distance"][2]), table["cost_of_transport"][2], rtol=1e-10)
+
+
+def test_a_setup_that_fails_for_one_sample_keeps_the_others(tmp_path):
+    values = {"robot.trunk.mass": np.array([5.0, 5.5, -1.0, 6.0, 4.5])}
+    sweep = legged.sweep(setup(), values, tmp_path, chunk=5)
+    table = sweep.table()
+    assert (table["error"] != "").tolist() == [False, False, True, False, False]
+    assert "mass" in table["error"][2] and table["success"].isna()[2]
+    assert sweep.run(3).q.shape[1] == ROBOT.nq
+    with pytest.raises(LeggedError, match="mass"):
+        sweep.run(2)
+
+
+def test_a_fall_is_a_result_with_its_reason(tmp_path):
+    values = {"pushes.0.impulse[0]": np.array([0.0, 60.0])}
+    table = legged.sweep(setup(until=0.6), values, tmp_path, chunk=2).table()
+    assert table["success"].tolist() == [True, False]
+    assert table["ended"][0] == "" and table["ended"][1] != "" and table["duration"][1] < 0.6
+    assert np.isnan(table["cost_of_transport"][1])
+
+
+def test_the_cost_is_known_before_the_run_and_measured_after(tmp_path):
+    sweep = legged.sweep(setup(), sweeps.random(16, PUSHES), tmp_path)
+    before = sweep.cost()
+    assert before.source == "counted operations" and before.core_hours > 0.0
+    sweep.table()
+    after = sweep.cost()
+    assert after.source == "finished chunks" and after.remaining == 0.0
+    assert "core hours" in str(after)
+
+
+def test_a_parameter_that_does_not_exist_fails_in_words(tmp_path):
+    table = legged.sweep(setup(), {"robot.trunk.mas": [1.0, 2.0]}, tmp_path, chunk=2).table()
+    assert "did you mean 'trunk.mass'" in table["error"][0]
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("trial", "given"),
+    [
+        *[(trial, {"a": [1.0]}) for trial in (3, None, {}, {"": product, "b": product}, int)],
+        *[(product, given) for given in ({}, {"a": [[1.0]]}, {"a": [np.nan]}, {"a": []}, {"a": [None]})],
+        *[(product, {name: [1.0]}) for name in ("", "a\n", 201 * "a")],
+    ],
+)
+def test_bad_studies_are_refused_and_leave_no_folder(trial, given, tmp_path):
+    with pytest.raises(LeggedError):
+        legged.sweep(trial, given, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("given", [{"chunk": 0}, {"chunk": 1.5}, {"seconds": 0.0}, {"client": 3}])
+def test_bad_options_are_refused(given, tmp_path):
+    with pytest.raises(ArgumentError):
+        legged.sweep(product, samples(), tmp_path, **given)
+
+
+def test_an_interrupt_keeps_what_is_finished(tmp_path):
+    calls = tmp_path / "calls"
+
+    def function(a, b):
+        with open(calls, "a") as file:
+            file.write(".")
+        return a
+
+    sweep = legged.sweep(function, samples(40), tmp_path, chunk=10)
+    sweep._outcomes = _interrupted
+    with pytest.raises(SimulationInterrupt, match="interrupted after 20 of 40 trials"):
+        sweep.table()
+    legged.sweep(function, samples(40), tmp_path, chunk=10).table()
+    assert len(calls.read_text()) == 40
+
+
+def _interrupted(job, missing):
+    for task in missing[:2]:
+        yield task, job.compute(*task)
+    raise KeyboardInterrupt
