@@ -50,8 +50,8 @@ def check_start(robot: Robot, law: Any, ground: Ground) -> None:
     if (np.abs(heights) > PENETRATION).any():
         low, high = 1e3 * np.array([min(heights.min(), 0.0), max(heights.max(), 0.0)])
         raise DefinitionError(
-            f"this gait is planned for level ground, and the terrain under the feet of its first posture is {low:.0f} to "
-            f"{high:.0f} mm high; walk on terrain with --velocity, such as --velocity 0.3 0 0"
+            f"this gait is planned for level ground, and the terrain under the feet of its first posture is "
+            f"{low:.0f} to {high:.0f} mm high; walk on terrain with --velocity, such as --velocity 0.3 0 0"
         )
 
 

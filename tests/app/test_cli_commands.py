@@ -168,7 +168,7 @@ def test_terrain_and_ground_are_chosen_by_words(cli):
         ("walk planar_hopper", "leg"),
         *(
             (line, "planned for level ground, and the terrain under the feet")
-            for line in ("trot --terrain slope:-5 --ground realistic", "walk --terrain slope:3", "stand --terrain slope:9")
+            for line in ("trot --terrain slope:-5", "walk --terrain slope:3", "stand --terrain slope:9")
         ),
         ("trot --controller balanced --terrain steps:0.05,0.1", "walk on terrain with --velocity"),
     ],

@@ -109,7 +109,7 @@ def test_a_kernel_knows_its_graph_counts_and_arguments(kernel):
 
 @pytest.mark.parametrize("lead", [(), (3,), (3000,)], ids=["one state", "few states", "many states, without the GIL"])
 def test_threads_may_share_a_kernel(kernel, lead, many_switches):
-    """Threads begin each round together, with arguments of their own; memory that calls shared would mix their results."""
+    """Threads begin each round together, with own arguments; memory that calls shared would mix their results."""
     states = [tuple(np.random.default_rng(k).normal(size=(*lead, n)) for n in (19, 18, 18)) for k in range(4)]
     alone = [kernel(*state) for state in states]
     barrier, rounds = Barrier(len(states), timeout=60.0), 20 if lead == (3000,) else 300
