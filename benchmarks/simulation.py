@@ -21,8 +21,7 @@ from legged.robot.configuration import normalized
 from legged.simulation.loop.chart import semi_implicit_euler
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate
-from legged.simulation.stepping.engines.selection import new_engine
-from legged.simulation.stepping.motion import Plan
+from legged.simulation.stepping.motion import Plan, new_engine
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.table import Table
 

@@ -164,11 +164,11 @@ def beyond_range(robot: Robot, q: Array) -> Array:
     Args:
         robot: The robot. q: Configurations, (k, nq), mixed units.
     """
-    found = np.zeros(len(q), dtype=bool)
+    beyond = np.zeros(len(q), dtype=bool)
     for body, lower, upper in _ranges(robot):
         x = body.joint_position(q.T)[0]
-        found |= (x < lower - _RANGE_TOLERANCE) | (x > upper + _RANGE_TOLERANCE)
-    return found
+        beyond |= (x < lower - _RANGE_TOLERANCE) | (x > upper + _RANGE_TOLERANCE)
+    return beyond
 
 
 def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
@@ -250,7 +250,7 @@ def actuator_forces(robot: Robot, tau: Array, notices: dict[str, str]) -> Array:
     if tau.dtype != object and "base forces" not in notices and (text := base_force_text(robot, tau)):
         notices["base forces"] = text
         warn_caller(text, SimulationWarning)
-    found = list(tau)
+    forces = list(tau)
     for i in entries:
-        found[i] = 0.0
-    return as_vector(found)
+        forces[i] = 0.0
+    return as_vector(forces)

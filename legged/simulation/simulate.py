@@ -25,12 +25,12 @@ from legged.errors import (
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend, select_backend
+from legged.simulation.backend import select_backend
 from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.fall import Fall, Termination
 from legged.simulation.checks.overlap import overlap_warning
 from legged.simulation.checks.stable_step import StiffStops, largest_stable_step
-from legged.simulation.controller import ControllerLike, adapt
+from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
@@ -41,16 +41,14 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.stepping.motion import single_motion
-from legged.simulation.stepping.parameters import Setup
+from legged.simulation.stepping.batch import RolloutBatch, RolloutMember
+from legged.simulation.stepping.motion import new_motion
 from legged.simulation.stepping.start import (
     check_base_forces,
     check_command,
     check_integrator,
     default_fixed_step,
     initial_state,
-    new_loop,
     select_fall,
     select_integrator,
     step_warning,
@@ -133,39 +131,24 @@ def simulate(
         DefinitionError: Ground, integrator, bodies and controller are incompatible.
     """
     times = sample_times(until, sample)
-    loop, q, s, chosen = _start(robot, controller, ground, q, v, integrator, pushes, bodies, time_constant)
-    reason = "" if integrator is not None else f" (chosen for {_chosen_for(loop)})"
-    warned = tuple(filter(None, (overlap_warning(loop, q, s), step_warning(loop, q, s, chosen))))
-    for text in warned:
-        warn_caller(text, SimulationWarning)
-    check_base_forces(loop, q, s, compiled)
-    return simulate_loop(select_backend(loop, q, s, compiled), q, s, times, chosen, fall, progress, reason, warned)
-
-
-def _start(
-    robot: Robot | ClosedRobot,
-    controller: ControllerLike,
-    ground: Ground | Rigid | None,
-    q: Numbers | None,
-    v: Numbers | None,
-    integrator: Integrator | None,
-    pushes: Sequence[Push | ExternalWrench],
-    bodies: Sequence[FreeBody],
-    time_constant: float,
-) -> tuple[ClosedLoop, Array, Array, Integrator]:
-    """Return the closed loop, its initial q, (nq,), and s, (n,), and its integrator; arguments as in `simulate`."""
-    tree = robot.robot if isinstance(robot, ClosedRobot) else robot
-    setup = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
     default = default_fixed_step(robot) if isinstance(robot, ClosedRobot) else BDF()
     chosen = select_integrator(integrator, ground, bodies, default)
-    q, v = initial_state(robot, controller, q, v)
-    started, memory = adapt(controller).start(tree, ground, q, v)
-    check_command(started)
-    loop = new_loop(robot, setup, started, len(memory), q, drawing_of(tree).points, time_constant)
-    needs_steps = started.has_update or loop.joint_laws.has_friction
-    if integrator is None and needs_steps and not isinstance(chosen, FixedStep):
-        chosen = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(tree, ground, q, SemiImplicitEuler)))
-    return loop, q, loop.initial(v, memory), chosen
+    setup, state = (controller, ground, pushes, bodies), initial_state(robot, controller, q, v)
+    batch = RolloutBatch.of(robot, setup, state, fall=False, time_constant=time_constant, is_run=True)
+    check_command(batch.first.loop.controller)
+    reason = ""
+    if integrator is None:
+        chosen = _suited(chosen, batch.first)
+        reason = f" (chosen for {_chosen_for(batch.first.loop)})"
+    return _run(batch, times, chosen, reason, fall, compiled, progress)
+
+
+def _suited(default: Integrator, start: RolloutMember) -> Integrator:
+    """Return the default integrator, with fixed steps where the controller or dry friction needs them."""
+    loop = start.loop
+    if isinstance(default, FixedStep) or not (loop.controller.has_update or loop.joint_laws.has_friction):
+        return default
+    return SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(loop.robot, loop.ground, start.q, SemiImplicitEuler)))
 
 
 def _chosen_for(loop: ClosedLoop) -> str:
@@ -181,28 +164,28 @@ def _chosen_for(loop: ClosedLoop) -> str:
     return "smooth motion without ground" if loop.ground is None else "compliant ground and a continuous controller"
 
 
-def simulate_loop(
-    backend: Backend,
-    q: Array,
-    s: Array,
+def _run(
+    batch: RolloutBatch,
     times: Array,
     integrator: Integrator,
+    reason: str,
     fall: Fall | Termination | bool | None,
+    compiled: bool | None,
     progress: bool | None,
-    reason: str = "",
-    warned: tuple[str, ...] = (),
 ) -> Run:
-    """Return the motion of a closed loop with a started controller; see `simulate`.
+    """Return the motion of a batch of one, whose controller has started; see `simulate`.
 
     Args:
-        backend: Evaluates the closed loop.
-        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
-        integrator, fall, progress: As in `simulate`. reason: Why this integrator was chosen, for `Run.integrator`.
-        warned: Warnings about the run that were given before it.
+        batch: The robot. times: Sample times, (T,), [s]. integrator: The integrator. reason: Why it was chosen.
+        fall, compiled, progress: As in `simulate`.
     """
-    loop = backend.loop
+    loop, q, s, _ = batch.first
+    warned = _warned(overlap_warning(loop, q, s), step_warning(loop, q, s, integrator))
+    check_base_forces(loop, q, s, compiled)
     check_integrator(loop, integrator)
-    motion, plan = single_motion(backend, integrator, q, s, times, _condition(fall, loop, q))
+    backend = select_backend(loop, q, s, compiled)
+    starts = batch.starts_for(compiled, [0], [q], [s[: loop.robot.nv]])
+    motion, plan = new_motion(batch, starts, times, integrator, compiled, backend, _condition(fall, loop, q))
     with ProgressBar(loop.robot.name, float(times[-1]), progress) as bar:
         motion.run(plan, 1, bar.update)
     states, ended, kind = plan.states(motion.members, loop.robot.nq), *motion.ending(0)
@@ -215,11 +198,18 @@ def simulate_loop(
     run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated))))
     if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
         raise SimulationError(f"{violated}; the run is in error.run", run)
-    for text in filter(None, (chatter, violated)):
-        warn_caller(text, SimulationWarning)
+    _warned(chatter, violated)
     if kind is not None:
         raise kind(f"{ended}; the run up to there is in error.run", run)
     return run
+
+
+def _warned(*texts: str) -> tuple[str, ...]:
+    """Give the warnings that are not empty, and return them."""
+    given = tuple(filter(None, texts))
+    for text in given:
+        warn_caller(text, SimulationWarning)
+    return given
 
 
 def _condition(fall: Fall | Termination | bool | None, loop: ClosedLoop, q: Array) -> Termination | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers import WorkspaceBalance, ZeroOrderHold
-from examples.studies.paper.timing import best_times
+from examples.studies.paper.timing import best_times, time_loop
 from legged.contact import FreeBody, Rigid
 from legged.errors import DefinitionError, SimulationError, SimulationInterrupt
 from legged.robot.inertia import box_inertia
@@ -20,15 +20,11 @@ from legged.robot.robot import Robot
 from legged.robot.shapes import Box
 from legged.robot.state import State
 from legged.rotations import euler_matrix
-from legged.simulation import Run
-from legged.simulation.backend import Backend, select_backend
+from legged.simulation import Run, simulate
 from legged.simulation.controller import adapt
 from legged.simulation.integrators import TimeStepping
 from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.results.records import GROUND
-from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.simulate import sample_times, simulate_loop
-from legged.simulation.stepping.motion import time_loop
 from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
 
@@ -132,10 +128,20 @@ class BalanceExperiment:
     @cached_property
     def run(self) -> Run:
         """The run with one sample per time step; `run.ended` gives the reason of an early end, such as Ctrl-C."""
-        backend, q, s = self._begun
-        integrator, times = TimeStepping(self.step), sample_times(self.duration, self.step)
+        q, v = self.start
         try:
-            return simulate_loop(backend, q, s, times, integrator, None, None)
+            return simulate(
+                self.robot,
+                self.law,
+                until=self.duration,
+                ground=self.ground,
+                q=q,
+                v=v,
+                integrator=TimeStepping(self.step),
+                sample=self.step,
+                bodies=self.bodies,
+                compiled=True,
+            )
         except (SimulationError, SimulationInterrupt) as error:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
@@ -143,18 +149,10 @@ class BalanceExperiment:
 
     def seconds(self) -> float:
         """Return the best processor time of the compiled simulation, sampled at 100 Hz, [s]."""
-        backend, q, s = self._begun
-        return best_times([time_loop(backend, TimeStepping(self.step), q, s, sample_times(self.duration, 0.01))])[0]
-
-    @cached_property
-    def _begun(self) -> tuple[Backend, Array, Array]:
-        """The compiled closed loop and its initial state (q, s)."""
         q, v = self.start
         adapted, memory = adapt(self.law).start(self.robot, self.ground, q, v)
-        nodes = drawing_of(self.robot).points
-        loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), nodes, self.bodies)
-        s = loop.initial(v, memory)
-        return select_backend(loop, q, s, True), q, s
+        loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), [], self.bodies)
+        return best_times([time_loop(loop, TimeStepping(self.step), q, loop.initial(v, memory), self.duration)])[0]
 
 
 def check_shapes(robot: Robot, instead: str) -> None:

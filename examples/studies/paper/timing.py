@@ -6,6 +6,7 @@ The routes are timed alternately in one run, since only ratios can be compared b
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from controllers import Gait
 from controllers.law import GaitLaw
+from legged.compiler import Members, TimeLoop
 from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
@@ -22,12 +24,13 @@ from legged.ground import Ground
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
 from legged.simulation import BDF, RungeKutta4
-from legged.simulation.backend import COMPILED, Backend
+from legged.simulation.backend import COMPILED, Backend, advance
 from legged.simulation.controller import adapt
-from legged.simulation.integrators import Integrator
+from legged.simulation.integrators import FixedStep, Integrator, smooth_intervals
 from legged.simulation.loop.chart import chart_rate
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.stepping.motion import time_loop
+from legged.simulation.simulate import sample_times
+from legged.simulation.stepping.compiled_batch import aligned_schedule
 from legged.spatial import Array, solve_symmetric
 from legged.table import Table
 
@@ -194,8 +197,24 @@ def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground, 
     q, v = law.initial_state(robot)
     adapted, memory = adapt(law).start(robot, ground, q, v)
     loop = kind(robot, adapted, ground, len(memory))
-    s, backend, times = loop.initial(v, memory), Backend(loop, True, COMPILED), np.linspace(0.0, 1.0, 101)
-    return time_loop(backend, integrator, q, s, times)
+    return time_loop(loop, integrator, q, loop.initial(v, memory), 1.0)
+
+
+def time_loop(loop: ClosedLoop, integrator: Integrator, q: Array, s: Array, until: float) -> Callable[[], Any]:
+    """Return a function that computes the motion of a compiled closed loop, sampled at 100 Hz.
+
+    Args:
+        loop: The closed loop. integrator: The integrator.
+        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). until: End time, [s].
+    """
+    times, fixed = sample_times(until, 0.01), isinstance(integrator, FixedStep)
+    intervals, start = smooth_intervals(times, *loop.break_times(until, not fixed)), np.concatenate([q, s])[None]
+    if not isinstance(integrator, FixedStep):
+        backend = Backend(loop, True, COMPILED)
+        return lambda: deque(integrator.solve(backend, q, s, intervals), maxlen=0)
+    rule, schedule = integrator.rule, aligned_schedule([integrator.step_sequences(intervals)], np.array([0]))
+    code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, start.size)
+    return lambda: code.run(Members.at(start, len(times)), np.zeros((1, 0)), schedule, 1)
 
 
 def simulation_table(cases: Sequence[tuple[Robot, Gait, Ground]], laws: dict[str, type[GaitLaw]]) -> Table:

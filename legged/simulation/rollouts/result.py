@@ -170,7 +170,7 @@ class Rollouts:
 
 def _table(runs: Rollouts, last: bool) -> dict[str, Array]:
     """Return the columns of `Rollouts.to_pandas` by name."""
-    valid = np.isfinite(runs.q).all(axis=2)
+    valid = np.asarray(np.isfinite(runs.q).all(axis=2))
     if last:
         valid &= np.cumsum(valid[:, ::-1], axis=1)[:, ::-1] == 1
     members, samples = np.nonzero(valid)

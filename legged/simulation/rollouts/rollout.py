@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler import Members, Schedule, check_threads, default_threads, element_type
+from legged.compiler import Kernel, Members, Schedule, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import ArgumentError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
@@ -20,7 +20,6 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
-from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.overlap import OverlapCheck, overlap_warning
 from legged.simulation.checks.stable_step import StiffStops
@@ -34,22 +33,19 @@ from legged.simulation.results.recording import record_run
 from legged.simulation.results.records import ModelRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.rollouts.members import MemberBackend, MemberKernels
+from legged.simulation.rollouts.members import MemberBackend
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
 from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
-from legged.simulation.stepping.engines.selection import new_engine
 from legged.simulation.stepping.engines.solvers import SolverEngine
-from legged.simulation.stepping.motion import Motion, Plan
-from legged.simulation.stepping.parameters import ParameterSweep, Setup
+from legged.simulation.stepping.motion import Motion, Plan, new_motion
 from legged.simulation.stepping.start import (
     check_base_forces,
     check_command,
     check_integrator,
     default_fixed_step,
-    select_fall,
     select_integrator,
     step_warning,
 )
@@ -121,16 +117,15 @@ def rollout(
             of unfinished members is "interrupted".
     """
     times = sample_times(until, sample)
-    closed, robot = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
+    closed = robot if isinstance(robot, ClosedRobot) else None
     steps = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
     assert isinstance(steps, FixedStep)
-    nominal = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
-    sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
-    condition, element = select_fall(fall, robot, ground), element_type(dtype)
-    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, closed, element), steps, times)
+    setup, element = (controller, ground, pushes, bodies), element_type(dtype)
+    batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, element=element)
+    task = RolloutTask(batch, steps, times)
     check_command(task.batch.first.loop.controller)
     check_integrator(task.batch.first.loop, steps)
-    with ProgressBar(robot.name, until, progress) as bar:
+    with ProgressBar(batch.robot.name, until, progress) as bar:
         runs = task.simulate(compiled, threads, bar.update)
     if INTERRUPTED in runs.reasons:
         count = runs.reasons.count(INTERRUPTED)
@@ -159,20 +154,17 @@ class RolloutTask:
         batch, first = self.batch, self.batch.first
         count = batch.sweep.count
         starts = batch.starts_for(compiled, range(count), *batch.given_states, is_partial=True)
-        members = Members.at(starts.states, len(self.times), batch.element.dtype)
         if len(starts.states) < count:
             return self._unfinished(starts)
-        template = MemberTemplate(batch, starts.numbers)
         try:
-            engine = new_engine(template, starts, members, self.integrator, compiled)
+            motion, plan = new_motion(batch, starts, self.times, self.integrator, compiled)
         except KeyboardInterrupt:
             return self._unfinished(starts)
         check_base_forces(first.loop, first.q, first.s, compiled)
-        motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
-        plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
+        engine = motion.engine
         motion.run(plan, default_threads() if threads is None else check_threads(threads), update)
-        warned = self._warnings(motion, plan, starts, template)
-        return self.result(members, motion.reasons, warned, engine.name, _compiled_members(engine))
+        warned = self._warnings(motion, plan, starts)
+        return self.result(motion.members, motion.reasons, warned, engine.name, _compiled_members(engine))
 
     def _unfinished(self, starts: InitialStates) -> Rollouts:
         """Return the initial states of the members that had started when Ctrl-C came before the first time step."""
@@ -183,10 +175,11 @@ class RolloutTask:
         members.stored[:, 0], members.outcome[:known, 2] = members.state, 1.0
         return self.result(members, {}, tuple(self.batch.first.loop.notices.values()), "none: no time step was taken")
 
-    def _warnings(self, motion: Motion, plan: Plan, starts: InitialStates, template: MemberTemplate) -> tuple[str, ...]:
+    def _warnings(self, motion: Motion, plan: Plan, starts: InitialStates) -> tuple[str, ...]:
         """Return the texts of all warnings, and give those that have not been given."""
         first, robot, members = self.batch.first, self.batch.robot, motion.members
         word = "member" if len(starts.loops) > 1 else ""
+        template = MemberTemplate(self.batch, starts.numbers)
         texts = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
         texts.append(step_warning(first.loop, first.q, first.s, self.integrator))
         if not motion.interrupted:
@@ -304,30 +297,21 @@ class RolloutTask:
     ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
         """Return the backend of member i, and the function that advances it from given states over a schedule."""
         if compiled is not None:
-            kernels = self._kernels(compiled.template, tuple(link for link, _ in loop.nodes))
-            backend = MemberBackend(kernels, compiled, i, loop, name)
+            backend = MemberBackend(self._kernels, compiled, i, loop, name)
             return backend, backend.advance
         backend = select_backend(loop, members.state[0], members.state[0], False)
         backend.name = name
         return backend, SolverEngine([backend], [None], members, self.integrator, "").advance
 
-    def _kernels(self, template: MemberTemplate, links: tuple[int, ...]) -> MemberKernels:
-        if links not in self._known_kernels:
-            self._known_kernels[links] = MemberKernels(template, links)
-        return self._known_kernels[links]
-
     @cached_property
-    def _known_kernels(self) -> dict[tuple[int, ...], MemberKernels]:
+    def _kernels(self) -> dict[Any, Kernel]:
+        """Kernels of the members' outputs, see `MemberBackend`."""
         return {}
 
 
 def _compiled_members(engine: StepEngine) -> CompiledBatch | None:
     """Return the compiled time steps of an engine; None if it takes them one member after the other."""
     return engine.compiled if isinstance(engine, CompiledEngine) else None
-
-
-def _energies(loop: ClosedLoop) -> Callable[[Array, Array], Array]:
-    return Backend(loop, False, "").energies
 
 
 def _base_positions(robot: Robot, q: Array, valid: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,9 +22,10 @@ from legged.simulation.controller import Controller, adapt
 from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import BreakTimes
+from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.stepping.parameter_tree import Leaf, flatten
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
-from legged.simulation.stepping.start import initial_state, new_loop
+from legged.simulation.stepping.start import initial_state, new_loop, select_fall
 
 Array = np.ndarray
 
@@ -107,16 +108,16 @@ class InitialStates(NamedTuple):
         states, numbers = (np.repeat(x, count, axis=0) for x in (self.states, self.numbers))
         return self._replace(states=states, numbers=numbers, loops=self.loops * count)
 
-    def break_times(self, until: float) -> tuple[BreakTimes, ...]:
-        """Return the break times of each member for fixed steps.
+    def break_times(self, until: float, edges: bool = False) -> tuple[BreakTimes, ...]:
+        """Return the break times of each member.
 
         Args:
-            until: End time, [s].
+            until: End time, [s]. edges: As in `ClosedLoop.break_times`.
         """
         times: dict[int, BreakTimes] = {}
         for loop in self.loops:
             if id(loop.controller) not in times:
-                times[id(loop.controller)] = loop.break_times(until)
+                times[id(loop.controller)] = loop.break_times(until, edges)
         return tuple(times[id(loop.controller)] for loop in self.loops)
 
 
@@ -131,6 +132,8 @@ class RolloutBatch:
         fall: When a member has fallen; None for never.
         closed: The robot with its closed kinematic loops, if it has any.
         element: Type of the numbers with which time steps are computed.
+        time_constant: Time constant of the stabilization of closed loops, [s].
+        is_run: Whether this is the one member of a run, whose controller is not copied: a user may read its attributes.
 
     Raises:
         DefinitionError: Parameters of a robot with closed loops vary.
@@ -143,6 +146,35 @@ class RolloutBatch:
     fall: Fall | None
     closed: ClosedRobot | None = None
     element: ElementType = FLOAT64
+    time_constant: float = 0.05
+    is_run: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot | ClosedRobot,
+        setup: tuple[Any, ...],
+        state: tuple[Any, Any],
+        *,
+        vary: Mapping[str, Any] | None = None,
+        fall: Fall | bool | None = None,
+        count: int | None = None,
+        element: ElementType = FLOAT64,
+        **options: Any,
+    ) -> RolloutBatch:
+        """Return the members that the arguments of `rollout` and of `Simulation` describe; errors are those of these.
+
+        Args:
+            robot: The robot, or one with closed loops.
+            setup: (controller, ground, pushes, bodies). state: (q, v) as given. vary, fall: As in `rollout`.
+            count: Number of members, if it is known. element: Type of the numbers. options: The other attributes.
+        """
+        closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
+        controller, ground, pushes, bodies = setup
+        sizes = {"q": (state[0], tree.nq), "v": (state[1], tree.nv)}
+        nominal = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
+        sweep = ParameterSweep.of(nominal, vary or {}, sizes, count)
+        return cls(tree, sweep, *state, select_fall(fall, tree, ground), closed, element, **options)
 
     def __post_init__(self) -> None:
         if self.closed is not None and self.sweep.robot_parameters.names:
@@ -160,14 +192,14 @@ class RolloutBatch:
         """Return member i at its start in a given state."""
         setup = self.sweep.member(i)
         controller, memory = self._started(setup, q, v)
-        controller = independent_copy(controller)  # members do not share the state of a controller that keeps one
-        loop = new_loop(self.closed or setup.robot, setup, controller, len(memory), q, list(nodes))
+        controller = controller if self.is_run else independent_copy(controller)  # members do not share its state
+        loop = new_loop(self.closed or setup.robot, setup, controller, len(memory), q, list(nodes), self.time_constant)
         return RolloutMember(loop, q, loop.initial(v, memory), self._limits(setup, q))
 
     @cached_property
     def first(self) -> RolloutMember:
-        """Member 0."""
-        return self.member(0)
+        """Member 0; of a run with the points that pictures show."""
+        return self.member(0, drawing_of(self.robot).points if self.is_run else ())
 
     @cached_property
     def given_states(self) -> tuple[list[Array], list[Array]]:
@@ -212,6 +244,9 @@ class RolloutBatch:
         Raises:
             TraceError: Members differ in more than numbers, although they have to be compiled.
         """
+        if self.is_run:
+            state = np.concatenate([self.first.q, self.first.s])
+            return InitialStates(state[None], np.zeros((1, 0)), (self.first.loop,))
         if not refused:
             try:
                 return self.started(members, q, v, is_partial)

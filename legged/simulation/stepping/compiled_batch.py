@@ -43,12 +43,15 @@ class MemberTemplate:
 
     Attributes:
         varying: Indices of the numbers that differ, or may.
+        loop: The closed loop of the first member with a copy of its controller, which is traced.
     """
 
     def __init__(self, batch: RolloutBatch, numbers: Array, varying: Sequence[int] = ()):
         differs = (numbers != numbers[0]).any(axis=0)
         differs[list(varying)] = True
         self.batch, self.varying, self._nominal = batch, np.flatnonzero(differs), numbers[0]
+        first = batch.first.loop  # a controller that keeps a state is not changed by a trace
+        self.loop = replace(first, controller=independent_copy(first.controller))
 
     def covers(self, numbers: Array) -> bool:
         """Return whether members with these numbers differ from the first one in `varying` alone.
@@ -68,7 +71,9 @@ class MemberTemplate:
         Args:
             parameters: Its varying numbers, (p,), mixed units and frames.
         """
-        own, limits = self.batch.first.loop, self.batch.first.limits
+        own, limits = self.loop, self.batch.first.limits
+        if not len(self.varying):
+            return own, limits
         numbers = self._numbers(parameters)
         vector = self.batch.sweep.robot_parameters
         robot = own.robot
@@ -160,7 +165,7 @@ class CompiledBatch:
         try:
             graph = trace(self._step, shapes)
         finally:
-            check_stateless(batch.first.loop.controller)
+            check_stateless(self.template.loop.controller)
         self._preheader: Graph | None = None
         self.code, self.parameters = TimeLoop(_merged(graph), batch.element), own if own.shape[1] else np.zeros((1, 0))
         if own.shape[1]:

@@ -1,4 +1,4 @@
-"""The motion of robots from sample to sample: the time loop of `simulate` and `rollout`."""
+"""The engine that advances robots, and the time loop of `simulate` and `rollout` from sample to sample."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.compiler import NOT_FINITE, Members, Schedule
-from legged.errors import DivergenceError, SimulationError, SimulationInterrupt
-from legged.simulation.backend import Backend
+from legged.compiler import FLOAT32, FLOAT64, NOT_FINITE, Members, Schedule
+from legged.compiler.ir import gc_paused
+from legged.errors import DivergenceError, SimulationError, SimulationInterrupt, TraceError
+from legged.simulation.backend import Backend, has_parts, warn_of_python
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Termination
 from legged.simulation.integrators import (
@@ -21,13 +22,25 @@ from legged.simulation.integrators import (
     smooth_intervals,
 )
 from legged.simulation.loop.results import BreakTimes
-from legged.simulation.stepping.compiled_batch import aligned_schedule
-from legged.simulation.stepping.engines.compiled import LoopEngine, StepEngine
-from legged.simulation.stepping.engines.solvers import SolverEngine
+from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.compiled_batch import (
+    NO_INPUT,
+    CompiledBatch,
+    MemberTemplate,
+    StepInput,
+    aligned_schedule,
+)
+from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
+from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
 
 Array = np.ndarray
 ENDED = 1.0
 """Termination code of a robot that the condition of a run has ended."""
+FEW_ROBOTS = 16
+"""Number of members up to which a scene with many contacts runs in parts, one member after the other."""
+_AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
+"""Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
+step, or by a hidden state of the controller."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,45 +192,84 @@ class Motion:
         return self.check.message(error.t, s if error.state is None else error.state, reason=str(error))
 
 
-def single_motion(
-    backend: Backend,
+@gc_paused()
+def new_engine(
+    template: MemberTemplate,
+    starts: InitialStates,
+    members: Members,
     integrator: Integrator,
-    q: Array,
-    s: Array,
+    compiled: bool | None,
+    given: StepInput = NO_INPUT,
+    backend: Backend | None = None,
+) -> StepEngine:
+    """Return the fastest possible engine.
+
+    Up to `FEW_ROBOTS` scenes with many contacts run in parts, since one kernel for their time step takes minutes to
+    compile.
+
+    Args:
+        template: The robots as functions of their numbers. starts: The robots at the start.
+        members: States and outcomes, which the engine changes in place. integrator: The integrator.
+        compiled: As in `simulate`. given: What each step is given.
+        backend: The equations of a single robot, which decide whether its time steps are compiled.
+
+    Raises:
+        TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
+    """
+    if backend is not None:
+        if not (backend.whole and isinstance(integrator, FixedStep)):
+            return SolverEngine([backend], [None], members, integrator, backend.name)
+        return CompiledEngine(
+            CompiledBatch(template.batch, starts, integrator.rule, given, template), members, integrator
+        )
+    reason, element, loops = "as asked", template.batch.element, set(starts.loops)
+    if starts.refused:
+        reason = reason if compiled is False else starts.refused
+    elif not isinstance(integrator, FixedStep):
+        reason = "variable steps"
+        if compiled:
+            raise TraceError(f"{integrator} runs in Python; use fixed steps, or leave out compiled=True")
+    elif compiled is None and element == FLOAT64 and len(starts.loops) <= FEW_ROBOTS and all(map(has_parts, loops)):
+        reason = "parts of a scene with many contacts"
+    elif compiled is not False:
+        try:
+            compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, given, template)
+            difference = compiled_batch.largest_difference()
+            if difference < _AGREEMENT[element]:
+                return CompiledEngine(compiled_batch, members, integrator)
+            reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
+        except Exception as error:  # tracing runs the user's code, which may raise anything
+            reason = f"{type(error).__name__}: {error}"
+        if compiled:
+            raise TraceError(f"the time step cannot be compiled: {reason}")
+        if element == FLOAT64:
+            warn_of_python(template.batch.first.loop, reason)
+    if element != FLOAT64:
+        raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
+    return PythonEngine(template.batch, starts, members, integrator, given, reason)
+
+
+def new_motion(
+    batch: RolloutBatch,
+    starts: InitialStates,
     times: Array,
+    integrator: Integrator,
+    compiled: bool | None,
+    backend: Backend | None = None,
     termination: Termination | None = None,
 ) -> tuple[Motion, Plan]:
-    """Return the motion of one robot from its initial state, and its plan.
+    """Return the motion of all members of a batch from their initial states, and its plan.
 
     Args:
-        backend: The closed loop. integrator: The integrator.
-        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
-        termination: Condition that ends the motion.
+        batch: The members. starts: The members at the start.
+        times: Sample times, (T,), [s]. integrator: The integrator.
+        compiled: As in `simulate`. backend: The equations of a single robot.
+        termination: Condition that ends the motion of a single robot.
     """
-    members = Members.at(np.concatenate([q, s])[None], len(times))
-    loop = backend.loop
-    if backend.whole and isinstance(integrator, FixedStep):
-        engine: StepEngine = LoopEngine(backend, members, integrator)
-    else:
-        engine = SolverEngine([backend], [None], members, integrator, backend.name)
-    motion = Motion(engine, members, DivergenceCheck.of(loop, integrator), backend.energies, termination)
-    break_times = loop.break_times(float(times[-1]), not isinstance(integrator, FixedStep))
-    return motion, Plan.of_break_times(times, [break_times])
-
-
-def time_loop(backend: Backend, integrator: Integrator, q: Array, s: Array, times: Array) -> Callable[[], None]:
-    """Return a function that computes the motion of one robot up to the end, to measure its computing time.
-
-    Args:
-        backend: The closed loop. integrator: The integrator.
-        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
-    """
-    motion, plan = single_motion(backend, integrator, q, s, times)
-    start = motion.members.state.copy()
-
-    def run() -> None:
-        motion.members.state[:], motion.members.outcome[:] = start, 0.0
-        for _ in motion.engine.motion(plan, 1):
-            pass
-
-    return run
+    members = Members.at(starts.states, len(times), batch.element.dtype)
+    engine = new_engine(MemberTemplate(batch, starts.numbers), starts, members, integrator, compiled, backend=backend)
+    loop = batch.first.loop
+    energies = (backend or Backend(loop, False, "")).energies
+    motion = Motion(engine, members, DivergenceCheck.of(loop, integrator), energies, termination)
+    break_times = starts.break_times(float(times[-1]), not isinstance(integrator, FixedStep))
+    return motion, Plan.of_break_times(times, break_times)

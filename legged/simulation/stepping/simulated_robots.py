@@ -20,8 +20,8 @@ from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
 from legged.simulation.stepping.compiled_batch import MemberTemplate, StepInput
 from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
-from legged.simulation.stepping.engines.selection import new_engine
 from legged.simulation.stepping.engines.solvers import PythonEngine
+from legged.simulation.stepping.motion import new_engine
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
 from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep

@@ -13,6 +13,7 @@ The time steps of all robots are one call of machine code. See docs/explanation/
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,11 @@ from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.checks import MotionChecks, check_states, rows_of, selected_robots
 from legged.simulation.stepping.commands import Commands
 from legged.simulation.stepping.observation import Contacts, contacts_of
-from legged.simulation.stepping.parameters import ParameterSweep, Setup, numbers_of
+from legged.simulation.stepping.parameters import numbers_of
 from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
 from legged.simulation.stepping.start import (
     check_integrator,
     default_fixed_step,
-    select_fall,
     select_integrator,
     step_grid,
     step_warning,
@@ -109,19 +109,18 @@ class Simulation:
         threads: int | None = None,
         dtype: Any = None,
     ):
-        closed, robot = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
+        closed = robot if isinstance(robot, ClosedRobot) else None
         count = 1 if num is None else whole("num", num, 1)
         self.integrator = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
         self._grid = step_grid(self.integrator, period)
-        self.robot, self.num = robot, num
-        self._compiled, threads = compiled, None if threads is None else check_threads(threads)
+        self.num, self._compiled = num, compiled
+        threads = None if threads is None else check_threads(threads)
         self._threads = 1 if count == 1 else threads  # None for the default
-        setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
-        sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
-        condition, element = select_fall(fall, robot, ground), element_type(dtype)
-        given = RolloutBatch(robot, sweep, q, v, condition, closed, element).given_states
-        self._initial = np.array(given[0]), np.array(given[1])
-        batch = RolloutBatch(robot, sweep, *self._initial, condition, closed, element)
+        setup, options = (controller, ground, pushes, bodies), {"count": count, "element": element_type(dtype)}
+        batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, **options)
+        self.robot, states = batch.robot, batch.given_states
+        self._initial = np.array(states[0]), np.array(states[1])
+        batch = replace(batch, q=self._initial[0], v=self._initial[1])
         self._warnings: list[str] = []
         self._warn(self._begin(batch, batch.starts_for(compiled, range(count), *batch.given_states)))
         self._overlap, self._is_unchecked = OverlapCheck(), True

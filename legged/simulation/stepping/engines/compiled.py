@@ -1,4 +1,4 @@
-"""The interface of step engines, and those in machine code: all robots in one time loop, or a single closed loop."""
+"""The interface of step engines, and the one in machine code: all robots in one time loop."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from legged.compiler import (
     Members,
     PreparedLoop,
     Schedule,
-    TimeLoop,
 )
 from legged.compiler import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
 from legged.errors import DivergenceError, SimulationError
-from legged.robot.robot import Robot
-from legged.simulation.backend import Backend, advance
+from legged.simulation.backend import Backend
 from legged.simulation.checks.divergence import SLOW
 from legged.simulation.integrators import FixedStep
 from legged.simulation.stepping.batch import InitialStates
-from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, StepInput
+from legged.simulation.stepping.compiled_batch import CompiledBatch, StepInput
 
 if TYPE_CHECKING:
     from legged.simulation.stepping.motion import Plan
@@ -107,37 +105,23 @@ class CompiledEngine:
     """Time steps of all robots in machine code.
 
     Args:
-        code: The time loop. parameters: Its parameters without what each step is given, (N, p) or (1, p), mixed units.
-        robot: The robot. members: States and outcomes, which `run` changes in place. integrator: The integrator.
-        given: What each step is given. compiled: The robots whose numbers `restart` replaces; None for a loop without.
+        compiled: The time steps, and their parameters, which `restart` replaces.
+        members: States and outcomes, which `run` changes in place. integrator: The integrator.
     """
 
-    def __init__(
-        self,
-        code: TimeLoop,
-        parameters: Array,
-        robot: Robot,
-        members: Members,
-        integrator: FixedStep,
-        given: StepInput = NO_INPUT,
-        compiled: CompiledBatch | None = None,
-    ):
-        self.code, self.compiled, self.given, self._members, self._integrator = (
-            code,
-            compiled,
-            given,
-            members,
-            integrator,
-        )
+    def __init__(self, compiled: CompiledBatch, members: Members, integrator: FixedStep):
+        self.compiled, self.code, self.given = compiled, compiled.code, compiled.given
+        self._members, self._integrator, code, given = members, integrator, compiled.code, compiled.given
         count = len(members.state)
         lanes, element = code.lanes(count), code.element
         kind = "" if element == FLOAT64 else f" of {element}"
         self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}"
         self.intervals = np.zeros((count, 1, 4), element.dtype)
         self._parameters = np.zeros((count, code.parameters - given.size), element.dtype)
-        self._parameters[:] = parameters
+        self._parameters[:] = compiled.parameters
         self.commands = np.zeros((count, given.size), element.dtype)
-        self._comparison = Comparison(robot.nq, robot.nv, SLOW)
+        self._plan: Plan | None = None
+        self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
         self._calls: dict[tuple[int, int], PreparedLoop] = {}
         self._last: tuple[int, Array | None, PreparedLoop | None] = 0, None, None  # rows, commands and call
         self._operations = float(count * max(code.graph.size, 1))
@@ -149,12 +133,11 @@ class CompiledEngine:
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set the parameters of all robots; see `StepEngine.restart`."""
         del robots  # all are evaluated in one call
-        assert self.compiled is not None
         self._parameters[:] = self.compiled.loop_parameters(starts.numbers)
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
         """Advance the robots from sample to sample; see `StepEngine.motion`."""
-        schedule = plan.schedule(self._integrator)
+        self._plan, schedule = plan, plan.schedule(self._integrator)
         costs = schedule.steps * self._operations
         most = OPERATIONS_PER_CALL if len(self._members.state) > 1 else OPERATIONS_OF_ONE
         if costs.sum() < most:
@@ -194,39 +177,18 @@ class CompiledEngine:
         self.code.run(members, self._parameters, schedule, threads, self.commands)
 
     def failure(self, i: int) -> SimulationError | None:
-        """Return None: which operation has no finite result is unknown."""
-        return None
+        """Return the error of the steps after the last sample of a single robot, which are taken again one by one.
 
-
-class LoopEngine(CompiledEngine):
-    """Time steps of a single closed loop in machine code.
-
-    Args:
-        backend: The closed loop, compiled as a whole. members: Its state. integrator: The integrator.
-    """
-
-    def __init__(self, backend: Backend, members: Members, integrator: FixedStep):
-        loop, rule = backend.loop, integrator.rule
-        size = loop.robot.nq + loop.size
-        code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, size)
-        super().__init__(code, np.zeros((1, 0)), loop.robot, members, integrator)
-        self._backend, self._plan = backend, None
-
-    def motion(self, plan: Plan, threads: int) -> Iterator[None]:
-        """Advance the robot from sample to sample; see `StepEngine.motion`."""
-        self._plan = plan
-        return super().motion(plan, threads)
-
-    def failure(self, i: int) -> SimulationError | None:
-        """Return the error of the steps after the last sample, which are taken again one by one."""
-        nq, state = self._backend.loop.robot.nq, self._members.stored[0]
-        sequences = self._integrator.step_sequences(self._plan.intervals[0])
-        reached = int(self._members.outcome[0, 2])
+        Of many robots, and in `run`, which operation has no finite result is unknown.
+        """
+        if self._plan is None or len(self._members.state) > 1:
+            return None
+        loop, sequences = self.compiled.template.loop, self._integrator.step_sequences(self._plan.intervals[0])
+        nq, state, reached = loop.robot.nq, self._members.stored[0], int(self._members.outcome[0, 2])
         begin = [k for k, sequence in enumerate(sequences) if sequence.sample is not None][reached - 1] + 1
+        before = state[reached - 1].astype(float)
         try:
-            for _ in self._integrator.take(
-                self._backend, state[reached - 1, :nq], state[reached - 1, nq:], sequences[begin:]
-            ):
+            for _ in self._integrator.take(Backend(loop, True, ""), before[:nq], before[nq:], sequences[begin:]):
                 pass
         except DivergenceError as error:
             return error
