@@ -26,13 +26,6 @@ from legged.simulation.stepping.parameter_tree import unflatten
 
 Array = np.ndarray
 
-_FEW_OPERATIONS = 8
-"""Number of operations of parameters alone up to which NumPy evaluates them."""
-_UFUNCS: dict[str, Any] = {
-    "negate": np.negative,
-    **{name: getattr(np, name) for name in ("add", "subtract", "multiply", "divide", "sqrt", "sin", "cos")},
-}
-
 
 class MemberTemplate:
     """The closed loop of any member as a function of the numbers in which members differ, which may be traced.
@@ -190,8 +183,7 @@ class CompiledBatch:
         own = numbers[:, self.template.varying]
         if self._preheader is None:
             return own if self.parameters.shape[1] else self.parameters
-        parameters = _evaluated(self._preheader, own)
-        return parameters if parameters is not None else np.asarray(self._preheader_kernel(own))
+        return np.asarray(self._preheader_kernel(own))
 
     @cached_property
     def _preheader_kernel(self) -> Kernel:
@@ -253,22 +245,6 @@ class CompiledBatch:
                 return advance(loop, self.rule, clock, state)
         except (NotFiniteError, SingularError):
             return np.full_like(state, np.nan)
-
-
-def _evaluated(graph: Graph, numbers: Array) -> Array | None:
-    """Return the results of a few operations for each member, (B, m), by NumPy; None for others, or if not finite.
-
-    Often the only operation on numbers that vary is the cosine of a limit: its kernel would take longer to compile.
-    """
-    if graph.size > _FEW_OPERATIONS or any(node.operation not in _UFUNCS for node in graph.nodes):
-        return None
-    values: list[Any] = [*numbers.T]
-    with np.errstate(all="ignore"):
-        for operation, arguments, _ in graph.nodes:
-            values.append(_UFUNCS[operation](*(values[a] if isinstance(a, int) else a for a in arguments)))
-    columns = [values[r] if isinstance(r, int) else np.full(len(numbers), r) for r in graph.results]
-    results = np.stack(columns, axis=1)
-    return results if np.isfinite(results).all() else None
 
 
 def _merged(graph: Graph) -> Graph:

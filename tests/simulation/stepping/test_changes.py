@@ -7,13 +7,11 @@ import pytest
 
 import legged
 import robots
-from legged.compiler import Kernel, record
 from legged.contact.rigid import Rigid
 from legged.errors import (
     UnknownNameError,
 )
 from legged.ground import Slope
-from legged.simulation.stepping.compiled_batch import _evaluated
 from tests.simulation.stepping.hopper_laws import EULER, ROUNDING, SPRINGS, standing
 
 
@@ -34,23 +32,6 @@ def test_a_controller_that_shares_the_terrain_of_the_ground_is_compiled(hopper):
     sim = legged.Simulation(robot, UphillForce(slope), ground=ground, q=q[-1], compiled=True)
     sim.step(n=3)
     assert sim.t == pytest.approx(3e-3)
-
-
-def test_numpy_evaluates_a_few_operations_of_parameters_and_kernels_the_others():
-    """Elementary functions of both differ by a unit in the last place; the seed only varies the members."""
-
-    def few(x):
-        return np.stack([np.cos(x[1]), -x[0] * 3.0 + np.sqrt(x[1]), x[2]])
-
-    def many(x):
-        return np.cumprod(np.stack([x[0] + k for k in range(9)]))
-
-    numbers = np.random.default_rng(0).uniform(0.5, 2.0, (5, 3))
-    graph = record(few, {"x": (3,)})
-    assert _evaluated(graph, numbers) == pytest.approx(Kernel(graph)(numbers), rel=1e-15, abs=1e-15)
-    assert _evaluated(graph, np.array([[1.0, -1.0, 0.0]])) is None  # the kernel reports the square root
-    assert _evaluated(record(many, {"x": (3,)}), numbers) is None
-    assert _evaluated(record(lambda x: np.exp(x), {"x": (3,)}), numbers) is None
 
 
 class Spring:

@@ -1,10 +1,10 @@
-"""The interface of step engines, and the one in machine code: all robots in one time loop."""
+"""The base of step engines, and the one in machine code: all robots in one time loop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,8 +36,11 @@ OPERATIONS_PER_CALL = 1.5e9
 """Operations of a batch between two examinations of its samples: some tenths of a second."""
 
 
-class StepEngine(Protocol):
-    """Interface of the objects that advance all robots of a rollout or a `Simulation`.
+class StepEngine:
+    """Base class of the objects that advance all robots of a run, a rollout or a `Simulation`.
+
+    Args:
+        members: States and outcomes, which `run` changes in place.
 
     Attributes:
         name: Description of the code that runs.
@@ -46,10 +49,10 @@ class StepEngine(Protocol):
         intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
     """
 
-    name: str
-    given: StepInput
-    commands: Array
-    intervals: Array
+    def __init__(self, members: Members, name: str, given: StepInput):
+        count, dtype = len(members.state), members.state.dtype
+        self._members, self.name, self.given = members, name, given
+        self.commands, self.intervals = np.zeros((count, given.size), dtype), np.zeros((count, 1, 4), dtype)
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
         """Advance the robots from sample to sample in place; yield whenever new samples are stored.
@@ -57,7 +60,7 @@ class StepEngine(Protocol):
         Args:
             plan: Samples and intervals. threads: Maximal number of threads.
         """
-        ...
+        raise NotImplementedError
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
         """Advance the robots in place, store the states of samples, and end robots.
@@ -71,7 +74,11 @@ class StepEngine(Protocol):
             `ENDED` if any robot has ended, else -1 if joints and base are known to be slower than `SLOW`, else
             `EXCEEDED`.
         """
-        ...
+        raise NotImplementedError
+
+    def _result(self) -> int:
+        """Return the result of `run` if the speeds are not known."""
+        return ENDED if self._members.outcome[:, 0].any() else EXCEEDED
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states, as `run` does from the present ones.
@@ -80,11 +87,15 @@ class StepEngine(Protocol):
             members: States and outcomes, which change in place. schedule: As in `run`.
             threads: Maximal number of threads.
         """
-        ...
+        raise NotImplementedError
 
     def failure(self, i: int) -> SimulationError | None:
-        """Return the error that ended the motion of robot i; None if its next state is not finite."""
-        ...
+        """Return the error that ended the motion of robot i; None if its next state is not finite.
+
+        Args:
+            i: Index of the robot.
+        """
+        raise NotImplementedError
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set controllers, grounds, pushes and limits.
@@ -93,15 +104,10 @@ class StepEngine(Protocol):
             starts: All robots at the start; their states are not used.
             robots: Indices of those that have changed.
         """
-        ...
+        raise NotImplementedError
 
 
-def run_result(members: Members) -> int:
-    """Return the result of `StepEngine.run` if the speeds are not known."""
-    return ENDED if members.outcome[:, 0].any() else EXCEEDED
-
-
-class CompiledEngine:
+class CompiledEngine(StepEngine):
     """Time steps of all robots in machine code.
 
     Args:
@@ -110,16 +116,12 @@ class CompiledEngine:
     """
 
     def __init__(self, compiled: CompiledBatch, members: Members, integrator: FixedStep):
-        self.compiled, self.code, self.given = compiled, compiled.code, compiled.given
-        self._members, self._integrator, code, given = members, integrator, compiled.code, compiled.given
-        count = len(members.state)
-        lanes, element = code.lanes(count), code.element
-        kind = "" if element == FLOAT64 else f" of {element}"
-        self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}"
-        self.intervals = np.zeros((count, 1, 4), element.dtype)
-        self._parameters = np.zeros((count, code.parameters - given.size), element.dtype)
+        count, code, given = len(members.state), compiled.code, compiled.given
+        lanes, kind = code.lanes(count), "" if code.element == FLOAT64 else f" of {code.element}"
+        super().__init__(members, f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}", given)
+        self.compiled, self.code, self._integrator = compiled, code, integrator
+        self._parameters = np.zeros((count, code.parameters - given.size), code.element.dtype)
         self._parameters[:] = compiled.parameters
-        self.commands = np.zeros((count, given.size), element.dtype)
         self._plan: Plan | None = None
         self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
         self._calls: dict[tuple[int, int], PreparedLoop] = {}
@@ -156,7 +158,7 @@ class CompiledEngine:
         if call is None or rows != schedule or commands is not self.commands:
             if not isinstance(schedule, int):
                 self.advance(self._members, schedule, self._used_threads(schedule.steps.sum(), threads))
-                return run_result(self._members)
+                return self._result()
             call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
             self._last = schedule, self.commands, call
         return call.alone() if threads == 1 else call(self._used_threads(self.intervals[0, 0, 2], threads))

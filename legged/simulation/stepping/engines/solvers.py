@@ -25,7 +25,7 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
-from legged.simulation.stepping.engines.compiled import run_result
+from legged.simulation.stepping.engines.compiled import StepEngine
 from legged.simulation.stepping.parameter_tree import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-class SolverEngine:
+class SolverEngine(StepEngine):
     """Integration of one robot after the other by `Integrator.solve`.
 
     Args:
@@ -52,15 +52,9 @@ class SolverEngine:
         name: str,
         given: StepInput = NO_INPUT,
     ):
-        self._systems, self._limits, self._members, self._integrator = list(systems), list(limits), members, integrator
-        self.name, self.given = name, given
-        self.intervals = np.zeros((len(members.state), 1, 4))
-        self.commands = np.zeros((len(members.state), given.size))
+        super().__init__(members, name, given)
+        self._systems, self._limits, self._integrator = list(systems), list(limits), integrator
         self._failures: dict[int, SimulationError] = {}
-
-    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
-        """Raise an error: the robots are fixed."""
-        raise NotImplementedError
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
         """Advance the robots from sample to sample; see `StepEngine.motion`."""
@@ -78,7 +72,7 @@ class SolverEngine:
         if isinstance(schedule, int):
             schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
         self.advance(self._members, schedule, threads)
-        return run_result(self._members)
+        return self._result()
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
