@@ -21,8 +21,8 @@ from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import contact_names
 
 if TYPE_CHECKING:  # these modules import this package
-    from legged.simulation.stepping.batch import InitialStates
     from legged.simulation.stepping.compiled_batch import MemberTemplate
+    from legged.simulation.stepping.start import InitialStates
 
 Array = np.ndarray
 PENETRATION = 5e-3

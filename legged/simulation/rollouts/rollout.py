@@ -36,12 +36,13 @@ from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rollouts.members import MemberBackend
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
-from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
 from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
 from legged.simulation.stepping.engines.solvers import SolverEngine
 from legged.simulation.stepping.motion import Motion, Plan, new_motion
 from legged.simulation.stepping.start import (
+    InitialStates,
     check_base_forces,
     check_command,
     check_integrator,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,13 +21,13 @@ from legged.simulation.checks.fall import Fall, FallLimits
 from legged.simulation.controller import Controller, adapt
 from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.results import BreakTimes
 from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.stepping.parameter_tree import Leaf, flatten
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
-from legged.simulation.stepping.start import initial_state, new_loop, select_fall
+from legged.simulation.stepping.start import InitialStates, initial_state, new_loop, select_fall
 
 Array = np.ndarray
+_T = TypeVar("_T")
 
 
 class RolloutMember(NamedTuple):
@@ -61,64 +61,6 @@ class _Start:
     numbers: list[float]
     memory: Array
     is_free: bool | None = None
-
-
-class InitialStates(NamedTuple):
-    """Some members at the start.
-
-    Attributes:
-        states: States [q; s], (B, n).
-        numbers: Numbers in robot, controller, ground, pushes and limits of each member, (B, m).
-        loops: Closed loop of each member; members with equal loops share one.
-        refused: Why numbers alone do not tell the members apart, so that one kernel cannot compute all of them; the
-            numbers are then those of limits alone. "" if they do.
-    """
-
-    states: Array
-    numbers: Array
-    loops: tuple[ClosedLoop, ...]
-    refused: str = ""
-
-    def replaced(self, members: Array, others: InitialStates) -> InitialStates:
-        """Return these members with the starts of some replaced.
-
-        Args:
-            members: Their indices, (k,), dimensionless. others: Their new starts.
-        """
-        states, numbers, loops = self.states.copy(), self.numbers.copy(), list(self.loops)
-        states[members], numbers[members] = others.states, others.numbers
-        for i, loop in zip(members.tolist(), others.loops, strict=True):
-            loops[i] = loop
-        return self._replace(states=states, numbers=numbers, loops=tuple(loops))
-
-    def limited(self, refused: str, count: int) -> InitialStates:
-        """Return these members with the numbers of limits alone if numbers do not tell them apart from others.
-
-        Args:
-            refused: Why not, or "". count: Number of numbers of limits.
-        """
-        if not refused or self.refused:
-            return self
-        return self._replace(numbers=self.numbers[:, self.numbers.shape[1] - count :], refused=refused)
-
-    def repeated(self, count: int) -> InitialStates:
-        """Return the starts of `count` members: these, or the only one of these for all of them."""
-        if len(self.loops) == count:
-            return self
-        states, numbers = (np.repeat(x, count, axis=0) for x in (self.states, self.numbers))
-        return self._replace(states=states, numbers=numbers, loops=self.loops * count)
-
-    def break_times(self, until: float, edges: bool = False) -> tuple[BreakTimes, ...]:
-        """Return the break times of each member.
-
-        Args:
-            until: End time, [s]. edges: As in `ClosedLoop.break_times`.
-        """
-        times: dict[int, BreakTimes] = {}
-        for loop in self.loops:
-            if id(loop.controller) not in times:
-                times[id(loop.controller)] = loop.break_times(until, edges)
-        return tuple(times[id(loop.controller)] for loop in self.loops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +198,8 @@ class RolloutBatch:
                 refused = str(error)
                 if compiled is None:
                     warn_of_python(self.first.loop, refused)
-        separate = [self._member(i, *state) for i, *state in zip(members, q, v, strict=True)]
+        each = (self._member(*given) for given in zip(members, q, v, strict=True))
+        separate = _until_interrupt(each, is_partial)
         numbers = np.array([flatten(member.limits)[0] for member in separate]).reshape(len(separate), -1)
         states = np.array([np.concatenate([member.q, member.s]) for member in separate])
         return InitialStates(states, numbers, tuple(member.loop for member in separate), refused)
@@ -275,14 +218,8 @@ class RolloutBatch:
         """
         starts: dict[bytes, _Start] = {}
         limits: dict[bytes, list[float]] = {}
-        parts: list[tuple[ClosedLoop, list[float], Array]] = []
-        try:
-            for i, q_i, v_i in zip(members, q, v, strict=True):
-                parts.append(self._started_member(i, q_i, v_i, starts, limits))
-        except KeyboardInterrupt:
-            if not (is_partial and parts):
-                raise
-        loops, numbers, rows = zip(*parts, strict=True)
+        each = (self._started_member(*given, starts, limits) for given in zip(members, q, v, strict=True))
+        loops, numbers, rows = zip(*_until_interrupt(each, is_partial), strict=True)
         if len({(len(row), len(own)) for row, own in zip(rows, numbers, strict=True)}) > 1:
             raise TraceError("the members' controllers hold different numbers of numbers")
         return InitialStates(np.array(rows), np.array(numbers).reshape(len(rows), -1), loops)
@@ -424,3 +361,15 @@ class RolloutBatch:
         except Exception:  # tracing runs the user's code, which may raise anything
             return False
         return True
+
+
+def _until_interrupt(results: Iterator[_T], is_partial: bool) -> list[_T]:
+    """Return results as a list; if `is_partial`, Ctrl-C ends it early unless it is empty."""
+    known = list[_T]()
+    try:
+        for result in results:
+            known.append(result)
+    except KeyboardInterrupt:
+        if not (is_partial and known):
+            raise
+    return known

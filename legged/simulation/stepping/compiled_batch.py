@@ -21,8 +21,9 @@ from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StepSequence
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
-from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.parameter_tree import unflatten
+from legged.simulation.stepping.start import InitialStates
 
 Array = np.ndarray
 

@@ -22,7 +22,7 @@ from legged.simulation.integrators import (
     smooth_intervals,
 )
 from legged.simulation.loop.results import BreakTimes
-from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import (
     NO_INPUT,
     CompiledBatch,
@@ -32,6 +32,7 @@ from legged.simulation.stepping.compiled_batch import (
 )
 from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
 from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
+from legged.simulation.stepping.start import InitialStates
 
 Array = np.ndarray
 ENDED = 1.0

@@ -15,7 +15,7 @@ from legged.compiler.ir import flatten as flatten_result
 from legged.errors import DefinitionError, LeggedError, ShapeError
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep, Integrator
-from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
 from legged.simulation.stepping.compiled_batch import MemberTemplate, StepInput
@@ -25,7 +25,7 @@ from legged.simulation.stepping.motion import new_engine
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
 from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
-from legged.simulation.stepping.start import check_base_forces
+from legged.simulation.stepping.start import InitialStates, check_base_forces
 
 Array = np.ndarray
 

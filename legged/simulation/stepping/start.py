@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from legged.simulation.integrators import (
 from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.joint_laws import JointLaws
+from legged.simulation.loop.results import BreakTimes
 from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import Setup
@@ -46,6 +47,64 @@ _MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the 
 
 
 _NEARBY = 1e-3  # [rad], [m], [rad/s] and [m/s], of states near the initial one
+
+
+class InitialStates(NamedTuple):
+    """Some members at the start.
+
+    Attributes:
+        states: States [q; s], (B, n).
+        numbers: Numbers in robot, controller, ground, pushes and limits of each member, (B, m).
+        loops: Closed loop of each member; members with equal loops share one.
+        refused: Why numbers alone do not tell the members apart, so that one kernel cannot compute all of them; the
+            numbers are then those of limits alone. "" if they do.
+    """
+
+    states: Array
+    numbers: Array
+    loops: tuple[ClosedLoop, ...]
+    refused: str = ""
+
+    def replaced(self, members: Array, others: InitialStates) -> InitialStates:
+        """Return these members with the starts of some replaced.
+
+        Args:
+            members: Their indices, (k,), dimensionless. others: Their new starts.
+        """
+        states, numbers, loops = self.states.copy(), self.numbers.copy(), list(self.loops)
+        states[members], numbers[members] = others.states, others.numbers
+        for i, loop in zip(members.tolist(), others.loops, strict=True):
+            loops[i] = loop
+        return self._replace(states=states, numbers=numbers, loops=tuple(loops))
+
+    def limited(self, refused: str, count: int) -> InitialStates:
+        """Return these members with the numbers of limits alone if numbers do not tell them apart from others.
+
+        Args:
+            refused: Why not, or "". count: Number of numbers of limits.
+        """
+        if not refused or self.refused:
+            return self
+        return self._replace(numbers=self.numbers[:, self.numbers.shape[1] - count :], refused=refused)
+
+    def repeated(self, count: int) -> InitialStates:
+        """Return the starts of `count` members: these, or the only one of these for all of them."""
+        if len(self.loops) == count:
+            return self
+        states, numbers = (np.repeat(x, count, axis=0) for x in (self.states, self.numbers))
+        return self._replace(states=states, numbers=numbers, loops=self.loops * count)
+
+    def break_times(self, until: float, edges: bool = False) -> tuple[BreakTimes, ...]:
+        """Return the break times of each member.
+
+        Args:
+            until: End time, [s]. edges: As in `ClosedLoop.break_times`.
+        """
+        times: dict[int, BreakTimes] = {}
+        for loop in self.loops:
+            if id(loop.controller) not in times:
+                times[id(loop.controller)] = loop.break_times(until, edges)
+        return tuple(times[id(loop.controller)] for loop in self.loops)
 
 
 def step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:

@@ -23,8 +23,8 @@ from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend
 from legged.simulation.checks.divergence import SLOW
 from legged.simulation.integrators import FixedStep
-from legged.simulation.stepping.batch import InitialStates
 from legged.simulation.stepping.compiled_batch import CompiledBatch, StepInput
+from legged.simulation.stepping.start import InitialStates
 
 if TYPE_CHECKING:
     from legged.simulation.stepping.motion import Plan

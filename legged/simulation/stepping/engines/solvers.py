@@ -23,10 +23,11 @@ from legged.simulation.integrators import (
 )
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
-from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import NO_INPUT, StepInput
 from legged.simulation.stepping.engines.compiled import StepEngine
 from legged.simulation.stepping.parameter_tree import flatten, unflatten
+from legged.simulation.stepping.start import InitialStates
 
 if TYPE_CHECKING:
     from legged.simulation.stepping.motion import Plan
