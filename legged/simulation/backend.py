@@ -36,7 +36,7 @@ _FRICTION_IN_PARTS = (
 
 
 class Backend:
-    """A closed loop as the system of equations of an integrator, in the chart y = [xi; s], see `chart`.
+    """A closed loop as the `DynamicalSystem` of an integrator.
 
     Attributes:
         loop: The closed loop.

@@ -1,25 +1,21 @@
 """Integrators, and the interface between them and the equations of motion.
 
-A `Backend` evaluates the equations in a chart around a reference configuration, y = [xi; s] with
-q = integrate(q_ref, xi), see `chart`; an `Integrator` yields the state at sample times. Time is divided into intervals
-without discontinuities, see `smooth_intervals`. Methods with fixed steps are in this file, the solver with variable
-steps in `variable_step`.
+A `DynamicalSystem` evaluates the equations in a chart around a reference configuration; an `Integrator` yields its
+state at sample times. Time is divided into intervals without discontinuities, see `smooth_intervals`. Methods with
+fixed steps are in this file, the solver with variable steps in `variable_step`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from legged.checked import checked
 from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SingularError
-
-if TYPE_CHECKING:
-    from legged.simulation.backend import Backend
 
 Array = np.ndarray
 _ROUNDING = 1e-9  # of a time step: a shorter remainder is rounding error
@@ -58,10 +54,60 @@ class SmoothInterval(NamedTuple):
     samples: Array
 
 
+class DynamicalSystem(Protocol):
+    """Equations of motion in a chart: y = [xi; s] with q = integrate(q_ref, xi), see `chart`.
+
+    Attributes:
+        failure: Why the last evaluation had no result.
+    """
+
+    failure: str
+
+    @property
+    def nv(self) -> int:
+        """Length of xi."""
+        ...
+
+    def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
+        """Return the time derivatives of states, (..., n); NaN where the equations have no solution.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed.
+            y: States, (..., n). q_ref: Reference configuration of all of them, (nq,), mixed units.
+        """
+        ...
+
+    def step_function(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
+        """Return the function (t, h, phase, q, s) -> (q, s) of one time step.
+
+        Args:
+            rule: Name of a method of `ClosedLoop`, such as "semi_implicit".
+        """
+        ...
+
+    def configuration(self, q_ref: Array, xi: Array) -> Array:
+        """Return the configuration q, (nq,), with unit quaternions.
+
+        Args:
+            q_ref: Reference configuration, (nq,), mixed units. xi: Chart coordinates, (nv,).
+        """
+        ...
+
+    def largest_rotation(self, xi: Array) -> float:
+        """Return the length of the longest rotation vector in xi, [rad].
+
+        Args:
+            xi: Chart coordinates, (nv,).
+        """
+        ...
+
+
 class Integrator(Protocol):
     """Solver of initial value problems."""
 
-    def solve(self, system: Backend, q: Array, s: Array, intervals: Sequence[SmoothInterval]) -> Iterator[StateSample]:
+    def solve(
+        self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
+    ) -> Iterator[StateSample]:
         """Yield the state at every sample time, in order.
 
         Args:
@@ -129,7 +175,9 @@ class FixedStep:
         if not self.step > 0.0:
             raise DefinitionError(f"a fixed step must be longer than 0 s, got {self.step}")
 
-    def solve(self, system: Backend, q: Array, s: Array, intervals: Sequence[SmoothInterval]) -> Iterator[StateSample]:
+    def solve(
+        self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
+    ) -> Iterator[StateSample]:
         """Yield the state at every sample time; see `Integrator.solve`.
 
         Args:
@@ -157,7 +205,9 @@ class FixedStep:
         count = int(np.ceil((end - start) / self.step - _ROUNDING))
         return StepSequence(phase, start, (end - start) / max(count, 1), count, end if sampled else None)
 
-    def take(self, system: Backend, q: Array, s: Array, sequences: Sequence[StepSequence]) -> Iterator[StateSample]:
+    def take(
+        self, system: DynamicalSystem, q: Array, s: Array, sequences: Sequence[StepSequence]
+    ) -> Iterator[StateSample]:
         """Yield the state at the end of each sequence that has a sample, taking one step after the other.
 
         Args:

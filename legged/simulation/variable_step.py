@@ -11,12 +11,10 @@ import numpy as np
 
 from legged.checked import checked
 from legged.errors import DefinitionError, DivergenceError, SimulationError
-from legged.simulation.integrators import SmoothInterval, StateSample
+from legged.simulation.integrators import DynamicalSystem, SmoothInterval, StateSample
 
 if TYPE_CHECKING:
     from scipy.integrate import BDF as ScipyBDF  # imported where it is used: the import takes long
-
-    from legged.simulation.backend import Backend
 
 Array = np.ndarray
 _MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart gets a new reference
@@ -57,7 +55,9 @@ class BDF:
         if not (self.rtol > 0.0 and self.atol > 0.0 and self.max_step > 0.0 and self.budget > 0.0):
             raise DefinitionError(f"BDF needs positive rtol, atol, max_step and budget, got {self}")
 
-    def solve(self, system: Backend, q: Array, s: Array, intervals: Sequence[SmoothInterval]) -> Iterator[StateSample]:
+    def solve(
+        self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
+    ) -> Iterator[StateSample]:
         """Yield the state at every sample time; see `Integrator.solve`.
 
         Args:
@@ -85,7 +85,7 @@ class BDF:
 
     def _solve(
         self,
-        system: Backend,
+        system: DynamicalSystem,
         state: StateSample,
         interval: tuple[float, float],
         times: Array,
