@@ -12,7 +12,6 @@ import numpy as np
 from legged.compiler import compile as compile_function
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
-from legged.robot.construction.group import RobotGroup
 from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
 from legged.simulation.hidden_state import check_stateless, independent_copy
@@ -22,7 +21,7 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, loads_at
 from legged.simulation.loop.results import Observation
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
+from legged.simulation.many_contacts import MANY_CONTACTS, MANY_WITH_FRICTION, SceneInParts
 
 Array = np.ndarray
 NO_SOLUTION = (NotFiniteError, SingularError)
@@ -263,18 +262,17 @@ def warn_of_python(loop: ClosedLoop, reason: str) -> None:
 
 
 def has_parts(loop: ClosedLoop) -> bool:
-    """Return whether a closed loop has so many contact candidates that it runs in parts.
+    """Return whether a closed loop has so many contact candidates, besides feet on the terrain, that it runs in parts.
 
     Args:
         loop: The closed loop.
     """
-    if type(loop) is not RigidLoop or len(loop.scene.candidates) <= MANY_CONTACTS:
+    if type(loop) is not RigidLoop or not loop.scene.ground.iterations:  # Gauss-Seidel alone
         return False
-    if not loop.scene.ground.iterations:  # Gauss-Seidel alone
-        return False
-    if loop.bodies or isinstance(loop.robot, RobotGroup):
-        return True
-    return any(pair.second is not None for pair in loop.scene.pairs)  # more than a robot among terrain and obstacles
+    feet = {contact.name for contact in loop.robot.contacts}
+    on_terrain = sum(pair.second is None and pair.names[0] in feet for pair in loop.scene.pairs)
+    limit = MANY_WITH_FRICTION if loop.joint_laws.has_friction else MANY_CONTACTS
+    return len(loop.scene.candidates) - on_terrain > limit
 
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:

@@ -27,6 +27,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import select_backend
 from legged.simulation.checks.chatter import chatter_of_run
+from legged.simulation.checks.energy import energy_warning
 from legged.simulation.checks.fall import Fall, Termination
 from legged.simulation.checks.overlap import overlap_warning
 from legged.simulation.checks.stable_step import StiffStops, largest_stable_step
@@ -195,10 +196,11 @@ def _run(
     chatter = StiffStops(loop.robot, q, integrator).warning(run.q)
     chatter = chatter or chatter_of_run(loop.robot, motion.engine.advance, integrator, states, run.vdot)
     violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
-    run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated))))
+    risen = energy_warning(run.energy, loop, integrator)
+    run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated, risen))))
     if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
         raise SimulationError(f"{violated}; the run is in error.run", run)
-    _warned(chatter, violated)
+    _warned(chatter, violated, risen)
     if kind is not None:
         raise kind(f"{ended}; the run up to there is in error.run", run)
     return run

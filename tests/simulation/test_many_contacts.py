@@ -13,7 +13,7 @@ from legged.contact import Box, Capsule, Cylinder, FreeBody, Hull, Material, Rig
 from legged.contact.detection.box_box import FAR
 from legged.contact.pair_tables import MARGIN, PairTables, Poses
 from legged.rotations import quaternion_matrix
-from legged.simulation.backend import Backend, _in_parts, select_backend
+from legged.simulation.backend import Backend, has_parts, select_backend
 from legged.simulation.controller import adapt
 from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
@@ -245,11 +245,17 @@ def test_points_of_links_that_are_apart_are_the_origins_of_the_first_ones():
     np.testing.assert_allclose(points, [[0.2 * body, 0.0, 0.0] for body in first], atol=1e-12)
 
 
-def test_a_robot_among_obstacles_runs_in_one_kernel():
-    steps = tuple((f"step{k}", Box((0.1, 0.1, 0.1), (0.2 * k, 0.0, -1.0))) for k in range(MANY_CONTACTS))
-    loop, q, s = loops(RigidLoop, arm(), Rigid(obstacles=steps), [])
-    assert len(loop.scene.candidates) > MANY_CONTACTS
-    assert _in_parts(loop, q, s) is None
+def test_scenes_run_in_parts_where_the_whole_step_would_start_slowly():
+    """Feet on the terrain do not count; joints with dry friction, which parts regularize, keep the whole longer."""
+    step, friction = ("step", Box((0.5, 0.5, 0.1), (0.0, 0.6, -1.0))), legged.JointPhysics(friction=0.1)
+    feet = legged.Link("sole", CUBE, contacts={f"p{k}": (0.01 * k, 0.0, 0.0) for k in range(9)})
+    cases = [(1, None, (), False), (2, None, (), True), (0, None, (), False), (0, None, (step,), True)]
+    for count, physics, obstacles, in_parts in [*cases, (2, friction, (), False)]:
+        joint = legged.Revolute("joint", "y", physics=physics or legged.JointPhysics())
+        builder = legged.RobotBuilder("robot", legged.Link("post"), base=legged.FixedBase())
+        robot = builder.add(joint, feet, to="post", at=(0.0, 0.0, 2.0)).build()
+        loop, *_ = loops(RigidLoop, robot, Rigid(obstacles=obstacles), towers(count))
+        assert has_parts(loop) is in_parts, (count, physics, obstacles)
 
 
 @pytest.mark.parametrize("case", [16, 23, 39])

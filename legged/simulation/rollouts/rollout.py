@@ -20,6 +20,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
+from legged.simulation.checks.energy import energy_warning
 from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.overlap import OverlapCheck, overlap_warning
 from legged.simulation.checks.stable_step import StiffStops
@@ -290,6 +291,7 @@ class RolloutTask:
             StiffStops(self.batch.robot, first.q, self.integrator).warning(run.q),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
+            energy_warning(run.energy, loop, self.integrator),
         )
         return replace(run, warnings=tuple(filter(None, texts)))
 
