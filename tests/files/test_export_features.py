@@ -1,13 +1,18 @@
 """Robots with all features survive URDF and MJCF; other programs read the files; losses are reported."""
 
+import re
 import warnings
+from functools import partial
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import legged
 import robots
-from legged.errors import FileWarning
+from legged.app.selection import ready_made_robots
+from legged.errors import DefinitionError, FileError, FileWarning
+from legged.files.mjcf.reader import captured_warnings
 from legged.robot.construction.random_tree import ALL_JOINTS
 
 BODY = legged.box_inertia(1.2, (0.1, 0.2, 0.3), (0.05, -0.02, 0.1))
@@ -152,3 +157,97 @@ def test_what_a_file_cannot_contain_is_reported(edit, words, formats, file_forma
     assert written(robot.build(), file_format, tmp_path) == ""
     assert written(edit(one_joint(legged.Revolute("j")).edit()).build(), file_format, tmp_path) == ""
     assert (words in written(edit(robot).build(), file_format, tmp_path)) == (file_format in formats)
+
+
+def links_by_hand(**links):
+    """Return a floating robot of a base with two limbs, with an inertia for each link."""
+    base, first, second = (legged.Link(name, inertia) for name, inertia in links.items())
+    builder = legged.RobotBuilder("by hand", base).add(legged.Revolute("a", "x"), first, to=base.name)
+    return builder.add(legged.Revolute("b", "y"), second, to=base.name, at=(0.1, 0.0, 0.0)).build()
+
+
+def plate(excess):
+    """Return the inertia of a plate, whose largest principal inertia exceeds the sum of the others by a fraction."""
+    return legged.Inertia(1.0, (0.0, 0.0, 0.1), (1e-2, 2e-2, 3e-2 * (1.0 + excess)), checked=False)
+
+
+MASSLESS = legged.Inertia()
+REJECTED = {
+    "massless base": (lambda: links_by_hand(base=MASSLESS, first=BODY, second=BODY), "the body 'base' without mass"),
+    "plate": (lambda: links_by_hand(base=BODY, first=plate(0.0), second=BODY), ""),
+    "rounding of one file": (lambda: links_by_hand(base=BODY, first=plate(1e-15), second=BODY), ""),
+    "rounding of digits": (lambda: links_by_hand(base=BODY, first=plate(1e-7), second=BODY), "inertia of body 'first'"),
+    "impossible": (lambda: links_by_hand(base=plate(0.3), first=BODY, second=BODY), "inertia of body 'base'.* by 2"),
+    "huge plate": (
+        lambda: links_by_hand(base=BODY, first=legged.Inertia(1e9, (0, 0, 0), (1e8, 2e8, 3e8)), second=BODY),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_what_mujoco_rejects_is_written_with_the_smallest_change_and_a_warning(name, tmp_path):
+    """The nearest consistent inertia has second moments without negative ones: half the trace less the tensor."""
+    mujoco = pytest.importorskip("mujoco")
+    make, words = REJECTED[name]
+    robot = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        path = legged.save_mjcf(robot, tmp_path / "robot.xml")
+    messages = " ".join(str(each.message) for each in caught)
+    assert re.search(words, messages) if words else not messages
+    model = mujoco.MjModel.from_xml_path(str(path))
+    assert model.body_mass.sum() == pytest.approx(robot.mass, rel=1e-12)
+    for link in robot.links:
+        a, b, c = np.linalg.eigvalsh(np.asarray(link.inertia.tensor))
+        moved = max(c - a - b, 0.0)  # which the negative second moment, half of it, costs each axis at most
+        assert np.sort(model.body(link.name).inertia) == pytest.approx([a, b, c], abs=moved + 1e-12 * c + 1e-12)
+    assert legged.load(path).describe() == robot.describe()
+
+
+def test_a_negative_mass_is_refused(tmp_path):
+    negative = legged.Inertia(-0.1, (0, 0, 0), (1e-3, 1e-3, 1e-3), checked=False)
+    robot = links_by_hand(base=BODY, first=negative, second=BODY)
+    with pytest.raises(DefinitionError, match=r"body 'first' has the negative mass -0\.1 kg"):
+        legged.save_mjcf(robot, tmp_path / "robot.xml")
+    assert not list(tmp_path.iterdir())
+
+
+def every_robot():
+    """Yield (name, function that makes it) of the ready-made robots, random ones, and all public URDFs."""
+    pytest.importorskip("pinocchio")
+    from tests.oracles.urdfs import all_urdfs
+
+    yield from ((name, getattr(robots, name)) for name in ready_made_robots())
+    for seed in range(20):
+        yield f"tree {seed}", partial(legged.random_tree, seed)
+        options = {"physics": True, "coupled": True, "shuffled": True, "joints": ALL_JOINTS}
+        yield f"tree with physics {seed}", partial(legged.random_tree, seed, **options)
+        yield f"featured {seed}", partial(featured, seed)
+    for name, path in all_urdfs().items():
+        yield name, partial(legged.load, path)
+        yield f"{name}, fixed", partial(legged.load, path, "fixed")
+
+
+@pytest.mark.slow
+def test_mujoco_compiles_the_export_of_every_robot(tmp_path):
+    """The description for this toolkit, in <custom>, is left out: the elements count alone."""
+    mujoco, refused, count = pytest.importorskip("mujoco"), [], 0
+    for name, make in every_robot():
+        try:
+            robot = make()
+        except FileError:  # of a URDF that `load` rejects, see tests/files/test_urdf.py
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FileWarning)
+            path = legged.save_mjcf(robot, tmp_path / "robot.xml")
+        root = ElementTree.parse(path).getroot()
+        root.remove(root.find("custom"))
+        text = ElementTree.tostring(root, encoding="unicode")
+        count += 1
+        with captured_warnings(mujoco):
+            try:
+                mujoco.MjModel.from_xml_string(text)
+            except ValueError as error:
+                refused.append(f"{name}: {error}")
+    assert not refused and count > 60

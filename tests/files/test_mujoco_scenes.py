@@ -14,7 +14,6 @@ from legged.errors import ArgumentError, DefinitionError, FileWarning, ShapeErro
 from legged.robot.configuration import random_configuration
 from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.robot.shapes import Material
-from tests.oracles.urdfs import all_urdfs
 
 mujoco = pytest.importorskip("mujoco")
 G = 9.81  # [m/s^2]
@@ -24,6 +23,9 @@ SINKING = 0.02  # [m], of a standing robot: servos yield by weight / kp, and MuJ
 def public(name: str, **options) -> legged.Robot:
     """Return a robot of example-robot-data."""
     pytest.importorskip("yourdfpy")
+    pytest.importorskip("pinocchio")
+    from tests.oracles.urdfs import all_urdfs
+
     path = all_urdfs().get(name)
     if path is None:
         pytest.skip("needs example-robot-data")
