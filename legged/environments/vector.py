@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name, real_array, whole
-from legged.compiler import Members, check_threads, default_threads, thread_limit
-from legged.compiler import compile as compile_function
+from legged.compiler import Kernel, Members, check_threads, default_threads, thread_limit, trace
 from legged.environments.physics import Physics
 from legged.environments.task import Task
 from legged.environments.transition import Transition
@@ -84,8 +83,10 @@ class VectorEnvironment(VectorEnv):
         self._parts, number = layout, self._physics.element.dtype
         n, m = self._physics.size, layout.size
         shapes = {"state": (n,), "record": (m,), "seed": (), "member": ()}
-        self._start = compile_function(self._transition.start, dtype=number, **shapes)
-        self._step = compile_function(self._transition.step, dtype=number, action=(nj,), failed=(), **shapes)
+        self._start = Kernel(trace(self._transition.start, shapes), "start", dtype=number)
+        order = ("state", "record", "action", "failed", "seed", "member")
+        shapes |= {"action": (nj,), "failed": ()}
+        self._step = Kernel(trace(self._transition.step, {name: shapes[name] for name in order}), "step", dtype=number)
         self._sizes = dict(zip(task.observations, self._start.graph.outputs[2:], strict=True))
         N = max(self.num_envs, _LEAST)
         self._members = Members.at(np.zeros((N, n)), 0, number)

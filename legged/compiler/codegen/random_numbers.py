@@ -12,11 +12,15 @@ C_NAME = "legged_random_uniform"
 _LOW = 0xFFFFFFFF
 
 
-def uniform(w: IRWriter, arguments: Sequence[Value], name: Value) -> None:
-    """Write a uniform number.
+MOST_INLINED = 16
+"""Number of uniform numbers from which on a kernel calls a function, whose 150 instructions then stand once."""
+
+
+def uniform(w: IRWriter, arguments: Sequence[Value]) -> Value:
+    """Return a uniform number.
 
     Args:
-        w: Writer of the function. arguments: Seed, stream, step and draw. name: Name of the result.
+        w: Writer of the function. arguments: Seed, stream, step and draw.
     """
     integers = "i64" if w.width == 1 else f"<{w.width} x i64>"
 
@@ -42,7 +46,7 @@ def uniform(w: IRWriter, arguments: Sequence[Value], name: Value) -> None:
     bits = w.element.mantissa_bits + 1
     mantissa = apply("lshr", apply("or", apply("shl", c_0, 32), c_1), 64 - bits)
     number = w.assign(f"uitofp {integers} {mantissa} to {w.float_type}")
-    w.assign(f"fmul {w.float_type} {number}, {w.float_constant(2.0**-bits)}", name)
+    return w.float_op("fmul", number, w.float_constant(2.0**-bits))
 
 
 def c_function(real: str, element: ElementType) -> Iterator[str]:
