@@ -187,11 +187,15 @@ def compile(
     shapes = _shapes(function, robot, shapes)
     if not names:
         graph = _traced(function, robot, shapes)
-        return Kernel(graph, _name(function), _meanings(graph, robot), target, dtype)
+        kernel = Kernel(graph, _name(function), _meanings(graph, robot), target, dtype)
+        _ = kernel.code  # compiled here, not at the first call
+        return kernel
     vector = robot.parameter_vector(names)
     graph = _traced(function, robot, shapes, vector)
     meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
-    return ParametricKernel(graph, _name(function), meanings, vector, target, dtype)
+    kernel = ParametricKernel(graph, _name(function), meanings, vector, target, dtype)
+    _ = kernel.code
+    return kernel
 
 
 def _meanings(graph: Graph, robot: Any) -> dict[str, str]:

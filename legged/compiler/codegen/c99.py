@@ -1,5 +1,6 @@
-"""Export of a graph as C99: one function without loops or static variables, which needs only the library <math.h>.
-Lookup tables are constant arrays.
+"""Export of a graph as C99: one function without static variables, which needs only the library <math.h>.
+
+Lookup tables and large matrices are constant arrays; a product with such a matrix is a loop.
 
 The function takes a pointer for each argument and each result; arrays are contiguous and row-major:
 
@@ -17,15 +18,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from legged.compiler.codegen import random_numbers
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, PrecisionError
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Gather
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, CallResult, Gather, Matrix
 from legged.compiler.passes.pipeline import run_passes
 from legged.errors import TraceError
 from legged.output import output_file, replaced
 from legged.version import __version__
 
+Array = np.ndarray
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&&", "or": "||"}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 _FUNCTIONS = {**LIBRARY_FUNCTIONS, "sqrt": "sqrt", "floor": "floor", "rint": "rint", "absolute": "fabs"}
@@ -89,7 +93,7 @@ def identifier(name: str) -> str:
     name = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
     if name[0].isdigit():
         name = f"x_{name}"
-    return f"{name}_" if name in _RESERVED or re.fullmatch(r"t\d+|result\d*|finite_check", name) else name
+    return f"{name}_" if name in _RESERVED or re.fullmatch(r"t\d+|[xy]\d+_+|result\d*|finite_check", name) else name
 
 
 class _Exporter:
@@ -99,6 +103,8 @@ class _Exporter:
         self.name, self.real, self.meanings, self.element = name, real, meanings, _PRECISIONS[real]
         self.graph = run_passes(graph, quaternion_epsilon=self.element.epsilon).graph
         self._tables = {lookup: f"{name}_table{k}" for k, lookup in enumerate(graph.lookups)}
+        self._matrices = {matrix: f"{name}_matrix{k}" for k, matrix in enumerate(graph.matrices)}
+        self._products: dict[tuple[Matrix, str], int] = {}
         self.inputs = self._distinct([identifier(argument) for argument, _ in graph.inputs])
         self._norms = " or a quaternion does not have norm 1" if graph.unit_quaternions else ""
         n = len(graph.outputs)
@@ -106,7 +112,7 @@ class _Exporter:
 
     def _distinct(self, names: list[str]) -> list[str]:
         """Return names of which none is equal to another or to those of the function and its tables."""
-        used = {self.name, *self._tables.values()}
+        used = {self.name, *self._tables.values(), *self._matrices.values()}
         distinct = []
         for name in names:
             while name in used:
@@ -163,11 +169,9 @@ class _Exporter:
             yield from random_numbers.c_function(self.real, self.element)
             yield ""
         for lookup, name in self._tables.items():
-            yield f"static const {self.real} {name}[{len(lookup.table)}] = {{"
-            for start in range(0, len(lookup.table), 8):
-                yield f"    {', '.join(map(self._constant, lookup.table[start : start + 8].tolist()))},"
-            yield "};"
-            yield ""
+            yield from self._array(name, lookup.table)
+        for matrix, name in self._matrices.items():
+            yield from self._array(name, matrix.weights.ravel())
         yield self._signature()
         yield "{"
         first = 0
@@ -179,6 +183,8 @@ class _Exporter:
                     yield f"    const {self.real} t{first + i} = {name}[{i}];"
             first += math.prod(shape)
         for i, node in enumerate(graph.nodes, graph.input_size):
+            if isinstance(node.operation, CallResult) and isinstance(node.operation.function, Matrix):
+                yield from self._product(node.operation.function, node.arguments)
             c_type = "int" if node.operation in _CONDITIONS else self.real
             yield f"    const {c_type} t{i} = {self._expression(node)};"
         yield f"    {self.real} finite_check = {self._constant(0.0)};"
@@ -194,8 +200,34 @@ class _Exporter:
         yield f"    return !(finite_check == {self._constant(0.0)});"
         yield "}"
 
+    def _array(self, name: str, numbers: Array) -> Iterator[str]:
+        yield f"static const {self.real} {name}[{len(numbers)}] = {{"
+        for start in range(0, len(numbers), 8):
+            yield f"    {', '.join(map(self._constant, numbers[start : start + 8].tolist()))},"
+        yield "};"
+        yield ""
+
+    def _product(self, matrix: Matrix, vector: tuple[Operand, ...]) -> Iterator[str]:
+        """Yield the loop of a product, once for all of its entries."""
+        k = len(self._products)
+        if self._products.setdefault((matrix, repr(vector)), k) != k:
+            return
+        rows, columns = matrix.weights.shape
+        yield f"    const {self.real} x{k}_[{columns}] = {{"
+        for start in range(0, columns, 8):
+            yield f"        {', '.join(map(self._operand, vector[start : start + 8]))},"
+        yield "    };"
+        yield f"    {self.real} y{k}_[{rows}];"
+        yield f"    for (int i = 0; i < {rows}; ++i) {{"
+        yield f"        y{k}_[i] = {self._constant(0.0)};"
+        yield f"        for (int j = 0; j < {columns}; ++j)"
+        yield f"            y{k}_[i] += {self._matrices[matrix]}[i * {columns} + j] * x{k}_[j];"
+        yield "    }"
+
     def _expression(self, node: Node) -> str:
         operation, a = node.operation, [self._operand(x) for x in node.arguments]
+        if isinstance(operation, CallResult) and isinstance(operation.function, Matrix):
+            return f"y{self._products[operation.function, repr(node.arguments)]}_[{operation.index}]"
         if isinstance(operation, Gather):
             x, zero, last = a[0], self._constant(0.0), self._constant(len(operation.table) - 1.0)
             bounded = f"{x} < {zero} ? {zero} : {x} > {last} ? {last} : {x}"

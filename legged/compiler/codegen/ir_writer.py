@@ -7,7 +7,7 @@ plain numbers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -204,3 +204,30 @@ class IRWriter:
     def store(self, value: Value, pointer: Value, offset: int | Value = 0) -> None:
         """Store the lanes of a value `offset` numbers after a pointer."""
         self.emit(f"store {self.float_type} {value}, ptr {self.gep(pointer, offset)}, align {self.element.size}")
+
+
+_INTRINSIC_ARGUMENTS = {  # name -> number of arguments
+    **dict.fromkeys(("sqrt", "floor", "rint", "fabs"), 1),
+    **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
+    **dict.fromkeys(("fma", "fmuladd"), 3),
+}
+
+
+def shared_function(name: str, w: IRWriter, types: Sequence[str], write: Callable[..., Value]) -> Iterator[str]:
+    """Yield a function of a module that computes numbers of a writer: what `write(w, *arguments)` returns.
+
+    Args:
+        name: Its name. w: Writer of the function. types: LLVM types of the arguments. write: Writes the instructions.
+    """
+    names = [f"%x{k}" for k in range(len(types))]
+    w.emit(f"ret {w.float_type} {write(w, *names)}")
+    parameters = ", ".join(f"{kind} {x}" for kind, x in zip(types, names, strict=True))
+    yield f"define internal {w.float_type} @{name}({parameters}) noinline {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def intrinsic_declarations(w: IRWriter) -> Iterator[str]:
+    """Yield the declarations of the intrinsic functions that kernels call, for the numbers of a writer."""
+    for name, n in _INTRINSIC_ARGUMENTS.items():
+        yield f"declare {w.float_type} @llvm.{name}.{w.suffix}({', '.join([w.float_type] * n)})"

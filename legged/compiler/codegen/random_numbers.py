@@ -5,45 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from legged.compiler.codegen.element_type import ElementType
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
-from legged.compiler.ir.graph import Graph
+from legged.compiler.codegen.ir_writer import IRWriter, Value
 from legged.compiler.ir.philox import INCREMENTS, MULTIPLIERS, ROUNDS
 
 C_NAME = "legged_random_uniform"
-MOST_INLINED = 8
-"""Largest number of random numbers of a graph whose code is inlined, 100 instructions each; more call a function, so
-that 240 of them compile in a fifth of the time."""
-_FUNCTION = "legged_random_uniform"
 _LOW = 0xFFFFFFFF
 
 
-def is_called(graph: Graph) -> bool:
-    """Return whether a graph has so many random numbers that they call a function."""
-    return sum(node.operation == "random_uniform" for node in graph.nodes) > MOST_INLINED
+MOST_INLINED = 16
+"""Number of uniform numbers from which on a kernel calls a function, whose 150 instructions then stand once."""
 
 
-def assembly(w: IRWriter) -> Iterator[str]:
-    """Yield the function that `call` calls, for the width and the element type of a writer."""
-    body, arguments = IRWriter(w.width, w.element), ["%seed", "%stream", "%step", "%draw"]
-    uniform(body, arguments, "%result")
-    listed = ", ".join(f"{w.float_type} {argument}" for argument in arguments)
-    yield f"define internal {w.float_type} @{_FUNCTION}({listed}) noinline {ATTRIBUTES} {{"
-    yield from body.lines
-    yield f"  ret {w.float_type} %result"
-    yield "}"
-
-
-def call(w: IRWriter, arguments: Sequence[Value], name: Value) -> None:
-    """Write a call of the function for a uniform number; arguments as in `uniform`."""
-    listed = ", ".join(f"{w.float_type} {argument}" for argument in arguments)
-    w.assign(f"call {w.float_type} @{_FUNCTION}({listed})", name)
-
-
-def uniform(w: IRWriter, arguments: Sequence[Value], name: Value) -> None:
-    """Write a uniform number.
+def uniform(w: IRWriter, arguments: Sequence[Value]) -> Value:
+    """Return a uniform number.
 
     Args:
-        w: Writer of the function. arguments: Seed, stream, step and draw. name: Name of the result.
+        w: Writer of the function. arguments: Seed, stream, step and draw.
     """
     integers = "i64" if w.width == 1 else f"<{w.width} x i64>"
 
@@ -69,7 +46,7 @@ def uniform(w: IRWriter, arguments: Sequence[Value], name: Value) -> None:
     bits = w.element.mantissa_bits + 1
     mantissa = apply("lshr", apply("or", apply("shl", c_0, 32), c_1), 64 - bits)
     number = w.assign(f"uitofp {integers} {mantissa} to {w.float_type}")
-    w.assign(f"fmul {w.float_type} {number}, {w.float_constant(2.0**-bits)}", name)
+    return w.float_op("fmul", number, w.float_constant(2.0**-bits))
 
 
 def c_function(real: str, element: ElementType) -> Iterator[str]:

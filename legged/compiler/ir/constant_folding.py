@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler.ir.operations import OPERATIONS, Gather, LoopResult, evaluate
+from legged.compiler.ir.operations import OPERATIONS, CallResult, Gather, evaluate
 from legged.errors import TraceError
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ class _Constructors(dict[str, Callable[..., Any]]):
     """Constructors by the name of the operation; those of lookups and loops are created at their first use."""
 
     def __missing__(self, name: str) -> Callable[..., Any]:
-        if isinstance(name, Gather | LoopResult):
+        if isinstance(name, Gather | CallResult):
             return partial(operation, name)
         raise KeyError(name)
 

@@ -140,7 +140,7 @@ class Expression:
         return other // self, other % self
 
     def __round__(self, digits: int | None = None) -> Any:
-        return np.round(self, digits or 0)
+        return np.round(np.asanyarray(self), digits or 0)
 
     # Comparisons return conditions.
 

@@ -17,7 +17,7 @@ from legged.arguments import unit_norm_error
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import Gather, Loop, LoopResult, evaluate
+from legged.compiler.ir.operations import CallResult, Gather, Loop, Matrix, evaluate
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import LeggedError, ShapeError, TraceError
@@ -149,8 +149,9 @@ class Graph:
 
     @cached_property
     def size(self) -> int:
-        """Number of operations, with those of all iterations of loops."""
-        return len(self.nodes) + sum(loop.most * len(loop.body.nodes) for loop in self.loops)
+        """Number of operations, with those of all iterations of loops and of products with matrices."""
+        products = sum(2 * matrix.weights.size for matrix in self.matrices)
+        return len(self.nodes) + products + sum(loop.most * len(loop.body.nodes) for loop in self.loops)
 
     @property
     def lookups(self) -> tuple[Gather, ...]:
@@ -161,8 +162,17 @@ class Graph:
     @property
     def loops(self) -> tuple[Loop, ...]:
         """The distinct loops among the operations."""
-        loops = [node.operation.loop for node in self.nodes if isinstance(node.operation, LoopResult)]
-        return tuple(dict.fromkeys(loops))
+        return tuple(function for function in self._functions if isinstance(function, Loop))
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """The distinct matrices among the operations, which loops have not."""
+        return tuple(function for function in self._functions if isinstance(function, Matrix))
+
+    @cached_property
+    def _functions(self) -> tuple[Loop | Matrix, ...]:
+        results = [node.operation for node in self.nodes if isinstance(node.operation, CallResult)]
+        return tuple(dict.fromkeys(result.function for result in results))
 
     @cached_property
     def digest(self) -> str:
@@ -222,7 +232,12 @@ class Graph:
         depths = [0] * self.input_size
         for operation, arguments, _ in self.nodes:
             below = max((depths[a] for a in arguments if isinstance(a, int)), default=0)
-            own = operation.loop.body.depth() if isinstance(operation, LoopResult) else operation != "negate"
+            own = int(operation != "negate")
+            if isinstance(operation, CallResult):
+                function = operation.function
+                # a product of n terms, and a tree of n - 1 additions
+                is_loop = isinstance(function, Loop)
+                own = function.body.depth() if is_loop else 1 + (len(arguments) - 1).bit_length()
             depths.append(below + own)
         return max((depths[r] for r in self.results if isinstance(r, int)), default=0)
 
@@ -318,3 +333,32 @@ def eliminate_dead_code(
             operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
         nodes.append(new(Node, (x.operation, operands, x.label)))
     return tuple(nodes), tuple([numbers[r.index] if isinstance(r, Expression) else r for r in results])
+
+
+class Entry(NamedTuple):
+    """An entry of an argument or a result: the number of the array, arguments first, and the flat index in it."""
+
+    array: int
+    index: int
+
+
+class Output(NamedTuple):
+    """A value, and all entries of results that hold it."""
+
+    operand: Operand
+    entries: list[Entry]
+
+
+def distinct_outputs(graph: Graph) -> list[Output]:
+    """Return the distinct values among a graph's results, in order; 0.0 and -0.0 are distinct.
+
+    A value has several entries where results are symmetric, and where entries are zero for every argument.
+    """
+    outputs: dict[int | str, Output] = {}
+    operands = iter(graph.results)
+    for k, shape in enumerate(graph.outputs, len(graph.inputs)):
+        for i in range(math.prod(shape)):
+            operand = next(operands)
+            key = operand if isinstance(operand, int) else repr(operand)
+            outputs.setdefault(key, Output(operand, [])).entries.append(Entry(k, i))
+    return list(outputs.values())

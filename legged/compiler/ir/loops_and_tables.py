@@ -12,7 +12,7 @@ from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import CONDITIONS, Gather, Loop, LoopResult, is_call
+from legged.compiler.ir.operations import CONDITIONS, CallResult, Gather, Loop, is_call
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import ShapeError, TraceError
 
@@ -53,7 +53,7 @@ def _traced(step: Callable[[Array], Array], state: Array, most: int, tracer: Tra
     body, captured = _body(begin, [as_operand(x) for x in step(entries.view(ExpressionArray))])
     loop = Loop(body, most)
     final = np.empty(len(state), dtype=object)
-    final[:] = [tracer.node(LoopResult(loop, k), *initial, *captured) for k in range(len(state))]
+    final[:] = [tracer.node(CallResult(loop, k), *initial, *captured) for k in range(len(state))]
     return final.view(ExpressionArray)
 
 

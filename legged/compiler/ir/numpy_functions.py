@@ -17,6 +17,7 @@ from legged.arguments import shown
 from legged.compiler.ir import constant_folding as fold
 from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand, as_truth
+from legged.compiler.ir.operations import Matrix
 from legged.errors import ArgumentError, LeggedError, TraceError
 
 # The scalar function of each ufunc
@@ -163,6 +164,8 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     """Return the result of a ufunc, or of its reduce, accumulate or outer, on expressions and arrays of them."""
     if not options and ufunc in _OBJECT_LOOPS and method == "__call__":  # most calls
         plain = np.ndarray
+        if ufunc is np.matmul and (product := _matrix_product(*inputs)) is not None:
+            return product
         result = ufunc(*[x.view(plain) if type(x) is ExpressionArray else _as_object_array(x) for x in inputs])
         return result.view(ExpressionArray) if type(result) is plain and result.dtype.hasobject else result
     name = ufunc.__name__
@@ -191,6 +194,41 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     return result.view(ExpressionArray) if isinstance(result, np.ndarray) and result.dtype == object else result
 
 
+_LARGE_MATRIX, _DENSE = 512, 0.9
+"""Entries of a constant matrix, and the share of them that is not zero, from which on a product is one operation."""
+
+
+def _matrix_product(a: Any, b: Any) -> Any:
+    """Return a @ b if one is a large dense matrix of constants and the other is traced, else None."""
+    for weights, vectors, is_first in ((a, b, True), (b, a, False)):
+        if (
+            type(weights) is np.ndarray
+            and weights.size >= _LARGE_MATRIX
+            and weights.ndim == 2
+            and weights.dtype.kind == "f"
+            and np.count_nonzero(weights) >= _DENSE * weights.size
+            and isinstance(vectors, ExpressionArray)
+            and vectors.ndim in (1, 2)
+        ):
+            matrix = weights if is_first else weights.T
+            columns = vectors if is_first or vectors.ndim == 1 else vectors.T
+            operands = np.frompyfunc(as_operand, 1, 1)(columns.view(np.ndarray))
+            if len(columns) != matrix.shape[1] or NotImplemented in operands.ravel().tolist():
+                return None  # NumPy raises an error
+            multiply = Matrix(matrix).product
+            if columns.ndim == 1:
+                return _entries(multiply(operands, fold.operation))
+            products = np.stack([_entries(multiply(column, fold.operation)) for column in operands.T], axis=-1)
+            return products if is_first else products.T
+    return None
+
+
+def _entries(values: list[Any]) -> ExpressionArray:
+    entries = np.empty(len(values), dtype=object)
+    entries[:] = values
+    return entries.view(ExpressionArray)
+
+
 def _as_object_array(value: Any) -> Any:
     """Return the value with an expression or an array of expressions as a plain object array."""
     if isinstance(value, ExpressionArray):
@@ -207,6 +245,8 @@ def _call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) ->
     if function is np.where and len(arguments) == 3:
         return _where_arrays(*arguments)
     try:
+        if function is np.dot and not options and (product := _matrix_product(*arguments)) is not None:
+            return product
         if function in ARRAY_FUNCTIONS:
             return ARRAY_FUNCTIONS[function](*arguments, **options)
         result = np.ndarray.__array_function__(

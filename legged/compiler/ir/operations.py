@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,43 +144,110 @@ class Loop(str):
         """Number of entries of the state."""
         return len(self.body.results)
 
-    def values(self, *numbers: float) -> list[float]:
-        """Return the final state for the initial state and the captured values."""
+    result_offset = 0
+    """Place of the results in memory, where they replace the initial state."""
+
+    @property
+    def memory(self) -> int:
+        """Memory of a call, in numbers: state, captured values, next state."""
+        return self.body.input_size + self.size
+
+    def value(self, index: int, *numbers: float) -> float:
+        """Return an entry of the final state for the initial state and the captured values."""
         state, captured = np.array(numbers[: self.size]), np.array(numbers[self.size :])
         for _ in range(self.most):
             if not state[-1] > 0.0:
                 break
             state = self.body.evaluate(state, captured)
-        return state.tolist()
+        return float(state[index])
 
 
-class LoopResult(str):
-    """The operation that returns an entry of the final state of a loop; arguments: initial state, captured values.
+class Matrix(str):
+    """The operation of a product of a constant matrix and a vector, y = W x.
+
+    Its name contains a hash of the numbers, so that products with equal matrices are equal.
 
     Attributes:
-        loop: The loop. index: The entry.
+        weights: W, (m, n), read-only.
     """
 
-    loop: Loop
+    weights: np.ndarray
+
+    def __new__(cls, weights: np.ndarray) -> Matrix:
+        """Return the operation of a matrix, (m, n), any unit and frame."""
+        numbers = np.array(weights, dtype=float, order="C")
+        numbers.flags.writeable = False
+        digest = hashlib.blake2b(repr(numbers.shape).encode() + numbers.tobytes(), digest_size=16).hexdigest()
+        matrix = super().__new__(cls, f"dot_{digest}")
+        matrix.weights = numbers
+        return matrix
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Matrix, (self.weights,)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in memory, a multiple of 16, so that they fill whole vectors."""
+        return -(-len(self.weights) // 16) * 16
+
+    @property
+    def table(self) -> np.ndarray:
+        """The columns one after the other, each with zeros up to `rows`, flattened, (n rows,), any unit and frame."""
+        return np.pad(self.weights.T, ((0, 0), (0, self.rows - len(self.weights)))).ravel()
+
+    @property
+    def result_offset(self) -> int:
+        """Place of the results in memory, behind the vector."""
+        return self.weights.shape[1]
+
+    @property
+    def memory(self) -> int:
+        """Memory of a call, in numbers: vector and results."""
+        return self.weights.shape[1] + self.rows
+
+    def value(self, index: int, *numbers: float) -> float:
+        """Return an entry of the product."""
+        return float(self.weights[index] @ np.array(numbers))
+
+    @cached_property
+    def transposed(self) -> Matrix:
+        """The operation of the transpose."""
+        return Matrix(self.weights.T)
+
+    def product(self, vector: Sequence[Any], construct: Callable[..., Any]) -> list[Any]:
+        """Return the product with traced scalars, (n,) -> (m,); `construct` makes an operation of its arguments."""
+        return [construct(CallResult(self, k), *vector) for k in range(len(self.weights))]
+
+
+class CallResult(str):
+    """The operation that returns one of the results of a loop or of the product with a matrix.
+
+    Its arguments are those of the function: initial state and captured values, or the vector.
+
+    Attributes:
+        function: The loop or the matrix. index: Number of the result.
+    """
+
+    function: Loop | Matrix
     index: int
 
-    def __new__(cls, loop: Loop, index: int) -> LoopResult:
-        """Return the operation of an entry of a loop's final state."""
-        result = super().__new__(cls, f"{loop}_{index}")
-        result.loop, result.index = loop, index
+    def __new__(cls, function: Loop | Matrix, index: int) -> CallResult:
+        """Return the operation of a result."""
+        result = super().__new__(cls, f"{function}_{index}")
+        result.function, result.index = function, index
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LoopResult, (self.loop, self.index)
+        return CallResult, (self.function, self.index)
 
     def value(self, *numbers: float) -> float:
-        """Return the entry for the initial state and the captured values."""
-        return self.loop.values(*numbers)[self.index]
+        """Return the result for the arguments."""
+        return self.function.value(self.index, *numbers)
 
 
 def is_call(operation: str) -> bool:
-    """Return whether machine code calls a function for an operation: an elementary function or a loop."""
-    return operation in LIBRARY_FUNCTIONS or isinstance(operation, LoopResult)
+    """Return whether machine code calls a function for an operation: an elementary one, a loop or a product."""
+    return operation in LIBRARY_FUNCTIONS or isinstance(operation, CallResult)
 
 
 class _Operations(dict[str, Operation]):
@@ -188,7 +256,7 @@ class _Operations(dict[str, Operation]):
     def __missing__(self, name: str) -> Operation:
         if isinstance(name, Gather):
             return Operation(name, "lookups", name.value)
-        if isinstance(name, LoopResult):
+        if isinstance(name, CallResult):
             return Operation(name, None, name.value)
         raise KeyError(name)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, Loop, LoopResult, is_call
+from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, CallResult, is_call
 from legged.compiler.ir.pass_times import compiler_pass
 
 Batches = Sequence[tuple[list[int], list[int]]]
@@ -81,8 +81,8 @@ def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call
     calls: dict[str, dict[str, Call]] = {}
     for i in nodes:
         operation, arguments, _ = graph.nodes[i - graph.input_size]
-        is_loop = isinstance(operation, LoopResult)
-        function = operation.loop if is_loop else VECTOR_FUNCTION_OF.get(operation, operation)
+        is_result = isinstance(operation, CallResult)
+        function = operation.function if is_result else VECTOR_FUNCTION_OF.get(operation, operation)
         if operation == "arctan":
             arguments = (*arguments, 1.0)
         # The key is text since 1 == 1.0, although 1 is the number of a value and 1.0 a constant.
@@ -94,11 +94,6 @@ def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call
 def function_results(function: str) -> tuple[str, ...]:
     """Return the operations whose results a function computes: "sin" and "cos" for "sincos"."""
     return VECTOR_FUNCTIONS.get(function, (function,))
-
-
-def loop_memory(loop: Loop) -> int:
-    """Return the memory of a call of a loop, in numbers: state, captured values, next state."""
-    return loop.body.input_size + loop.size
 
 
 def round_up(size: int, multiple: int) -> int:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from legged.compiler.ir.graph import Graph
-from legged.compiler.ir.operations import OPERATIONS, LoopResult
+from legged.compiler.ir.operations import OPERATIONS, CallResult, Loop
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.table import Table
 
@@ -33,7 +33,8 @@ class Counts:
     """Numbers of scalar operations of a graph, without common subexpressions, dead code and folded constants.
 
     Negations and absolute values are free: they become part of the next operation. A multiplication by a constant
-    counts, also by a power of two. Of a loop (`ir.repeat_while`) one iteration counts.
+    counts, also by a power of two. Of a loop (`ir.repeat_while`) one iteration counts, of a product with
+    a large matrix each row that is used.
 
     Attributes:
         multiplications: Multiplications.
@@ -129,16 +130,21 @@ def count_graph(graph: Graph) -> Counts:
     total: Tally = Counter()
     stages: dict[str | None, Tally] = {}
     modules: dict[Any, Tally] = {}
-    calls = dict.fromkeys((n.operation.loop, n.arguments) for n in graph.nodes if isinstance(n.operation, LoopResult))
-    for operation, _, label in chain(graph.nodes, *(loop.body.nodes for loop, _ in calls)):
-        category = OPERATIONS[operation].category
-        if category is not None:
+    results = [(n.operation.function, n) for n in graph.nodes if isinstance(n.operation, CallResult)]
+    loops = dict.fromkeys((function, n.arguments) for function, n in results if isinstance(function, Loop))
+    for operation, arguments, label in chain(graph.nodes, *(loop.body.nodes for loop, _ in loops)):
+        numbers = {OPERATIONS[operation].category: 1}
+        if isinstance(operation, CallResult) and not isinstance(operation.function, Loop):
+            numbers = {"multiplications": len(arguments), "additions": len(arguments) - 1}
+        for category, number in numbers.items():
+            if category is None:
+                continue
             for tally in (
                 total,
                 stages.setdefault(label.stage, Counter()),
                 modules.setdefault(label.module, Counter()),
             ):
-                tally[category] += 1
+                tally[category] += number
     return _counts(
         total,
         {stage: _counts(tally) for stage, tally in stages.items()},

@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from legged.compiler.ir.constant_folding import CONSTRUCTORS
+from legged.compiler.ir.constant_folding import CONSTRUCTORS, operation
 from legged.compiler.ir.graph import Graph, Node
-from legged.compiler.ir.operations import CONDITIONS, Gather
+from legged.compiler.ir.operations import CONDITIONS, CallResult, Gather, Loop, Matrix
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.errors import TraceError
 
@@ -126,7 +126,12 @@ def _forward(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Sca
         slope: dict[int, Scalar] = {}
         depends = [isinstance(a, int) and bool(slopes[a]) for a in node.arguments]
         if any(depends) and node.operation not in CONDITIONS:
-            if node.operation == "select":  # no product with 0 or 1, so that the side not selected may be infinite
+            if isinstance(node.operation, CallResult):
+                _matrix(node)
+                columns = [slopes[a] if isinstance(a, int) else {} for a in node.arguments]
+                for j in sorted({j for column in columns for j in column}):
+                    slope[j] = CONSTRUCTORS[node.operation](*[column.get(j, 0.0) for column in columns])
+            elif node.operation == "select":  # no product with 0 or 1, so that the side not selected may be infinite
                 a, b = (slopes[a] if isinstance(a, int) else {} for a in node.arguments[1:])
                 slope = {j: select(operands[0], a.get(j, 0.0), b.get(j, 0.0)) for j in a.keys() | b.keys()}
             else:
@@ -151,17 +156,27 @@ def _reverse(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Sca
         operands.append(node_operands)
         needed = any(isinstance(a, int) and active[a] for a in node.arguments)
         active.append(needed and node.operation not in CONDITIONS)
-    rows = []
+    rows, products = [], _products(graph)
     for result in graph.results:
         adjoint: dict[int, Scalar] = {result: 1.0} if isinstance(result, int) and active[result] else {}
         for i in range(max(adjoint, default=0), first - 1, -1):
-            if i not in adjoint or not active[i]:
+            if not active[i] or (i not in adjoint and i not in products):
                 continue
-            node, y = graph.nodes[i - first], adjoint.pop(i)
-            if node.operation == "select":
+            node = graph.nodes[i - first]
+            if isinstance(node.operation, CallResult):
+                matrix = _matrix(node)
+                if i not in products:  # until all entries of the product have their derivatives
+                    continue
+                y = [adjoint.pop(k, 0.0) for k in products[i]]
+                if all(map(_is_zero, y)):
+                    continue
+                shares: Sequence[Scalar] = matrix.transposed.product(y, operation)
+            elif node.operation == "select":
+                y = adjoint.pop(i)
                 condition, zero = operands[i - first][0], 0.0
-                shares: Sequence[Scalar] = (zero, select(condition, y, zero), select(condition, zero, y))
+                shares = (zero, select(condition, y, zero), select(condition, zero, y))
             else:
+                y = adjoint.pop(i)
                 partials = _partials(node, values[i], operands[i - first])
                 shares = [0.0 if _is_zero(p) else multiply(p, y) for p in partials]
             for a, share in zip(node.arguments, shares, strict=True):
@@ -169,6 +184,26 @@ def _reverse(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Sca
                     adjoint[a] = add(adjoint.get(a, 0.0), share)
         rows.append([adjoint.get(j, 0.0) for j in wanted])
     return rows
+
+
+def _matrix(node: Node) -> Matrix:
+    """Return the matrix of a node that is an entry of a product; loops have no derivative."""
+    assert isinstance(node.operation, CallResult)
+    if isinstance(node.operation.function, Loop):
+        raise TraceError(f"the operation {node.operation!r} has no derivative")
+    return node.operation.function
+
+
+def _products(graph: Graph) -> dict[int, list[int]]:
+    """Return the values of each product with a matrix, in order of rows, by the first of them; absent ones are -1."""
+    entries: dict[tuple[Matrix, str], dict[int, int]] = {}  # the arguments as text, since 1 == 1.0
+    for i, (result, arguments, _) in enumerate(graph.nodes, graph.input_size):
+        if isinstance(result, CallResult) and isinstance(result.function, Matrix):
+            entries.setdefault((result.function, repr(arguments)), {})[result.index] = i
+    return {
+        min(rows.values()): [rows.get(k, -1) for k in range(len(matrix.weights))]
+        for (matrix, _), rows in entries.items()
+    }
 
 
 def _is_zero(x: Scalar) -> bool:

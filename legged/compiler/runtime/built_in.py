@@ -34,16 +34,17 @@ _OUT = sys.intern("out")
 
 def create(
     graph: Graph,
-    function: int,
     element: ElementType,
     fallback: Callable[..., Any],
     rebuild: Callable[[tuple[Any, ...]], Any] | None,
 ) -> tuple[Any, np.ndarray]:
     """Return a built-in function that calls machine code, and the numbers (n,) of `entry_point.KERNEL` that it reads.
 
+    The first number is the address of the code for one state, which the caller sets once it is loaded. Before that, all
+    calls go to the fallback.
+
     Args:
         graph: What the code computes.
-        function: Address of `selection.SINGLE_STATE`, in machine code that `fallback` keeps in memory.
         element: Element type of the arrays.
         fallback: Receives the calls that the entry point does not handle.
         rebuild: Converts the tuple of results to the structure that the traced function returns; None if that is a
@@ -54,7 +55,14 @@ def create(
     rows = [(s.size, s[0] if s.size else 0, s.prod(), s.ctypes.data) for s in shapes]
     arrays, dtype = np.array(rows, dtype=np.int64), element.dtype
     objects = dtype, np.ndarray, float, np.float64, _OUT, fallback
-    numbers = function, len(inputs), len(graph.outputs), graph.is_bare, element.type_number, element.size
+    numbers = (
+        _entry_code().address(entry_point.NOT_LOADED),
+        len(inputs),
+        len(graph.outputs),
+        graph.is_bare,
+        element.type_number,
+        element.size,
+    )
     converter = 0 if rebuild is None else id(rebuild)
     kernel = np.array([*numbers, *map(id, objects), converter, arrays.ctypes.data, 0, 0, 0], dtype=np.int64)
     new_function = ctypes.pythonapi.PyCFunction_NewEx
@@ -64,9 +72,14 @@ def create(
 
 
 @cache
-def _definition() -> _MethodDef:
+def _entry_code() -> llvm.LoadedCode:
     target = llvm.default_target()
-    code = machine_code.load_module(("entry point", llvm.target_description(target)), entry_point.assembly, target)
+    return machine_code.load_module(("entry point", llvm.target_description(target)), entry_point.assembly, target)
+
+
+@cache
+def _definition() -> _MethodDef:
+    code = _entry_code()
     address = code.address(entry_point.ENTRY_POINT)
     definition = _MethodDef(b"kernel", address, _METH_FASTCALL | _METH_KEYWORDS, None)
     for thing in (code, definition):  # used when functions are deleted at the exit of the interpreter

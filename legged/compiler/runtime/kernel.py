@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
@@ -56,7 +56,12 @@ class _Workspace:
         self.outputs = tuple(views(self.output, graph.outputs))
         addresses = [array.ctypes.data for array in (*self.inputs, *self.outputs)]
         table = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
-        self.run = partial(kernel.code.function_with_gil(selection.SINGLE_STATE, ctypes.c_void_p), table)
+        self._kernel, self._table = kernel, table
+
+    @cached_property
+    def run(self) -> Callable[[], int]:
+        """The code on these arrays."""
+        return partial(self._kernel.code.function_with_gil(selection.SINGLE_STATE, ctypes.c_void_p), self._table)
 
 
 def views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
@@ -91,7 +96,6 @@ class Kernel(Generic[P, R]):
         shapes: Shapes of the arguments for one state.
         target: Name of the processor for which it is compiled, see `legged.compile`.
         dtype: NumPy's data type of the results, which code computes with; arguments of another one are converted.
-        code: The machine code for one state.
 
     Raises:
         ArgumentError: If an argument does not hold real numbers, or `out` cannot hold the results: integers, read-only
@@ -116,13 +120,11 @@ class Kernel(Generic[P, R]):
         self.target, self.dtype = processor.name, element.dtype
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
-        self.code = machine_code.load(graph, selection.single_state_module, self._target)
         self._idle: list[_Workspace] = []
         is_on = mechanisms.is_on(mechanisms.ENTRY_POINT) and entry_point.is_supported()
         self._has_entry_point = is_on and entry_point.supports(graph)
         if self._has_entry_point:
-            function = self.code.address(selection.SINGLE_STATE)
-            call, self._entry = built_in.create(graph, function, element, self.general, tuple_converter(graph.rebuild))
+            call, self._entry = built_in.create(graph, element, self.general, tuple_converter(graph.rebuild))
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # Python looks up __call__ in the class
 
@@ -139,6 +141,14 @@ class Kernel(Generic[P, R]):
     def __repr__(self) -> str:
         type_name = "" if self.dtype == float else f", {self.dtype}"
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)}){type_name}>"
+
+    @cached_property
+    def code(self) -> llvm.LoadedCode:
+        """The machine code for one state, loaded or compiled at its first use."""
+        code = machine_code.load(self.graph, selection.single_state_module, self._target)
+        if self._has_entry_point:
+            self._entry[0] = code.address(selection.SINGLE_STATE)
+        return code
 
     @cached_property
     def counts(self) -> Counts:
@@ -243,13 +253,16 @@ class Kernel(Generic[P, R]):
 
     @cached_property
     def _batch(self) -> BatchCode:
-        function = self.code.function_with_gil(selection.SINGLE_STATE, ctypes.c_void_p)
         return BatchCode(
             self.graph,
-            lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
+            self._run_single,
             self._enter_batches if self._has_entry_point else lambda batch: None,
             self._target,
         )
+
+    def _run_single(self, addresses: Sequence[int]) -> int:
+        function = self.code.function_with_gil(selection.SINGLE_STATE, ctypes.c_void_p)
+        return function((ctypes.c_void_p * max(len(addresses), 1))(*addresses))
 
     def _enter_batches(self, batch: BatchCode) -> None:
         """Let the entry point run batches up to the size of one that threads share, or whose results are large."""

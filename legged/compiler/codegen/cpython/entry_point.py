@@ -29,6 +29,9 @@ from legged.compiler.codegen.cpython.array_arguments import CODE
 from legged.compiler.ir.graph import Graph
 
 ENTRY_POINT = "legged_entry_point"
+NOT_LOADED = "legged_not_loaded"
+"""Takes the place of the code for one state until that is loaded: calls go to the fallback, which loads it."""
+_NOT_LOADED = f"\ndefine i64 @{NOT_LOADED}(ptr %arrays) {{\n  ret i64 1\n}}\n"
 KERNEL = (
     *("function", "inputs", "outputs", "is_bare", "type_number", "word", "dtype", "ndarray", "float", "float64"),
     *("out", "fallback", "rebuild", "arrays", "batch_loop", "most", "work_size"),
@@ -342,7 +345,9 @@ _STRUCTURES = {"Kernel": KERNEL, "Array": ARRAY}
 def assembly() -> str:
     """Return the LLVM module, without the abbreviations `LOAD` and `POINTER` of an entry of a structure."""
     code = re.sub(
-        r"(%\w+) = POINTER (%\w+ \w+\.\w+)", r"\1.number = LOAD \2\n  \1 = inttoptr i64 \1.number to ptr", _CODE + CODE
+        r"(%\w+) = POINTER (%\w+ \w+\.\w+)",
+        r"\1.number = LOAD \2\n  \1 = inttoptr i64 \1.number to ptr",
+        _CODE + CODE + _NOT_LOADED,
     )
     code = re.sub(r"(%[\w.]+) = LOAD (%\w+) (\w+)\.(\w+)", _loaded_entry, code)
     words = {"READABLE": _READABLE, "WRITABLE": _WRITABLE, "DOUBLE": np.dtype(float).num}

@@ -27,7 +27,7 @@ from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.kernels import loops
 from legged.compiler.codegen.kernels.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.ir.operations import Loop
+from legged.compiler.ir.operations import Loop, Matrix
 from legged.compiler.passes.call_batching import round_up
 from legged.compiler.passes.outline.memory_plan import Address, BundleTable, CallBatch, MemoryPlan
 from legged.compiler.passes.outline.templates import Bundle, BundleType
@@ -216,7 +216,7 @@ class OutlinedKernelWriter(KernelWriter):
     def _call_batch(self, batch: CallBatch) -> None:
         """Call a function on the arguments of a batch, padded with ones to whole vectors."""
         w = self.w
-        if isinstance(batch.function, Loop):
+        if isinstance(batch.function, Loop | Matrix):
             for call, offset in zip(batch.calls, batch.input_offsets, strict=True):
                 memory = w.gep("%work", offset * w.width)
                 self._gather(call.arguments, memory)

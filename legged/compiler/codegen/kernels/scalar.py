@@ -14,23 +14,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from legged.compiler.codegen import elementary, llvm, random_numbers, tables
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, intrinsic_declarations, shared_function
 from legged.compiler.codegen.kernels import loops
-from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import Gather, Loop, LoopResult
-from legged.compiler.passes.call_batching import (
-    Call,
-    calls_by_function,
-    function_results,
-    loop_memory,
-    round_up,
-)
+from legged.compiler.ir.graph import Entry, Graph, Node, Operand, distinct_outputs
+from legged.compiler.ir.operations import CallResult, Gather, Loop, Matrix
+from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, round_up
 from legged.compiler.passes.pipeline import Scheduling, run_passes
 from legged.compiler.passes.scheduling import FUSED, NEGATED_ARGUMENT, SMALL_WINDOW, WINDOW
 
@@ -49,40 +43,6 @@ _INTRINSIC = {
     **dict.fromkeys(FUSED, "fmuladd"),
 }
 _COMPARISONS = {"less": "olt", "less_equal": "ole", "equal": "oeq", "not_equal": "une"}
-_INTRINSIC_ARGUMENTS = {  # name -> number of arguments
-    **dict.fromkeys(("sqrt", "floor", "rint", "fabs"), 1),
-    **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
-    **dict.fromkeys(("fma", "fmuladd"), 3),
-}
-
-
-class Entry(NamedTuple):
-    """An entry of an argument or a result: the number of the array, arguments first, and the flat index in it."""
-
-    array: int
-    index: int
-
-
-class Output(NamedTuple):
-    """A value, and all entries of results that hold it."""
-
-    operand: Operand
-    entries: list[Entry]
-
-
-def distinct_outputs(graph: Graph) -> list[Output]:
-    """Return the distinct values among a graph's results, in order; 0.0 and -0.0 are distinct.
-
-    A value has several entries where results are symmetric, and where entries are zero for every argument.
-    """
-    outputs: dict[int | str, Output] = {}
-    operands = iter(graph.results)
-    for k, shape in enumerate(graph.outputs, len(graph.inputs)):
-        for i in range(math.prod(shape)):
-            operand = next(operands)
-            key = operand if isinstance(operand, int) else repr(operand)
-            outputs.setdefault(key, Output(operand, [])).entries.append(Entry(k, i))
-    return list(outputs.values())
 
 
 def work_size(graph: Graph, width: int, element: ElementType) -> int:
@@ -90,8 +50,8 @@ def work_size(graph: Graph, width: int, element: ElementType) -> int:
     total = 0
     for batch, _ in run_passes(graph, batched=True).batches:
         for function, calls in calls_by_function(graph, batch).items():
-            if isinstance(function, Loop):
-                total += len(calls) * round_up(loop_memory(function) * width, element.per_cache_line)
+            if isinstance(function, Loop | Matrix):
+                total += len(calls) * round_up(function.memory * width, element.per_cache_line)
                 continue
             arrays = len(calls[0].arguments) + len(function_results(function))
             total += arrays * round_up(len(calls) * width, element.per_cache_line)
@@ -128,7 +88,11 @@ class KernelWriter:
         self.batches = self.passes.batches
         self.w = IRWriter(width, element)
         self.functions: set[str] = set()
-        self.work_size, self._calls_random = 0, random_numbers.is_called(graph)
+        many = {"lookup": tables.MOST_INLINED, "random_uniform": random_numbers.MOST_INLINED}
+        counts = Counter("lookup" if isinstance(n.operation, Gather) else str(n.operation) for n in graph.nodes)
+        self._shared = {name for name, most in many.items() if counts[name] > most}
+        self._shared_functions: dict[str, list[str]] = {}
+        self.work_size = 0
         self.computed: set[int] = set()
         self._labels = itertools.count()
         self._finite_sums: list[Value] = []
@@ -146,10 +110,13 @@ class KernelWriter:
 
     def module_lines(self) -> list[str]:
         """Return the same line by line."""
-        lines, widths = list(self.lines()), sorted({self.w.width, self.native})
-        declarations = [line for width in widths for line in _intrinsic_declarations(self.w.with_width(width))]
-        functions = elementary.assembly(self.functions, self.native, self.w.element)
-        return [*declarations, *functions, *(random_numbers.assembly(self.w) if self._calls_random else ()), *lines]
+        lines = list(self.lines())
+        widths = sorted({self.w.width, self.native})
+        declarations = [line for width in widths for line in intrinsic_declarations(self.w.with_width(width))]
+        lines += [line for function in self._shared_functions.values() for line in function]
+        for matrix in self.graph.matrices:
+            lines += loops.matrix_assembly(matrix, self.w.width, self.native, self.w.element)
+        return [*declarations, *elementary.assembly(self.functions, self.native, self.w.element), *lines]
 
     def lines(self) -> Iterator[str]:
         """Yield the function, line by line."""
@@ -238,10 +205,9 @@ class KernelWriter:
         if operation in _ARITHMETIC:
             instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif isinstance(operation, Gather):
-            tables.load(w, operation, a[0], f"%v{i}")
-            return
+            return self._compute_long("lookup", tables.load, [*tables.operands(w, operation), a[0]], f"%v{i}")
         elif operation == "random_uniform":
-            return (random_numbers.call if self._calls_random else random_numbers.uniform)(w, a, f"%v{i}")
+            return self._compute_long(operation, lambda w, *x: random_numbers.uniform(w, x), a, f"%v{i}")
         elif operation in _INTRINSIC:
             if operation in NEGATED_ARGUMENT:
                 a[NEGATED_ARGUMENT[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED_ARGUMENT[operation]]}")
@@ -259,10 +225,24 @@ class KernelWriter:
             instruction = f"{operation} {w.bool_type} {a[0]}, {a[1]}"
         w.assign(instruction, f"%v{i}")
 
+    def _compute_long(self, name: str, write: Callable[..., Value], arguments: Sequence[Value], result: Value) -> None:
+        """Compute an operation of many instructions, by a function of the module if the graph has many of them."""
+        w = self.w
+        types = [w.float_type if k or name == "random_uniform" else "ptr" for k in range(len(arguments))]
+        if name in self._shared:
+            symbol = f"legged_{name}_{w.width}"
+            if symbol not in self._shared_functions:
+                lines = shared_function(symbol, IRWriter(w.width, w.element), types, write)
+                self._shared_functions[symbol] = list(lines)
+            listed = ", ".join(f"{kind} {x}" for kind, x in zip(types, arguments, strict=True))
+            w.assign(f"call {w.float_type} @{symbol}({listed})", result)
+        else:
+            w.assign(f"bitcast {w.float_type} {write(w, *arguments)} to {w.float_type}", result)
+
     def _call(self, function: str, calls: list[Call]) -> None:
         """Compute all calls of a function: by an inlined formula, or by one call on an array of all arguments."""
-        if isinstance(function, Loop):
-            return self._call_loop(function, calls)
+        if isinstance(function, Loop | Matrix):
+            return self._call_function(function, calls)
         w, has_formula = self.w, function in FORMULAS[self.w.element]
         self.functions.add(function)
         size = len(calls) * w.width
@@ -285,29 +265,38 @@ class KernelWriter:
             self._store_vectors(arguments, pointers)
             w.emit(instruction)
 
-    def _call_loop(self, loop: Loop, calls: list[Call]) -> None:
-        """Compute all calls of a loop, one after the other.
+    def _call_function(self, function: Loop | Matrix, calls: list[Call]) -> None:
+        """Compute all calls of a loop or of a product with a matrix, one after the other."""
+        for call in calls:
+            start = self._allocate(function.memory * self.w.width)
+            values = [self.value(operand) for operand in call.arguments]
+            if isinstance(function, Loop):
+                self._call_loop(function, values, start)
+            else:
+                for k, value in enumerate(values):
+                    self.w.store(value, "%work", start + k * self.w.width)
+                self.w.emit(f"call void @{loops.symbol(function)}(ptr {self.w.gep('%work', start)})")
+            for i in call.nodes:
+                result = self.operation(i)
+                assert isinstance(result, CallResult)
+                self._addresses[i] = ("%work", start + (function.result_offset + result.index) * self.w.width)
+
+    def _call_loop(self, loop: Loop, values: list[Value], start: int) -> None:
+        """Compute a loop.
 
         Values from outside are stored only if an iteration is due, which is rare for some solvers.
         """
         w = self.w
-        for call in calls:
-            start = self._allocate(loop_memory(loop) * w.width)
-            values = [self.value(operand) for operand in call.arguments]
-            for k, value in enumerate(values[: loop.size]):
-                w.store(value, "%work", start + k * w.width)
-            due, done = (f"{name}{next(self._labels)}" for name in ("due", "done"))
-            w.branch(w.any_lane(w.fcmp("ogt", values[loop.size - 1], w.float_constant(0.0))), due, done)
-            w.label(due)
-            for k, value in enumerate(values[loop.size :], loop.size):
-                w.store(value, "%work", start + k * w.width)
-            w.emit(f"call void @{loops.symbol(loop)}(ptr {w.gep('%work', start)})")
-            w.jump(done)
-            w.label(done)
-            for i in call.nodes:
-                result = self.operation(i)
-                assert isinstance(result, LoopResult)
-                self._addresses[i] = ("%work", start + result.index * w.width)
+        for k, value in enumerate(values[: loop.size]):
+            w.store(value, "%work", start + k * w.width)
+        due, done = (f"{name}{next(self._labels)}" for name in ("due", "done"))
+        w.branch(w.any_lane(w.fcmp("ogt", values[loop.size - 1], w.float_constant(0.0))), due, done)
+        w.label(due)
+        for k, value in enumerate(values[loop.size :], loop.size):
+            w.store(value, "%work", start + k * w.width)
+        w.emit(f"call void @{loops.symbol(loop)}(ptr {w.gep('%work', start)})")
+        w.jump(done)
+        w.label(done)
 
     def _inline(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
         """Apply a formula vector by vector; call the function for all if an argument is out of the formula's range."""
@@ -389,8 +378,3 @@ class KernelWriter:
     def _store(self, value: Value, entries: list[Entry]) -> None:
         for entry in entries:
             self.w.store(value, f"%a{entry.array}", entry.index * self.w.width)
-
-
-def _intrinsic_declarations(w: IRWriter) -> Iterator[str]:
-    for name, n in _INTRINSIC_ARGUMENTS.items():
-        yield f"declare {w.float_type} @llvm.{name}.{w.suffix}({', '.join([w.float_type] * n)})"

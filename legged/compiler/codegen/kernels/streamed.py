@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from legged.compiler.codegen import llvm
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
-from legged.compiler.codegen.kernels.scalar import Entry, KernelWriter, distinct_outputs
+from legged.compiler.codegen.kernels.scalar import KernelWriter
 from legged.compiler.codegen.kernels.transpose import (
     ROW_KERNEL,
     Rows,
@@ -27,7 +27,7 @@ from legged.compiler.codegen.kernels.transpose import (
     load_columns,
     store_columns,
 )
-from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.graph import Entry, Graph, Operand, distinct_outputs
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.passes.call_batching import round_up
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.ir.operations import Loop, LoopResult
+from legged.compiler.ir.operations import CallResult, Loop, Matrix
 from legged.compiler.ir.pass_times import compiler_pass
-from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, loop_memory, round_up
+from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, round_up
 from legged.compiler.passes.outline.templates import Bundle, BundleType, Section, Template
 
 _FOREVER = 1 << 60
@@ -110,8 +110,8 @@ class MemoryPlan:
 
     def _call(self, function: str, calls: list[Call]) -> CallBatch:
         batch = CallBatch(function, calls)
-        if isinstance(function, Loop):
-            return self._loop_call(function, batch)
+        if isinstance(function, Loop | Matrix):
+            return self._function_call(function, batch)
         size = -(-round_up(len(calls) * self._width, self._native) // self._width)
         batch.input_offsets = [self._append(size, _ALIGNMENT) for _ in calls[0].arguments]
         batch.output_offsets = [self._append(size, _ALIGNMENT) for _ in function_results(function)]
@@ -122,15 +122,15 @@ class MemoryPlan:
                 self._values[i] = batch.output_offsets[function_results(function).index(result)] + k
         return batch
 
-    def _loop_call(self, loop: Loop, batch: CallBatch) -> CallBatch:
-        """Plan the memory of the calls of a loop, one block for each; the results replace the initial state."""
+    def _function_call(self, function: Loop | Matrix, batch: CallBatch) -> CallBatch:
+        """Plan the memory of the calls of a loop or of a product with a matrix, one block for each."""
         for call in batch.calls:
-            start = self._append(loop_memory(loop), _ALIGNMENT)
+            start = self._append(function.memory, _ALIGNMENT)
             batch.input_offsets.append(start)
             for i in call.nodes:
                 result = self.graph.nodes[i - self.graph.input_size].operation
-                assert isinstance(result, LoopResult)
-                self._values[i] = start + result.index
+                assert isinstance(result, CallResult)
+                self._values[i] = start + function.result_offset + result.index
         return batch
 
 
