@@ -66,7 +66,7 @@ class VectorEnvironment(VectorEnv):
             writes: it stays as it is until the next call but one of `step`, and until the next call of `reset`.
         render_mode: "rgb_array": `render` returns a picture of each of the robots `rendered`. "human": the viewer shows
             the first of them in real time. None for neither.
-        rendered: Numbers of the robots that `render` shows.
+        rendered: Numbers of the robots that `render` shows; None for all, as the wrapper `RecordVideo` asks.
 
     Attributes:
         task: The task.
@@ -88,7 +88,7 @@ class VectorEnvironment(VectorEnv):
         first: int = 0,
         copy: bool = True,
         render_mode: str | None = None,
-        rendered: Sequence[int] = (0,),
+        rendered: Sequence[int] | None = None,
     ):
         self.task, self.num_envs = task, whole("num_envs", num_envs, 1)
         self._mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
@@ -99,7 +99,8 @@ class VectorEnvironment(VectorEnv):
             "render_fps": round(1.0 / task.period),
         }
         self._groups, self._threads = groups, default_threads() if threads is None else check_threads(threads)
-        self._copy, self._rendered = copy, self._robots("rendered", rendered)
+        self._copy = copy
+        self._rendered = self._robots("rendered", np.arange(self.num_envs) if rendered is None else rendered)
         self._physics = Physics(task, dtype)
         self._transition = Transition(task, self._physics, tuple(task.observations) if groups else ("actor",))
         layout, nj, number = self._transition.layout, task.robot.nj, self._physics.element.dtype
@@ -347,7 +348,7 @@ class VectorEnvironment(VectorEnv):
             self._pictures.show(self.q[self._rendered[0]])
 
     def render(self) -> tuple[Array, ...] | None:
-        """Return a picture of each of the robots `rendered`, (480, 640, 3), uint8; None for the mode "human".
+        """Return a picture of each of the robots `rendered`, (384, 512, 3), uint8; None for the mode "human".
 
         Raises:
             ArgumentError: The environment has no render mode, or there was no `reset`.
@@ -356,7 +357,8 @@ class VectorEnvironment(VectorEnv):
             raise ArgumentError("render needs a render_mode, such as make(..., render_mode='rgb_array'), and a reset")
         if self.render_mode == "human":
             return None
-        return tuple(self._pictures.picture(q) for q in self.q[list(self._rendered)])
+        times, q = self.task.period * self._part("steps")[:, 0], self.q
+        return tuple(self._pictures.picture(float(times[i]), q[i]) for i in self._rendered)
 
     def record(self, robots: int | Sequence[int] = 0) -> Recording:
         """Return a recording of the motions of some robots from now on, until its method `stop` or the end of `with`.
