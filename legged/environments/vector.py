@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name, real_array, whole
-from legged.compiler import (
-    BatchKernel,
-    FusedCalls,
-    Members,
-    check_threads,
-    default_threads,
-    diagnose,
-    thread_limit,
-)
+from legged.compiler import BatchKernel, FusedCalls, Members, check_threads, default_threads, diagnose
 from legged.environments.physics import Physics
 from legged.environments.rendering import RENDER_MODES, Pictures, Recording
 from legged.environments.task import Task
@@ -163,6 +155,19 @@ class VectorEnvironment(VectorEnv):
             calls.append(FusedCalls([motion.described(), end.described(), seen.described()], motion.width, ignored=[0]))
         return calls
 
+    @cached_property
+    def _new_starts(self) -> tuple[FusedCalls, list[Array], list[Array]]:
+        """The call that starts the first robots of some arrays; these arrays, and those of the results."""
+        N, number = len(self._member), self._actions.dtype
+        given = [self._result.state.copy(), self._result.record.copy(), self._member.copy()]
+        begun, seen = (
+            [np.zeros((N, *shape), number) for shape in kernel.graph.outputs] for kernel in (self._start, self._observe)
+        )
+        start = self._start.prepare(N, *given[:2], self._seed, given[2], results=begun)
+        observe = self._observe.prepare(N, *begun, self._seed, given[2], results=seen)
+        lanes = self._physics.code.lanes(N)
+        return FusedCalls([start.described(), observe.described()], lanes), given, [*begun, *seen]
+
     # States.
 
     @property
@@ -235,13 +240,15 @@ class VectorEnvironment(VectorEnv):
         Args:
             rows: Their numbers, (k,), dimensionless.
         """
-        now, member = self._result, self._member[rows]
-        with thread_limit(self._threads):
-            state, record = self._start(now.state[rows], now.record[rows], self._seed, member)
-            observed = self._observe(state, record, self._seed, member)
-        now.state[rows], now.record[rows], self._outcome[rows] = state, record, 0.0
-        for group, values in observed.items():
-            self._observed[self._now][group][rows] = values
+        call, given, results = self._new_starts
+        present = [*self._arrays[self._now][:2], *self._seen[self._now]]
+        for array, values in zip(given, (*present[:2], self._member), strict=True):
+            np.take(values, rows, axis=0, out=array[: len(rows)])
+        if (failed := call(self._threads, len(rows))) >= 0:
+            raise self._failure(self._start, given[:2], results[:2], given[2], failed)
+        for array, values in zip(present, results, strict=True):
+            array[rows] = values[: len(rows)]
+        self._outcome[rows] = 0.0
         own = rows[rows < self.num_envs]
         self._over[own] = False
         for recording in self._recordings:
@@ -275,9 +282,10 @@ class VectorEnvironment(VectorEnv):
         before = self._result
         kept = before.state[ended]
         failed = self._advance[self._now](self._threads)
-        if failed >= 0:
-            raise self._failure(failed)
         self._now = 1 - self._now
+        if failed >= 0:
+            given = [before.state, before.record, self._actions, self._outcome]
+            raise self._failure(self._step, given, self._arrays[self._now], self._member, failed)
         now, own = self._result, slice(self.num_envs)
         rewards, terminated, truncated = now.reward[own].astype(float), now.terminated[own] > 0, now.truncated[own] > 0
         infos: dict[str, Any] = {"terms": now.terms[own].copy() if self._copy else now.terms[own]}
@@ -296,15 +304,15 @@ class VectorEnvironment(VectorEnv):
         self._show()
         return self._observations(), rewards, terminated, truncated, infos
 
-    def _failure(self, i: int) -> Exception:
-        """Return the error of a control step in which a function of the task has no finite result for robot i."""
-        now, self._begun = self._now, False
-        given = [*self._arrays[now][:2], self._actions, self._outcome]
-        kernel = self._step
-        if all(np.isfinite(values[i]).all() for values in self._arrays[1 - now]):
-            kernel, given = self._observe, self._arrays[1 - now][:2]
-        numbers = [*(np.ravel(x[i]) for x in given), [self._seed], [self._member[i]]]
-        return diagnose(kernel, np.concatenate(numbers, dtype=float), (i,))
+    def _failure(
+        self, kernel: BatchKernel, given: Sequence[Array], results: Sequence[Array], member: Array, i: int
+    ) -> Exception:
+        """Return the error of a kernel, or of the observations of its results, that are not finite in row i."""
+        self._begun = False
+        if all(np.isfinite(values[i]).all() for values in results):
+            kernel, given = self._observe, results[:2]
+        numbers = [*(np.ravel(x[i]) for x in given), [self._seed], [member[i]]]
+        return diagnose(kernel, np.concatenate(numbers, dtype=float), (int(member[i] - self._member[0]),))
 
     def _add_ended(self, infos: dict[str, Any], over: Array) -> None:
         """Add returns, lengths and last observations of the episodes that have ended to the infos."""
@@ -318,10 +326,10 @@ class VectorEnvironment(VectorEnv):
         }
         infos["_episode"] = over
         if self._mode == AutoresetMode.SAME_STEP:
-            final = np.full(self.num_envs, None, dtype=object)
-            for i in np.flatnonzero(over):
-                own = {group: values[i].astype(np.float32) for group, values in self._observed[self._now].items()}
-                final[i] = own if self._groups else own["actor"]
+            final, rows = np.full(self.num_envs, None, dtype=object), np.flatnonzero(over)
+            last = {group: values[rows].astype(np.float32) for group, values in self._observed[self._now].items()}
+            for k, i in enumerate(rows):
+                final[i] = {group: values[k] for group, values in last.items()} if self._groups else last["actor"][k]
             infos["final_obs"], infos["_final_obs"] = final, over
 
     def _observations(self) -> Any:
@@ -362,11 +370,6 @@ class VectorEnvironment(VectorEnv):
 
     def record(self, robots: int | Sequence[int] = 0) -> Recording:
         """Return a recording of the motions of some robots from now on, until its method `stop` or the end of `with`.
-
-            with env.record([0, 3]) as recording:
-                for _ in range(200):
-                    env.step(actions)
-            recording.save_html("walk.html")
 
         Args:
             robots: Numbers of robots.
