@@ -34,19 +34,19 @@ class Pictures:
     def __init__(self, task: Task):
         self._task, self._due = task, 0.0
 
-    def picture(self, q: Array) -> Array:
-        """Return a picture of the stick figure on its ground, (480, 640, 3), uint8.
+    def picture(self, t: float, q: Array) -> Array:
+        """Return a picture of the stick figure on its ground, (384, 512, 3), uint8.
 
         Args:
-            q: Configuration, (nq,), mixed units.
+            t: Time, [s]. q: Configuration, (nq,), mixed units.
         """
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         from legged.simulation.plots.animation import snapshot
 
         robot = self._task.robot
-        run = Run.from_motion(robot, [0.0], normalized(robot, q.astype(float))[None], ground=self._task.ground)
-        canvas = FigureCanvasAgg(snapshot(run, 0.0))
+        run = Run.from_motion(robot, [t], normalized(robot, q.astype(float))[None], ground=self._task.ground)
+        canvas = FigureCanvasAgg(snapshot(run, t))
         canvas.draw()
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 

@@ -63,7 +63,7 @@ class Environment(gymnasium.Env):
         return _first(observed), float(reward[0]), bool(terminated[0]), bool(truncated[0]), own
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """Return a picture of the robot, (480, 640, 3), uint8; None for the mode "human".
+        """Return a picture of the robot, (384, 512, 3), uint8; None for the mode "human".
 
         Raises:
             ArgumentError: The environment has no render mode, or there was no `reset`.

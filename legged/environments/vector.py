@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name, real_array, whole
-from legged.compiler import (
-    BatchKernel,
-    FusedCalls,
-    Members,
-    check_threads,
-    default_threads,
-    diagnose,
-    thread_limit,
-)
+from legged.compiler import BatchKernel, FusedCalls, Members, check_threads, default_threads, diagnose
 from legged.environments.physics import Physics
 from legged.environments.rendering import RENDER_MODES, Pictures, Recording
 from legged.environments.task import Task
@@ -66,7 +58,7 @@ class VectorEnvironment(VectorEnv):
             writes: it stays as it is until the next call but one of `step`, and until the next call of `reset`.
         render_mode: "rgb_array": `render` returns a picture of each of the robots `rendered`. "human": the viewer shows
             the first of them in real time. None for neither.
-        rendered: Numbers of the robots that `render` shows.
+        rendered: Numbers of the robots that `render` shows; None for all, as the wrapper `RecordVideo` asks.
 
     Attributes:
         task: The task.
@@ -88,7 +80,7 @@ class VectorEnvironment(VectorEnv):
         first: int = 0,
         copy: bool = True,
         render_mode: str | None = None,
-        rendered: Sequence[int] = (0,),
+        rendered: Sequence[int] | None = None,
     ):
         self.task, self.num_envs = task, whole("num_envs", num_envs, 1)
         self._mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
@@ -99,7 +91,8 @@ class VectorEnvironment(VectorEnv):
             "render_fps": round(1.0 / task.period),
         }
         self._groups, self._threads = groups, default_threads() if threads is None else check_threads(threads)
-        self._copy, self._rendered = copy, self._robots("rendered", rendered)
+        self._copy = copy
+        self._rendered = self._robots("rendered", np.arange(self.num_envs) if rendered is None else rendered)
         self._physics = Physics(task, dtype)
         self._transition = Transition(task, self._physics, tuple(task.observations) if groups else ("actor",))
         layout, nj, number = self._transition.layout, task.robot.nj, self._physics.element.dtype
@@ -161,6 +154,19 @@ class VectorEnvironment(VectorEnv):
             )
             calls.append(FusedCalls([motion.described(), end.described(), seen.described()], motion.width, ignored=[0]))
         return calls
+
+    @cached_property
+    def _new_starts(self) -> tuple[FusedCalls, list[Array], list[Array]]:
+        """The call that starts the first robots of some arrays; these arrays, and those of the results."""
+        N, number = len(self._member), self._actions.dtype
+        given = [self._result.state.copy(), self._result.record.copy(), self._member.copy()]
+        begun, seen = (
+            [np.zeros((N, *shape), number) for shape in kernel.graph.outputs] for kernel in (self._start, self._observe)
+        )
+        start = self._start.prepare(N, *given[:2], self._seed, given[2], results=begun)
+        observe = self._observe.prepare(N, *begun, self._seed, given[2], results=seen)
+        lanes = self._physics.code.lanes(N)
+        return FusedCalls([start.described(), observe.described()], lanes), given, [*begun, *seen]
 
     # States.
 
@@ -234,13 +240,15 @@ class VectorEnvironment(VectorEnv):
         Args:
             rows: Their numbers, (k,), dimensionless.
         """
-        now, member = self._result, self._member[rows]
-        with thread_limit(self._threads):
-            state, record = self._start(now.state[rows], now.record[rows], self._seed, member)
-            observed = self._observe(state, record, self._seed, member)
-        now.state[rows], now.record[rows], self._outcome[rows] = state, record, 0.0
-        for group, values in observed.items():
-            self._observed[self._now][group][rows] = values
+        call, given, results = self._new_starts
+        present = [*self._arrays[self._now][:2], *self._seen[self._now]]
+        for array, values in zip(given, (*present[:2], self._member), strict=True):
+            np.take(values, rows, axis=0, out=array[: len(rows)])
+        if (failed := call(self._threads, len(rows))) >= 0:
+            raise self._failure(self._start, given[:2], results[:2], given[2], failed)
+        for array, values in zip(present, results, strict=True):
+            array[rows] = values[: len(rows)]
+        self._outcome[rows] = 0.0
         own = rows[rows < self.num_envs]
         self._over[own] = False
         for recording in self._recordings:
@@ -274,9 +282,10 @@ class VectorEnvironment(VectorEnv):
         before = self._result
         kept = before.state[ended]
         failed = self._advance[self._now](self._threads)
-        if failed >= 0:
-            raise self._failure(failed)
         self._now = 1 - self._now
+        if failed >= 0:
+            given = [before.state, before.record, self._actions, self._outcome]
+            raise self._failure(self._step, given, self._arrays[self._now], self._member, failed)
         now, own = self._result, slice(self.num_envs)
         rewards, terminated, truncated = now.reward[own].astype(float), now.terminated[own] > 0, now.truncated[own] > 0
         infos: dict[str, Any] = {"terms": now.terms[own].copy() if self._copy else now.terms[own]}
@@ -295,15 +304,15 @@ class VectorEnvironment(VectorEnv):
         self._show()
         return self._observations(), rewards, terminated, truncated, infos
 
-    def _failure(self, i: int) -> Exception:
-        """Return the error of a control step in which a function of the task has no finite result for robot i."""
-        now, self._begun = self._now, False
-        given = [*self._arrays[now][:2], self._actions, self._outcome]
-        kernel = self._step
-        if all(np.isfinite(values[i]).all() for values in self._arrays[1 - now]):
-            kernel, given = self._observe, self._arrays[1 - now][:2]
-        numbers = [*(np.ravel(x[i]) for x in given), [self._seed], [self._member[i]]]
-        return diagnose(kernel, np.concatenate(numbers, dtype=float), (i,))
+    def _failure(
+        self, kernel: BatchKernel, given: Sequence[Array], results: Sequence[Array], member: Array, i: int
+    ) -> Exception:
+        """Return the error of a kernel, or of the observations of its results, that are not finite in row i."""
+        self._begun = False
+        if all(np.isfinite(values[i]).all() for values in results):
+            kernel, given = self._observe, results[:2]
+        numbers = [*(np.ravel(x[i]) for x in given), [self._seed], [member[i]]]
+        return diagnose(kernel, np.concatenate(numbers, dtype=float), (int(member[i] - self._member[0]),))
 
     def _add_ended(self, infos: dict[str, Any], over: Array) -> None:
         """Add returns, lengths and last observations of the episodes that have ended to the infos."""
@@ -317,10 +326,10 @@ class VectorEnvironment(VectorEnv):
         }
         infos["_episode"] = over
         if self._mode == AutoresetMode.SAME_STEP:
-            final = np.full(self.num_envs, None, dtype=object)
-            for i in np.flatnonzero(over):
-                own = {group: values[i].astype(np.float32) for group, values in self._observed[self._now].items()}
-                final[i] = own if self._groups else own["actor"]
+            final, rows = np.full(self.num_envs, None, dtype=object), np.flatnonzero(over)
+            last = {group: values[rows].astype(np.float32) for group, values in self._observed[self._now].items()}
+            for k, i in enumerate(rows):
+                final[i] = {group: values[k] for group, values in last.items()} if self._groups else last["actor"][k]
             infos["final_obs"], infos["_final_obs"] = final, over
 
     def _observations(self) -> Any:
@@ -347,7 +356,7 @@ class VectorEnvironment(VectorEnv):
             self._pictures.show(self.q[self._rendered[0]])
 
     def render(self) -> tuple[Array, ...] | None:
-        """Return a picture of each of the robots `rendered`, (480, 640, 3), uint8; None for the mode "human".
+        """Return a picture of each of the robots `rendered`, (384, 512, 3), uint8; None for the mode "human".
 
         Raises:
             ArgumentError: The environment has no render mode, or there was no `reset`.
@@ -356,15 +365,11 @@ class VectorEnvironment(VectorEnv):
             raise ArgumentError("render needs a render_mode, such as make(..., render_mode='rgb_array'), and a reset")
         if self.render_mode == "human":
             return None
-        return tuple(self._pictures.picture(q) for q in self.q[list(self._rendered)])
+        times, q = self.task.period * self._part("steps")[:, 0], self.q
+        return tuple(self._pictures.picture(float(times[i]), q[i]) for i in self._rendered)
 
     def record(self, robots: int | Sequence[int] = 0) -> Recording:
         """Return a recording of the motions of some robots from now on, until its method `stop` or the end of `with`.
-
-            with env.record([0, 3]) as recording:
-                for _ in range(200):
-                    env.step(actions)
-            recording.save_html("walk.html")
 
         Args:
             robots: Numbers of robots.

@@ -35,14 +35,15 @@ def task():
     return environments.velocity(ROBOT, episode=0.6)
 
 
-def test_results_depend_neither_on_threads_nor_on_the_number_of_robots(task):
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_results_depend_neither_on_threads_nor_on_the_number_of_robots(task, dtype):
     given = actions(60, 19)
-    whole = run(environments.make(task, num_envs=19, threads=1), given)
-    assert_same(whole, run(environments.make(task, num_envs=19, threads=2), given))
+    whole = run(environments.make(task, num_envs=19, threads=1, dtype=dtype), given)
+    assert_same(whole, run(environments.make(task, num_envs=19, threads=2, dtype=dtype), given))
     ended = np.array([terminated | truncated for *_, terminated, truncated in whole])
     assert ended.any(axis=0).all()  # each robot has started anew
     for first, count in ((0, 1), (5, 1), (4, 9)):
-        part = run(environments.make(task, num_envs=count, first=first), given[:, first : first + count])
+        part = run(environments.make(task, num_envs=count, first=first, dtype=dtype), given[:, first : first + count])
         assert_same([[x[first : first + count] for x in row] for row in whole], part)
 
 
@@ -221,12 +222,17 @@ def test_gymnasium_accepts_the_environment_of_one_robot(task):
     np.testing.assert_array_equal(env.step(action[0])[0], many.step(action)[0][0])
 
 
+@pytest.mark.filterwarnings("ignore:.*symmetric and normalized")
 def test_gymnasium_makes_environments_by_name():
+    from gymnasium.utils.env_checker import check_env
+
     from legged.app import registration
 
     registration.register()
     assert tuple(environments.TASKS) == registration.NAMES
     env = gymnasium.make("legged/velocity-v0", robot=ROBOT)
     assert env.reset(seed=1)[0].shape == (48,)
+    for name in registration.NAMES:
+        check_env(gymnasium.make(f"legged/{name}-v0", robot=ROBOT, render_mode="rgb_array").unwrapped)
     many = gymnasium.make_vec("legged/velocity-v0", 3, "vector_entry_point", robot=ROBOT)
     assert many.reset(seed=1)[0].shape == (3, 48)

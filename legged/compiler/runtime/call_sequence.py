@@ -166,15 +166,16 @@ class FusedCalls:
         self._argument = _table(address_of(self._table), len(calls))
         self._work = max(call.work for call in calls)
 
-    def __call__(self, threads: int) -> int:
+    def __call__(self, threads: int, count: int | None = None) -> int:
         """Execute all calls; return the smallest nonnegative result of those that count, or -1.
 
         Args:
-            threads: Maximal number of threads.
+            threads: Maximal number of threads. count: Number of items, the first ones; None for all.
         """
-        size = chunk_size(self._count, threads, multiple=self._multiple)
+        count = self._count if count is None else count
+        size = chunk_size(count, threads, multiple=self._multiple)
         task, argument = _address(call_sequence.EACH), address_of(self._argument)
-        return run_chunks(task, argument, self._count, size, threads, self._work)
+        return run_chunks(task, argument, count, size, threads, self._work)
 
 
 class Band:

@@ -1,0 +1,1 @@
+"""Speed and memory of environments, beside mjbatch with the same task in NumPy."""
