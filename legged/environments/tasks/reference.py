@@ -138,6 +138,6 @@ def _arrays_in(path: Path) -> dict[str, Array] | None:
                 return None
             return {name: file[name] for name in ("t", "q", "v") if name in file.files}
     except OSError as error:
-        raise FileError(path, f"cannot be read: {error}") from error
+        raise FileError(str(path), f"cannot be read: {error}") from error
     except ValueError:
         return None

@@ -38,8 +38,8 @@ def pendulum(robot: Robot | None = None, **changes: Any) -> Task:
     robot = _pendulum() if robot is None else _checked(robot, 1)
     up = _upright(robot)
 
-    def start(s: State) -> tuple[Array, Array]:
-        return up + s.random.uniform(-np.pi, np.pi, 1), s.random.uniform(-1.0, 1.0, 1)
+    def first(s: State) -> Array:
+        return s.random.uniform(np.array([up - np.pi, -1.0]), np.array([up + np.pi, 1.0]), 2)
 
     task = Task(
         robot=robot,
@@ -62,15 +62,10 @@ def pendulum(robot: Robot | None = None, **changes: Any) -> Task:
         },
         rewards={"pendulum_cost": Reward(terms.pendulum_cost(up), -20.0)},  # per second: one per step of 0.05 s
         terminations={},
-        start=start,
-        memory={"before": Memory(_present, _present, np.zeros(2))},
+        start=lambda s: (s.memory["before"][:1], s.memory["before"][1:]),
+        memory={"before": Memory(first, lambda s: np.concatenate([s.q, s.v]), np.zeros(2))},
     )
     return task.changed(**changes) if changes else task
-
-
-def _present(s: State) -> Array:
-    """Return (q, v) of the first joint, (2,), [rad] and [rad/s]."""
-    return np.stack([s.q[0], s.v[0]])
 
 
 def acrobot(robot: Robot | None = None, tip: tuple[str, Array] | None = None, **changes: Any) -> Task:

@@ -16,12 +16,18 @@ Array = np.ndarray
 
 
 def air_time(s: State) -> Array:
-    """Return the time since each foot has left the terrain, (f,), [s]: the update of a `Memory`."""
+    """Return the time since each foot has left the terrain, (f,), [s]: the update of a `Memory`.
+
+    Formula: 0 if touching, else t_air + period
+    """
     return (1.0 - foot_states(s).touching) * (s.memory["air_time"] + s.task.period)
 
 
 def contact_time(s: State) -> Array:
-    """Return the time since each foot has touched down, (f,), [s]: the update of a `Memory`."""
+    """Return the time since each foot has touched down, (f,), [s]: the update of a `Memory`.
+
+    Formula: t_contact + period if touching, else 0
+    """
     return foot_states(s).touching * (s.memory["contact_time"] + s.task.period)
 
 

@@ -58,18 +58,26 @@ def flew(s: State) -> Any:
     """Return 1 once all contact points have left the terrain in an episode, else 0: the update of a `Memory`.
 
     The first 0.1 s do not count, in which a robot settles.
+
+    Formula: max(flew, 1 if no contact point touches and t > 0.1 s, else 0)
     """
     off = where(s.feet.touching.sum() < 0.5, 1.0, 0.0) * where(s.time > 0.1, 1.0, 0.0)
     return np.maximum(s.memory["flew"], off)
 
 
 def peak(s: State) -> Any:
-    """Return the largest height of the base since the robot has left the terrain, [m]: the update of a `Memory`."""
+    """Return the largest height of the base since the robot has left the terrain, [m]: the update of a `Memory`.
+
+    Formula: max(peak, flew (z - h))
+    """
     return np.maximum(s.memory["peak"], flew(s) * s.height)
 
 
 def landed(s: State) -> Any:
-    """Return 1 once a contact point has touched the terrain after the flight, else 0: the update of a `Memory`."""
+    """Return 1 once a contact point has touched the terrain after the flight, else 0: the update of a `Memory`.
+
+    Formula: max(landed, flew in the step before and a contact point touches)
+    """
     on = where(s.feet.touching.sum() > 0.5, 1.0, 0.0)
     return np.maximum(s.memory["landed"], s.memory["flew"] * on)
 

@@ -104,7 +104,7 @@ def heights_around(length: float = 1.6, width: float = 1.0, spacing: float = 0.1
         spacing: Distance of neighbors, [m].
 
     Formula: z - h(x + R (a, b)) for a, b in a grid
-    Peers: `height_scan`, `height_scan`
+    Peers: `height_scan`, -
     """
     rows = np.linspace(-0.5 * length, 0.5 * length, round(length / spacing) + 1)
     columns = np.linspace(-0.5 * width, 0.5 * width, round(width / spacing) + 1)
