@@ -5,7 +5,7 @@ Gymnasium imports this module whenever it is imported itself, so it imports noth
 
 from __future__ import annotations
 
-NAMES = ("velocity", "rough")
+NAMES = ("velocity", "rough", "standing_up", "jumping", "tracking", "pendulum", "acrobot")
 """Names of the tasks that are registered, those of `legged.environments.TASKS`."""
 
 

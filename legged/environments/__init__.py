@@ -8,11 +8,21 @@ See docs/howto/environments.md.
 
 from legged.environments import terms
 from legged.environments.draws import Draws
-from legged.environments.making import TASKS, make, registered
+from legged.environments.making import make, registered
 from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
-from legged.environments.terrain import TiledTerrain
-from legged.environments.velocity import rough, velocity
+from legged.environments.tasks import (
+    TASKS,
+    Reference,
+    TiledTerrain,
+    acrobot,
+    jumping,
+    pendulum,
+    rough,
+    standing_up,
+    tracking,
+    velocity,
+)
 
 __all__ = [
     "TASKS",
@@ -23,13 +33,19 @@ __all__ = [
     "Memory",
     "Observation",
     "Range",
+    "Reference",
     "Reward",
     "State",
     "Task",
     "TiledTerrain",
+    "acrobot",
+    "jumping",
     "make",
+    "pendulum",
     "registered",
     "rough",
+    "standing_up",
     "terms",
+    "tracking",
     "velocity",
 ]

@@ -48,6 +48,19 @@ class Draws:
             values.append(radius * np.cos(2.0 * np.pi * self._draw()))
         return deviation * (values[0] if size is None else np.stack(values))
 
+    def noise(self, size: int) -> Array:
+        """Return numbers that are uniform in [-1, 1), (size,), dimensionless, each two of them independent.
+
+        Two random numbers u and w give them: number k is 2 frac(u + k w) - 1. Difference of two numbers and each number
+        have independent uniform distributions modulo 2, so that means, variances and correlations are those of
+        independent numbers; three of them are not independent. 187 heights of a scan cost two random numbers.
+
+        Args:
+            size: Number of numbers.
+        """
+        turns = self._draw() + np.arange(float(size)) * self._draw()
+        return 2.0 * (turns - np.floor(turns)) - 1.0
+
     def _draw(self) -> Any:
         self._next += 1
         return random_uniform(*self._key, float(self._next - 1))

@@ -41,6 +41,7 @@ class Servo:
         target, previous: Targets of this control period and of the one before, (nj,), [rad] or [m].
         time_step: [s]. strength: Factor of the torque, dimensionless.
         delay: Time in the period at which the target arrives, [s]; in that time step the mean of both targets acts.
+        is_torque: Whether targets are torques, [N m] or [N], and replace K_p target.
     """
 
     kp: Array
@@ -50,6 +51,7 @@ class Servo:
     time_step: float
     strength: Any = 1.0
     delay: Any = 0.0
+    is_torque: bool = False
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the torques, (nj,), [N m] or [N].
@@ -62,6 +64,8 @@ class Servo:
         n, begin = len(self.target), t - self.time_step
         late = np.minimum(np.maximum((self.delay - begin) * (1.0 / self.time_step), 0.0), 1.0)
         target = self.target + late * (self.previous - self.target)
+        if self.is_torque:
+            return self.strength * (target - self.kp * q[-n:] - self.kd * v[-n:])
         return self.strength * (self.kp * (target - q[-n:]) - self.kd * v[-n:])
 
     @property
@@ -93,6 +97,7 @@ class Physics:
             raise DefinitionError(f"robot {robot.name!r}: servos need joints with one coordinate each")
         self.robot, self.ground, self.kp, self.kd = robot, ground, kp, kd
         self.time_step, self.substeps, self.targets = task.time_step, int(task.substeps), task.targets
+        self.is_torque = task.torque_control
         self.element = element_type(element)
         own = [name for name in varying if name.partition(".")[0] not in ("ground", "servo")]
         for name in set(varying) - set(own):
@@ -106,7 +111,7 @@ class Physics:
         )
         self.size = robot.nq + self.loop.size
         names = contact_names(self.loop)
-        self.feet = [names.index(contact.name) for contact in robot.contacts]
+        self.feet = [names.index(contact.name) for contact in robot.contacts if contact.name in names]
 
     @property
     def parameters(self) -> int:
@@ -162,7 +167,7 @@ class Physics:
                 object.__setattr__(ground, name, value)
         factor = {name: values.get(f"servo.{name}", 0.0 if name == "delay" else 1.0) for name in SERVO}
         kp, kd = self.kp * factor["stiffness"], self.kd * factor["damping"]
-        servo = Servo(kp, kd, target, previous, self.time_step, factor["strength"], factor["delay"])
+        servo = Servo(kp, kd, target, previous, self.time_step, factor["strength"], factor["delay"], self.is_torque)
         return replace(self.loop, robot=robot, ground=ground, controller=adapt(servo))
 
     def start(self, q: Array, v: Array) -> Array:

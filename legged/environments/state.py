@@ -205,7 +205,7 @@ def observed(terms: Mapping[str, Observation], s: State, group: str, random: Dra
     for name, term in terms.items():
         value = as_vector([*np.atleast_1d(called(f"observation {group}.{name}", term.function, s))])
         if random is not None and np.any(term.noise):
-            value = value + random.uniform(-1.0, 1.0, len(value)) * term.noise
+            value = value + random.noise(len(value)) * term.noise
         parts.append(np.minimum(np.maximum(value * term.scale, -term.limit), term.limit))
     return np.concatenate(parts)
 

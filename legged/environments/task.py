@@ -73,11 +73,25 @@ class Range:
     Attributes:
         low, high: Bounds, in the unit of the number; dimensionless for a factor.
         is_factor: Whether the drawn number multiplies the nominal one instead of replacing it.
+        is_offset: Whether drawn numbers are added to the nominal ones instead of replacing them, one for each entry.
     """
 
     low: float
     high: float
     is_factor: bool = False
+    is_offset: bool = False
+
+    def drawn(self, nominal: Any, random: Draws) -> Any:
+        """Return a random value of a number, in its shape and unit.
+
+        Args:
+            nominal: Its nominal value. random: Random numbers.
+        """
+        if self.is_offset:
+            shape = np.shape(nominal)
+            return nominal + random.uniform(self.low, self.high, int(np.prod(shape))).reshape(shape)
+        drawn = random.uniform(self.low, self.high)
+        return nominal * drawn if self.is_factor else drawn + 0.0 * np.asarray(nominal)
 
 
 @dataclass(frozen=True)
@@ -112,17 +126,18 @@ class Disturbance:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task of reinforcement learning for a robot with joint servos on a rigid ground.
+    """A task of reinforcement learning for a robot with motors in its joints on a rigid ground.
 
     All functions take the `State` of one member, return numbers or arrays, and are plain NumPy code without branches on
     values, except by `legged.where`: they are traced. An action moves the targets of the servos, posture + scale *
     action; a control step takes `substeps` time steps.
 
     Attributes:
-        robot: The robot, with a floating base. ground: The ground.
+        robot: The robot, with a floating or a fixed base. ground: The ground.
         posture: Targets of the servos for a zero action, (nj,), [rad] or [m].
         height: Initial height of the base over the terrain, [m].
         kp, kd: Gains of the servos, (nj,) or one, [N m/rad] or [N/m], and [N m s/rad] or [N s/m].
+        torque_control: Whether targets are torques of the motors, [N m] or [N], in place of K_p target.
         action_scale: Change of a target per action, (nj,) or one, [rad] or [m].
         action_limit: Magnitude to which actions are clipped, dimensionless.
         time_step: [s]. substeps: Number of time steps of a control step.
@@ -151,6 +166,7 @@ class Task:
     start: Function
     kp: Any = 25.0
     kd: Any = 0.5
+    torque_control: bool = False
     action_scale: Any = 0.25
     action_limit: float = 4.0
     time_step: float = 0.005
@@ -163,8 +179,11 @@ class Task:
 
     def __post_init__(self) -> None:
         nj = self.robot.nj
-        if self.robot.base.nq != 7:
-            raise DefinitionError(f"robot {self.robot.name!r} needs a floating base for a task, not {self.robot.base}")
+        if self.robot.base.nq not in (0, 7) or (self.robot.base.nq == 0 and self.disturbance is not None):
+            raise DefinitionError(
+                f"robot {self.robot.name!r} needs a floating base for a task, or a fixed one without disturbance, not "
+                f"{self.robot.base}"
+            )
         for name in ("posture", "kp", "kd", "action_scale"):
             given = real_array(name, getattr(self, name))
             if given.shape not in ((), (nj,)) or (name == "posture" and not given.shape):
@@ -180,6 +199,8 @@ class Task:
         for name, bounds in self.variations.items():
             if not bounds.low <= bounds.high:
                 raise DefinitionError(f"variation of {name!r}: low {bounds.low} exceeds high {bounds.high}")
+            if bounds.is_factor and bounds.is_offset:
+                raise DefinitionError(f"variation of {name!r}: it is either a factor or an offset")
 
     @property
     def period(self) -> float:

@@ -109,8 +109,7 @@ class Transition:
         s = replace(s, random=random)
         values = physics.nominal()
         for name, bounds in task.variations.items():
-            drawn = random.uniform(bounds.low, bounds.high)
-            values[name] = values[name] * drawn if bounds.is_factor else drawn + 0.0 * np.asarray(values[name])
+            values[name] = bounds.drawn(values[name], random)
         memory = {name: called(f"start of memory {name}", m.start, s) for name, m in task.memory.items()}
         q, v = called("start", task.start, replace(s, memory=memory))
         still = np.zeros(task.robot.nj)

@@ -236,3 +236,6 @@ def test_gymnasium_makes_environments_by_name():
         check_env(gymnasium.make(f"legged/{name}-v0", robot=ROBOT, render_mode="rgb_array").unwrapped)
     many = gymnasium.make_vec("legged/velocity-v0", 3, "vector_entry_point", robot=ROBOT)
     assert many.reset(seed=1)[0].shape == (3, 48)
+    assert all(f"legged/{name}-v0" in gymnasium.registry for name in environments.TASKS)
+    assert gymnasium.make("legged/pendulum-v0").reset(seed=0)[0].shape == (3,)
+    assert gymnasium.make("legged/jumping-v0", robot=ROBOT, episode=1.0).reset(seed=0)[0].shape == (48,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,6 +77,14 @@ class TiledTerrain:
     side: float
     levels: int
     columns: int
+
+    def middle(self, level: Any, column: Any) -> Array:
+        """Return the middle of a tile, (2,), [m], world axes.
+
+        Args:
+            level, column: Its row and its column.
+        """
+        return self.side * np.stack([level, column])
 
     @classmethod
     def of(

@@ -1,0 +1,195 @@
+"""The tasks of following a commanded velocity, for any robot with legs, on flat ground and on rough terrain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from legged.compiler import where
+from legged.contact.rigid import Rigid
+from legged.environments import terms
+from legged.environments.state import State
+from legged.environments.task import Command, Disturbance, Memory, Observation, Reward, Task
+from legged.environments.tasks.common import Stance, proprioception, standing
+from legged.environments.tasks.terrain import TiledTerrain
+from legged.robot.robot import Robot
+
+Array = np.ndarray
+
+
+def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
+    """Return the task of following a commanded velocity, (forward [m/s], left [m/s], yaw rate [rad/s]).
+
+    The actor observes 48 numbers for a robot with 12 joints: velocities of the base, the direction of gravity, the
+    command, joint positions and velocities, and the last action. A robot with two legs has the rewards of bipeds.
+
+    Args:
+        robot: The robot, with a floating base. ground: By default flat, with friction 0.8.
+        changes: Other fields of the task, as in `Task.changed`.
+
+    Raises:
+        DefinitionError: The robot has no legs. ReachError: It has no standing posture.
+    """
+    stance = Stance.of(robot)
+    h, posture, speed = stance.height, stance.posture, stance.speed
+    seen = proprioception()
+    order = ("base_linear_velocity", "base_angular_velocity", "projected_gravity", "command", "joint_positions")
+    seen["command"] = Observation(terms.command, scale=np.array([2.0, 2.0, 0.25]))
+    seen = {name: seen[name] for name in (*order, "joint_velocities", "last_action")}
+    feet = np.zeros(len(terms.feet_of(robot)))
+    has_two_legs = len(stance.home.legs) == 2
+    fallen = terms.fallen(0.8, 0.6 * h) if has_two_legs else terms.fallen(1.2, 0.4 * h)
+    memory = {"air_time": Memory(lambda s: feet, terms.air_time, feet)}
+    if has_two_legs:
+        memory["contact_time"] = Memory(lambda s: feet, terms.contact_time, feet)
+    task = stance.task(
+        ground,
+        seen,
+        stance.privileged(),
+        rewards=_biped_rewards(stance, fallen) if has_two_legs else _rewards(stance),
+        terminations={"fallen": fallen},
+        start=standing(h, posture, 0.05 if has_two_legs else 0.1, speed=0.2 if has_two_legs else 0.5),
+        command=Command(uniform_velocity((-0.5 * speed, speed), 0.4 * speed, 1.0)),
+        disturbance=Disturbance(),
+        memory=memory,
+        variations=stance.variations(),
+    )
+    return task.changed(**changes) if changes else task
+
+
+def _rewards(stance: Stance) -> Mapping[str, Reward]:
+    """Return the rewards of robots with more than two legs.
+
+    Steps pay, and the penalties of a steady trot are a tenth of what it gains over standing still: about half of all
+    commands give a robot that stands a reward, which learners otherwise keep.
+    """
+    T = stance.duration
+    return {
+        "track_linear_velocity": Reward(terms.track_linear_velocity(), 1.5),
+        "track_yaw_rate": Reward(terms.track_yaw_rate(), 0.75),
+        "vertical_velocity": Reward(terms.vertical_velocity, -1.0),
+        "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.05),
+        "torques": Reward(terms.torques, -0.2 / stance.torque**2),
+        "joint_accelerations": Reward(terms.joint_accelerations, -2.5e-7),
+        "action_rate": Reward(terms.action_rate, -0.01),
+        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 2.0 * T), 0.25),
+        "tilt": Reward(terms.tilt, -1.0),
+        "posture_error": Reward(terms.posture_error, -0.05),
+    }
+
+
+def _biped_rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[str, Reward]:
+    """Return the rewards of robots with two legs."""
+    robot, legs = stance.robot, stance.home.legs
+    pitching = {k for leg in legs for k in leg.pitch_columns}
+    swinging = {k for leg in legs for k in leg.columns}
+    others = [k for k in range(robot.nj) if k not in swinging]
+    sideways = sorted(swinging - pitching)
+    rewards = {
+        "track_linear_velocity": Reward(terms.track_linear_velocity(), 1.5),
+        "track_yaw_rate": Reward(terms.track_yaw_rate(), 1.0),
+        "alive": Reward(terms.alive(fallen), 0.5),
+        "single_stance_time": Reward(terms.single_stance_time(2.0 * stance.duration), 1.0),
+        "flight": Reward(terms.flight, -0.5),
+        "feet_slip": Reward(terms.feet_slip, -0.1),
+        "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.05),
+        "tilt": Reward(terms.tilt, -1.0),
+        "torques": Reward(terms.torques, -0.1 / stance.torque**2),
+        "joint_accelerations": Reward(terms.joint_accelerations, -1e-7),
+        "action_rate": Reward(terms.action_rate, -0.005),
+        "joint_range": Reward(terms.joint_range(robot, 0.95), -1.0),
+    }
+    if sideways:
+        rewards["hip_deviation"] = Reward(terms.joint_deviation(robot, sideways), -0.1)
+    if others:
+        rewards["upper_body_deviation"] = Reward(terms.joint_deviation(robot, others), -0.05)
+        rewards["torso_tilt"] = Reward(terms.link_tilt(robot, _torso(robot, swinging), stance.posture), -1.0)
+    return rewards
+
+
+def _torso(robot: Robot, swinging: set[int]) -> str:
+    """Return the name of the heaviest link that no joint of a leg moves."""
+    first = robot.base.nv
+    moved: set[str] = set()
+    for joint in robot.joints:
+        if joint.parent in moved or any(k - first in swinging for k in range(joint.v.start, joint.v.stop)):
+            moved.add(joint.child)
+    return max((link for link in robot.links if link.name not in moved), key=lambda link: link.inertia.mass).name
+
+
+def rough(robot: Robot, tiles: TiledTerrain | None = None, **changes: Any) -> Task:
+    """Return the task `velocity` on tiles of slopes, stairs, waves and boxes, which become harder with success.
+
+    Actor and critic also observe the heights of the terrain around the base. A robot starts in the middle of a tile, in
+    a random column: one row farther if it has walked more than half a side in its last episode, and one row back if it
+    has walked less than half of the distance that its command asks for in a whole episode, also because it fell. After
+    the last row a row is drawn.
+
+    Args:
+        robot: The robot, with a floating base. tiles: The terrain.
+        changes: Other fields of the task, as in `Task.changed`.
+    """
+    tiles = TiledTerrain.of() if tiles is None else tiles
+    flat = velocity(robot, Rigid(terrain=tiles.terrain))
+    stance = Stance.of(robot)
+    scan = {"heights": Observation(terms.heights_around(), noise=0.05)}
+    exact = {"heights": Observation(terms.heights_around())}
+    groups, has_two_legs = flat.observations, len(stance.home.legs) == 2
+
+    def middle(s: State) -> Array:
+        return tiles.middle(s.memory["level"], s.memory["column"])
+
+    task = flat.changed(
+        observations={"actor": {**groups["actor"], **scan}, "critic": {**groups["critic"], **exact}},
+        memory={
+            "level": Memory(next_level(tiles), lambda s: s.memory["level"], -1.0),
+            "column": Memory(
+                lambda s: np.floor(s.random.uniform(0.0, tiles.columns)), lambda s: s.memory["column"], 0.0
+            ),
+        },
+        start=standing(
+            stance.height, stance.posture, 0.05 if has_two_legs else 0.1, middle, 0.2 if has_two_legs else 0.5
+        ),
+    )
+    return task.changed(**changes) if changes else task
+
+
+def next_level(tiles: TiledTerrain) -> Callable[[State], Any]:
+    """Return the function for the row of a robot in its next episode; see `rough`.
+
+    Args:
+        tiles: The terrain.
+    """
+
+    def level(s: State) -> Any:
+        last = s.memory["level"]
+        away = s.position[:2] - tiles.middle(last, s.memory["column"])
+        distance = np.sqrt(away @ away)
+        asked = np.sqrt(s.command[:2] @ s.command[:2]) * s.task.episode
+        moved = last + where(distance > 0.5 * tiles.side, 1.0, where(distance < 0.5 * asked, -1.0, 0.0))
+        drawn = np.floor(s.random.uniform(0.0, float(tiles.levels)))
+        first = np.floor(s.random.uniform(0.0, 0.5 * tiles.levels))
+        moved = where(moved >= float(tiles.levels), drawn, np.maximum(moved, 0.0))
+        return where(last < 0.0, first, moved)
+
+    return level
+
+
+def uniform_velocity(
+    forward: tuple[float, float], left: float, turn: float, standing: float = 0.1
+) -> Callable[[State], Array]:
+    """Return the drawing of a commanded velocity, (3,), [m/s, m/s, rad/s].
+
+    Args:
+        forward: Bounds of the velocity forward, [m/s]. left: Largest velocity to a side, [m/s].
+        turn: Largest yaw rate, [rad/s]. standing: Probability of the command to stand still.
+    """
+
+    def draw(s: State) -> Array:
+        low, high = np.array([forward[0], -left, -turn]), np.array([forward[1], left, turn])
+        moves = np.floor(s.random.uniform() + 1.0 - standing)
+        return moves * s.random.uniform(low, high, 3)
+
+    return draw
