@@ -25,6 +25,7 @@ from legged.app.options import (
     print_written,
     stop,
 )
+from legged.app.sweeping import app as sweep_commands
 from legged.app.viewing import demo_command, view_command
 from legged.errors import LeggedError, SimulationInterrupt
 from legged.output import as_terminal
@@ -343,6 +344,7 @@ def report(
 
 
 command(ROBOTS, "legged view go2.urdf", name="view")(view_command)
+app.add_typer(sweep_commands, name="sweep", rich_help_panel=REPORTS)
 
 
 def _show_place(context: typer.Context, given: Annotated[list[str] | None, typer.Argument()] = None) -> None:

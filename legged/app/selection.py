@@ -139,15 +139,19 @@ def _parsed(call: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 def _found(where: str, name: str) -> Robot | ClosedRobot | Callable[..., Any]:
     """Return the robot, or the function that builds it, with a name in a file, or in `robots` for an empty `where`."""
-    source: ModuleType = _loaded(Path(where)) if where else robots
+    source: ModuleType = load_module(Path(where)) if where else robots
     known = {n: x for n, x in vars(source).items() if isinstance(x, (Robot, ClosedRobot, FunctionType)) and n[0] != "_"}
     if name not in known:
         raise UnknownNameError("robot" if not where else f"function or robot in {where}", name, known)
     return known[name]
 
 
-def _loaded(path: Path) -> ModuleType:
-    """Return the module that a Python file defines."""
+def load_module(path: Path) -> ModuleType:
+    """Return the module that a Python file defines.
+
+    Args:
+        path: The file. Its code is executed.
+    """
     if not path.is_file():
         raise DefinitionError(f"file {str(path)!r} does not exist")
     spec = importlib.util.spec_from_file_location(f"robot_file_{path.stem}", path)

@@ -20,6 +20,8 @@ from legged.sweeps.store import ENDED, FAILED, Store
 
 Array = np.ndarray
 Trial = Setup | Callable[..., Any]
+Task = tuple[str, int]
+"""Name of a setup, and index of a chunk."""
 VALUE = "value"
 """Column of the result of a function that returns one number."""
 _SIMULATING = threading.Lock()
@@ -157,44 +159,3 @@ def _as_columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
         elif len(kinds) > 1:
             columns[name] = [None if x is None else str(x) for x in values]
     return columns | {FAILED: [row.get(FAILED, "") for row in rows]}
-
-
-# Workers of Dask: the job arrives once in each process, by a plugin, and the tasks hold only keys.
-
-_JOBS: dict[str, Job] = {}
-
-
-def job_plugin(identity: str, pickled: bytes) -> Any:
-    """Return the plugin that brings a job to all workers of a cluster, also to those that start later."""
-    from distributed import WorkerPlugin
-
-    class JobPlugin(WorkerPlugin):
-        name = f"legged-{identity}"
-
-        def setup(self, worker: Any) -> None:
-            import cloudpickle
-
-            from legged.sweeps import jobs
-
-            jobs._JOBS[identity] = cloudpickle.loads(pickled)
-
-        def teardown(self, worker: Any) -> None:
-            from legged.sweeps import jobs
-
-            jobs._JOBS.pop(identity, None)
-
-    return JobPlugin()
-
-
-def compute_on_worker(identity: str, name: str, k: int) -> tuple[str, str]:
-    """Compute a chunk on a worker of Dask and return its `Outcome` as plain texts.
-
-    Args:
-        identity: Of the job. name: Name of the setup. k: Index of the chunk.
-    """
-    from distributed import get_worker
-
-    if identity not in _JOBS:
-        raise RuntimeError("the job has not arrived at this worker")
-    key, problem = _JOBS[identity].compute(name, k, get_worker().state.nthreads)
-    return key, problem

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import as_completed as local_completed
@@ -16,17 +15,16 @@ import numpy as np
 
 from legged.arguments import number, shown, whole
 from legged.checked import checked
-from legged.errors import ArgumentError, FileError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
+from legged.errors import ArgumentError, FileError, SimulationInterrupt, SimulationWarning, warn_caller
+from legged.sweeps.cluster import on_cluster
 from legged.sweeps.content import content_key, versions
-from legged.sweeps.jobs import Job, Outcome, Trial, compute_on_worker, job_plugin
+from legged.sweeps.jobs import Job, Outcome, Task, Trial
 from legged.sweeps.samples import Samples
 from legged.sweeps.setup import Setup
 from legged.sweeps.store import FAILED, Description, Store, Study, chunk_keys, row_order
 
 Array = np.ndarray
 _MOST_ROWS = 10_000
-_ATTEMPTS = 5  # of a chunk whose workers die, beside those that Dask makes itself
-Task = tuple[str, int]
 
 
 class Cost(NamedTuple):
@@ -119,13 +117,12 @@ class Sweep:
         progress: bool | None,
         mix_versions: bool,
         retry: bool,
-        bounds: Sequence[int] | None = None,
     ):
         self.samples, self.store = samples, store
         self._trials, self._client, self._size, self._target = trials, client, chunk, seconds
         self._units, self._progress, self._mix, self._retry = units, progress, mix_versions, retry
         self._contents = {name: content_key(x.content if isinstance(x, Setup) else x) for name, x in trials.items()}
-        self._given_bounds = None if bounds is None else list(bounds)
+        self._given_bounds: list[int] | None = None
         self._estimate: float | None = None
         self._problems: dict[str, str] = {}
 
@@ -204,6 +201,14 @@ class Sweep:
         return Cost(seconds * trials / 3600.0, seconds * trials / 3600.0, seconds, "counted operations")
 
     # Computation
+
+    def fix_bounds(self, bounds: Sequence[int]) -> None:
+        """Set the chunks.
+
+        Args:
+            bounds: Rows of the chunks: chunk k has those from bounds[k] to bounds[k + 1], in the order of computation.
+        """
+        self._given_bounds = list(bounds)
 
     def compute(self) -> Sweep:
         """Compute all chunks that are missing, and return the sweep; see `table`."""
@@ -322,7 +327,7 @@ class Sweep:
 
     def _outcomes(self, job: Job, missing: list[Task]) -> Iterator[tuple[Task, Outcome]]:
         if self._client is not None:
-            yield from self._on_cluster(job, missing)
+            yield from on_cluster(self._client, job, missing, self._problems)
         elif all(isinstance(x, Setup) for x in self._trials.values()):
             for name, k in missing:  # each chunk on all threads
                 yield (name, k), job.compute(name, k, os.cpu_count())
@@ -335,47 +340,6 @@ class Sweep:
                 finally:
                     job.stop.set()
                     pool.shutdown(cancel_futures=True)
-
-    def _on_cluster(self, job: Job, missing: list[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Yield the outcomes of chunks that the workers of Dask compute; those of workers that die are repeated."""
-        import cloudpickle
-        from distributed import CancelledError, KilledWorker, as_completed
-        from distributed.client import FutureCancelledError
-
-        identity = content_key(self._contents, list(job.keys.values()), time.time_ns())
-        client, attempts = self._client, dict.fromkeys(missing, 0)
-        try:
-            plugin = job_plugin(identity, cloudpickle.dumps(job))
-            client.register_plugin(plugin)
-            left = set(missing)
-            while left:
-                futures = {
-                    client.submit(
-                        compute_on_worker, identity, *task, pure=False, key=f"{identity}-{n}-{attempts[task]}"
-                    ): task
-                    for n, task in enumerate(sorted(left))
-                }
-                for future in as_completed(futures):
-                    task = futures[future]
-                    attempts[task] += 1
-                    try:
-                        outcome = Outcome(*future.result())
-                    except (KilledWorker, CancelledError, FutureCancelledError, RuntimeError) as error:
-                        if client.status != "running" or client.scheduler is None:
-                            raise
-                        if attempts[task] >= _ATTEMPTS:
-                            self._problems[job.keys[task[0]][task[1]]] = f"its workers died ({type(error).__name__})"
-                            left.discard(task)
-                        continue
-                    left.discard(task)
-                    yield task, outcome
-        except (OSError, CancelledError, FutureCancelledError, TimeoutError) as error:
-            words = f"the cluster was lost ({type(error).__name__}: {error}); finished chunks are stored: call again"
-            raise SimulationError(words, self) from error
-        finally:
-            if client.status == "running":
-                client.cancel(list(futures) if "futures" in locals() else [])
-                client.unregister_worker_plugin(f"legged-{identity}")
 
 
 def _run(setup: Setup, columns: dict[str, Array], i: int) -> Any:
