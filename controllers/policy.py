@@ -158,7 +158,10 @@ class StartedPolicy:
     ) -> Array:
         """Return the torques of the servos, (nj,), [N m] or [N]; arguments as in `update`."""
         nj = self.robot.nj
-        return self.task.kp * (self.task.targets(memory[:nj]) - q[-nj:]) - self.task.kd * v[-nj:]
+        targets = self.task.targets(memory[:nj])
+        if getattr(self.task, "torque_control", False):  # the targets are torques in place of kp target
+            return targets - self.task.kp * q[-nj:] - self.task.kd * v[-nj:]
+        return self.task.kp * (targets - q[-nj:]) - self.task.kd * v[-nj:]
 
     @property
     def implicit_gains(self) -> tuple[Array, Array]:

@@ -45,6 +45,7 @@ def _tasks() -> Iterator[tuple[Task, dict[str, Callable[[State], Any]]]]:
         "standing_posture": terms.standing_posture(),
         "feet_clearance": terms.feet_clearance(0.1),
         "touching": terms.touching,
+        "clock": terms.clock(0.5),
     }
     yield velocity, others
     yield environments.velocity(robots.spatial_biped()), {}

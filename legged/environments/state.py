@@ -113,21 +113,25 @@ class State:
     @cached_property
     def rotation(self) -> Array:
         """Rotation from base axes to world axes, (3, 3), dimensionless."""
+        self._require_floating_base()
         return quaternion_matrix(self.q[:4])
 
     @property
     def position(self) -> Array:
         """Origin of the base, (3,), [m], world axes."""
+        self._require_floating_base()
         return self.q[4:7]
 
     @property
     def linear_velocity(self) -> Array:
         """Velocity of the origin of the base, (3,), [m/s], base axes."""
+        self._require_floating_base()
         return self.v[3:6]
 
     @property
     def angular_velocity(self) -> Array:
         """Angular velocity of the base, (3,), [rad/s], base axes."""
+        self._require_floating_base()
         return self.v[:3]
 
     @cached_property
@@ -138,6 +142,7 @@ class State:
     @cached_property
     def height(self) -> Any:
         """Height of the origin of the base over the terrain below, [m]."""
+        self._require_floating_base()
         return self.q[6] - self.terrain_height(self.q[4], self.q[5])
 
     def terrain_height(self, x: Any, y: Any) -> Any:
@@ -147,6 +152,11 @@ class State:
             x, y: Position, [m], world axes.
         """
         return self.task.ground.terrain.height(x, y)
+
+    def _require_floating_base(self) -> None:
+        robot = self.task.robot
+        if robot.base.nq != 7:
+            raise DefinitionError(f"robot {robot.name!r} has no floating base, whose motion this term needs")
 
     # Joints.
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import controllers
 import legged
 import robots
 from legged import environments
@@ -77,6 +78,28 @@ def test_robots_with_two_legs_stand_and_observe_as_others():
     for _ in range(25):
         *_, terminated, _, _ = env.step(np.zeros((8, nj)))
         assert not terminated.any()
+
+
+@pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
+def test_robots_of_the_field_have_the_observations_of_the_field():
+    from benchmarks.locomotion.walkers import walkers
+
+    robots_of_files = {walker.name: walker.robot for walker in walkers(["Go2", "G1"])}
+    if not robots_of_files:
+        pytest.skip("example-robot-data, of the extra test, is not installed")
+    for name, sizes in (("Go2", (48, 50, 235)), ("G1", (99, 101, 286))):
+        robot = robots_of_files[name]
+        defined = (
+            environments.velocity(robot),
+            environments.velocity(robot, gait_period=0.5),
+            environments.rough(robot, TILES),
+        )
+        for task, size in zip(defined, sizes, strict=True):
+            q = np.concatenate([[1.0, 0, 0, 0, 0, 0, task.height], task.posture])
+            seen = task.observed(q, np.zeros(robot.nv), *np.zeros((2, robot.nj)), np.zeros(3), 0.0)
+            assert seen.shape == (size,) and np.isfinite(seen).all()
+    torques = environments.velocity(robots_of_files["G1"]).kp
+    assert torques.max() / torques.min() > 5.0  # wrists are much weaker than hips
 
 
 def test_the_row_of_a_robot_rises_with_success_and_falls_with_failure():
@@ -237,6 +260,56 @@ def test_locomotion_is_a_reference_that_its_own_robot_follows():
     reference = Reference.of_locomotion(ROBOT, duration=2.0)
     assert reference.q[-1, 4] - reference.q[0, 4] > 0.2
     assert gaps(environments.velocity(ROBOT), reference.q).min() > -5e-3
+
+
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        (
+            "observation actor.mine",
+            {"observations": {"actor": {"mine": environments.Observation(lambda s: s.nothing)}}},
+        ),
+        ("termination mine", {"terminations": {"mine": lambda s: s.nothing}}),
+        ("memory mine", {"memory": {"mine": environments.Memory(lambda s: 0.0, lambda s: s.nothing)}}),
+        ("start of memory mine", {"memory": {"mine": environments.Memory(lambda s: s.nothing, lambda s: 0.0)}}),
+        ("command", {"command": environments.Command(lambda s: s.nothing)}),
+        ("start", {"start": lambda s: s.nothing}),
+    ],
+)
+def test_errors_name_the_part_of_the_task(part, field):
+    task = environments.velocity(ROBOT, **field)
+    with pytest.raises(AttributeError, match="nothing") as raised:
+        environments.make(task, num_envs=2).reset(seed=0)
+    assert f"in the {part} of the task" in " ".join(raised.value.__notes__)
+
+
+def test_a_policy_of_torques_moves_a_pendulum_as_its_environment():
+    first = np.array([2.5, 0.0])
+    start = environments.Memory(lambda s: first, lambda s: first, first)  # the pendulum starts in this memory
+    # Steps of 10 ms, at which a run is also sampled.
+    task = environments.pendulum(memory={"before": start}, time_step=0.01, substeps=5)
+    env = environments.make(task, num_envs=2)
+    env.reset(seed=0)
+    for _ in range(20):
+        env.step(np.full((2, 1), 0.4))
+    law = controllers.Policy(lambda seen: np.array([0.4]), task)
+    run = legged.simulate(
+        task.robot,
+        law,
+        until=1.0,
+        integrator=legged.TimeStepping(task.time_step),
+        q=np.array([2.5]),
+        v=np.zeros(1),
+        ground=task.ground,
+    )
+    np.testing.assert_allclose(env.q[0], run.q[-1], atol=1e-9)
+
+
+def test_terms_of_a_base_are_refused_for_a_fixed_one():
+    task = environments.acrobot(rewards={"tilt": environments.Reward(environments.terms.tilt, 1.0)})
+    with pytest.raises(DefinitionError, match="no floating base") as raised:
+        environments.make(task, num_envs=2).reset(seed=0)
+    assert "reward tilt" in " ".join(raised.value.__notes__)
 
 
 def test_arguments_of_a_task_go_through_make():

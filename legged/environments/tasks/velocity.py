@@ -19,7 +19,7 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 
 
-def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
+def velocity(robot: Robot, ground: Rigid | None = None, gait_period: float | None = None, **changes: Any) -> Task:
     """Return the task of following a commanded velocity, (forward [m/s], left [m/s], yaw rate [rad/s]).
 
     The actor observes 48 numbers for a robot with 12 joints: velocities of the base, the direction of gravity, the
@@ -27,10 +27,12 @@ def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
 
     Args:
         robot: The robot, with a floating base. ground: By default flat, with friction 0.8.
+        gait_period: Period of a clock that the actor also observes, by two more numbers, [s]; None for no clock.
         changes: Other fields of the task, as in `Task.changed`.
 
     Raises:
         DefinitionError: The robot has no legs. ReachError: It has no standing posture.
+        ArgumentError: The period is not positive.
     """
     stance = Stance.of(robot)
     h, posture, speed = stance.height, stance.posture, stance.speed
@@ -38,6 +40,8 @@ def velocity(robot: Robot, ground: Rigid | None = None, **changes: Any) -> Task:
     order = ("base_linear_velocity", "base_angular_velocity", "projected_gravity", "command", "joint_positions")
     seen["command"] = Observation(terms.command, scale=np.array([2.0, 2.0, 0.25]))
     seen = {name: seen[name] for name in (*order, "joint_velocities", "last_action")}
+    if gait_period is not None:
+        seen["clock"] = Observation(terms.clock(gait_period))
     feet = np.zeros(len(terms.feet_of(robot)))
     has_two_legs = len(stance.home.legs) == 2
     fallen = terms.fallen(0.8, 0.6 * h) if has_two_legs else terms.fallen(1.2, 0.4 * h)
@@ -119,7 +123,7 @@ def _torso(robot: Robot, swinging: set[int]) -> str:
     return max((link for link in robot.links if link.name not in moved), key=lambda link: link.inertia.mass).name
 
 
-def rough(robot: Robot, tiles: TiledTerrain | None = None, **changes: Any) -> Task:
+def rough(robot: Robot, tiles: TiledTerrain | None = None, gait_period: float | None = None, **changes: Any) -> Task:
     """Return the task `velocity` on tiles of slopes, stairs, waves and boxes, which become harder with success.
 
     Actor and critic also observe the heights of the terrain around the base. A robot starts in the middle of a tile, in
@@ -128,11 +132,11 @@ def rough(robot: Robot, tiles: TiledTerrain | None = None, **changes: Any) -> Ta
     the last row a row is drawn.
 
     Args:
-        robot: The robot, with a floating base. tiles: The terrain.
+        robot: The robot, with a floating base. tiles: The terrain. gait_period: As in `velocity`, [s].
         changes: Other fields of the task, as in `Task.changed`.
     """
     tiles = TiledTerrain.of() if tiles is None else tiles
-    flat = velocity(robot, Rigid(terrain=tiles.terrain))
+    flat = velocity(robot, Rigid(terrain=tiles.terrain), gait_period)
     stance = Stance.of(robot)
     scan = {"heights": Observation(terms.heights_around(), noise=0.05)}
     exact = {"heights": Observation(terms.heights_around())}

@@ -42,6 +42,7 @@ from legged.environments.terms.motion import (
 from legged.environments.terms.observations import (
     base_angular_velocity,
     base_linear_velocity,
+    clock,
     command,
     episode_time,
     foot_forces,
@@ -84,6 +85,7 @@ __all__ = [
     "base_angular_velocity",
     "base_linear_velocity",
     "below",
+    "clock",
     "command",
     "contact_time",
     "episode_time",
