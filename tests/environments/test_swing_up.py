@@ -108,7 +108,7 @@ def test_the_acrobot_costs_one_each_step_until_its_tip_is_above_the_goal():
 def test_any_pendulum_swings_up_from_its_own_upright_position():
     rod = legged.Inertia(2.0, (0.3, 0.0, 0.0), np.diag([0.0, 0.02, 0.02]))
     builder = legged.RobotBuilder("crank", legged.Link("wall"), base=legged.FixedBase())
-    robot = builder.add(legged.Revolute("axle", "y"), legged.Link("arm", rod), to="wall").build()
+    robot = builder.add(legged.Revolute("axle", "y"), legged.Link("arm", rod), to="wall", at=(0.0, 0.0, 1.3)).build()
     env = environments.make("pendulum", robot, num_envs=2)
     env.reset(seed=0)
     observed = env.step(np.zeros((2, 1)))[0]

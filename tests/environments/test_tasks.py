@@ -324,3 +324,39 @@ def test_arguments_of_a_task_go_through_make():
         environments.make("jump", ROBOT)
     with pytest.raises(DefinitionError, match="without disturbance"):
         environments.pendulum(disturbance=environments.Disturbance())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("speed", [0.4, 0.8])
+def test_a_trot_earns_more_than_standing(speed):
+    """Penalties take less than a tenth of what a trot of `Locomotion` gains: a learner has a reason to walk."""
+    task = environments.velocity(ROBOT)
+    law = controllers.Locomotion("trot", command=controllers.Command(speed))
+    run = legged.simulate(ROBOT, law, ground=task.ground, until=3.0, integrator=legged.TimeStepping(0.002))
+    rows = [run.at(t) for t in np.arange(1.5, 2.99, task.period)]
+    points = [(contact.link, contact.position) for contact in ROBOT.contacts]
+    actions = (run.tau[:, 6:] + task.kd * run.v[:, 6:]) / task.kp + run.q[:, 7:] - task.posture
+    actions /= task.action_scale
+    air, before, earned = np.zeros(4), rows[0], dict.fromkeys(task.rewards, 0.0)
+    for i in rows[1:]:
+        positions, velocities = legged.dynamics.kinematics.point_motion(ROBOT, run.q[i], run.v[i], points)
+        on = (np.linalg.norm(run.contacts.forces[i], axis=1) > 1.0).astype(float)
+        s = state(
+            task,
+            environments.Feet(positions, velocities, run.contacts.forces[i], on),
+            q=run.q[i],
+            v=run.v[i],
+            v_before=run.v[before],
+            action=actions[i],
+            last_action=actions[before],
+            command=np.array([speed, 0.0, 0.0]),
+            memory={"air_time": air},
+        )
+        s.__dict__["torques"] = run.tau[i, 6:]
+        for name, reward in task.rewards.items():
+            earned[name] += reward.weight * reward.function(s) / (len(rows) - 1)
+        air, before = environments.terms.air_time(s), i
+    standing = 1.5 * np.exp(-(speed**2) / 0.25) + 0.75
+    gain = sum(earned.values()) - standing
+    costs = -sum(value for value in earned.values() if value < 0.0)
+    assert gain > 0.4 and costs < 0.2 * gain and earned["feet_air_time"] > 0.05
