@@ -15,6 +15,7 @@ from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.pass_times import CompilationReport, add_times
 from legged.compiler.ir.tracer import gc_paused
+from legged.compiler.passes import mechanisms
 
 _MAX_UNUSED = 32
 """Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""
@@ -118,7 +119,8 @@ class _Background:
 
         Without a free processor the caller compiles it, as two threads that share one take longer together.
         """
-        if self._thread is None and not _has_free_processor():
+        is_on = mechanisms.is_on(mechanisms.BACKGROUND)
+        if self._thread is None and not (is_on and _has_free_processor()):
             self._objects[number] = llvm.machine_code(ir)
             return
         self._modules.put((number, ir))

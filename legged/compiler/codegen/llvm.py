@@ -16,12 +16,13 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from legged.arguments import shown
-from legged.compiler.codegen import mechanisms, thread_pool
+from legged.compiler.codegen import thread_pool
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64, ElementType
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.compiler.ir.pass_times import compiler_pass
+from legged.compiler.passes import mechanisms
 from legged.errors import LeggedError
 
 _OPTIMIZATION_LEVEL = 2
@@ -244,7 +245,7 @@ def target_description(target: Target) -> str:
     triple = llvm.get_process_triple()
     model = " small" if has_small_code_model(triple) else ""
     processor = f"{triple}{model} {target.cpu} {target.features} {target.element}"
-    off = sorted(mechanisms.switched_off() - {mechanisms.ENTRY_POINT})
+    off = sorted(mechanisms.switched_off() & mechanisms.OF_CODE)
     options = [*_OPTIONS, *(f"without {name}" for name in off)]
     return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(options)}"
 

@@ -18,8 +18,8 @@ import pytest
 
 import legged.arguments
 from legged.compiler import Kernel, compile
-from legged.compiler.codegen import mechanisms
 from legged.compiler.ir.graph import flatten
+from legged.compiler.passes import mechanisms
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 
 
