@@ -20,8 +20,8 @@ import legged
 import robots
 from benchmarks.harness.subjects import SUBJECTS
 from examples.studies.paper.timing import states
+from legged.compiler import mechanisms
 from legged.compiler.cache import machine_code
-from legged.compiler.passes import mechanisms
 from legged.ground import realistic_ground
 
 ROUNDS, SHORTEST = 5, 0.02

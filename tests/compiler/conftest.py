@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from legged.compiler import mechanisms
 from legged.compiler.codegen.cpython import entry_point
-from legged.compiler.passes import mechanisms
 
 
 @pytest.fixture(scope="module", params=["entry point", "ctypes"])

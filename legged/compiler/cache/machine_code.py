@@ -10,12 +10,12 @@ from functools import partial
 from queue import SimpleQueue
 from weakref import WeakValueDictionary
 
+from legged.compiler import mechanisms
 from legged.compiler.cache import disk
 from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.pass_times import CompilationReport, add_times
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes import mechanisms
 
 _MAX_UNUSED = 32
 """Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""

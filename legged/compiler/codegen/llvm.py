@@ -16,13 +16,13 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from legged.arguments import shown
+from legged.compiler import mechanisms
 from legged.compiler.codegen import thread_pool
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64, ElementType
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.compiler.ir.pass_times import compiler_pass
-from legged.compiler.passes import mechanisms
 from legged.errors import LeggedError
 
 _OPTIMIZATION_LEVEL = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from legged.compiler import mechanisms
 from legged.compiler.codegen import llvm, tables
 from legged.compiler.codegen.batches import batch_loop, time_loop
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
@@ -14,7 +15,6 @@ from legged.compiler.codegen.kernels.streamed import StreamedKernelWriter, most_
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import compiler_pass
-from legged.compiler.passes import mechanisms
 from legged.compiler.passes.pipeline import run_passes
 
 OUTLINE_NODES, OUTLINE_BATCH_NODES, OUTLINE_ALWAYS_NODES = 10_000, 20_000, 50_000

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, CallResult, is_call
 from legged.compiler.ir.pass_times import compiler_pass
-from legged.compiler.passes import mechanisms
 
 Batches = Sequence[tuple[list[int], list[int]]]
 """The results of `call_batches`."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 
+from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes import mechanisms
 
 
 @compiler_pass("loop-invariant code motion")

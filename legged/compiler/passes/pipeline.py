@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.operations import is_call
-from legged.compiler.passes import mechanisms
 from legged.compiler.passes.call_batching import Batches, call_batches
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.differentiate import Scalar, derivatives

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from legged.compiler.passes import mechanisms
+from legged.compiler import mechanisms
 
 LARGE_RESULT = 1 << 22
 """Size from which the memory of a result is kept, [bytes]."""

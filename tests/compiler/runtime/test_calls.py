@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import legged.arguments
-from legged.compiler import Kernel, compile
+from legged.compiler import Kernel, compile, mechanisms
 from legged.compiler.ir.graph import flatten
-from legged.compiler.passes import mechanisms
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 
 

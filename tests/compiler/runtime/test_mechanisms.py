@@ -12,11 +12,10 @@ import pytest
 
 import legged
 import robots
-from legged.compiler import compile
+from legged.compiler import compile, mechanisms
 from legged.compiler.codegen import selection
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.ir import record
-from legged.compiler.passes import mechanisms
 from legged.compiler.passes.pipeline import run_passes
 from legged.compiler.runtime.result_memory import LARGE_RESULT, new_array
 from legged.errors import LeggedError, UnknownNameError
