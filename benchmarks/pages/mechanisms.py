@@ -20,8 +20,8 @@ import legged
 import robots
 from benchmarks.harness.subjects import SUBJECTS
 from examples.studies.paper.timing import states
+from legged.compiler import mechanisms
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import mechanisms
 from legged.ground import realistic_ground
 
 ROUNDS, SHORTEST = 5, 0.02
@@ -101,6 +101,24 @@ def compiled(make: Callable[[], legged.Robot]) -> Callable[[], Any]:
     return run
 
 
+def first_step(name: str) -> Callable[[], Any]:
+    """Return the first time step of a robot on rigid ground, with an empty cache."""
+    robot = subject(name)
+
+    def run() -> None:
+        with empty_cache():
+            legged.simulate(robot, ground=legged.contact.Rigid(), integrator=legged.TimeStepping(1e-3), until=1e-3)
+
+    return run
+
+
+def large_results() -> Callable[[], Any]:
+    """Return a call of the inertia matrix for a batch whose results have 28 MB."""
+    robot = subject("G1")
+    kernel, q = legged.compile(legged.inertia_matrix, robot), states(robot, 4096)[0]
+    return lambda: kernel(q)
+
+
 CASES: dict[tuple[str, str], Callable[[], Callable[[], Any]]] = {
     (mechanisms.ENTRY_POINT, "forward dynamics of Go2, one state"): lambda: one_state("Go2"),
     (mechanisms.ENTRY_POINT, "forward dynamics of G1, one state"): lambda: one_state("G1"),
@@ -112,6 +130,18 @@ CASES: dict[tuple[str, str], Callable[[], Callable[[], Any]]] = {
     (mechanisms.PACKING, "`simulate`, a trot of 2 s"): simulated,
     (mechanisms.OUTLINING, "first compilation of a chain of 50 links"): lambda: compiled(lambda: robots.chain(50)),
     (mechanisms.OUTLINING, "first compilation of Go2"): lambda: compiled(lambda: subject("Go2")),
+    (mechanisms.OUTLINING, "first compilation of G1"): lambda: compiled(lambda: subject("G1")),
+    (mechanisms.OUTLINING, "first time step of G1 on rigid ground"): lambda: first_step("G1"),
+    (mechanisms.STREAMING, "forward dynamics of Go2, 1000 states"): lambda: batch("Go2"),
+    (mechanisms.STREAMING, "forward dynamics of G1, 1000 states"): lambda: batch("G1"),
+    (mechanisms.LIST_SCHEDULING, "forward dynamics of Go2, one state"): lambda: one_state("Go2"),
+    (mechanisms.LIST_SCHEDULING, "forward dynamics of G1, 1000 states"): lambda: batch("G1"),
+    (mechanisms.LIST_SCHEDULING, "`rollout` of 256 members for 2 s"): rollout,
+    (mechanisms.CALL_BATCHING, "forward dynamics of Go2, one state"): lambda: one_state("Go2"),
+    (mechanisms.CALL_BATCHING, "forward dynamics of G1, one state"): lambda: one_state("G1"),
+    (mechanisms.HOISTING, "`rollout` of 256 members for 2 s"): rollout,
+    (mechanisms.RESULT_MEMORY, "inertia matrices of G1, 4096 states"): large_results,
+    (mechanisms.BACKGROUND, "first time step of G1 on rigid ground"): lambda: first_step("G1"),
 }
 """What is timed for each mechanism: a function that makes the workload."""
 THREADED = {

@@ -29,21 +29,21 @@ def entered(call: Callable[[], Any]) -> dict[str, set[str]]:
     Args:
         call: The call.
     """
-    found = dict[str, set[str]]()
+    functions = dict[str, set[str]]()
 
     def observe(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code
         if event == "call" and Path(code.co_filename).is_relative_to(ROOT):
             path = Path(code.co_filename).relative_to(ROOT)
             if path.parts[0] in PACKAGES:
-                found.setdefault(str(path), set()).add(code.co_qualname)
+                functions.setdefault(str(path), set()).add(code.co_qualname)
 
     sys.setprofile(observe)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return found
+    return functions
 
 
 def calls() -> dict[str, Callable[[], Any]]:
@@ -55,13 +55,13 @@ def calls() -> dict[str, Callable[[], Any]]:
     forward = legged.compile(legged.forward_dynamics, robot)
     grounds = {"compliant": realistic_ground(robot), "rigid": legged.Rigid()}
     steps = {"compliant": legged.SemiImplicitEuler(STEP), "rigid": legged.TimeStepping(STEP)}
-    found: dict[str, Callable[[], Any]] = {"forward dynamics": lambda: forward(q, v, tau)}
+    calls: dict[str, Callable[[], Any]] = {"forward dynamics": lambda: forward(q, v, tau)}
     for name, ground in grounds.items():
         sim = legged.Simulation(robot, law, ground=ground, q=q, integrator=steps[name])
-        found[f"step on {name} ground"] = sim.step
+        calls[f"step on {name} ground"] = sim.step
     options = {"ground": grounds["compliant"], "q": q, "integrator": steps["compliant"]}
-    found["simulate, two steps"] = lambda: legged.simulate(robot, law, until=2 * STEP, sample=STEP, **options)
-    return found
+    calls["simulate, two steps"] = lambda: legged.simulate(robot, law, until=2 * STEP, sample=STEP, **options)
+    return calls
 
 
 def main() -> None:
@@ -69,10 +69,10 @@ def main() -> None:
     rows = []
     for name, call in calls().items():
         call()
-        found = entered(call)
-        rows.append((name, str(len(found)), str(sum(map(len, found.values())))))
+        files = entered(call)
+        rows.append((name, str(len(files)), str(sum(map(len, files.values())))))
         if "--list" in sys.argv:
-            print("\n".join(f"{len(functions):4} {path}" for path, functions in sorted(found.items())))
+            print("\n".join(f"{len(functions):4} {path}" for path, functions in sorted(files.items())))
     print(Table("Files and functions entered by a call", ("call", "files", "functions"), tuple(rows)).text())
 
 

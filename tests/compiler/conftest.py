@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from legged.compiler.codegen import mechanisms
+from legged.compiler import mechanisms
 from legged.compiler.codegen.cpython import entry_point
 
 

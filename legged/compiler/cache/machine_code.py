@@ -10,6 +10,7 @@ from functools import partial
 from queue import SimpleQueue
 from weakref import WeakValueDictionary
 
+from legged.compiler import mechanisms
 from legged.compiler.cache import disk
 from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.ir.graph import Graph
@@ -118,7 +119,8 @@ class _Background:
 
         Without a free processor the caller compiles it, as two threads that share one take longer together.
         """
-        if self._thread is None and not _has_free_processor():
+        is_on = mechanisms.is_on(mechanisms.BACKGROUND)
+        if self._thread is None and not (is_on and _has_free_processor()):
             self._objects[number] = llvm.machine_code(ir)
             return
         self._modules.put((number, ir))

@@ -16,7 +16,8 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from legged.arguments import shown
-from legged.compiler.codegen import mechanisms, thread_pool
+from legged.compiler import mechanisms
+from legged.compiler.codegen import thread_pool
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64, ElementType
 from legged.compiler.codegen.elementary import library_symbol
@@ -244,7 +245,7 @@ def target_description(target: Target) -> str:
     triple = llvm.get_process_triple()
     model = " small" if has_small_code_model(triple) else ""
     processor = f"{triple}{model} {target.cpu} {target.features} {target.element}"
-    off = sorted(mechanisms.switched_off() - {mechanisms.ENTRY_POINT})
+    off = sorted(mechanisms.switched_off() & mechanisms.OF_CODE)
     options = [*_OPTIONS, *(f"without {name}" for name in off)]
     return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(options)}"
 

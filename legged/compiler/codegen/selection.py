@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from legged.compiler.codegen import llvm, mechanisms, tables
+from legged.compiler import mechanisms
+from legged.compiler.codegen import llvm, tables
 from legged.compiler.codegen.batches import batch_loop, time_loop
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.kernels import loops, scalar, transpose
@@ -49,7 +50,7 @@ def batch_module(graph: Graph) -> str:
     width, element = target.width, target.element
     graph = run_passes(graph, quaternion_epsilon=element.epsilon).graph
     writer, rows, vectors = kernel_writer(graph, width), [], 1
-    if isinstance(writer, OutlinedKernelWriter):
+    if isinstance(writer, OutlinedKernelWriter) or not mechanisms.is_on(mechanisms.STREAMING):
         rows = list(transpose.assembly(graph, width, element))
     else:
         writer, vectors = StreamedKernelWriter(graph, width, element), most_vectors(graph, width, element)
@@ -68,7 +69,8 @@ def batch_work_size(graph: Graph) -> int:
     """Return the size of the working memory for a batch, in numbers; for outlined code where the graph may have it."""
     target = llvm.current_target()
     vectors = target.width, target.element
-    transposed = transpose.work_size(graph, *vectors) if len(graph.nodes) > OUTLINE_BATCH_NODES else 0
+    is_transposed = len(graph.nodes) > OUTLINE_BATCH_NODES or not mechanisms.is_on(mechanisms.STREAMING)
+    transposed = transpose.work_size(graph, *vectors) if is_transposed else 0
     return batch_loop.work_size(graph, *vectors, scalar.work_size(graph, *vectors) + transposed)
 
 

@@ -38,8 +38,8 @@ def random_uniform(seed: Any, stream: Any, step: Any, draw: Any) -> Any:
     """
     given = seed, stream, step, draw
     if any(isinstance(x, Expression) or np.asanyarray(x).dtype.kind == "O" for x in given):
-        found = np.frompyfunc(_entry, 4, 1)(*(np.asanyarray(x).view(np.ndarray) for x in given))
-        return found.view(ExpressionArray) if isinstance(found, np.ndarray) else found
+        numbers = np.frompyfunc(_entry, 4, 1)(*(np.asanyarray(x).view(np.ndarray) for x in given))
+        return numbers.view(ExpressionArray) if isinstance(numbers, np.ndarray) else numbers
     arrays = [real_array(name, x) for name, x in zip(("seed", "stream", "step", "draw"), given, strict=True)]
     for name, array in zip(("seed", "stream", "step", "draw"), arrays, strict=True):
         if not ((array >= 0.0) & (array < LARGEST)).all():

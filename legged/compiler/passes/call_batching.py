@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, CallResult, is_call
 from legged.compiler.ir.pass_times import compiler_pass
@@ -62,7 +63,11 @@ def call_batches(graph: Graph) -> Batches:
         levels[i] = level
     done: set[int] = set()
     batches: list[tuple[list[int], list[int]]] = []
-    for _, indices in sorted(calls.items()):
+    groups = [indices for _, indices in sorted(calls.items())]
+    if not mechanisms.is_on(mechanisms.CALL_BATCHING):
+        alone = [same for indices in groups for same in calls_by_function(graph, indices).values()]
+        groups = [call.nodes for same in alone for call in same]
+    for indices in groups:
         done.update(indices)
         needed: set[int] = set()
         pending = [a for i in indices for a in graph.nodes[i - inputs].arguments]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 
+from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
@@ -48,6 +49,8 @@ def _ranges(graph: Graph) -> dict[str, range]:
 def _invariant_values(graph: Graph, invariant: Collection[str]) -> set[int]:
     """Return the values that depend on the invariant inputs alone."""
     values = {i for name, numbers in _ranges(graph).items() if name in invariant for i in numbers}
+    if not mechanisms.is_on(mechanisms.HOISTING):
+        return values
     for i, (_, arguments, _) in enumerate(graph.nodes, graph.input_size):
         for a in arguments:
             if type(a) is int and a not in values:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.operations import is_call
 from legged.compiler.passes.call_batching import Batches, call_batches
@@ -179,7 +180,8 @@ def run_passes(
     if scheduling is not None:
         nodes, computed, first = graph.nodes, scheduling.computed, graph.input_size
         remaining = [i for i in result.order if i not in computed and not is_call(nodes[i - first].operation)]
-        schedule = list_schedule(graph, remaining, scheduling.window)
+        is_scheduled = mechanisms.is_on(mechanisms.LIST_SCHEDULING)
+        schedule = list_schedule(graph, remaining, scheduling.window) if is_scheduled else remaining
         length = scheduling.section
         result.sections = [schedule] if length is None else cut_schedule(graph, schedule, length)
     result.graph = graph

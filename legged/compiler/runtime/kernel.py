@@ -13,8 +13,9 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overl
 import numpy as np
 
 from legged.arguments import real_array, shown
+from legged.compiler import mechanisms
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import c99, llvm, mechanisms, selection
+from legged.compiler.codegen import c99, llvm, selection
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.annotations import Label

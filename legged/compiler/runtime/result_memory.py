@@ -14,6 +14,8 @@ from operator import itemgetter
 
 import numpy as np
 
+from legged.compiler import mechanisms
+
 LARGE_RESULT = 1 << 22
 """Size from which the memory of a result is kept, [bytes]."""
 MOST_IDLE = 1 << 28
@@ -58,7 +60,7 @@ def new_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         dtype: Its data type.
     """
     count = math.prod(shape)
-    if dtype.itemsize * count < LARGE_RESULT:
+    if dtype.itemsize * count < LARGE_RESULT or not mechanisms.is_on(mechanisms.RESULT_MEMORY):
         return np.empty(shape, dtype)
     size = -(-count * dtype.itemsize // 8)
     fitting = [(m.size, address) for address, m in tuple(_idle.items()) if size <= m.size <= _MOST_UNUSED * size]

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 import legged.arguments
-from legged.compiler import Kernel, compile
-from legged.compiler.codegen import mechanisms
+from legged.compiler import Kernel, compile, mechanisms
 from legged.compiler.ir.graph import flatten
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 

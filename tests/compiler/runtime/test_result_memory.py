@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import legged
-from legged.compiler.codegen import mechanisms
+from legged.compiler import mechanisms
 from legged.compiler.runtime import result_memory
 from legged.compiler.runtime.result_memory import LARGE_RESULT, MOST_IDLE
 
