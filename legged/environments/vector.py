@@ -387,7 +387,7 @@ class VectorEnvironment(VectorEnv):
 
 
 def array_of(actions: Any) -> Array:
-    """Return actions as an array, without a copy of tensors in the memory of the processor."""
+    """Return actions as an array, (...), dimensionless, without a copy of tensors in the memory of the processor."""
     if isinstance(actions, np.ndarray) or not hasattr(actions, "__dlpack__"):
         return real_array("actions", actions)
     try:
