@@ -267,10 +267,12 @@ def distinct_labels(names: Iterable[str]) -> dict[str, str]:
 # Functions from packages above
 
 FROM_ABOVE = {
+    "RobotView": "legged.viewer.show",
     "draw": "legged.robot.diagram.drawing",
     "figures": "legged.simulation.plots.figures",
     "frame": "legged.viewer.show",
     "save_html": "legged.viewer.show",
+    "snapshot": "legged.simulation.plots.animation",
     "home_of": "controllers.gaits.standing",
 }
 """Name of a function -> the module that defines it: those that draw, and the standing posture of exported robots."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from legged.errors import ArgumentError
+from legged.output import from_above
 from legged.robot.configuration import normalized
 from legged.simulation.results.run import Run
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 RENDER_MODES = ("rgb_array", "human")
 """Values of `render_mode` besides None, as in `gymnasium.Env.render`."""
-_REACH = 3.0  # [m], extent of the ground in the viewer around the robot
 
 
 class Pictures:
@@ -42,11 +42,9 @@ class Pictures:
         """
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        from legged.simulation.plots.animation import snapshot
-
         robot = self._task.robot
         run = Run.from_motion(robot, [t], normalized(robot, q.astype(float))[None], ground=self._task.ground)
-        canvas = FigureCanvasAgg(snapshot(run, t))
+        canvas = FigureCanvasAgg(from_above("snapshot")(run, t))
         canvas.draw()
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
@@ -59,38 +57,20 @@ class Pictures:
         Raises:
             MissingError: viser is not installed.
         """
-        from legged.viewer.motion import motion_of_states
-
-        viewer, actor = self._viewer
-        motion = motion_of_states(actor.scene, self._task.robot, np.zeros(1), q[None].astype(float))
-        actor.show(motion)
-        viewer.follow(motion.base[0])
+        self._view.show(q)
         now = time.perf_counter()
         time.sleep(max(self._due - now, 0.0))
         self._due = max(self._due, now) + self._task.period
 
     @cached_property
-    def _viewer(self) -> Any:
-        from legged.simulation.results.records import ModelRecord
-        from legged.simulation.results.stick_figure import ground_lines, ground_surface
-        from legged.viewer.scene import scene_of
-        from legged.viewer.server import Actor, Viewer
-
-        task, viewer = self._task, Viewer(8080, "127.0.0.1")
-        scene = scene_of(ModelRecord.of(task.robot, task.ground))
-        actor = Actor(viewer, "robot", scene)
-        around = np.array([[[-_REACH, -_REACH, 0.0], [_REACH, _REACH, 0.0]]])
-        viewer.ground(ground_surface(task.ground, around), ground_lines(task.ground, around)[0])
-        viewer.overlay_boxes([actor])
-        viewer.camera(np.array([0.0, 0.0, task.height]), scene.size)
-        print(f"{viewer.address} shows the viewer")
-        return viewer, actor
+    def _view(self) -> Any:
+        return from_above("RobotView")(self._task.robot, self._task.ground)
 
     def close(self) -> None:
         """Stop the viewer."""
-        if "_viewer" in vars(self):
-            self._viewer[0].stop()
-            del self._viewer
+        if "_view" in vars(self):
+            self._view.stop()
+            del self._view
 
 
 class Recording:
@@ -155,9 +135,7 @@ class Recording:
         Args:
             path: The file; the suffix .html is appended where it is missing. options: As in `legged.save_html`.
         """
-        from legged.viewer.show import save_html
-
-        return save_html(self.runs, path, **{"names": self.names, **options})
+        return from_above("save_html")(self.runs, path, **{"names": self.names, **options})
 
     def stop(self) -> None:
         """End the recording; what it holds stays."""

@@ -209,7 +209,8 @@ class VectorEnvironment(VectorEnv):
         """Start new episodes of all robots, or of those in `options["reset_mask"]`; return (observations, infos).
 
         Args:
-            seed: Seed of the random numbers of all robots; None goes on with those of the last seed.
+            seed: Seed of the random numbers of all robots, which begin as in a new environment, also their memory of
+                earlier episodes, such as the level of a curriculum; None goes on with the last seed.
             options: `reset_mask`, (N,), bool; the other robots and their observations stay as they are.
 
         Raises:
@@ -228,7 +229,7 @@ class VectorEnvironment(VectorEnv):
         rows = np.arange(len(self._member)) if mask.all() else np.flatnonzero(mask)
         if seed is not None:
             self._seed[()] = float(np.random.SeedSequence(seed).generate_state(1)[0] >> 8)
-            self._result.record[rows, self._transition.layout["count"]] = 0.0
+            self._result.state[rows], self._result.record[rows] = 0.0, self._transition.blank()
         self._restart(rows)
         self._begun = True
         self._show()
@@ -387,7 +388,7 @@ class VectorEnvironment(VectorEnv):
 
 
 def array_of(actions: Any) -> Array:
-    """Return actions as an array, without a copy of tensors in the memory of the processor."""
+    """Return actions as an array, (...), dimensionless, without a copy of tensors in the memory of the processor."""
     if isinstance(actions, np.ndarray) or not hasattr(actions, "__dlpack__"):
         return real_array("actions", actions)
     try:

@@ -11,9 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from legged.arguments import Numbers, shown, whole
 from legged.checked import checked
+from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError
+from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts.result import Rollouts
@@ -22,7 +26,8 @@ from legged.simulation.stepping.simulation import Simulation
 if TYPE_CHECKING:
     from legged.viewer.server import Viewer
 
-__all__ = ["save_html", "view"]
+__all__ = ["RobotView", "save_html", "view"]
+_GROUND = 6.0  # half of the extent of the ground of a `RobotView`, in sizes of the robot
 
 
 @checked
@@ -156,3 +161,46 @@ def frame(run: Run) -> str:
     from legged.viewer.page import framed, page_of
 
     return framed(page_of([run], most=5_000))
+
+
+class RobotView:
+    """A robot on its ground in the viewer, whose configuration a program sets.
+
+    Args:
+        robot: The robot. ground: The ground. port: As in `view`.
+
+    Attributes:
+        actor: The robot in the viewer.
+    """
+
+    def __init__(self, robot: Robot, ground: Ground | Rigid, port: int = 8080):
+        from legged.simulation.results.records import ModelRecord
+        from legged.simulation.results.stick_figure import ground_lines, ground_surface
+        from legged.viewer.scene import scene_of
+        from legged.viewer.server import Actor, Viewer
+
+        self._robot, self._viewer = robot, Viewer(port, "127.0.0.1")
+        scene = scene_of(ModelRecord.of(robot, ground))
+        around = np.array([[[-_GROUND, -_GROUND, 0.0], [_GROUND, _GROUND, 0.0]]]) * scene.size
+        lines, normal = ground_lines(ground, around)
+        self.actor = Actor(self._viewer, "robot", scene, normal=normal)
+        self._viewer.ground(ground_surface(ground, around), lines)
+        self._viewer.overlay_boxes([self.actor])
+        self._viewer.camera(np.array([0.0, 0.0, 0.5 * scene.size]), scene.size)
+        print(f"{self._viewer.address} shows the viewer")
+
+    def show(self, q: np.ndarray) -> None:
+        """Show a configuration.
+
+        Args:
+            q: Configuration, (nq,), mixed units.
+        """
+        from legged.viewer.motion import motion_of_states
+
+        motion = motion_of_states(self.actor.scene, self._robot, np.zeros(1), np.asarray(q, float)[None])
+        self.actor.show(motion)
+        self._viewer.follow(motion.base[0])
+
+    def stop(self) -> None:
+        """End the viewer."""
+        self._viewer.stop()

@@ -44,7 +44,7 @@ def test_the_viewer_shows_each_control_step():
     pytest.importorskip("viser", reason="viser, of the extra view, is not installed")
     env = environments.make("velocity", ROBOT, render_mode="human")
     env.reset(seed=0)
-    _, actor = env.many._pictures._viewer
+    actor = env.many._pictures._view.actor
     before = actor._last.positions.copy()
     env.step(np.ones(ROBOT.nj))
     assert env.render() is None and abs(actor._last.positions - before).max() > 0.0
