@@ -47,7 +47,7 @@ class System(Movable, Protocol[P]):
         ...
 
     def momentum(self, M: Any, J: Any, v: Array) -> Array:
-        """Return the generalized momentum of the impulses to v, (n,), mixed units; arguments as in `GeneralizedSystem`."""
+        """Return the momentum of the impulses to v, (n,), mixed units; arguments as in `GeneralizedSystem`."""
         ...
 
     def mobilities(self, problem: P) -> Array:
