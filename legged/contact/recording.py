@@ -33,42 +33,58 @@ class Recording:
         return call.results
 
     def call(self, prepared: PreparedCall) -> None:
-        """Call a kernel as prepared before."""
+        """Call a kernel as prepared before.
+
+        Args:
+            prepared: The call.
+        """
         self._calls.append(prepared)
 
     def copy(self, x: Array, y: Array) -> None:
-        """Copy numbers x to y, both contiguous and of the same size, (...), any unit and frame."""
+        """Copy numbers.
+
+        Args:
+            x, y: As in `Call.copy`, (...), any unit and frame.
+        """
         self._calls.append(Call.copy(x, y))
 
     def add(self, x: Array, y: Array, starts: Array) -> None:
-        """Add runs of numbers to a vector; see `Call.scatter_add`."""
+        """Add runs of numbers to a vector; arguments as in `Call.scatter_add`."""
         self._calls.append(Call.scatter_add(x, y, starts))
 
     def sum(self, x: Array, y: Array, starts: Array) -> None:
-        """Write the sums of runs of numbers to a vector, zero where there is no run; see `Call.scatter_add`."""
+        """Write the sums of runs of numbers to a vector, zero without a run; arguments as in `Call.scatter_add`."""
         self.copy(np.zeros(y.shape), y)
         self.add(x, y, starts)
 
     def scatter(self, x: Array, y: Array, starts: Array) -> None:
-        """Write runs of numbers to runs of a vector; see `Call.scatter`."""
+        """Write runs of numbers to runs of a vector; arguments as in `Call.scatter`."""
         self._calls.append(Call.scatter(x, y, starts))
 
     def maximum(self, x: Array, y: Array, places: Array) -> None:
-        """Write the largest of the positive numbers of each place, zero without one; see `Call.scatter_max`."""
+        """Write the largest positive number of each place, or zero; arguments as in `Call.scatter_max`."""
         self.copy(np.zeros(y.shape), y)
         self._calls.append(Call.scatter_max(x, y, places))
 
     def largest(self, x: Array, y: Array) -> None:
-        """Write the largest absolute value of numbers x, (...), to y, (), any unit and frame."""
+        """Write the largest absolute value of numbers; arguments as in `Call.reduce_max_abs`."""
         self._calls.append(Call.reduce_max_abs(x, y))
 
     def solve(self, band: Band) -> None:
-        """Solve a system of equations."""
+        """Solve a system of equations.
+
+        Args:
+            band: The system.
+        """
         self._calls.append(Call.solve_banded(band))
 
     @contextmanager
     def repeat(self, flag: Array, most: int) -> Iterator[None]:
-        """Repeat the calls of the block while a number, (), is positive, at most a number of times."""
+        """Repeat the calls of the block while a number is positive.
+
+        Args:
+            flag: The number, (), any unit. most: Largest number of times.
+        """
         before, self._calls = self._calls, []
         yield
         self._calls = [*before, Call.while_loop(self.sequence(), flag, most)]

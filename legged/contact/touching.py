@@ -141,7 +141,11 @@ class TouchingSystem:
         return self._tables.direction(slopes, b)
 
     def at_steps(self, error: Callable[[Array], Array]) -> Array:
-        """Return the errors of the line search after each of its steps, (k,), [m/s], from one call for all."""
+        """Return the errors of the line search after each of its steps, (k,), [m/s], from one call for all.
+
+        Args:
+            error: Function of the steps, (k,), dimensionless.
+        """
         return error(np.array(self.search.steps))
 
     def solution(self, problem: TouchingSystem, target: Array, p: Array) -> Solution:

@@ -17,6 +17,7 @@ from legged.compiler import BatchKernel, PreparedCall, Rows, windows
 from legged.contact.bodies import Bodies, in_blocks
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
+from legged.contact.pair_tables import Poses
 from legged.contact.recording import Recording
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
@@ -39,7 +40,7 @@ _CARRIER = "world/carrier"  # name of the joint between the world and the base l
 
 
 class Start(NamedTuple):
-    """Robots or free bodies in the middle of a step, with a leading axis of robots or bodies.
+    """Robots in the middle of a step, with a leading axis of robots.
 
     Attributes:
         q, v: Configuration, (..., nq), and velocity, (..., nv), mixed units, in the middle of the step.
@@ -55,14 +56,13 @@ class Start(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """Poses and inertia of m robots with b bodies, or of m free bodies, without the axis b.
+    """Poses and inertia of m robots with b bodies.
 
     Attributes:
         rotation: Body to world axes, (m, b, 3, 3).
         origin: Origins of the bodies, (m, b, 3), [m], world axes.
         inertia: Inertia matrices, (m, nv, nv), mixed units; in a step with what implicit forces add to the diagonal.
-        jacobians: Twists of the c touching bodies per generalized velocity, (m, c, 6, nv), body axes; (m, 0) for
-            free bodies.
+        jacobians: Twists of the c touching bodies per generalized velocity, (m, c, 6, nv), body axes.
         blocks: The same in blocks, see `bodies.in_blocks`, (m, c blocks, 6, 6).
     """
 
@@ -209,14 +209,14 @@ class EqualRobots:
         arguments = memory.h, q_middle, middle, v_next, v, tau, damping, slope, impulse, *pushed
         return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
-    def geometry(self, q: Array) -> Geometry:
-        """Return the geometry of the robots, with a leading axis of robots.
+    def poses(self, q: Array) -> Poses:
+        """Return the poses of the bodies with links of the robots, (m, b, ...).
 
         Args:
             q: Configuration of all robots of the scene, (nq,), mixed units.
         """
-        geometry = self._kernel(self._geometry, q=self.q.shape[1:])(q[self.q])
-        return geometry._replace(origin=geometry.origin + self._shift_of_bodies)
+        poses = self._kernel(self._poses, q=self.q.shape[1:])(q[self.q])
+        return Poses(poses.rotation, poses.origin + self._shift_of_bodies)
 
     def energies(self, q: Array, v: Array) -> Array:
         """Return kinetic and potential energy of all of the robots together, (..., 2), [J].
@@ -254,11 +254,14 @@ class EqualRobots:
         return Start(q, v, v + h * joints.vdot, joints.slope, joints.impulse), geometry
 
     def _geometry(self, q: Array) -> Geometry:
-        robot, at, own = self.loop.robot, motion(self.loop.robot, q), self._carriers
-        J = [twist_jacobian(robot, q, own[k], np.eye(6)) for k in self.touching]
+        robot, poses = self.loop.robot, self._poses(q)
+        J = [twist_jacobian(robot, q, self._carriers[k], np.eye(6)) for k in self.touching]
         J = np.array(J).reshape(len(J), 6, robot.nv)
-        rotations, origins = (np.array([part[k] for k in own]) for part in (at.rotation, at.origin))
-        return Geometry(rotations, origins, inertia_matrix(robot, q), J, in_blocks(J))
+        return Geometry(*poses, inertia_matrix(robot, q), J, in_blocks(J))
+
+    def _poses(self, q: Array) -> Poses:
+        at = motion(self.loop.robot, q)
+        return Poses(*(np.array([part[k] for k in self._carriers]) for part in (at.rotation, at.origin)))
 
     def _end(
         self,

@@ -8,7 +8,7 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -27,7 +27,7 @@ from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.configuration import drift, normalized
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
-from legged.simulation.equal_robots import EqualRobots, Geometry, StepMemory, equal_robots
+from legged.simulation.equal_robots import EqualRobots, StepMemory, equal_robots
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.flight import flight
 from legged.simulation.loop.results import ExternalForces, Outputs
@@ -148,11 +148,14 @@ class SceneInParts(RigidLoop):
         """Wrenches on the free bodies in a step, (n, 6), [N m] and [N], body axes."""
         return np.zeros((len(self.bodies), 6))
 
-    def _bodies_geometry(self, q: Array, inertia: Array) -> Geometry:
-        """Return the pose and the inertia matrix of a free body."""
-        robot = self._body.applied(inertia)
-        at, M = motion(robot, q), inertia_matrix(robot, q)
-        return Geometry(at.rotation[0], at.origin[0], M, np.zeros(0), np.zeros(0))
+    def _body_inertia(self, q: Array, inertia: Array) -> Array:
+        """Return the inertia matrix of a free body, (6, 6), mixed units, body axes."""
+        return inertia_matrix(self._body.applied(inertia), q)
+
+    def _body_pose(self, q: Array) -> Poses:
+        """Return the pose of a free body."""
+        at = motion(self._body.robot, q)
+        return Poses(at.rotation[0], at.origin[0])
 
     def _bodies_end(self, h: Any, q: Array, v: Array) -> tuple[Array, Array]:
         """Return q and v after a step, from q in the middle of it and v with impulses."""
@@ -199,7 +202,7 @@ class SceneInParts(RigidLoop):
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
         memory = StepMemory(self.robot.nq, n, count, self.memory, len(self.scene.candidates))
         neutral = np.tile([1.0, *np.zeros(6)], (count, 1))
-        inertia = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(neutral, self._inertias).inertia
+        inertia = self._batch(self._body_inertia, q=(_Q,), inertia=(13,))(neutral, self._inertias)
         bodies = Bodies(self._layout, tables.poses, tables.reach, inertia, memory.h)
         begin = Recording()
         robots = [kind.record(begin, memory, bodies, number) for number, kind in enumerate(self._kinds)]
@@ -220,15 +223,6 @@ class SceneInParts(RigidLoop):
         last, works = [*(call for call, _ in robots), end], [work for _, work in robots]
         return SceneStep(memory, bodies, self.tables, begin.sequence(), last, works, solver)
 
-    def _poses(self, robots: Sequence[Geometry], bodies: Geometry) -> Poses:
-        """Return the poses of the bodies of the robots, of the free bodies, and of the world."""
-        own = len(self.robot.bodies)
-        rotation, origin = np.tile(np.eye(3), (own, 1, 1)), np.zeros((own, 3))
-        for kind, geometry in zip(self._kinds, robots, strict=True):
-            rotation[kind.bodies], origin[kind.bodies] = geometry.rotation, geometry.origin
-        rotation = np.concatenate([rotation, bodies.rotation, np.eye(3)[None]])
-        return Poses(rotation, np.concatenate([origin, bodies.origin, np.zeros((1, 3))]))
-
     @cached_property
     def _layout(self) -> BodyLayout:
         """The generalized velocities of all bodies in the order of `Poses`."""
@@ -245,9 +239,12 @@ class SceneInParts(RigidLoop):
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        kernel = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))
-        free = kernel(self._body_states(s)[0], self._inertias)
-        return self._poses([kind.geometry(q) for kind in self._kinds], free)
+        count, total = len(self.robot.bodies), len(self.robot.bodies) + len(self.bodies) + 1  # with the world
+        rotation, origin = np.tile(np.eye(3), (total, 1, 1)), np.zeros((total, 3))
+        for kind in self._kinds:
+            rotation[kind.bodies], origin[kind.bodies] = kind.poses(q)
+        rotation[count:-1], origin[count:-1] = self._batch(self._body_pose, q=(_Q,))(self._body_states(s)[0])
+        return Poses(rotation, origin)
 
     def external_forces(self, q: Array, s: Array) -> ExternalForces:
         """Return the contact forces of the last step at the present contact points.
@@ -271,13 +268,25 @@ class SceneInParts(RigidLoop):
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        none = np.zeros((len(self.robot.links), 6))
         if not self.controller.takes_wrenches:
-            return none
+            return np.zeros((len(self.robot.links), 6))
+        return self._contact_on_robot(q, s)
+
+    def forces_of_rate(self, q: Array, s: Array) -> ExternalForces:
+        """Return `external_forces` with contact points at zero.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        none = np.zeros((len(self.scene.candidates), 3))
+        return ExternalForces(self._contact_on_robot(q, s), none, none, np.zeros(self.ground_memory), 0.0)
+
+    def _contact_on_robot(self, q: Array, s: Array) -> Array:
+        """Return the wrenches of the contact forces of the last step on the links of the robot, (n_links, 6)."""
         forces = self.forces(s)
         pressed = np.flatnonzero(forces.any(axis=1) & self._on_robot)
         if not len(pressed):
-            return none
+            return np.zeros((len(self.robot.links), 6))
         poses = self.poses(q, s)
         detected = self.tables.detect(poses, only=pressed)
         world = np.zeros((len(forces), 3))

@@ -196,7 +196,8 @@ def _run(
     chatter = StiffStops(loop.robot, q, integrator).warning(run.q)
     chatter = chatter or chatter_of_run(loop.robot, motion.engine.advance, integrator, states, run.vdot)
     violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
-    risen = energy_warning(run.energy, loop, integrator)
+    is_explained = kind is not None or chatter or violated or warned
+    risen = "" if is_explained else energy_warning(run.energy, loop, integrator)
     run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated, risen))))
     if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
         raise SimulationError(f"{violated}; the run is in error.run", run)

@@ -263,15 +263,15 @@ class ProximalSystem(System[P], Protocol[P]):
         ...
 
     def velocities(self, J: Any, v: Array) -> Array:
-        """Return the velocities of the contacts, (m, 3), [m/s], contact frames."""
+        """Return the velocities of the contacts, (m, 3), [m/s], contact frames; arguments as in `GeneralizedSystem`."""
         ...
 
     def projected(self, problem: P, target: Any, p_bar: Array, u: Array, r: Array) -> tuple[Array, Any]:
-        """Return the projected impulses, (m, 3), [N s], contact frames, and slopes."""
+        """Return projected impulses, (m, 3), [N s], contact frames, and slopes; arguments as in `GeneralizedSystem`."""
         ...
 
     def at_steps(self, error: Callable[[Any], Any]) -> Any:
-        """Return the errors of the line search after each of its steps."""
+        """Return the errors of the line search after each of its steps; arguments as in `GeneralizedSystem`."""
         ...
 
 

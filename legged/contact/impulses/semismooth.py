@@ -47,19 +47,19 @@ class System(Movable, Protocol[P]):
         ...
 
     def momentum(self, M: Any, J: Any, v: Array) -> Array:
-        """Return the generalized momentum of the impulses after which the velocity is v, (n,), mixed units."""
+        """Return the momentum of the impulses to v, (n,), mixed units; arguments as in `GeneralizedSystem`."""
         ...
 
     def mobilities(self, problem: P) -> Array:
-        """Return the `newton.mobility` of each contact, (m,), [1/kg]."""
+        """Return the `newton.mobility` of each contact, (m,), [1/kg]; arguments as in `GeneralizedSystem`."""
         ...
 
     def direction(self, M: Any, J: Any, slopes: Any, b: Array) -> Array:
-        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units."""
+        """Return dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units; arguments as in `GeneralizedSystem`."""
         ...
 
     def solution(self, problem: P, target: Any, p: Array) -> Solution:
-        """Return impulses, spread over the contacts of each group, with their effect."""
+        """Return impulses, spread over each group, with their effect; arguments as in `GeneralizedSystem`."""
         ...
 
 
@@ -67,13 +67,13 @@ class SemismoothSystem(System[P], Protocol[P]):
     """The bodies of a contact problem for the semismooth method."""
 
     def linearized(self, problem: P, target: Any, p: Array, u: Array, r: Array, reduction: Any) -> tuple[Array, Any]:
-        """Return changes of p, (m, 3), [N s], contact frames, and slopes."""
+        """Return changes of p, (m, 3), [N s], contact frames, and slopes; arguments as in `GeneralizedSystem`."""
         ...
 
     def advanced(
         self, problem: P, target: Any, p: Array, slopes: Any, u: Array, du: Array, r: Array
     ) -> tuple[Array, Array, Array]:
-        """Return p, u and violations, (m, 3) each, contact frames."""
+        """Return p, u and violations, (m, 3) each, contact frames; arguments as in `GeneralizedSystem`."""
         ...
 
 

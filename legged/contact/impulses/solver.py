@@ -137,7 +137,7 @@ class Movable(Protocol):
         ...
 
     def after(self, p: Array) -> Array:
-        """Return the velocity after impulses, (n,), mixed units."""
+        """Return the velocity after impulses, (n,), mixed units; arguments as in `GeneralizedSystem`."""
         ...
 
 

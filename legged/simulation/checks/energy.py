@@ -3,7 +3,8 @@
 Its rise, the largest one from an earlier sample to a later one, is compared with the energy that the run moves: the
 largest kinetic energy plus the work of actuators, contacts, pushes and joints, without regard to signs, between all
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
-proportional to the step.
+proportional to the step. Semi-implicit and linearly implicit steps are not judged, because the works of actuators and
+contacts are left sums there, whose error says nothing about the motion.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.records import EnergyRecord
 
-LARGEST_RISE = 0.05
+LARGEST_RISE = 0.1
 """Rise relative to the moved energy above which a run warns."""
 GOAL = 0.01
 """Relative rise for which the warning computes the step to take."""
+_LEFT_SUMS = ("semi_implicit", "linearly_implicit")
 LEAST_ENERGY = 0.1
 """[J/kg], lifting the robot by 1 cm, which counts as moved in every run."""
 
@@ -30,7 +32,7 @@ def energy_warning(energy: EnergyRecord, loop: ClosedLoop, integrator: object) -
         energy: Energies and works of the run, (T,) each, [J]. loop: The closed loop. integrator: The integrator.
     """
     balance = energy.balance
-    if len(balance) < 2 or not np.isfinite(balance).all():
+    if getattr(integrator, "rule", "") in _LEFT_SUMS or len(balance) < 2 or not np.isfinite(balance).all():
         return ""
     rise = float((balance - np.minimum.accumulate(balance)).max())
     works = (energy.actuator_work, energy.contact_work, energy.push_work, energy.joint_work)

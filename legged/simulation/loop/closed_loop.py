@@ -15,7 +15,7 @@ from legged.simulation.loop.contact_memory import ContactHistory
 from legged.simulation.loop.equations import WORKS, LoopEquations
 from legged.simulation.loop.external_wrenches import loads_at
 from legged.simulation.loop.joint_laws import has_joint_forces
-from legged.simulation.loop.results import ContactStep, Observation
+from legged.simulation.loop.results import ContactStep, ExternalForces, Observation
 
 Array = np.ndarray
 
@@ -35,7 +35,7 @@ class ClosedLoop(LoopEquations):
         n = self.robot.nv
         xi, s = y[:n], y[n:]
         q = self.configuration(q_ref, xi)
-        external, (pushed, push_power) = self.external_forces(q, s), self._pushed(loads, t, q, s[:n])
+        external, (pushed, push_power) = self.forces_of_rate(q, s), self._pushed(loads, t, q, s[:n])
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         motion = self.motion_rate(xi, q, s[:n], tau, external.contact + pushed)
         joint_power = self.dissipation(q, s[:n]) if has_joint_forces(self) else 0.0
@@ -44,6 +44,14 @@ class ClosedLoop(LoopEquations):
         if self.history_size:
             history = ContactHistory.of(history)._replace(impulse=external.forces).flat()
         return np.concatenate([motion, memory_rate, external.memory_rate, history, np.stack(powers)])
+
+    def forces_of_rate(self, q: Array, s: Array) -> ExternalForces:
+        """Return `external_forces`; contact points need not be computed.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        return self.external_forces(q, s)
 
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a semi-implicit Euler step: velocities first, then positions; (nq,) and (size,).

@@ -291,9 +291,10 @@ class RolloutTask:
             StiffStops(self.batch.robot, first.q, self.integrator).warning(run.q),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
             violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
-            energy_warning(run.energy, loop, self.integrator),
         )
-        return replace(run, warnings=tuple(filter(None, texts)))
+        texts = tuple(filter(None, texts))
+        risen = "" if reason or texts else energy_warning(run.energy, loop, self.integrator)
+        return replace(run, warnings=(*texts, *filter(None, (risen,))))
 
     def _member_backend(
         self, compiled: CompiledBatch | None, name: str, i: int, loop: ClosedLoop, members: Members
