@@ -146,7 +146,8 @@ def audit_headline(audit: Audit) -> str:
     counts = ", ".join(f"{len(audit.of(severity))} {severity}" for severity in ("singular", "suspicious", "harmless"))
     return (
         f"{visible(audit.name)} ({visible(audit.source)}), {audit.base} base\n"
-        f"{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, {z:.4g}) m in axes of the root link with all joints at zero\nFindings: {counts}"
+        f"{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, {z:.4g}) m in axes of the root link "
+        f"with all joints at zero\nFindings: {counts}"
     )
 
 
