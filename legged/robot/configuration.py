@@ -145,7 +145,7 @@ def difference(robot: Robot, start: Array, end: Array) -> Array:
     Args:
         robot: The robot.
         start: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
-        end: Configuration, (nq,), in the same units and axes.
+        end: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
     """
     start, end = read(robot, start=start, end=end)
     n, m = robot.base.nq, robot.base.nv
