@@ -249,6 +249,17 @@ class StartedLocomotion:
             residuals=np.stack([plan.residual, torques.residual]),
         )
 
+    def _command(self, t: Any, memory: LocomotionMemory, given: tuple[Array, ...]) -> Array:
+        """Return the command of this time, (5,), with a velocity that the legs follow."""
+        own = self.commands
+        if given:
+            command = read_command(given[0])
+        elif own is None or (isinstance(own, Command) and own.is_constant):
+            command = memory.constant_command
+        else:
+            command = read_command(own(t))
+        return join(self.possible @ command[:3], command[3:])
+
     def _gait(
         self, t: Any, command: Array, forces: Sequence[Array], memory: LocomotionMemory, feet: Array, body: BodyState
     ) -> tuple[GaitState, list[Any], list[Any]]:
@@ -278,6 +289,29 @@ class StartedLocomotion:
             for k, c, old in zip(state.stance, touched, memory.contact, strict=True)
         ]
         return state, contact, climbs
+
+    def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
+        """Return 1 if the robot is to walk: at a commanded velocity, or to recover its balance by steps."""
+        speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
+        moves = speed > _STILL * np.sqrt(self.gravity * self.height)
+        walking = memory.gait[1] > 0.5
+        extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
+        most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
+        off = where(walking, _CAUGHT, 1.0) * most
+        return where(moves | (memory.standing_deviation > off), 1.0, 0.0)
+
+    def _target(self, t: Any, first: Array) -> Array:
+        """Return the parameters of the gait of this time, (1 + 2 n,), given those of the first gait."""
+        target = first
+        for start, schedule in self.schedules[1:]:
+            target = where(t >= start, schedule.parameters, target)
+        return target
+
+    def _parameters(self, target: Array, command: Array) -> Array:
+        """Return the parameters of the desired gait with a shorter period at high speed, (1 + 2 n,)."""
+        n = len(self.planner.feet)
+        travel = self._speed(command) * target[0] * target[1] / (_TRAVEL * self.height)
+        return np.concatenate([np.stack([target[0] / np.maximum(1.0, travel)]), target[1 : 1 + n], target[1 + n :]])
 
     def _patience(self, parameters: Array, command: Array) -> Any:
         """Return the longest time for which the gait waits for a foot, [s].
@@ -317,6 +351,9 @@ class StartedLocomotion:
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
         return landings._replace(places=places)
 
+    def _ground_height(self, place: Array, plane: GroundPlane) -> Any:
+        return plane.height(place) if self.terrain is None else self.terrain.height(place[0], place[1])
+
     def _swings(
         self,
         state: GaitState,
@@ -339,6 +376,13 @@ class StartedLocomotion:
             swings.append(self._swing(progress, duration, place, target, memory.clearance * self.height + extra))
         return targets, swings
 
+    def _swing(self, progress: Any, duration: Any, start: Array, end: Array, clearance: Any) -> Swing:
+        """Return the desired motion of a swinging foot."""
+        heights = [] if self.terrain is None else terrain_heights(self.terrain, start, end)
+        profile = SOLE if self.planner.plans_average else POINT
+        rise = swing_rise(start, end, clearance, heights, profile)
+        return swing_path(progress, duration, start, end, rise, profile)
+
     def _adapted(
         self, state: GaitState, swings: Sequence[Swing], climbs: Sequence[Any], lifts: Sequence[Any]
     ) -> tuple[list[Swing], list[Any], list[Any]]:
@@ -353,47 +397,3 @@ class StartedLocomotion:
 
     def _normal(self, place: Array, plane: GroundPlane) -> Array:
         return plane.normal if self.terrain is None else self.terrain.normal(place[0], place[1])
-
-    def _command(self, t: Any, memory: LocomotionMemory, given: tuple[Array, ...]) -> Array:
-        """Return the command of this time, (5,), with a velocity that the legs follow."""
-        own = self.commands
-        if given:
-            command = read_command(given[0])
-        elif own is None or (isinstance(own, Command) and own.is_constant):
-            command = memory.constant_command
-        else:
-            command = read_command(own(t))
-        return join(self.possible @ command[:3], command[3:])
-
-    def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
-        """Return 1 if the robot is to walk: at a commanded velocity, or to recover its balance by steps."""
-        speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
-        moves = speed > _STILL * np.sqrt(self.gravity * self.height)
-        walking = memory.gait[1] > 0.5
-        extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
-        most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
-        off = where(walking, _CAUGHT, 1.0) * most
-        return where(moves | (memory.standing_deviation > off), 1.0, 0.0)
-
-    def _target(self, t: Any, first: Array) -> Array:
-        """Return the parameters of the gait of this time, (1 + 2 n,), given those of the first gait."""
-        target = first
-        for start, schedule in self.schedules[1:]:
-            target = where(t >= start, schedule.parameters, target)
-        return target
-
-    def _parameters(self, target: Array, command: Array) -> Array:
-        """Return the parameters of the desired gait with a shorter period at high speed, (1 + 2 n,)."""
-        n = len(self.planner.feet)
-        travel = self._speed(command) * target[0] * target[1] / (_TRAVEL * self.height)
-        return np.concatenate([np.stack([target[0] / np.maximum(1.0, travel)]), target[1 : 1 + n], target[1 + n :]])
-
-    def _ground_height(self, place: Array, plane: GroundPlane) -> Any:
-        return plane.height(place) if self.terrain is None else self.terrain.height(place[0], place[1])
-
-    def _swing(self, progress: Any, duration: Any, start: Array, end: Array, clearance: Any) -> Swing:
-        """Return the desired motion of a swinging foot."""
-        heights = [] if self.terrain is None else terrain_heights(self.terrain, start, end)
-        profile = SOLE if self.planner.plans_average else POINT
-        rise = swing_rise(start, end, clearance, heights, profile)
-        return swing_path(progress, duration, start, end, rise, profile)

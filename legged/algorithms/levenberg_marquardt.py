@@ -67,23 +67,23 @@ class Minimum(NamedTuple):
     escapes: Array
 
 
-def nearest_of(robot: Robot, starts: Array, found: Minimum, members: Array, tolerance: float) -> tuple[Array, Array]:
+def nearest_of(robot: Robot, starts: Array, results: Minimum, members: Array, tolerance: float) -> tuple[Array, Array]:
     """Return (numbers of the members (k,), row of the best result of each (k,)).
 
     The best result is the solution that is nearest to the start, or that of the least error where there is no solution.
 
     Args:
         robot: The robot. starts: Initial configurations of all members, (B, nq), mixed units.
-        found: n results. members: Number of the member of each result, (n,), dimensionless.
+        results: Of n searches. members: Number of the member of each result, (n,), dimensionless.
         tolerance: Largest error of a solution.
     """
-    residuals = np.abs(found.e).max(axis=1)
+    residuals = np.abs(results.e).max(axis=1)
     numbers, rows = np.unique(members), []
     for number in numbers:
         own = np.flatnonzero(members == number)
         solved = own[residuals[own] <= tolerance]
         if len(solved):
-            distances = [np.linalg.norm(difference(robot, starts[number], q)) for q in found.q[solved]]
+            distances = [np.linalg.norm(difference(robot, starts[number], q)) for q in results.q[solved]]
             rows.append(int(solved[int(np.argmin(distances))]))
         else:
             rows.append(int(own[int(np.argmin(np.where(np.isnan(residuals[own]), np.inf, residuals[own])))]))

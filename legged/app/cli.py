@@ -163,7 +163,7 @@ def verify(
     from legged.errors import MismatchError
 
     verification = legged.verify(select_robot(robot, base), against or (), states=states)
-    print(verification)
+    print(as_terminal(str(verification)))
     if verification.refused:
         raise MismatchError("; ".join(verification.refused))
 

@@ -27,7 +27,7 @@ def print_written(output: Path | None, write: Callable[[Path], Iterable[Path]]) 
     """Write results into the folder of `--output`, if it is given, and print the paths of the files."""
     if output is not None:
         for path in write(output):
-            print(path)
+            print(as_terminal(str(path)))
 
 
 def robot_names(incomplete: str) -> list[str]:

@@ -12,6 +12,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.errors import LoopError
 from legged.files.audit import Audit
 from legged.loops import ClosedRobot
+from legged.output import visible
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -22,9 +23,9 @@ def headline(robot: Robot) -> str:
     """Return a summary of a robot: size, mass, base and contact points."""
     coordinates = ", ".join(robot.base.coordinates)
     base = f"{robot.base.kind} base" + (f" ({coordinates})" if coordinates else "")
-    contacts = ", ".join(contact.name for contact in robot.contacts) or "none"
+    contacts = ", ".join(visible(contact.name) for contact in robot.contacts) or "none"
     return (
-        f"{robot.name}: {len(robot.links)} links, {robot.nv} degrees of freedom, {robot.mass:g} kg\n"
+        f"{visible(robot.name)}: {len(robot.links)} links, {robot.nv} degrees of freedom, {robot.mass:g} kg\n"
         f"  {base}; q has {robot.nq} entries, v has {robot.nv}\n  contact points: {contacts}"
     )
 
@@ -144,8 +145,9 @@ def audit_headline(audit: Audit) -> str:
     x, y, z = audit.center
     counts = ", ".join(f"{len(audit.of(severity))} {severity}" for severity in ("singular", "suspicious", "harmless"))
     return (
-        f"{audit.name} ({audit.source}), {audit.base} base\n{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, "
-        f"{z:.4g}) m in axes of the root link with all joints at zero\nFindings: {counts}"
+        f"{visible(audit.name)} ({visible(audit.source)}), {audit.base} base\n"
+        f"{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, {z:.4g}) m in axes of the root link "
+        f"with all joints at zero\nFindings: {counts}"
     )
 
 

@@ -79,6 +79,8 @@ def _mesh(shape: Shape, source: str) -> tuple[Array, str]:
     """Return the vertices of a mesh, (n, 3), [m], shape axes, and in words how it differs from its convex hull."""
     if shape.vertices is not None:
         return shape.vertices, ""
+    if not np.isfinite(shape.scale).all():
+        raise FileError(source, f"the scale of the mesh {shown(shape.mesh, 200)} must be one finite number, or three")
     path = located(shape.mesh, source)
     vertices, words = _opened(path, source, os.stat(path).st_mtime_ns)
     return vertices * shape.scale, words

@@ -49,10 +49,10 @@ def losses(robot: Robot) -> list[str]:
     return lost
 
 
-def warn_of_losses(file_format: str, found: Sequence[str]) -> None:
+def warn_of_losses(file_format: str, lost: Sequence[str]) -> None:
     """Warn with `FileWarning` of the properties that a file of a format cannot store."""
-    if found:
-        warnings.warn(f"{file_format} cannot represent: {'; '.join(found)}", FileWarning, stacklevel=4)
+    if lost:
+        warnings.warn(f"{file_format} cannot represent: {'; '.join(lost)}", FileWarning, stacklevel=4)
 
 
 class _Writer:

@@ -1,4 +1,7 @@
-"""`legged.load` reads a robot from a URDF or MJCF file; `legged.audit` returns the report on the file."""
+"""`legged.load` reads a robot from a URDF or MJCF file; `legged.audit` returns the report on the file.
+
+The file reads from top to bottom: read, describe, resolve, build, report; see docs/explanation/loading.md.
+"""
 
 from __future__ import annotations
 
@@ -94,15 +97,15 @@ def load(
         UnknownNameError: an unknown base, treatment of mimic joints or repair.
         DefinitionError: a gravity that is not three numbers.
     """
-    case = _read(
-        path,
-        _Options(base, feet, order, fuse, mimic, joint_physics, repair, gravity, shapes, materials, root, armature),
+    options = _Options(
+        base, feet, order, fuse, mimic, joint_physics, repair, gravity, shapes, materials, root, armature
     )
+    case = _read(path, options)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
-    if singular and case.original is None:
+    if singular and case.whole is None:
         problems = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
         raise FileError(case.source, f"the dynamics are singular: {problems}")
-    return _built(case)
+    return _with_report(case, _build(case))
 
 
 @checked
@@ -119,15 +122,19 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
     for name in options:
         known_name("argument of load", name, [field.name for field in fields(_Options)[1:]])
     case = _read(path, _Options(base, **options))
-    if case.original is None and any(finding.severity == "singular" for finding in case.findings):
-        return _audit(case)
+    if case.whole is None and any(finding.severity == "singular" for finding in case.findings):
+        return _report(case)
     try:
-        report = _built(case).audit
+        robot = _build(case)
     except FileError as error:
         finding = Finding("singular", "unanswered", "the robot", str(error).removeprefix(f"{case.source}: "))
-        return _audit(replace(case, findings=(finding, *case.findings)))
+        return _report(replace(case, findings=(finding, *case.findings)))
+    report = _with_report(case, robot).audit
     assert report is not None
     return report
+
+
+BASES: dict[str, Any] = {"floating": FloatingBase, "planar": PlanarBase, "fixed": FixedBase}
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +169,7 @@ class _Reading:
     Attributes:
         options: What `load` is asked for.
         groups: Head of a group of links fixed to each other -> the other links of the group.
-        original: The robot, if the file contains it as a whole (`legged.files.embedded`); None otherwise.
+        whole: The robot, if the file contains it besides its elements (`legged.files.embedded`); None otherwise.
         shapes: Link -> its collision shapes, empty unless `load` is asked for them.
     """
 
@@ -173,18 +180,62 @@ class _Reading:
     feet: tuple[FootEntry, ...]
     groups: dict[str, tuple[str, ...]]
     findings: tuple[Finding, ...]
-    decided: tuple[str, ...]
-    repaired: tuple[str, ...]
-    original: Robot | None = None
+    decided: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+    whole: Robot | None = None
     shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
 
 
-def describe(path: str | Path) -> Description:
-    """Return the description in a URDF or MJCF file, distinguished by the root element; raise FileError if invalid."""
-    return _described(path, reading.read_bytes(path))
+# 1. Read: path -> bytes -> the content of the file
 
 
-def _described(path: str | Path, content: bytes, root: str | None = None, base: str | None = None) -> Description:
+def _read(path: str | Path, options: _Options) -> _Reading:
+    """Return the content of a robot file: of the whole robot in it, if that is asked for, or else of its elements."""
+    if options.base is not None and options.base not in BASES:
+        raise UnknownNameError("base", options.base, BASES)
+    content, source = reading.read_bytes(path), str(path)
+    whole = None
+    if options.is_for_whole and b"legged" in content:
+        root = reading.parse(content, source, lenient=reading.root_tag(content) == "mujoco")
+        whole = None if root is None else embedded.read(root)
+    if whole is not None and options.base in (None, whole.base.kind):
+        return _of_whole(whole, source, options)
+    return _resolve(describe(path, content, options.root, options.base), options)
+
+
+def _of_whole(robot: Robot, source: str, options: _Options) -> _Reading:
+    """Return the content of a file that has the whole robot, for the report."""
+    tree = tree_of(replace(describe_robot(robot), source=source))
+    base = "floating" if robot.base.kind == "floating" else "fixed"
+    feet = tuple(
+        FootEntry(robot.links[point.link].name, "given", {point.name: point.definition}) for point in robot.contacts
+    )
+    return _Reading(
+        source, options, base, tree, feet, _other_links(tree), find_all(tree, base == "floating"), whole=robot
+    )
+
+
+def _other_links(tree: Tree) -> dict[str, tuple[str, ...]]:
+    """Return the head of each group of several links -> the other links of the group."""
+    return {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
+
+
+# 2. Describe: bytes -> links and joints as the file states them
+
+
+def describe(
+    path: str | Path, content: bytes | None = None, root: str | None = None, base: str | None = None
+) -> Description:
+    """Return the description in a URDF or MJCF file, distinguished by the root element.
+
+    Args:
+        path: The file. content: Its content, if it has been read.
+        root, base: Of an MJCF, see `legged.files.mjcf.reader.read`.
+
+    Raises:
+        FileError: An invalid file, or one of another format.
+    """
+    content = reading.read_bytes(path) if content is None else content
     if reading.root_tag(content) == "mujoco":
         return read_mjcf(path, root, base, content)
     words = reading.foreign_format(content)
@@ -195,24 +246,11 @@ def _described(path: str | Path, content: bytes, root: str | None = None, base: 
     return parse_urdf(content, str(path))
 
 
-def _original(content: bytes, source: str, base: str | None) -> Robot | None:
-    """Return the robot that a file contains besides its elements, if its base is of the kind that is asked for."""
-    if b"legged" not in content:
-        return None
-    root = reading.parse(content, source, lenient=reading.root_tag(content) == "mujoco")
-    robot = None if root is None else embedded.read(root)
-    return robot if robot is not None and base in (None, robot.base.kind) else None
+# 3. Resolve: what the file states -> what is built, with feet, findings and shapes
 
 
-def _read(path: str | Path, options: _Options) -> _Reading:
-    """Return the content of a robot file."""
-    if options.base is not None and options.base not in BASES:
-        raise UnknownNameError("base", options.base, BASES)
-    content = reading.read_bytes(path)
-    original = _original(content, str(path), options.base) if options.is_for_whole else None
-    if original is not None:
-        return _read_original(original, str(path), options)
-    description = _described(path, content, options.root, options.base)
+def _resolve(description: Description, options: _Options) -> _Reading:
+    """Return the content of a file: a tree with base, mimic joints and joint physics decided, repaired as asked for."""
     if not options.materials:
         description = _without_materials(description)
     stated = {"planar": "planar", "joints": "fixed"}.get(description.base)
@@ -229,11 +267,6 @@ def _read(path: str | Path, options: _Options) -> _Reading:
     return _Reading(source, options, base, tree, feet, groups, findings, decided, tuple(repaired), shapes=solids)
 
 
-def _other_links(tree: Tree) -> dict[str, tuple[str, ...]]:
-    """Return the head of each group of several links -> the other links of the group."""
-    return {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
-
-
 def _without_materials(description: Description) -> Description:
     """Return a description whose shapes have no materials."""
     links = tuple(
@@ -243,83 +276,29 @@ def _without_materials(description: Description) -> Description:
     return replace(description, links=links)
 
 
-def _read_original(robot: Robot, source: str, options: _Options) -> _Reading:
-    """Return the reading of a robot that its file contains as a whole."""
-    tree = tree_of(replace(describe_robot(robot), source=source))
-    base = "floating" if robot.base.kind == "floating" else "fixed"
-    feet = tuple(
-        FootEntry(robot.links[point.link].name, "given", {point.name: point.definition}) for point in robot.contacts
-    )
-    findings = find_all(tree, base == "floating")
-    return _Reading(source, options, base, tree, feet, _other_links(tree), findings, (), (), robot)
+# 4. Build: the content of the file -> the robot
 
 
-def _built(case: _Reading) -> Robot:
-    gravity = case.options.gravity
+def _build(case: _Reading) -> Robot:
+    """Return the robot, without its report; raise FileError for dynamics that are not regular."""
+    if case.whole is not None:
+        return case.whole
+    tree, description, order, gravity = case.tree, case.tree.description, case.options.order, case.options.gravity
+    contacts: dict[str, dict[str, Array | Sphere]] = {foot.link: {} for foot in case.feet}
+    for foot in case.feet:
+        contacts[foot.link].update(foot.points)
+    materials = {foot.link: foot.material for foot in case.feet}
     if gravity is not None:
         gravity = vector3("gravity", gravity)
-    robot = case.original
-    if robot is None:
-        robot = build(case.tree, case.base, case.feet, case.options.order, gravity, case.shapes)
-        check_positive_definite(robot, case.tree)
-    modules = tuple(module.links for module in robot.modules)
-    conditions = tuple(map(float, conditioning(robot, robot.neutral(), scaled=True)))
-    report = replace(
-        _audit(case),
-        findings=by_severity((*case.findings, *ill_conditioned_modules(modules, conditions))),
-        joints=tuple(joint.name for joint in robot.joints),
-        followers=tuple(joint.name for joint in robot.followers),
-        modules=modules,
-        alike=robot.alike_modules,
-        conditions=conditions,
-    )
-    return replace(robot, audit=report)
-
-
-def _audit(case: _Reading) -> Audit:
-    description = case.tree.description
-    inertia = total_inertia(case.tree)
-    return Audit(
-        case.source,
-        description.name,
-        case.base,
-        case.findings,
-        case.groups,
-        description.lost,
-        case.decided,
-        case.repaired,
-        case.feet,
-        inertia.mass,
-        np.asarray(inertia.center),
-    )
-
-
-BASES: dict[str, Any] = {"floating": FloatingBase, "planar": PlanarBase, "fixed": FixedBase}
-
-
-def build(
-    tree: Tree,
-    base: str,
-    feet: tuple[FootEntry, ...],
-    order: str | Sequence[str] | None,
-    gravity: Vector | None,
-    shapes: Mapping[str, tuple[Shape, ...]],
-) -> Robot:
-    """Return the robot of a description, inertias unchecked; raise FileError if invalid. `order` as in `load`."""
-    description = tree.description
-    contacts: dict[str, dict[str, Array | Sphere]] = {foot.link: {} for foot in feet}
-    for foot in feet:
-        contacts[foot.link].update(foot.points)
-    materials = {foot.link: foot.material for foot in feet}
-    if gravity is None:
-        gravity = GRAVITY if description.gravity is None else description.gravity
+    elif description.gravity is not None:
+        gravity = description.gravity
     try:
         links = [
             Link(
                 name,
                 entry_inertia(tree.link[name]),
                 contacts.get(name, {}),
-                shapes.get(name, ()),
+                case.shapes.get(name, ()),
                 materials.get(name),
             )
             for name in tree.order
@@ -329,13 +308,16 @@ def build(
         couplings = {
             j.name: Coupling(j.name, j.mimic.joint, j.mimic.multiplier, j.mimic.offset) for _, j in joints if j.mimic
         }
-        named = description.name, _base(base, description.base_physics), vector3("gravity", gravity)
+        base = _base(case.base, description.base_physics)
+        named = description.name, base, vector3("gravity", GRAVITY if gravity is None else gravity)
         graph = LinkGraph.of(*named, links, connections, couplings)
         if order == "file":
             order = [joint.name for joint in description.joints if joint.kind != "fixed" and not joint.mimic]
-        return assemble(graph, order=order)
+        robot = assemble(graph, order=order)
     except LeggedError as error:
         raise FileError(description.source, str(error)) from error
+    check_positive_definite(robot, tree)
+    return robot
 
 
 def _base(kind: str, physics: JointPhysics) -> Base:
@@ -368,3 +350,41 @@ def _plane(normal: Array) -> tuple[Array, Array]:
     first = start - (start @ normal) * normal
     first /= np.linalg.norm(first)
     return first, np.cross(normal, first)
+
+
+# The report
+
+
+def _with_report(case: _Reading, robot: Robot) -> Robot:
+    """Return the robot with the report on its file."""
+    modules = tuple(module.links for module in robot.modules)
+    conditions = tuple(map(float, conditioning(robot, robot.neutral(), scaled=True)))
+    report = replace(
+        _report(case),
+        findings=by_severity((*case.findings, *ill_conditioned_modules(modules, conditions))),
+        joints=tuple(joint.name for joint in robot.joints),
+        followers=tuple(joint.name for joint in robot.followers),
+        modules=modules,
+        alike=robot.alike_modules,
+        conditions=conditions,
+    )
+    return replace(robot, audit=report)
+
+
+def _report(case: _Reading) -> Audit:
+    """Return what the report states before the robot is built."""
+    description = case.tree.description
+    inertia = total_inertia(case.tree)
+    return Audit(
+        case.source,
+        description.name,
+        case.base,
+        case.findings,
+        case.groups,
+        description.lost,
+        case.decided,
+        case.repaired,
+        case.feet,
+        inertia.mass,
+        np.asarray(inertia.center),
+    )

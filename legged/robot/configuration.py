@@ -140,10 +140,12 @@ def integrate(robot: Robot, q: Array, dq: Array) -> Array:
 
 @checked
 def difference(robot: Robot, start: Array, end: Array) -> Array:
-    """Return dq, (nv,), with integrate(robot, start, dq) = end, of least size: rotations by at most pi.
+    """Return dq, (nv,), of least size (rotations by at most pi) with integrate(robot, start, dq) = end.
 
     Args:
-        robot: The robot. start, end: Configurations, (nq,), [rad], [m] and unit quaternions, joint axes.
+        robot: The robot.
+        start: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
+        end: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
     """
     start, end = read(robot, start=start, end=end)
     n, m = robot.base.nq, robot.base.nv

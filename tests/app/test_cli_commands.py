@@ -1,5 +1,6 @@
 """The command line: printed output, written files and error messages."""
 
+import re
 import sys
 
 import pytest
@@ -187,6 +188,22 @@ def test_a_robot_file_that_fails_says_why(cli, tmp_path):
     file.write_text("def f():\n    return 3\n")
     assert "returns int, not a Robot; build it with RobotBuilder" in cli(f"info {file}:f")[2]
     assert f"there is no function or robot in {file} named 'g'" in cli(f"info {file}:g")[2]
+
+
+@pytest.mark.parametrize("command", ["info", "audit", "count", "verify --states 1"])
+def test_names_cannot_control_the_terminal_or_add_lines(cli, tmp_path, command):
+    """Control characters, line breaks and marks for the direction of writing in every name of a file."""
+    pytest.importorskip("yourdfpy")
+    mark = "\x9b31m\u202e&#10;FORGED&#13;&#9;&#x85;&#x2028;"
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    links = [f'<link name="{k}{mark}"><inertial><mass value="1"/>{inertia}</inertial></link>' for k in "ab"]
+    ends = f'<parent link="a{mark}"/><child link="b{mark}"/><axis xyz="0 0 1"/>'
+    joint = f'<joint name="j{mark}" type="continuous">{ends}</joint>'
+    file = tmp_path / "names.urdf"
+    file.write_text(f'<robot name="r{mark}">{"".join(links)}{joint}</robot>', encoding="utf-8")
+    status, out, err = cli(f"{command} {file}")
+    assert status == 0 and out
+    assert not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]|^FORGED", out + err, flags=re.MULTILINE)
 
 
 def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):

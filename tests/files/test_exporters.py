@@ -123,8 +123,12 @@ def test_large_damping_and_odd_scales_are_read(tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text(BIPED.replace('damping="0.2"', 'damping="1e11"'))
     assert legged.load(path).joint("left_hip").definition.physics.damping == 1e11
-    path.write_text(BIPED.replace('<box size="0.2 0.3 0.4"/>', '<mesh filename="a.stl" scale="1 1 1 1"/>'))
-    assert "the scale of a <mesh> that is not three numbers" in legged.load(path).audit.lost
+    for scale in ("1 1 1 1", "1 2", "large", "1 1 x", "nan"):
+        mesh = f'<mesh filename="a.stl" scale="{scale}"/>'
+        path.write_text(BIPED.replace('<box size="0.2 0.3 0.4"/>', mesh))
+        assert "the scale of a <mesh> that is not three numbers" in legged.load(path).audit.lost
+        with pytest.raises(FileError, match=r"the scale of the mesh 'a\.stl' must be one finite number, or three"):
+            legged.load(path, shapes=True)
 
 
 FOREIGN = {

@@ -125,8 +125,9 @@ def check_schema(root: Any, source: str) -> Counter[str]:
         raise FileError(source, f"is xacro, with <xacro:{name}> on line {macro.sourceline}: {expand}")
     lost: Counter[str] = Counter()
     for mesh in root.iter("mesh"):
-        if len((mesh.get("scale") or "1").split()) not in (1, 3):
-            del mesh.attrib["scale"]
+        words = (mesh.get("scale") or "1").split()
+        if len(words) not in (1, 3) or not all(map(_NUMBER.fullmatch, words)):
+            mesh.set("scale", "nan")  # `legged.files.collision` refuses it, where the mesh is needed
             lost["the scale of a <mesh> that is not three numbers"] += 1
     _check(root, ROBOT, "<robot>", source, lost)
     return lost
