@@ -152,7 +152,7 @@ def optimize(
 ) -> Optimum:
     """Return the best trials of an optimization; after an interruption the same call goes on where it ended.
 
-        best = sweeps.optimize(setup, {"gait.stride": (0.1, 0.4)}, {"cost_of_transport": "minimize"}, "store").best
+        best = sweeps.optimize(setup, {"x": (0.0, 1.0)}, {"value": "minimize"}, folder).best
 
     The proposals follow from the seed and the results, and the results of earlier calls are in the store.
 

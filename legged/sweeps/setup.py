@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -143,10 +144,11 @@ class Setup:
         function, places = observed(self.metrics, self.robot)
         sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
         steps = Reduction([place[2] for place in places])
-        before = 0.0
-        self._observe(sim, function, places, steps, 0.0)
+        before, command = 0.0, self._command()
+        with contextlib.suppress(ArgumentError):  # torques of a law that takes a command are known after a step
+            self._observe(sim, function, places, steps, 0.0)
         for t in self._times():
-            sim.advance(t)
+            sim.advance(t, command)
             self._observe(sim, function, places, steps, t - before)
             before = t
             if np.all(sim.ended):
@@ -186,6 +188,12 @@ class Setup:
         times = np.arange(n + 1) * self.sample
         times = np.append(times, self.until) if self.until - times[-1] > 1e-9 * self.until else times
         return [*times[1:-1].tolist(), float(self.until)]
+
+    def _command(self) -> Any:
+        """Return the command of a law that takes one, such as `controllers.Policy`: its own, or zero."""
+        size = getattr(getattr(self.controller, "task", None), "command_size", None)
+        command = getattr(self.controller, "command", None)
+        return np.zeros(size) if command is None and isinstance(size, int) else command if size is not None else None
 
     def _gravity(self) -> float:
         return float(np.linalg.norm(self.robot.gravity))

@@ -316,13 +316,15 @@ class Study:
                 rows.append(own + k * description.rows)
         number = np.concatenate(rows) if rows else np.zeros(0, int)
         results = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
-        ordered = np.argsort(number, kind="stable")
-        results, number = results.take(ordered) if tables else results, number[ordered]
+        if (np.diff(number) < 0).any():
+            ordered = np.argsort(number, kind="stable")
+            results, number = results.take(ordered), number[ordered]
         columns: dict[str, Any] = {"row": number}
         if len(description.setups) > 1:
             names = np.array(list(description.setups))
             columns[SETUP] = pa.array(names[number // description.rows].tolist())
-        columns |= {name: x[number % description.rows] for name, x in self.columns.items()}
+        index = slice(None) if len(number) == description.rows == len(self.order) else number % description.rows
+        columns |= {name: x[index] for name, x in self.columns.items()}
         for name in results.column_names:
             columns[check_name(name) if name not in columns else f"result {name}"] = results[name]
         table = pa.table(columns)
@@ -331,7 +333,7 @@ class Study:
 
     def table(self) -> Any:
         """Return all finished trials as a pandas DataFrame; `attrs["units"]` maps columns to units."""
-        table = self.arrow().to_pandas().set_index("row")
+        table = self.arrow().to_pandas(split_blocks=True, self_destruct=True).set_index("row")
         table.attrs["units"] = dict(self.description.units)
         return table
 
@@ -370,7 +372,7 @@ def _checksum(content: bytes) -> str:
 
 def _parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="lz4", use_dictionary=False, write_statistics=False)
     return sink.getvalue().to_pybytes()
 
 
