@@ -184,7 +184,7 @@ def processes() -> Table:
             if not n:
                 tables.append(legged.sweep(counted, samples, f"{folder}/{n}", **given).table())
                 continue
-            with LocalCluster(n, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as connected:
+            with LocalCluster(n, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as connected:
                 connected.submit(int, 1).result()
                 warm = legged.sweep(counted, sweeps.random(8, SAMPLES, 1), f"{folder}/w{n}", connected, chunk=1)
                 warm.table()

@@ -49,7 +49,10 @@ class CMA:
     """
 
     def __init__(self, dimension: int, population: int, seed: int):
-        cma = _library("cma")
+        try:
+            import cma
+        except ImportError as error:
+            raise MissingError("method 'cma' needs cma: pip install 'legged[design]'") from error
         settings = {"bounds": [0.0, 1.0], "popsize": population, "seed": seed + 1, "verbose": -9}
         self._strategy = cma.CMAEvolutionStrategy(dimension * [0.5], 0.25, settings)
         self._asked: Any = []
@@ -77,7 +80,10 @@ class Optuna:
     """
 
     def __init__(self, dimension: int, population: int, seed: int, objectives: int = 1):
-        optuna = _library("optuna")
+        try:
+            import optuna
+        except ImportError as error:
+            raise MissingError("method 'optuna' needs optuna: pip install 'legged[design]'") from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         samplers = optuna.samplers
         if objectives == 1:
@@ -229,12 +235,3 @@ def _judged(table: Any, objectives: Mapping[str, str], constraints: Mapping[str,
 
 def _numbers(table: Any, name: str) -> Array:
     return table[name].astype(float).to_numpy()
-
-
-def _library(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingError(f"this method needs {name}: pip install 'legged[design]'") from error

@@ -81,7 +81,9 @@ def test_a_policy_is_a_law_as_others(tmp_path):
     pytest.importorskip("gymnasium")
     robot = robots.spatial_quadruped()
     weights = 1e-3 * np.random.default_rng(0).normal(size=(robot.nj, 48))
-    task = legged.environments.velocity(robot)
+    from legged import environments
+
+    task = environments.velocity(robot)
     law = controllers.Policy(lambda x: weights @ x, task)
     options = {"ground": legged.Rigid(friction=0.8), "integrator": legged.TimeStepping(0.005)}
     study = sweeps.Setup(robot, law, 0.05, options=options)
