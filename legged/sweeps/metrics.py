@@ -187,7 +187,7 @@ class Reduction:
         """Add a sample.
 
         Args:
-            signals: Values, (B, ...), each in its unit. alive: Trials that have not ended, (B,), bool.
+            signals: Values, (B, ...), any unit. alive: Trials that have not ended, (B,), bool, dimensionless.
             step: Time since the sample before, [s].
         """
         step = step if self._last[0] is not None else 0.0  # the first sample has no interval

@@ -58,7 +58,7 @@ class CMA:
         self._asked: Any = []
 
     def ask(self, n: int) -> Array:
-        """Return proposals; see `Optimizer.ask`."""
+        """Return proposals, (n, d), between 0 and 1; see `Optimizer.ask`."""
         self._asked = self._strategy.ask(n)
         return np.array(self._asked)
 
@@ -96,7 +96,7 @@ class Optuna:
         self._asked: list[Any] = []
 
     def ask(self, n: int) -> Array:
-        """Return proposals; see `Optimizer.ask`."""
+        """Return proposals, (n, d), between 0 and 1; see `Optimizer.ask`."""
         self._asked = [self._study.ask(self._space) for _ in range(n)]
         return np.array([[trial.params[name] for name in self._space] for trial in self._asked])
 

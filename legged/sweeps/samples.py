@@ -109,7 +109,11 @@ class Choice:
     values: Sequence[Any]
 
     def ppf(self, probability: Array) -> Array:
-        """Return the values at probabilities, (...)."""
+        """Return the values at probabilities, (...), any unit.
+
+        Args:
+            probability: (...), dimensionless.
+        """
         values = np.array(self.values)
         return values[np.minimum((probability * len(values)).astype(int), len(values) - 1)]
 

@@ -89,7 +89,7 @@ class Setup:
         """Return the arguments of `legged.rollout` for some samples: vary, q, v and those of `options`.
 
         Args:
-            columns: Name -> values, (B,), in their units.
+            columns: Name -> values, (B,), any unit.
         """
         given = dict(self.options)
         vary = self.vary(dict(columns)) if self.vary is not None else self._joined(columns)
@@ -121,7 +121,7 @@ class Setup:
         """Return the motions of some samples.
 
         Args:
-            columns: Name -> values, (B,), in their units. threads: As in `legged.rollout`.
+            columns: Name -> values, (B,), any unit. threads: As in `legged.rollout`.
         """
         times = {"until": self.until, "sample": self.sample}
         return rollout(self.robot, self.controller, **times, **self.arguments(columns), threads=threads, progress=False)
@@ -130,7 +130,7 @@ class Setup:
         """Return the run of one of some samples, with the digits that it has among them.
 
         Args:
-            columns: Name -> values, (B,), in their units. i: Index of the sample.
+            columns: Name -> values, (B,), any unit. i: Index of the sample.
         """
         return self.rollout(columns).run(i)
 
@@ -138,7 +138,7 @@ class Setup:
         """Return the metrics of some samples, and why trials ended early: name -> B values; None where undefined.
 
         Args:
-            columns: Name -> values, (B,), in their units. threads: As in `legged.rollout`.
+            columns: Name -> values, (B,), any unit. threads: As in `legged.rollout`.
         """
         count_, arguments = len(next(iter(columns.values()))), self.arguments(columns)
         function, places = observed(self.metrics, self.robot)
@@ -214,7 +214,7 @@ class Setup:
         law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
 
         Args:
-            columns: Name -> values, (B,), of two trials or more, in their units.
+            columns: Name -> values, (B,), of two trials or more, (B,), any unit.
         """
         few = {name: values[:2] for name, values in columns.items()}
         arguments, own = self.arguments(few), len(next(iter(few.values())))

@@ -151,7 +151,7 @@ class Store:
         """Write the results of a chunk.
 
         Args:
-            key: Its key. columns: Name -> values, (B,), in their units. facts: What is known of its computation.
+            key: Its key. columns: Name -> values, (B,), any unit. facts: What is known of its computation.
         """
         table = pa.table({name: _arrow(name, values) for name, values in columns.items()})
         content = _parquet(table.replace_schema_metadata({"legged": json.dumps(dict(facts))}))
@@ -195,7 +195,7 @@ class Store:
         raise FileError(str(self.path), f"has layout {visible(layout)}, this version reads {LAYOUT}: update it")
 
     def samples(self, name: str) -> dict[str, np.ndarray]:
-        """Return the columns of the samples.
+        """Return the columns of the samples, name -> (n,), any unit.
 
         Raises:
             FileError: The file is missing or damaged.
@@ -236,8 +236,8 @@ def chunk_keys(setup: str, columns: Mapping[str, np.ndarray], order: np.ndarray,
     """Return the keys of the chunks of one setup.
 
     Args:
-        setup: Key of its content. columns: Samples, name -> (n,), in their units. order: Indices of the rows, (n,).
-        bounds: As in `Description`.
+        setup: Key of its content. columns: Samples, name -> (n,), any unit.
+        order: Indices of the rows, (n,), dimensionless. bounds: As in `Description`.
     """
     names = list(columns)
     ordered = {name: x[order] for name, x in columns.items()}
