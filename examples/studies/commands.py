@@ -288,6 +288,38 @@ def paper(
     report(output, duration)
 
 
+@study("design --trials 100000 --output results/design")
+def design(
+    trials: Annotated[int, typer.Option(min=4, help="Number of simulated trots of the quadruped.")] = 32,
+    generations: Annotated[int, typer.Option(min=1, help="Generations of CMA-ES for the biped.")] = 3,
+    population: Annotated[int, typer.Option(min=2, help="Walks of a generation.")] = 8,
+    duration: Duration = 1.0,
+    workers: Annotated[int, typer.Option(min=0, help="Processes of a LocalCluster; 0 for this process.")] = 0,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of stores and figures.", callback=output_folder)
+    ] = Path("results/design"),
+) -> None:
+    """Vary legs, stride and period of the quadruped (cost of transport, pushes), optimize the legs of the biped."""
+    from contextlib import ExitStack
+
+    from examples.studies.design import design_study as study
+
+    with ExitStack() as stack:
+        client = None
+        if workers:
+            from distributed import Client, LocalCluster
+
+            cluster = stack.enter_context(LocalCluster(workers, threads_per_worker=1, dashboard_address=None))
+            client = stack.enter_context(Client(cluster))
+        sweep = study.quadruped_study(trials, output / "quadruped", client, duration)
+        print(f"{sweep.cost()}\n", flush=True)
+        tables = [study.result_table(sweep.table())]
+        optimum = study.biped_optimum(generations, population, output / "biped", client, duration)
+    tables.append(study.optimum_table(optimum))
+    print("\n\n".join(table.text() for table in tables), end="\n\n")
+    print_written(output, lambda folder: study.write(folder, sweep, optimum))
+
+
 @study("all --output results", name="all")
 def all_studies(
     output: Annotated[

@@ -43,7 +43,7 @@ class Job:
     """Everything that the chunks of a sweep need.
 
     Attributes:
-        trials: Name -> setup or function. columns: Samples, name -> (n,), in their units. rows: Rows of each chunk.
+        trials: Name -> setup or function. columns: Samples, name -> (n,), any unit. rows: Rows of each chunk.
         keys: Name of a setup -> keys of its chunks. store: The folder. versions: Those of the process that asks.
         stop: Set when a chunk in this process has to end early; it is not written then.
     """
@@ -98,7 +98,7 @@ def evaluated(setup: Setup, columns: Mapping[str, Array], threads: int | None) -
     """Return the results of each trial; a batch with a trial that fails is halved until that trial is alone.
 
     Args:
-        setup: The setup. columns: Samples, name -> (B,), in their units. threads: Number of threads.
+        setup: The setup. columns: Samples, name -> (B,), any unit. threads: Number of threads.
     """
     count = len(next(iter(columns.values())))
     try:
@@ -119,7 +119,7 @@ def called(function: Callable[..., Any], columns: Mapping[str, Array], stop: Any
 
     Args:
         function: Returns a number, truth value or text, or a mapping from names to these.
-        columns: Samples, name -> (B,), in their units. stop: Event that ends the calls early.
+        columns: Samples, name -> (B,), any unit. stop: Event that ends the calls early.
     """
     rows = []
     for values in zip(*(x.tolist() for x in columns.values()), strict=True):

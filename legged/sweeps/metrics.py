@@ -187,9 +187,10 @@ class Reduction:
         """Add a sample.
 
         Args:
-            signals: Values, (B, ...), each in its unit. alive: Trials that have not ended, (B,), bool.
+            signals: Values, (B, ...), any unit. alive: Trials that have not ended, (B,), bool, dimensionless.
             step: Time since the sample before, [s].
         """
+        step = step if self._last[0] is not None else 0.0  # the first sample has no interval
         self._duration = self._duration + np.where(alive, step, 0.0)
         for k, (name, x) in enumerate(zip(self._names, signals, strict=True)):
             x, mask = np.asarray(x), alive.reshape(-1, *[1] * (np.ndim(x) - 1))

@@ -49,13 +49,16 @@ class CMA:
     """
 
     def __init__(self, dimension: int, population: int, seed: int):
-        cma = _library("cma")
+        try:
+            import cma
+        except ImportError as error:
+            raise MissingError("method 'cma' needs cma: pip install 'legged[design]'") from error
         settings = {"bounds": [0.0, 1.0], "popsize": population, "seed": seed + 1, "verbose": -9}
         self._strategy = cma.CMAEvolutionStrategy(dimension * [0.5], 0.25, settings)
         self._asked: Any = []
 
     def ask(self, n: int) -> Array:
-        """Return proposals; see `Optimizer.ask`."""
+        """Return proposals, (n, d), between 0 and 1; see `Optimizer.ask`."""
         self._asked = self._strategy.ask(n)
         return np.array(self._asked)
 
@@ -77,7 +80,10 @@ class Optuna:
     """
 
     def __init__(self, dimension: int, population: int, seed: int, objectives: int = 1):
-        optuna = _library("optuna")
+        try:
+            import optuna
+        except ImportError as error:
+            raise MissingError("method 'optuna' needs optuna: pip install 'legged[design]'") from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         samplers = optuna.samplers
         if objectives == 1:
@@ -90,7 +96,7 @@ class Optuna:
         self._asked: list[Any] = []
 
     def ask(self, n: int) -> Array:
-        """Return proposals; see `Optimizer.ask`."""
+        """Return proposals, (n, d), between 0 and 1; see `Optimizer.ask`."""
         self._asked = [self._study.ask(self._space) for _ in range(n)]
         return np.array([[trial.params[name] for name in self._space] for trial in self._asked])
 
@@ -152,7 +158,7 @@ def optimize(
 ) -> Optimum:
     """Return the best trials of an optimization; after an interruption the same call goes on where it ended.
 
-        best = sweeps.optimize(setup, {"gait.stride": (0.1, 0.4)}, {"cost_of_transport": "minimize"}, "store").best
+        best = sweeps.optimize(setup, {"x": (0.0, 1.0)}, {"value": "minimize"}, folder).best
 
     The proposals follow from the seed and the results, and the results of earlier calls are in the store.
 
@@ -229,12 +235,3 @@ def _judged(table: Any, objectives: Mapping[str, str], constraints: Mapping[str,
 
 def _numbers(table: Any, name: str) -> Array:
     return table[name].astype(float).to_numpy()
-
-
-def _library(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingError(f"this method needs {name}: pip install 'legged[design]'") from error

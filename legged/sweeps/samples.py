@@ -109,7 +109,11 @@ class Choice:
     values: Sequence[Any]
 
     def ppf(self, probability: Array) -> Array:
-        """Return the values at probabilities, (...)."""
+        """Return the values at probabilities, (...), any unit.
+
+        Args:
+            probability: (...), dimensionless.
+        """
         values = np.array(self.values)
         return values[np.minimum((probability * len(values)).astype(int), len(values) - 1)]
 
@@ -171,7 +175,7 @@ def sobol_design(
     Raises:
         MissingError: SALib is not installed.
     """
-    from_problem = salib("sample.sobol").sample
+    from_problem = salib().sample.sobol.sample
     points = from_problem(unit_problem(distributions), n, calc_second_order=False, seed=seed)
     return _at(points, distributions, units, "sobol")
 
@@ -188,7 +192,7 @@ def morris_design(
     Raises:
         MissingError: SALib is not installed.
     """
-    points = salib("sample.morris").sample(unit_problem(distributions), n, num_levels=4, seed=seed)
+    points = salib().sample.morris.sample(unit_problem(distributions), n, num_levels=4, seed=seed)
     return _at(0.05 + 0.9 * points, distributions, units, "morris")  # the ends of a distribution may be infinite
 
 
@@ -197,18 +201,21 @@ def unit_problem(names: Mapping[str, Any]) -> dict[str, Any]:
     return {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
 
 
-def salib(module: str) -> Any:
-    """Return a module of SALib.
+def salib() -> Any:
+    """Return the library SALib with its designs and analyses.
 
-    Args:
-        module: Its name after "SALib.".
+    Raises:
+        MissingError: It is not installed.
     """
-    from importlib import import_module
-
     try:
-        return import_module(f"SALib.{module}")
+        import SALib
+        import SALib.analyze.morris
+        import SALib.analyze.sobol
+        import SALib.sample.morris
+        import SALib.sample.sobol
     except ImportError as error:
         raise MissingError("indices of sensitivity need SALib: pip install 'legged[design]'") from error
+    return SALib
 
 
 def _at(points: Array, distributions: Mapping[str, Any], units: Mapping[str, str] | None, design: str = "") -> Samples:

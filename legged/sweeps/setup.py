@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -88,7 +89,7 @@ class Setup:
         """Return the arguments of `legged.rollout` for some samples: vary, q, v and those of `options`.
 
         Args:
-            columns: Name -> values, (B,), in their units.
+            columns: Name -> values, (B,), any unit.
         """
         given = dict(self.options)
         vary = self.vary(dict(columns)) if self.vary is not None else self._joined(columns)
@@ -120,7 +121,7 @@ class Setup:
         """Return the motions of some samples.
 
         Args:
-            columns: Name -> values, (B,), in their units. threads: As in `legged.rollout`.
+            columns: Name -> values, (B,), any unit. threads: As in `legged.rollout`.
         """
         times = {"until": self.until, "sample": self.sample}
         return rollout(self.robot, self.controller, **times, **self.arguments(columns), threads=threads, progress=False)
@@ -129,7 +130,7 @@ class Setup:
         """Return the run of one of some samples, with the digits that it has among them.
 
         Args:
-            columns: Name -> values, (B,), in their units. i: Index of the sample.
+            columns: Name -> values, (B,), any unit. i: Index of the sample.
         """
         return self.rollout(columns).run(i)
 
@@ -137,16 +138,17 @@ class Setup:
         """Return the metrics of some samples, and why trials ended early: name -> B values; None where undefined.
 
         Args:
-            columns: Name -> values, (B,), in their units. threads: As in `legged.rollout`.
+            columns: Name -> values, (B,), any unit. threads: As in `legged.rollout`.
         """
         count_, arguments = len(next(iter(columns.values()))), self.arguments(columns)
         function, places = observed(self.metrics, self.robot)
         sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
         steps = Reduction([place[2] for place in places])
-        before = 0.0
-        self._observe(sim, function, places, steps, 0.0)
+        before, command = 0.0, self._command()
+        with contextlib.suppress(ArgumentError):  # torques of a law that takes a command are known after a step
+            self._observe(sim, function, places, steps, 0.0)
         for t in self._times():
-            sim.advance(t)
+            sim.advance(t, command)
             self._observe(sim, function, places, steps, t - before)
             before = t
             if np.all(sim.ended):
@@ -187,6 +189,12 @@ class Setup:
         times = np.append(times, self.until) if self.until - times[-1] > 1e-9 * self.until else times
         return [*times[1:-1].tolist(), float(self.until)]
 
+    def _command(self) -> Any:
+        """Return the command of a law that takes one, such as `controllers.Policy`: its own, or zero."""
+        size = getattr(getattr(self.controller, "task", None), "command_size", None)
+        command = getattr(self.controller, "command", None)
+        return np.zeros(size) if command is None and isinstance(size, int) else command if size is not None else None
+
     def _gravity(self) -> float:
         return float(np.linalg.norm(self.robot.gravity))
 
@@ -206,7 +214,7 @@ class Setup:
         law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
 
         Args:
-            columns: Name -> values, (B,), of two trials or more, in their units.
+            columns: Name -> values, (B,), of two trials or more, (B,), any unit.
         """
         few = {name: values[:2] for name, values in columns.items()}
         arguments, own = self.arguments(few), len(next(iter(few.values())))

@@ -151,7 +151,7 @@ class Store:
         """Write the results of a chunk.
 
         Args:
-            key: Its key. columns: Name -> values, (B,), in their units. facts: What is known of its computation.
+            key: Its key. columns: Name -> values, (B,), any unit. facts: What is known of its computation.
         """
         table = pa.table({name: _arrow(name, values) for name, values in columns.items()})
         content = _parquet(table.replace_schema_metadata({"legged": json.dumps(dict(facts))}))
@@ -195,7 +195,7 @@ class Store:
         raise FileError(str(self.path), f"has layout {visible(layout)}, this version reads {LAYOUT}: update it")
 
     def samples(self, name: str) -> dict[str, np.ndarray]:
-        """Return the columns of the samples.
+        """Return the columns of the samples, name -> (n,), any unit.
 
         Raises:
             FileError: The file is missing or damaged.
@@ -236,8 +236,8 @@ def chunk_keys(setup: str, columns: Mapping[str, np.ndarray], order: np.ndarray,
     """Return the keys of the chunks of one setup.
 
     Args:
-        setup: Key of its content. columns: Samples, name -> (n,), in their units. order: Indices of the rows, (n,).
-        bounds: As in `Description`.
+        setup: Key of its content. columns: Samples, name -> (n,), any unit.
+        order: Indices of the rows, (n,), dimensionless. bounds: As in `Description`.
     """
     names = list(columns)
     ordered = {name: x[order] for name, x in columns.items()}
@@ -316,13 +316,15 @@ class Study:
                 rows.append(own + k * description.rows)
         number = np.concatenate(rows) if rows else np.zeros(0, int)
         results = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
-        ordered = np.argsort(number, kind="stable")
-        results, number = results.take(ordered) if tables else results, number[ordered]
+        if (np.diff(number) < 0).any():
+            ordered = np.argsort(number, kind="stable")
+            results, number = results.take(ordered), number[ordered]
         columns: dict[str, Any] = {"row": number}
         if len(description.setups) > 1:
             names = np.array(list(description.setups))
             columns[SETUP] = pa.array(names[number // description.rows].tolist())
-        columns |= {name: x[number % description.rows] for name, x in self.columns.items()}
+        index = slice(None) if len(number) == description.rows == len(self.order) else number % description.rows
+        columns |= {name: x[index] for name, x in self.columns.items()}
         for name in results.column_names:
             columns[check_name(name) if name not in columns else f"result {name}"] = results[name]
         table = pa.table(columns)
@@ -331,7 +333,7 @@ class Study:
 
     def table(self) -> Any:
         """Return all finished trials as a pandas DataFrame; `attrs["units"]` maps columns to units."""
-        table = self.arrow().to_pandas().set_index("row")
+        table = self.arrow().to_pandas(split_blocks=True, self_destruct=True).set_index("row")
         table.attrs["units"] = dict(self.description.units)
         return table
 
@@ -370,7 +372,7 @@ def _checksum(content: bytes) -> str:
 
 def _parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="lz4", use_dictionary=False, write_statistics=False)
     return sink.getvalue().to_pybytes()
 
 

@@ -61,7 +61,7 @@ def sweep(
 ) -> Sweep:
     """Return the study of a function or of a simulation at many samples, which is computed when its table is wanted.
 
-        study = legged.sweep(setup, samples, store="study")
+        study = legged.sweep(setup, samples, store=folder)
         print(study.cost())
         table = study.table()  # pandas; call it again after any interruption
 

@@ -15,40 +15,16 @@ import numpy as np
 import pandas
 import pyarrow.parquet as pq
 import pytest
+from sweeps.studied import PUSHES, product, samples, setup
 
-import controllers
 import legged
-import robots
 from legged import sweeps
 from legged.errors import ArgumentError, FileError, LeggedError, SimulationInterrupt, SimulationWarning
 from legged.sweeps import content
 
-ROBOT = robots.planar_biped()
-AXES = {"a": (0.0, 1.0), "b": (0.0, 2.0)}
-
-
-def product(a, b):
-    """Return a product, slowly enough to be interrupted."""
-    time.sleep(0.002)
-    return {"product": a * b, "above": a > b}
-
-
-def samples(n=60):
-    return sweeps.random(n, AXES, units={"a": "m"})
-
 
 def files(store):
     return sorted(path.name for path in (Path(store) / "chunks").iterdir())
-
-
-def setup(until=0.05, **options):
-    ground = legged.ground.paper_ground(ROBOT)
-    push = legged.Push("trunk", (0.0, 0.0, 0.0), at=0.01)
-    law = controllers.ComputedTorque(controllers.paper_walk())
-    return sweeps.Setup(ROBOT, law, until, options={"ground": ground, "pushes": [push]}, **options)
-
-
-PUSHES = {"pushes.0.impulse[0]": (-1.0, 1.0), "robot.trunk.mass": (4.0, 6.0)}
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +173,7 @@ SCRIPT = """
 import sys, time
 sys.path.insert(0, {tests!r})
 import legged
-from test_sweep import product, samples
+from studied import product, samples
 {before}
 try:
     print(len(legged.sweep(product, samples(600), {store!r}, chunk=5{given}).table()))
@@ -285,68 +261,6 @@ def test_killed_workers_lose_nothing(cluster, tmp_path):
     killer.start()
     assert sweep.table().equals(wanted)
     killer.join()
-
-
-# Simulations
-
-
-def test_a_row_is_simulated_again_bit_for_bit(tmp_path):
-    lowest = sweeps.over_time("minimum", lambda q: q[2], "m")
-    highest = sweeps.of_run(lambda run: np.abs(run.joint_tau).max(), "N m")
-    study = setup(metrics=sweeps.STANDARD | {"lowest": lowest, "highest": highest})
-    sweep = legged.sweep(study, sweeps.random(10, PUSHES), tmp_path, chunk=4)
-    table = sweep.table()
-    for row in (0, 5, 9):
-        run = sweep.run(row)
-        assert run.q[:, 2].min() == table["lowest"][row]
-        assert np.isclose(np.abs(run.joint_tau).max(), table["peak_torque"][row], rtol=1e-12)  # two kernels
-        assert np.abs(run.joint_tau).max() == table["highest"][row]
-        way = run.base.position[-1, :2] - run.base.position[0, :2]
-        assert np.isclose(np.linalg.norm(way), table["distance"][row], rtol=1e-12)
-
-
-def test_the_cost_of_transport_is_the_positive_work_over_weight_and_distance(tmp_path):
-    sweep = legged.sweep(setup(until=0.2), sweeps.random(4, PUSHES), tmp_path, chunk=4)
-    table, run = sweep.table(), sweep.run(2)
-    power = np.maximum(run.tau * run.v, 0.0).sum(axis=1)
-    work = np.sum(0.5 * (power[1:] + power[:-1]) * np.diff(run.times))
-    mass = ROBOT.mass + table["robot.trunk.mass"][2] - ROBOT.parameters()["trunk.mass"]
-    weight = mass * np.linalg.norm(ROBOT.gravity)
-    assert np.isclose(work / (weight * table["distance"][2]), table["cost_of_transport"][2], rtol=1e-10)
-
-
-def test_a_setup_that_fails_for_one_sample_keeps_the_others(tmp_path):
-    values = {"robot.trunk.mass": np.array([5.0, 5.5, -1.0, 6.0, 4.5])}
-    sweep = legged.sweep(setup(), values, tmp_path, chunk=5)
-    table = sweep.table()
-    assert (table["error"] != "").tolist() == [False, False, True, False, False]
-    assert "mass" in table["error"][2] and table["success"].isna()[2]
-    assert sweep.run(3).q.shape[1] == ROBOT.nq
-    with pytest.raises(LeggedError, match="mass"):
-        sweep.run(2)
-
-
-def test_a_fall_is_a_result_with_its_reason(tmp_path):
-    values = {"pushes.0.impulse[0]": np.array([0.0, 60.0])}
-    table = legged.sweep(setup(until=0.6), values, tmp_path, chunk=2).table()
-    assert table["success"].tolist() == [True, False]
-    assert table["ended"][0] == "" and table["ended"][1] != "" and table["duration"][1] < 0.6
-    assert np.isnan(table["cost_of_transport"][1])
-
-
-def test_the_cost_is_known_before_the_run_and_measured_after(tmp_path):
-    sweep = legged.sweep(setup(), sweeps.random(16, PUSHES), tmp_path)
-    before = sweep.cost()
-    assert before.source == "counted operations" and before.core_hours > 0.0
-    sweep.table()
-    after = sweep.cost()
-    assert after.source == "finished chunks" and after.remaining == 0.0
-    assert "core hours" in str(after)
-
-
-def test_a_parameter_that_does_not_exist_fails_in_words(tmp_path):
-    table = legged.sweep(setup(), {"robot.trunk.mas": [1.0, 2.0]}, tmp_path, chunk=2).table()
-    assert "did you mean 'trunk.mass'" in table["error"][0]
 
 
 # Arguments

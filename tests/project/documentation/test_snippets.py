@@ -119,6 +119,17 @@ robot = robots.planar_biped()
 q = robot.neutral()
 """,
     "controllers.policy": "network = lambda observation: 0.01 * observation[:12]",
+    "legged.sweeps.sweep": """
+import tempfile
+
+setup, samples, folder = (lambda x: x), {"x": [1.0, 2.0]}, tempfile.mkdtemp()
+""",
+    "legged.sweeps.optimize": """
+import tempfile
+
+sweeps, setup, folder = legged.sweeps, (lambda x: (x - 0.3) ** 2), tempfile.mkdtemp()
+""",
+    "legged.sweeps.setup": "ground, push = paper_ground(robot), legged.Push('trunk', (0.0, 0.0, 0.0), at=0.1)",
     "legged.environments.task": "task = legged.environments.velocity(robot)",
     "legged.compiler.ir.annotations": "modules, bodies = [0], [0]",
     "legged.compiler.ir.loops_and_tables": "x = 1.0",

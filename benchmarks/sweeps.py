@@ -1,0 +1,241 @@
+"""Sweeps: kills, overhead, processes beside threads, large stores. `python -m benchmarks.sweeps [PART ...]`
+
+kills      a worker, the scheduler or the client is killed (-9) at random moments, `--kills` times, and the study is
+           resumed; the table is compared with that of an undisturbed run
+overhead   time of a sweep beside that of its trials, in chunks of one second
+processes  two workers beside one, and beside threads, bit for bit
+rows       a store of a million rows is opened
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import legged
+from legged import sweeps
+from legged.sweeps import content
+from legged.table import Table
+
+SAMPLES = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
+_KILLED_ROWS, _KILLED_CHUNK, _WORK = 2000, 10, 0.004  # trials, trials of a chunk, [s] of a trial
+
+
+def trial(a: float, b: float) -> dict[str, float]:
+    """Return some numbers after a short time."""
+    time.sleep(_WORK)
+    if b > 0.99:
+        raise ValueError("b is too large")
+    return {"product": a * b, "sine": float(np.sin(10.0 * a))}
+
+
+def waiting(a: float, b: float) -> float:
+    """Return a number after 0.1 s without work, so that other processes of the machine do not count."""
+    time.sleep(0.1)
+    return a + b
+
+
+def counted(a: float, b: float) -> float:
+    """Return a number after a fixed amount of work."""
+    x = a
+    for _ in range(100_000):
+        x = (x * 1.0000001 + b) % 1.0
+    return x
+
+
+def client(store: str) -> None:
+    """Compute the study of the kills on a cluster whose processes report their numbers."""
+    from distributed import Client
+
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--interface", "lo",
+         "--scheduler-file", f"{store}.scheduler"],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", f"{store}.scheduler"]
+    command += ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "60"]
+    workers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
+    Path(f"{store}.pids").write_text(" ".join(str(x.pid) for x in (scheduler, *workers)))
+    try:
+        with Client(scheduler_file=f"{store}.scheduler", timeout=20) as connected:
+            samples = sweeps.random(_KILLED_ROWS, SAMPLES)
+            legged.sweep(trial, samples, store, connected, chunk=_KILLED_CHUNK, progress=False).table()
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+
+
+def kills(count: int, seed: int = 0) -> Table:
+    """Return how many finished chunks were lost or changed by kills."""
+    rng, targets = np.random.default_rng(seed), ("worker", "scheduler", "client")
+    lost = corrupt = done = 0
+    given = dict.fromkeys(targets, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        samples = sweeps.random(_KILLED_ROWS, SAMPLES)
+        wanted = legged.sweep(trial, samples, f"{folder}/whole", chunk=_KILLED_CHUNK, progress=False).table()
+        equal, studies = True, 0
+        while done < count:
+            store, studies = Path(folder, f"study{studies}"), studies + 1
+            before: dict[str, bytes] = {}
+            finished = False
+            while not finished and done < count:
+                process = _start(store)
+                target = str(rng.choice(targets))
+                _wait(process, store, float(rng.uniform(0.1, 1.5)), len(before))
+                if process.poll() is None:
+                    given[target] += 1
+                    done += 1
+                    _kill(process, store, target)
+                finished = process.wait() == 0
+                _end(store)
+                now = _chunks(store)
+                lost += len(before.keys() - now.keys())
+                corrupt += sum(not _intact(name, content) for name, content in now.items())
+                before = now
+            table = legged.sweep(trial, samples, store, chunk=_KILLED_CHUNK, progress=False).table()
+            equal = equal and table.equals(wanted)
+            print(f"[{done} kills, study {studies}: {len(before)} chunks, table equal: {equal}]", flush=True)
+    rows = [*((f"kills of a {name}", str(n)) for name, n in given.items()), ("studies", str(studies))]
+    rows += [("finished chunks lost", str(lost)), ("damaged chunks", str(corrupt)), ("tables equal", str(equal))]
+    return Table("Kills (-9) at random moments", ("", ""), tuple(rows))
+
+
+def _start(store: Path) -> subprocess.Popen[bytes]:
+    for name in ("scheduler", "pids"):
+        Path(f"{store}.{name}").unlink(missing_ok=True)
+    command = [sys.executable, "-m", "benchmarks.sweeps", "client", "--store", str(store)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _wait(process: subprocess.Popen[bytes], store: Path, seconds: float, known: int) -> None:
+    """Wait some seconds after the first new chunk."""
+    end = time.monotonic() + 60.0
+    while process.poll() is None and len(_chunks(store)) <= known and time.monotonic() < end:
+        time.sleep(0.02)
+    end = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _kill(process: subprocess.Popen[bytes], store: Path, target: str) -> None:
+    pids = [int(x) for x in Path(f"{store}.pids").read_text().split()]
+    pid = {"client": process.pid, "scheduler": pids[0], "worker": pids[1]}[target]
+    os.kill(pid, signal.SIGKILL)
+
+
+def _end(store: Path) -> None:
+    """End the processes that a killed client has left: those that it has started, by their numbers."""
+    path = Path(f"{store}.pids")
+    for pid in path.read_text().split() if path.exists() else ():
+        try:
+            os.kill(int(pid), signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _chunks(store: Path) -> dict[str, bytes]:
+    folder = store / "chunks"
+    paths = [path for path in folder.iterdir() if path.suffix == ".parquet"] if folder.is_dir() else []
+    return {path.name: path.read_bytes() for path in paths if not path.name.startswith(".")}
+
+
+def _intact(name: str, content: bytes) -> bool:
+    return name.partition("-")[2] == f"{hashlib.blake2b(content, digest_size=8).hexdigest()}.parquet"
+
+
+def overhead() -> Table:
+    """Return the time of a sweep beside that of its trials, on one thread, in chunks of one second."""
+    samples = sweeps.random(200, SAMPLES)
+    start = time.perf_counter()
+    for row in zip(*(x.tolist() for x in samples.columns.values()), strict=True):
+        waiting(*row)
+    alone = time.perf_counter() - start
+    content.versions()  # once in a process
+    cores, os.cpu_count = os.cpu_count, lambda: 1
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = legged.sweep(waiting, samples, folder, chunk=10, progress=False)
+        start = time.perf_counter()
+        sweep.compute()
+        own = time.perf_counter() - start
+    os.cpu_count = cores
+    lines = [("trials alone", f"{alone:.2f} s"), ("sweep", f"{own:.2f} s")]
+    lines.append(("overhead", f"{100.0 * (own / alone - 1.0):.2f} %"))
+    return Table("Overhead in 20 chunks of 1 s, one thread", ("", ""), tuple(lines))
+
+
+def processes() -> Table:
+    """Return the times of one and two workers, and whether their tables are those of threads."""
+    from distributed import Client, LocalCluster
+
+    samples, lines, tables = sweeps.random(2000, SAMPLES), [], list[Any]()
+    with tempfile.TemporaryDirectory() as folder:
+        for n in (0, 1, 2):
+            given = {"chunk": 50, "progress": False}
+            if not n:
+                tables.append(legged.sweep(counted, samples, f"{folder}/{n}", **given).table())
+                continue
+            with LocalCluster(n, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as connected:
+                connected.submit(int, 1).result()
+                warm = legged.sweep(counted, sweeps.random(8, SAMPLES, 1), f"{folder}/w{n}", connected, chunk=1)
+                warm.table()
+                start = time.perf_counter()
+                tables.append(legged.sweep(counted, samples, f"{folder}/{n}", connected, **given).table())
+                lines.append((f"{n} workers", f"{time.perf_counter() - start:.2f} s"))
+    equal = all(table.equals(tables[0]) for table in tables)
+    return Table("Workers of a LocalCluster", ("", ""), (*lines, ("tables equal that of threads", str(equal))))
+
+
+def rows(count: int = 1_000_000, chunk: int = 1000) -> Table:
+    """Return the time and memory in which a new process opens a store of a million rows with ten columns."""
+    with tempfile.TemporaryDirectory() as folder:
+        rng, samples = np.random.default_rng(0), sweeps.random(count, {f"p{k}": (0.0, 1.0) for k in range(4)})
+        sweep = legged.sweep(len, samples, folder, chunk=chunk, progress=False)
+        sweep.store.create()
+        job, missing = sweep._prepared([*range(0, count, chunk), count])
+        for name, k in missing:
+            values = {f"r{i}": rng.random(len(job.rows[k])).tolist() for i in range(4)}
+            texts = {"success": (rng.random(len(job.rows[k])) > 0.5).tolist(), "error": [""] * len(job.rows[k])}
+            sweep.store.write_chunk(job.keys[name][k], values | texts, {})
+        program = (
+            "import resource, sys, time; from legged import sweeps; a = time.perf_counter();"
+            "t = sweeps.Study(sys.argv[1]).table(); b = time.perf_counter() - a;"
+            "print(len(t), b, time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        )
+        done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=True)
+    number, seconds, processor, memory = done.stdout.split()
+    lines = [("rows", number), ("opened in", f"{float(seconds):.2f} s")]
+    lines.append(("time of the processor, with imports", f"{float(processor):.2f} s"))
+    lines.append(("memory of the process", f"{float(memory):.0f} MiB"))
+    return Table(f"A store of {count} rows in chunks of {chunk}", ("", ""), tuple(lines))
+
+
+def main() -> None:
+    """Run the parts and print their tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweeps", description=__doc__.splitlines()[0])
+    parts = ("kills", "overhead", "processes", "rows")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; all by default")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--store", default="", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.parts == ["client"]:
+        return client(options.store)
+    if unknown := set(options.parts) - set(parts):
+        parser.error(f"unknown part: {', '.join(sorted(unknown))}")
+    functions = {"kills": lambda: kills(options.kills), "overhead": overhead, "processes": processes, "rows": rows}
+    for part in options.parts or parts:
+        print(functions[part]().text(), "\n", flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main()

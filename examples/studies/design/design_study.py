@@ -1,0 +1,146 @@
+"""Designs of the paper's quadruped by random trials, and the legs of the planar biped by CMA-ES.
+
+A leg of another length keeps the mass per length of its links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import controllers
+import legged
+import robots
+from examples.studies.design.legs import scaled_legs
+from legged import sweeps
+from legged.output import replaced
+from legged.spatial import Array
+from legged.table import Table
+
+RANGES = {"thigh": (0.25, 0.35), "shank": (0.25, 0.35), "stride": (0.05, 0.25), "period": (0.3, 0.6)}
+PUSHES = {"impulse": (2.0, 12.0), "direction": (0.0, 2.0 * np.pi)}
+UNITS = {"thigh": "m", "shank": "m", "stride": "m", "period": "s", "impulse": "N s", "direction": "rad"}
+_PUSHED_AT = 0.5  # [s]
+_BENT = 0.93  # height of the hips over the length of the legs
+_QUADRUPED = robots.spatial_quadruped()
+_BIPED = robots.planar_biped()
+
+
+def quadruped_values(x: dict[str, Array]) -> dict[str, Array]:
+    """Return the parameters of trots, name -> (B, ...), from samples with the names of `RANGES` and `PUSHES`."""
+    legs = [(f"leg{k}_thigh", f"leg{k}_shank", f"leg{k}_knee", f"leg{k}_foot.position") for k in range(1, 5)]
+    force = np.stack([np.cos(x["direction"]), np.sin(x["direction"]), 0.0 * x["direction"]], axis=1)
+    values = {"gait.stride": x["stride"], "gait.period": x["period"]}
+    values["gait.hip_height"] = _BENT * (x["thigh"] + x["shank"])
+    values["pushes.0.impulse"] = x["impulse"][:, None] * force
+    return values | scaled_legs(_QUADRUPED, legs, x["thigh"], x["shank"])
+
+
+def undisturbed_values(x: dict[str, Array]) -> dict[str, Array]:
+    """Return the parameters of `quadruped_values` without pushes."""
+    return quadruped_values(x | {"impulse": 0.0 * x["impulse"]})
+
+
+def quadruped_setups(until: float = 2.0) -> dict[str, sweeps.Setup]:
+    """Return the simulations of a trot without a push, and with one.
+
+    Args:
+        until: Duration, [s].
+    """
+    gait = controllers.Trot(period=0.4, stride=0.15, clearance=0.06, hip_height=0.55)
+    push = legged.Push("trunk", (0.0, 0.0, 0.0), at=_PUSHED_AT)
+    options = {"ground": legged.ground.paper_ground(_QUADRUPED), "pushes": [push]}
+    values = {"walk": undisturbed_values, "push": quadruped_values}
+    law = controllers.Balanced(gait)
+    return {k: sweeps.Setup(_QUADRUPED, law, until, vary=vary, options=options) for k, vary in values.items()}
+
+
+def quadruped_study(trials: int, store: str | Path, client: Any = None, until: float = 2.0) -> sweeps.Sweep:
+    """Return the study of the quadruped: each design trots without a push, and with one.
+
+    Args:
+        trials: Number of simulated trots, half of them with a push. store, client: As in `legged.sweep`.
+        until: Duration of a trial, [s].
+    """
+    samples = sweeps.random(max(2, trials // 2), RANGES | PUSHES, units=UNITS)
+    return legged.sweep(quadruped_setups(until), samples, store, client)
+
+
+def biped_values(x: dict[str, Array]) -> dict[str, Array]:
+    """Return the parameters of walks, name -> (B, ...), from samples "thigh", "shank" [m] and "period" [s]."""
+    legs = [(f"{k}_thigh", f"{k}_shank", f"{k}_knee", f"{k}_ankle.at") for k in "ab"]
+    values = {"gait.period": x["period"]}
+    foot = abs(float(_BIPED.parameters()["a_heel.position"][2]))  # [m], height of the ankle
+    values["gait.hip_height"] = _BENT * (x["thigh"] + x["shank"]) + foot
+    return values | scaled_legs(_BIPED, legs, x["thigh"], x["shank"])
+
+
+def biped_optimum(
+    generations: int, population: int, store: str | Path, client: Any = None, until: float = 2.0
+) -> sweeps.Optimum:
+    """Return the legs of the planar biped with the least cost of transport among those that walk without a fall.
+
+    Args:
+        generations, population: As in `sweeps.optimize`. store, client: As in `legged.sweep`. until: Duration, [s].
+    """
+    law = controllers.ComputedTorque(controllers.paper_walk())
+    ground = legged.ground.paper_ground(_BIPED)
+    setup = sweeps.Setup(_BIPED, law, until, vary=biped_values, options={"ground": ground})
+    space = {"thigh": (0.4, 0.6), "shank": (0.4, 0.6), "period": (0.7, 1.3)}
+    given = {"generations": generations, "population": population, "constraints": {"success": (1.0, None)}}
+    return sweeps.optimize(setup, space, {"cost_of_transport": "minimize"}, store, client, **given)
+
+
+def result_table(table: Any) -> Table:
+    """Return the cheapest designs among those that survived their push.
+
+    Args:
+        table: As of the sweep of `quadruped_study`.
+    """
+    walk, push = (table[table["setup"] == name].reset_index(drop=True) for name in ("walk", "push"))
+    recovered = walk[push["success"].eq(True) & walk["success"].eq(True)].sort_values("cost_of_transport").head(5)
+    rows = [(*(f"{x[k]:.3f}" for k in RANGES), f"{x['cost_of_transport']:.3f}") for _, x in recovered.iterrows()]
+    count, trials = int(push["success"].eq(True).sum()), int(push["success"].notna().sum())
+    low, high = sweeps.success_interval(count, trials)
+    failed = int((table["error"] != "").sum())
+    notes = (
+        f"{len(table)} trots, {failed} of designs that cannot stand; {count} of {trials} pushed ones recover "
+        f"(share {low:.2f} to {high:.2f} at 95 %).",
+        "Lengths and stride in m, period in s; positive work of the joints over weight and distance.",
+    )
+    heads = (*RANGES, "cost of transport")
+    return Table("Cheapest designs that recover from their push", heads, tuple(rows), notes, left=0)
+
+
+def optimum_table(optimum: sweeps.Optimum) -> Table:
+    """Return the best legs of the biped beside the mean of the first generation."""
+    first = optimum.table[optimum.table["generation"] == 0]
+    names = ("thigh", "shank", "period", "cost_of_transport")
+    rows = [("first generation, mean", *(f"{first[name].mean():.3f}" for name in names))]
+    if len(optimum.front):
+        rows.append(("best", *(f"{optimum.best[name]:.3f}" for name in names)))
+    return Table("Legs of the planar biped by CMA-ES", ("", "thigh, m", "shank, m", "period, s", "cost"), tuple(rows))
+
+
+def figures(table: Any, optimum: sweeps.Optimum) -> dict[str, Any]:
+    """Return the figures by name."""
+    walk, push = (table[table["setup"] == name] for name in ("walk", "push"))
+    legs = ["thigh", "shank", "period", "cost_of_transport"]
+    return {
+        "recovery": sweeps.success_map(push, ["impulse", "period"], bins=6).figure(),
+        "designs": sweeps.parallel_coordinates(walk, [*RANGES, "cost_of_transport"], "cost_of_transport"),
+        "biped": sweeps.parallel_coordinates(optimum.table, legs, "generation"),
+    }
+
+
+def write(folder: Path, study: sweeps.Sweep, optimum: sweeps.Optimum) -> Sequence[Path]:
+    """Write the figures and a page, and return the paths."""
+    drawn, paths = figures(study.table(), optimum), []
+    for name, figure in drawn.items():
+        paths.append(folder / f"design-{name}.png")
+        with replaced(paths[-1]) as draft:
+            figure.savefig(draft, dpi=130, format="png")
+    return [*paths, sweeps.save_page(study, folder / "design.html", list(drawn.values()), "Design study")]

@@ -1,0 +1,115 @@
+"""Simulations as trials: metrics, replays, failures, costs, keys."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow  # noqa: F401
+import pytest
+from sweeps.studied import PUSHES, ROBOT, product, setup
+
+import controllers
+import legged
+import robots
+from legged import sweeps
+from legged.errors import LeggedError
+from legged.sweeps import content
+
+
+def test_a_row_is_simulated_again_bit_for_bit(tmp_path):
+    lowest = sweeps.over_time("minimum", lambda q: q[2], "m")
+    highest = sweeps.of_run(lambda run: np.abs(run.joint_tau).max(), "N m")
+    study = setup(metrics=sweeps.STANDARD | {"lowest": lowest, "highest": highest})
+    sweep = legged.sweep(study, sweeps.random(10, PUSHES), tmp_path, chunk=4)
+    table = sweep.table()
+    for row in (0, 5, 9):
+        run = sweep.run(row)
+        assert run.q[:, 2].min() == table["lowest"][row]
+        assert np.isclose(np.abs(run.joint_tau).max(), table["peak_torque"][row], rtol=1e-12)  # two kernels
+        assert np.abs(run.joint_tau).max() == table["highest"][row]
+        way = run.base.position[-1, :2] - run.base.position[0, :2]
+        assert np.isclose(np.linalg.norm(way), table["distance"][row], rtol=1e-12)
+
+
+def test_the_cost_of_transport_is_the_positive_work_over_weight_and_distance(tmp_path):
+    sweep = legged.sweep(setup(until=0.2), sweeps.random(4, PUSHES), tmp_path, chunk=4)
+    table, run = sweep.table(), sweep.run(2)
+    power = np.maximum(run.tau * run.v, 0.0).sum(axis=1)
+    work = np.sum(0.5 * (power[1:] + power[:-1]) * np.diff(run.times))
+    mass = ROBOT.mass + table["robot.trunk.mass"][2] - ROBOT.parameters()["trunk.mass"]
+    weight = mass * np.linalg.norm(ROBOT.gravity)
+    assert np.isclose(work / (weight * table["distance"][2]), table["cost_of_transport"][2], rtol=1e-10)
+
+
+def test_a_setup_that_fails_for_one_sample_keeps_the_others(tmp_path):
+    values = {"robot.trunk.mass": np.array([5.0, 5.5, -1.0, 6.0, 4.5])}
+    sweep = legged.sweep(setup(), values, tmp_path, chunk=5)
+    table = sweep.table()
+    assert (table["error"] != "").tolist() == [False, False, True, False, False]
+    assert "mass" in table["error"][2] and table["success"].isna()[2]
+    assert sweep.run(3).q.shape[1] == ROBOT.nq
+    with pytest.raises(LeggedError, match="mass"):
+        sweep.run(2)
+
+
+def test_a_fall_is_a_result_with_its_reason(tmp_path):
+    values = {"pushes.0.impulse[0]": np.array([0.0, 60.0])}
+    table = legged.sweep(setup(until=0.6), values, tmp_path, chunk=2).table()
+    assert table["success"].tolist() == [True, False]
+    assert table["ended"][0] == "" and table["ended"][1] != "" and table["duration"][1] < 0.6
+    assert np.isnan(table["cost_of_transport"][1])
+
+
+def test_the_cost_is_known_before_the_run_and_measured_after(tmp_path):
+    sweep = legged.sweep(setup(), sweeps.random(16, PUSHES), tmp_path)
+    before = sweep.cost()
+    assert before.source == "counted operations" and before.core_hours > 0.0
+    sweep.table()
+    after = sweep.cost()
+    assert after.source == "finished chunks" and after.remaining == 0.0
+    assert "core hours" in str(after)
+
+
+def test_a_parameter_that_does_not_exist_fails_in_words(tmp_path):
+    table = legged.sweep(setup(), {"robot.trunk.mas": [1.0, 2.0]}, tmp_path, chunk=2).table()
+    assert "did you mean 'trunk.mass'" in table["error"][0]
+
+
+def test_a_policy_is_a_law_as_others(tmp_path):
+    pytest.importorskip("gymnasium")
+    robot = robots.spatial_quadruped()
+    weights = 1e-3 * np.random.default_rng(0).normal(size=(robot.nj, 48))
+    from legged import environments
+
+    task = environments.velocity(robot)
+    law = controllers.Policy(lambda x: weights @ x, task)
+    options = {"ground": legged.Rigid(friction=0.8), "integrator": legged.TimeStepping(0.005)}
+    study = sweeps.Setup(robot, law, 0.05, options=options)
+    sweep = legged.sweep(study, sweeps.random(4, {"ground.friction": (0.5, 1.0)}), tmp_path, chunk=4)
+    assert (sweep.table()["error"] == "").all() and sweep.run(1).q.shape[1] == robot.nq
+    same = sweeps.Setup(robot, controllers.Policy(lambda x: weights @ x, task), 0.05, options=options)
+    other = sweeps.Setup(robot, controllers.Policy(lambda x: 2.0 * (weights @ x), task), 0.05, options=options)
+    key = content.content_key(study.content)
+    assert content.content_key(same.content) == key != content.content_key(other.content)
+
+
+def test_keys_are_the_same_in_another_process_and_follow_the_code():
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\nfrom studied import product, setup\n"
+        "from legged.sweeps import content\nprint(content.content_key(product, setup().content))"
+    )
+    command = [sys.executable, "-c", program, str(Path(__file__).parent)]
+    settings = os.environ | {"PYTHONHASHSEED": "7"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=settings)
+    study = setup()
+    key = content.content_key(product, study.content)
+    assert done.stdout.strip() == key
+    study.evaluate({"robot.trunk.mass": np.array([4.0, 5.0])})  # fills caches of the objects
+    assert content.content_key(product, study.content) == key
+    assert content.content_key(product, setup(until=0.06).content) != key
+
+    first, second = (lambda x: 2 * x), (lambda x: 3 * x)
+    outer = [content.content_key(lambda x, inner=inner: inner(x)) for inner in (first, second, first)]
+    assert outer[0] == outer[2] != outer[1]
