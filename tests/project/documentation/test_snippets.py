@@ -129,7 +129,11 @@ import tempfile
 
 sweeps, setup, folder = legged.sweeps, (lambda x: (x - 0.3) ** 2), tempfile.mkdtemp()
 """,
-    "legged.sweeps.setup": "ground, push = paper_ground(robot), legged.Push('trunk', (0.0, 0.0, 0.0), at=0.1)",
+    "legged.sweeps.setup": """
+from legged.sweeps import Setup
+
+ground, push = legged.ground.paper_ground(robot), legged.Push("trunk", (0.0, 0.0, 0.0), at=0.1)
+""",
     "legged.environments.task": "task = legged.environments.velocity(robot)",
     "legged.compiler.ir.annotations": "modules, bodies = [0], [0]",
     "legged.compiler.ir.loops_and_tables": "x = 1.0",
