@@ -8,11 +8,10 @@ See docs/howto/environments.md.
 
 from legged.environments import terms
 from legged.environments.draws import Draws
-from legged.environments.making import make, registered
+from legged.environments.making import TASKS, make, registered
 from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
 from legged.environments.tasks import (
-    TASKS,
     Reference,
     TiledTerrain,
     acrobot,

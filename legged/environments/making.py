@@ -8,10 +8,21 @@ from typing import Any
 
 from legged.arguments import known_name
 from legged.environments.task import Task
-from legged.environments.tasks import TASKS
+from legged.environments.tasks import acrobot, jumping, pendulum, rough, standing_up, tracking, velocity
 from legged.errors import ArgumentError
 from legged.files.load import load
 from legged.robot.robot import Robot
+
+TASKS = {
+    "velocity": velocity,
+    "rough": rough,
+    "standing_up": standing_up,
+    "jumping": jumping,
+    "tracking": tracking,
+    "pendulum": pendulum,
+    "acrobot": acrobot,
+}
+"""Name -> function (robot, **changes) that returns a task."""
 
 
 def make(task: str | Task, robot: Robot | None = None, num_envs: int | None = None, **options: Any) -> Any:

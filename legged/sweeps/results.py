@@ -285,8 +285,10 @@ def save_page(study: Any, path: str | Path, figures: Sequence[Any] = (), title: 
 
 
 def _image(figure: Figure) -> str:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=120)
+    FigureCanvasAgg(figure).print_png(file)
     return f'<p><img alt="" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"></p>'
 
 

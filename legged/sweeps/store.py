@@ -26,7 +26,7 @@ import numpy as np
 
 from legged.arguments import instance
 from legged.errors import FileError, LeggedError, MissingError, SimulationWarning, warn_caller
-from legged.output import replaced, visible
+from legged.output import output_file, replaced, visible
 from legged.sweeps.content import content_key
 from legged.sweeps.samples import Samples, check_name
 
@@ -99,10 +99,7 @@ class Store:
         Raises:
             FileError: It cannot be created or written.
         """
-        try:
-            (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(str(self.path), f"cannot be created: {error.strerror}; give another folder") from error
+        output_file(self.path / _CHUNKS / "chunk")  # creates the folders
         if not os.access(self.path / _CHUNKS, os.W_OK) or not os.access(self.path, os.W_OK):
             raise FileError(str(self.path), "cannot be written: the folder is protected; give another one")
 

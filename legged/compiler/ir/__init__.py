@@ -1,6 +1,6 @@
 """The intermediate representation: expressions, and the graph that tracing a function gives."""
 
-from legged.compiler.ir import array_functions  # noqa: F401  # adds functions of NumPy to those that can be traced
+import legged.compiler.ir.array_functions  # noqa: F401  # adds functions of NumPy to those that can be traced
 from legged.compiler.ir.annotations import item, items, module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, Shape, flatten, record
