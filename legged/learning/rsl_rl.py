@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import shown
+from legged.environments.snapshots import episode_steps
 from legged.errors import ArgumentError, MissingError
 from legged.learning.ppo import Tensor, torch
 
@@ -56,11 +57,11 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
     @property
     def episode_length_buf(self) -> Tensor:
         """Numbers of control steps since the start of each episode, (N,)."""
-        return torch.from_numpy(self.env.steps).long()
+        return torch.from_numpy(episode_steps(self.env)).long()
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
-        self.env.steps = steps.double().numpy()
+        episode_steps(self.env)[:] = steps.numpy()
 
     def get_observations(self) -> TensorDict:
         """Return the present observations, (N, k) for each group."""
