@@ -22,7 +22,9 @@ _PART = 3.0  # [s] of each
 def train_command(
     task: Annotated[str, typer.Argument(help="Name of a task: a key of legged.environments.TASKS, such as velocity.")],
     robot: RobotName,
-    minutes: Annotated[float | None, typer.Option(help="Duration, in minutes; 10 by default.", callback=positive)] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Duration, in minutes; 10 by default.", callback=positive)
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="End after this number of transitions.")] = None,
     num_envs: Annotated[int, typer.Option(min=2, help="Number of robots.")] = 2048,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 1,
@@ -36,8 +38,8 @@ def train_command(
 ) -> None:
     """Train a policy by proximal policy optimization, and report how it performs.
 
-    The folder gets checkpoint.pt, the log of TensorBoard, policy.onnx, and report.md with the curves, tables of tracking
-    errors, and a replay. A training that was interrupted goes on with --resume as if it had not been.
+    The folder gets checkpoint.pt, the log of TensorBoard, policy.onnx, and report.md with the curves, tables of
+    tracking errors, and a replay. A training that was interrupted goes on with --resume as if it had not been.
     """
     from legged.app.selection import select_robot
     from legged.environments import TASKS
@@ -51,7 +53,9 @@ def train_command(
         with progress(training, minutes, steps) as report:
             training.run(minutes, steps, report)
     except KeyboardInterrupt:
-        stop(f"interrupted after {training.learner.transitions:.3g} transitions; go on with --resume {out}/checkpoint.pt")
+        stop(
+            f"interrupted after {training.learner.transitions:.3g} transitions; go on with --resume {out}/checkpoint.pt"
+        )
     for path in write_report(training, out, task):
         print(path)
 
@@ -66,7 +70,7 @@ def write_report(training: Any, folder: Path, name: str) -> list[Path]:
     from legged.learning.export import write_onnx
 
     learner, task = training.learner, training.task
-    tables = [_time_table(learner), _reward_table(training.curve)]
+    tables = [time_table(learner), _reward_table(training.curve)]
     follows = task.command is not None and task.command.size == 3
     if follows:
         from legged.learning.evaluation import survival, tracking
@@ -116,7 +120,7 @@ def _with_note(table: Any, note: str) -> Any:
     return replace(table, notes=(*table.notes, note))
 
 
-def _time_table(learner: Any) -> Any:
+def time_table(learner: Any) -> Any:
     from legged.table import Table
 
     total = sum(learner.seconds.values())
@@ -132,7 +136,9 @@ def _reward_table(curve: list[dict[str, float]]) -> Any:
     last = curve[-10:]
     names = [name for name in last[-1] if name.startswith("reward.")]
     rows = tuple((name[7:], f"{np.mean([x[name] for x in last]):.4f}") for name in names)
-    return Table("Rewards per second in the last ten iterations, with the noise of the training", ("term", "mean"), rows)
+    return Table(
+        "Rewards per second in the last ten iterations, with the noise of the training", ("term", "mean"), rows
+    )
 
 
 def _curves(curve: list[dict[str, float]]) -> Any:
@@ -151,7 +157,9 @@ def _curves(curve: list[dict[str, float]]) -> Any:
 def play_command(
     policy: Annotated[Path, typer.Argument(help="An ONNX file, such as `legged train` writes.")],
     robot: RobotName,
-    task: Annotated[str | None, typer.Option(help="Name of the task; by default that in the file, or velocity.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Name of the task; by default that in the file, or velocity.")
+    ] = None,
     command: Annotated[Command, typer.Option(help="Velocity forward and to the left, and yaw rate.")] = (0.5, 0.0, 0.0),
     duration: Annotated[
         float | None, typer.Option(help="Simulate this time without the viewer, in seconds.", callback=positive)
@@ -188,6 +196,8 @@ def play_command(
     sim = legged.Simulation(chosen, law, ground=made.ground, q=q, v=v, integrator=steps)
     bounds = {"forward [m/s]": 1.0, "left [m/s]": 0.5, "yaw rate [rad/s]": 1.0}
     if made.command_size not in (0, 3):
-        raise ArgumentError(f"the viewer has no sliders for the {made.command_size} commands of {name!r}: add --duration")
+        raise ArgumentError(
+            f"the viewer has no sliders for the {made.command_size} commands of {name!r}: add --duration"
+        )
     sliders = {label: (-x, x, c) for (label, x), c in zip(bounds.items(), command, strict=True)} if commanded else None
     legged.view(sim, port=port, wait=True, commands=sliders)

@@ -1,8 +1,8 @@
 """Proximal policy optimization on the processor, the learner of `legged train`, for any `VectorEnvironment`.
 
 Source: Schulman, Wolski, Dhariwal, Radford, Klimov, arXiv:1707.06347, 2017; the advantages: Schulman, Moritz, Levine,
-Jordan, Abbeel, arXiv:1506.02438, 2015, eq. 16. The learning rate follows the divergence of the policies before and after
-an update, as in Schulman et al. 2017, section 4, but changes the step size instead of a penalty.
+Jordan, Abbeel, arXiv:1506.02438, 2015, eq. 16. The learning rate follows the divergence of the policies before and
+after an update, as in Schulman et al. 2017, section 4, but changes the step size instead of a penalty.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Settings:
     """
 
     steps: int = 24
-    epochs: int = 4
+    epochs: int = 3
     batches: int = 4
     gamma: float = 0.99
     lam: float = 0.95
     clip: float = 0.2
-    entropy: float = 0.003
+    entropy: float = 0.005
     divergence: float = 0.01
     rate: float = 1e-3
     largest_norm: float = 1.0
     hidden: tuple[int, ...] = (128, 64)
-    deviation: float = 0.8
+    deviation: float = 0.7
 
 
 class Normalizer(nn.Module):
@@ -227,7 +227,9 @@ class PPO:
             self.observed, reward = self._tensors(observed), torch.from_numpy(reward).float()
             if truncated.any():  # the value of the last state stands for the rest of an episode whose time is over
                 last = np.stack([x[self._groups[1]] for x in infos["final_obs"][truncated]])
-                reward[torch.from_numpy(truncated)] += s.gamma * net.critic(net.critic_input(torch.from_numpy(last)))[:, 0]
+                reward[torch.from_numpy(truncated)] += (
+                    s.gamma * net.critic(net.critic_input(torch.from_numpy(last)))[:, 0]
+                )
             over = torch.from_numpy(terminated | truncated).float()
             for name, x in zip(rows, (actor, critic, action, mean, value, reward, over), strict=True):
                 rows[name].append(x)
@@ -251,7 +253,9 @@ class PPO:
         self.transitions += s.steps * N
         self.seconds["learner"] += time.perf_counter() - begin
         period = self.env.task.period
-        figures = {f"reward.{k}": float(x) / (s.steps * period) for k, x in zip(self.env.task.rewards, terms, strict=True)}
+        figures = {
+            f"reward.{k}": float(x) / (s.steps * period) for k, x in zip(self.env.task.rewards, terms, strict=True)
+        }
         if ended:
             returns, lengths, falls = (np.concatenate(x) for x in zip(*ended, strict=True))
             figures |= {"return": float(returns.mean()), "length": period * float(lengths.mean())}

@@ -38,7 +38,9 @@ class StableBaselines3Env(VecEnv):
     def __init__(self, env: Any):
         mode = env.metadata.get("autoreset_mode")
         if getattr(mode, "name", "") != "SAME_STEP":
-            raise ArgumentError(f"Stable-Baselines3 needs a VectorEnvironment with autoreset='same_step', got {shown(env)}")
+            raise ArgumentError(
+                f"Stable-Baselines3 needs a VectorEnvironment with autoreset='same_step', got {shown(env)}"
+            )
         self.env = env
         self._actions = np.zeros((env.num_envs, *env.single_action_space.shape), np.float32)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)

@@ -31,7 +31,8 @@ class Training:
         training.run(minutes=10)
         law = controllers.Policy(training.learner.network(), training.task)
 
-    The folder gets `checkpoint.pt` every half minute and at the end, and the log of TensorBoard, if it is installed. Results are bit for bit the same with and without interruptions, for the same number of threads.
+    The folder gets `checkpoint.pt` every half minute and at the end, and the log of TensorBoard, if it is
+    installed. Results are bit for bit the same with and without interruptions, for the same number of threads.
 
     Args:
         task: The task. folder: For checkpoint and log; None writes nothing.

@@ -36,7 +36,7 @@ def test_environments_of_rsl_rl_are_those_of_gymnasium(rsl_rl_env):
         assert rsl_rl_env.episode_length_buf.tolist() == [k] * 4
         action = torch.full((4, NJ), 0.1 * (k % 3))
         observed, reward, terminated, truncated, _ = env.step(action.numpy())
-        seen, rewards, dones, extras = rsl_rl_env.step(action)
+        _, rewards, dones, extras = rsl_rl_env.step(action)
         np.testing.assert_array_equal(rewards, reward.astype(np.float32))
         np.testing.assert_array_equal(dones.bool(), terminated | truncated)
         np.testing.assert_array_equal(extras["time_outs"], truncated)
@@ -101,7 +101,7 @@ def test_skrl_takes_the_standard_interface():
     observed, _ = env.reset()
     assert observed.shape == (4, 48) and env.num_envs == 4
     for _ in range(10):
-        observed, reward, terminated, truncated, _ = env.step(torch.zeros(4, NJ))
+        observed, reward, _, truncated, _ = env.step(torch.zeros(4, NJ))
     assert observed.shape == (4, 48) and reward.shape == (4, 1) and truncated.all()
 
 
