@@ -11,7 +11,7 @@ import typer
 
 from legged.app.options import RobotName, output_file, output_folder, positive, stop
 from legged.arguments import known_name
-from legged.errors import ArgumentError
+from legged.errors import ArgumentError, MissingError
 
 Command = tuple[float, float, float]
 TOUR: tuple[Command, ...] = ((0.5, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.4, 0.0), (0.0, 0.0, 1.0), (-0.5, 0.0, 0.0))
@@ -29,6 +29,9 @@ def train_command(
     num_envs: Annotated[int, typer.Option(min=2, help="Number of robots.")] = 2048,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
+    hidden: Annotated[
+        list[int] | None, typer.Option(min=1, help="Size of a hidden layer; may be repeated. By default 128 and 64.")
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder of checkpoint, log and report.", callback=output_folder, file_okay=False)
     ] = Path("results/train"),
@@ -43,12 +46,14 @@ def train_command(
     """
     from legged.app.selection import select_robot
     from legged.environments import TASKS
+    from legged.learning.ppo import Settings
     from legged.learning.training import Training, progress
 
+    settings = Settings(hidden=tuple(hidden)) if hidden else Settings()
     made = TASKS[known_name("task", task, TASKS)](select_robot(robot))
     if minutes is None and steps is None:
         minutes = 10.0
-    training = Training(made, out, num_envs=num_envs, seed=seed, threads=threads, resume=resume)
+    training = Training(made, out, num_envs=num_envs, settings=settings, seed=seed, threads=threads, resume=resume)
     try:
         with progress(training, minutes, steps) as report:
             training.run(minutes, steps, report)
@@ -83,8 +88,12 @@ def write_report(training: Any, folder: Path, name: str) -> list[Path]:
     page.figure(_curves(training.curve), "curves", "Means over the robots in each iteration.")
     policy = write_onnx(folder / "policy.onnx", learner, name)
     commands = TOUR if follows else (None,)
-    replay = Path(recorded(task, learner.act, commands, _PART if follows else 6.0).save_html(folder / "replay.html"))
-    return [page.write("report.md"), policy, replay, *page.figures]
+    run, pages = recorded(task, learner.act, commands, _PART if follows else 6.0), []
+    try:
+        pages.append(Path(run.save_html(folder / "replay.html")))
+    except MissingError as error:  # a clone without the program of pages
+        page.text(f"There is no replay: {error}")
+    return [page.write("report.md"), policy, *pages, *page.figures]
 
 
 def recorded(task: Any, act: Callable[[Any], Any], commands: Any, duration: float, seed: int = 5) -> Any:

@@ -59,6 +59,10 @@ class Settings:
 class Normalizer(nn.Module):
     """Observations minus their mean over their standard deviation, both of all observations so far."""
 
+    mean: Tensor
+    variance: Tensor
+    count: Tensor
+
     def __init__(self, size: int):
         super().__init__()
         self.register_buffer("mean", torch.zeros(size))
@@ -96,7 +100,7 @@ class ActorCritic(nn.Module):
         self.critic = _dense([privileged, *settings.hidden, 1])
         self.log_deviation = nn.Parameter(torch.full((actions,), float(np.log(settings.deviation))))
         with torch.no_grad():
-            self.actor[-1].weight.mul_(0.01)  # the first policy stays near the posture of a zero action
+            next(self.actor[-1].parameters()).mul_(0.01)  # the first policy stays near the posture of a zero action
 
 
 def _dense(sizes: list[int]) -> nn.Sequential:
@@ -137,8 +141,8 @@ class PPO:
         self._random = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            sizes = [observed[group].shape[1] for group in self._groups]
-            self.net = ActorCritic(*sizes, env.single_action_space.shape[0], self.settings)
+            seen, privileged = (observed[group].shape[1] for group in self._groups)
+            self.net = ActorCritic(seen, privileged, env.single_action_space.shape[0], self.settings)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.settings.rate, fused=True)
         self.observed = self._tensors(observed)
         self.transitions = 0
@@ -214,7 +218,7 @@ class PPO:
         """Return (observations, actions, probabilities, advantages and returns, each (n, ...); figures)."""
         s, net, N = self.settings, self.net, self.env.num_envs
         rows: dict[str, list[Tensor]] = {name: [] for name in (*GROUPS, "action", "mean", "value", "reward", "over")}
-        deviation, ended, terms = net.log_deviation.exp(), [], 0.0
+        deviation, ended, terms = net.log_deviation.exp(), [], np.zeros(len(self.env.task.rewards))
         for _ in range(s.steps):
             begin = time.perf_counter()
             actor, critic = (x.clone() for x in self.observed)

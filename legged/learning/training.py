@@ -159,8 +159,9 @@ def progress(training: Training, minutes: float | None, steps: int | None) -> It
         now, last = time.monotonic() - begin, curve[-1]
         ends = [f"{minutes:g} min"] * (minutes is not None) + [f"{steps:.3g} transitions"] * (steps is not None)
         shown = Table(title=f"{last['transitions']:.3g} transitions, {now:.0f} s, until {' or '.join(ends)}")
-        for name, side in (("", "left"), ("now", "right"), ("curve", "left")):
-            shown.add_column(name, justify=side)
+        shown.add_column()
+        shown.add_column("now", justify="right")
+        shown.add_column("curve")
         names = [*SHOWN, *(name for name in last if name.startswith("reward."))]
         for name in names:
             values = [figures[name] for figures in curve if name in figures]
