@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,23 +146,18 @@ def time_as_c(task: Task, network: controllers.Network, steps: int = 50_000) -> 
 
 def measure(
     task: Task, act: Callable[[Array], Array], network: controllers.Network, threads: int | None
-) -> list[Table]:
-    """Return the tables of a policy, without that of its training."""
-    pushes = [
+) -> Iterator[Table]:
+    """Yield the tables of a policy, without that of its training; arguments as in `tracking`."""
+    noisy, loaded = "with the variations and noise of the training", "delay of 10 ms, 20 % more mass of the base"
+    yield tracking(task, act, threads=threads).table(f"Commanded velocities, {noisy}")
+    yield tracking(harder(task), act, threads=threads).table(f"Commanded velocities, {loaded}")
+    parts = [
         (f"{push} m/s", f"{100.0 * survival(task, act, push, threads=threads):.1f} %") for push in (0.5, 0.75, 1.0)
     ]
-    return [
-        tracking(task, act, threads=threads).table(
-            "Commanded velocities, with the variations and noise of the training"
-        ),
-        tracking(harder(task), act, threads=threads).table("With a delay of 10 ms and 20 % more mass of the base"),
-        Table("Robots that do not fall within 3 s after a push", ("push", "part"), tuple(pushes)),
-        tracking_in_mujoco(task, network).table("In MuJoCo"),
-        tracking_in_mujoco(task, network, delay=2, mass=1.2).table(
-            "In MuJoCo, delay of 10 ms, 20 % more mass of the base"
-        ),
-        time_as_c(task, network),
-    ]
+    yield Table("Robots that do not fall within 3 s after a push", ("push", "part"), tuple(parts))
+    yield tracking_in_mujoco(task, network).table("In MuJoCo")
+    yield tracking_in_mujoco(task, network, delay=2, mass=1.2).table(f"In MuJoCo, {loaded}")
+    yield time_as_c(task, network)
 
 
 def main() -> None:

@@ -157,7 +157,8 @@ def progress(training: Training, minutes: float | None, steps: int | None) -> It
     def table() -> Table:
         curve, seconds = training.curve, training.learner.seconds
         now, last = time.monotonic() - begin, curve[-1]
-        ends = [f"{minutes:g} min"] * (minutes is not None) + [f"{steps:.3g} transitions"] * (steps is not None)
+        ends = [] if minutes is None else [f"{minutes:g} min"]
+        ends += [] if steps is None else [f"{steps:.3g} transitions"]
         shown = Table(title=f"{last['transitions']:.3g} transitions, {now:.0f} s, until {' or '.join(ends)}")
         shown.add_column()
         shown.add_column("now", justify="right")
