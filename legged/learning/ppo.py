@@ -166,7 +166,7 @@ class PPO:
         """Return the mean actions, (N, nj), dimensionless.
 
         Args:
-            observed: Observations of the group `actor`, (N, k), single precision, in their units.
+            observed: Observations of the group `actor`, (N, k), single precision, mixed units.
         """
         return self.net.actor(self.net.actor_input(torch.from_numpy(observed))).numpy()
 

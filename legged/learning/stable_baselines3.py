@@ -53,7 +53,11 @@ class StableBaselines3Env(VecEnv):
         return observed
 
     def step_async(self, actions: Array) -> None:
-        """Take actions, (N, nj), dimensionless, for `step_wait`."""
+        """Keep the actions for `step_wait`.
+
+        Args:
+            actions: (N, nj), dimensionless.
+        """
         self._actions = actions
 
     def step_wait(self) -> Any:
