@@ -113,9 +113,8 @@ def _dense(sizes: list[int]) -> nn.Sequential:
 class PPO:
     """The learner and its environment.
 
-        learner = PPO(legged.environments.make("velocity", robot, num_envs=2048, groups=True))
-        for _ in range(200):
-            print(learner.iterate()["return"])
+        learner = PPO(legged.environments.make("velocity", robot, num_envs=16, groups=True))
+        figures = learner.iterate()
         law = controllers.Policy(learner.network(), learner.env.task)
 
     Results are the same for the same seed and the same number of threads of Torch.

@@ -24,11 +24,10 @@ except ImportError:  # the interface needs no class of rsl_rl, which does not ch
 class RslRlEnv(VecEnv):  # type: ignore[misc]
     """A `VectorEnvironment` with groups of observations, for the runners of rsl_rl.
 
-        env = RslRlEnv(legged.environments.make("velocity", robot, num_envs=4096, groups=True))
-        runner = rsl_rl.runners.OnPolicyRunner(env, config, "logs")
+        env = RslRlEnv(legged.environments.make("velocity", robot, num_envs=16, groups=True))
 
-    Observations are a `TensorDict` with a tensor (N, k) for each group. `extras` of `step` hold `time_outs`, (N,), and
-    in `log` the mean return of the ended episodes and those of their rewards, per second.
+    `rsl_rl.runners.OnPolicyRunner(env, config, folder)` takes it. Observations are a `TensorDict` with a tensor
+    (N, k) for each group. `extras` of `step` hold `time_outs`, (N,), and in `log` the mean return of the ended episodes and those of their rewards, per second.
 
     Args:
         env: The environment, with `groups` and autoreset in the same step. seed: Of its first reset.

@@ -21,10 +21,10 @@ Array = np.ndarray
 class StableBaselines3Env(VecEnv):
     """A `VectorEnvironment` for the algorithms of Stable-Baselines3.
 
-        env = StableBaselines3Env(legged.environments.make("velocity", robot, num_envs=256))
-        stable_baselines3.PPO("MlpPolicy", env, n_steps=24).learn(1_000_000)
+        env = StableBaselines3Env(legged.environments.make("velocity", robot, num_envs=16))
 
-    Infos of an ended episode have `terminal_observation`, `TimeLimit.truncated`, and `episode` with `r` and `l`.
+    `stable_baselines3.PPO("MlpPolicy", env)` takes it. Infos of an ended episode have
+    `terminal_observation`, `TimeLimit.truncated`, and `episode` with `r` and `l`.
     `seed` of Stable-Baselines3 gives a seed for each robot; the environment takes the first for all of them.
 
     Args:

@@ -27,8 +27,8 @@ SHOWN = ("return", "length", "falls", "deviation", "rate")
 class Training:
     """A policy that learns a task.
 
-        training = Training(legged.environments.velocity(robot), "results/go2")
-        training.run(minutes=10)
+        training = Training(legged.environments.velocity(robot), num_envs=16)
+        training.run(steps=1000)
         law = controllers.Policy(training.learner.network(), training.task)
 
     The folder gets `checkpoint.pt` every half minute and at the end, and the log of TensorBoard, if it is
