@@ -27,7 +27,8 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
         env = RslRlEnv(legged.environments.make("velocity", robot, num_envs=16, groups=True))
 
     `rsl_rl.runners.OnPolicyRunner(env, config, folder)` takes it. Observations are a `TensorDict` with a tensor
-    (N, k) for each group. `extras` of `step` hold `time_outs`, (N,), and in `log` the mean return of the ended episodes and those of their rewards, per second.
+    (N, k) for each group. `extras` of `step` hold `time_outs`, (N,), and in `log` means over the ended episodes of
+    their rewards, per second.
 
     Args:
         env: The environment, with `groups` and autoreset in the same step. seed: Of its first reset.
