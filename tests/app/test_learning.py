@@ -30,7 +30,7 @@ def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypa
 
 def test_wrong_command_lines_of_learning_are_refused(cli, tmp_path):
     for line, words in (
-        ("train walking spatial_quadruped", "velocity"),
+        ("train walking spatial_quadruped", "no task named"),
         (f"train velocity spatial_quadruped --out {tmp_path} --resume {tmp_path}/missing.pt", "cannot be read"),
         (f"play {tmp_path}/missing.onnx spatial_quadruped", "missing.onnx"),
     ):
