@@ -78,7 +78,7 @@ def _rewards(stance: Stance) -> Mapping[str, Reward]:
         "torques": Reward(terms.torques, -0.2 / stance.torque**2),
         "joint_accelerations": Reward(terms.joint_accelerations, -1e-7),
         "action_rate": Reward(terms.action_rate, -0.005),
-        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 2.0 * T), 0.5),
+        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 2.0 * T), 2.0),
         "tilt": Reward(terms.tilt, -1.0),
         "posture_error": Reward(terms.posture_error, -0.05),
     }
