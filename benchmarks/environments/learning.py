@@ -1,6 +1,6 @@
-"""The command `python -m benchmarks.learning`: train a policy from nothing, and measure it here and in MuJoCo.
+"""The command `python -m benchmarks.environments.learning`: train a policy from nothing, and measure it here and in MuJoCo.
 
-    python -m benchmarks.learning go2.urdf --minutes 5 --threads 2 --out results/go2
+    python -m benchmarks.environments.learning go2.urdf --minutes 5 --threads 2 --out results/go2
 
 It prints the wall time of environment, policy and learner, and how well the policy follows commanded velocities: as
 trained, with a delay of 10 ms and 20 % more mass, and in MuJoCo on the scene of `legged.save_mjcf`; the part of robots
@@ -162,7 +162,9 @@ def measure(
 
 def main() -> None:
     """Train, or read a checkpoint, and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.learning", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.environments.learning", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("robot", help="URDF of a quadruped, such as Go2")
     parser.add_argument("--minutes", type=float, default=5.0, help="duration of the training; 0 only reads --resume")
     parser.add_argument("--threads", type=int)
