@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks.environments.learning`: train a policy from nothing, and measure it here and in MuJoCo.
+"""The command `python -m benchmarks.environments.learning`: train a policy, and measure it here and in MuJoCo.
 
     python -m benchmarks.environments.learning go2.urdf --minutes 5 --threads 2 --out results/go2
 
