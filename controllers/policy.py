@@ -10,6 +10,8 @@ import numpy as np
 from controllers.networks import Network
 from controllers.zero_order_hold import is_sample_time, sample_times
 from legged.arguments import array, shown
+from legged.compiler import Kernel
+from legged.compiler import compile as compile_function
 from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError, ShapeError
@@ -104,6 +106,26 @@ class Policy:
         if np.shape(action) != (nj,):
             raise ShapeError(f"the network returns actions of shape {np.shape(action)}, but the robot has {nj} joints")
         return law, np.zeros(2 * nj + memory)
+
+    def kernel(self, robot: Robot) -> Kernel:
+        """Return the law as machine code: a function (t, q, v, memory, command) that returns (memory, torques).
+
+        It is the controller of `legged.simulate`: at the times of the task it chooses an action from the observation,
+        with the filters of observations and targets, and else keeps the last one; servos act at every call.
+        `kernel(robot).to_c("policy")` writes it as one C99 file.
+
+        Args:
+            robot: The robot. t is in seconds, q and v as everywhere, the memory, (m,), zero at the start.
+        """
+        law, memory = self.start(robot, None, robot.neutral(), np.zeros(robot.nv))
+
+        def policy(t: Any, q: Array, v: Array, memory: Array, command: Array) -> tuple[Array, Array]:
+            kept = law.update(t, 0.0, q, v, np.zeros(0), memory, command)
+            return kept, law.torque(t, 0.0, q, v, np.zeros(0), kept, command)
+
+        shapes: dict[str, Any] = {"t": (), "q": (robot.nq,), "v": (robot.nv,)}
+        shapes |= {"memory": memory.shape, "command": law.command.shape}
+        return compile_function(policy, **shapes)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) in the posture of a zero action, (nq,) and (nv,), if the task knows its height."""

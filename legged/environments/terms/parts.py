@@ -46,8 +46,8 @@ def foot_states(s: State) -> FootStates:
 
 
 def is_moving(s: State) -> Any:
-    """Return 1.0 for a commanded velocity of more than 0.1 m/s, else 0.0."""
-    return where(s.command[:2] @ s.command[:2] > 0.01, 1.0, 0.0)
+    """Return 1.0 for a command of more than 0.1 m/s or rad/s, else 0.0."""
+    return where(s.command @ s.command > 0.01, 1.0, 0.0)
 
 
 def heading(s: State) -> tuple[Any, Any]:

@@ -55,6 +55,7 @@ WORDS = {  # the example -> what it must print
         "wrote shape_memory_wires.png",
     ),
     "trot": ("trotted to x = 0.42 m", "trunk.png", "trot.gif"),
+    "velocity_policy": ("largest errors", "policy at work for 0.1 s: compiled closed loop"),
     "walk": ("<Run of 'planar biped': 3 s, 301 samples, compiled closed loop>", "advanced 0.86 m at 0.29 m/s"),
 }
 

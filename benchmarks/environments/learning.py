@@ -1,0 +1,193 @@
+"""The command `python -m benchmarks.environments.learning`: train a policy, and measure it here and in MuJoCo.
+
+    python -m benchmarks.environments.learning go2.urdf --minutes 5 --threads 2 --out results/go2
+
+It prints the wall time of environment, policy and learner, and how well the policy follows commanded velocities: as
+trained, with a delay of 10 ms and 20 % more mass, and in MuJoCo on the scene of `legged.save_mjcf`; the part of robots
+that survive pushes; and the time and the operations of the policy as C in a loop at 500 Hz.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import controllers
+import legged
+from legged.environments import Range, Task, velocity
+from legged.learning.evaluation import COMMANDS, Tracking, heading_velocities, survival, tracking
+from legged.learning.training import CHECKPOINT, Training, progress
+from legged.table import Table
+
+Array = np.ndarray
+_LOOP = """
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "policy.h"
+static double memory[{memory}], next[{memory}], torques[{nj}];
+int main(void) {{
+    double t = 0.0, q[{nq}] = {{{q}}}, v[{nv}] = {{0.0}}, command[{nc}] = {{0.5}}, sum = 0.0;
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    for (int k = 0; k < {steps}; ++k) {{
+        t = 0.002 * k;
+        q[7] += 1e-6;
+        if (policy(&t, q, v, memory, command, next, torques)) return 1;
+        memcpy(memory, next, sizeof memory);
+        sum += torques[0];
+    }}
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    printf("%.9f %.17g\\n", ((b.tv_sec - a.tv_sec) + 1e-9 * (b.tv_nsec - a.tv_nsec)) / {steps}, sum);
+    return 0;
+}}
+"""
+
+
+def harder(task: Task) -> Task:
+    """Return the task with a delay of 10 ms and 20 % more mass of the base."""
+    base = f"{task.robot.links[0].name}.mass"
+    return replace(
+        task,
+        variations={**task.variations, base: Range(1.2, 1.2, is_factor=True), "servo.delay": Range(0.01, 0.01)},
+    )
+
+
+def tracking_in_mujoco(
+    task: Task, network: controllers.Network, duration: float = 6.0, delay: int = 0, mass: float = 1.0
+) -> Tracking:
+    """Return how a policy follows commands in MuJoCo, one robot for each, without noise.
+
+    Args:
+        task: The task. network: The policy. duration: Of each run, [s]; means are those after the first 2 s.
+        delay: Time steps after which targets arrive. mass: Factor of the mass and the inertia of the base.
+    """
+    import mujoco
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = legged.save_mjcf(
+            task.robot,
+            Path(folder) / "scene.xml",
+            scene=True,
+            ground=task.ground,
+            kp=task.kp,
+            kd=task.kd,
+            time_step=task.time_step,
+        )
+        model: Any = mujoco.MjModel.from_xml_path(str(path))
+    base = int(model.jnt_bodyid[0])
+    model.body_mass[base] *= mass
+    model.body_inertia[base] *= mass
+    data: Any = mujoco.MjData(model)
+    mujoco.mj_setConst(model, data)
+    to, nj = legged.conversions.mujoco(task.robot, model), task.robot.nj
+    bent = task.robot.neutral()
+    bent[-nj:] = np.arange(1.0, nj + 1.0) * 0.01
+    order = np.rint(100.0 * to.to_configuration(bent)[7:]).astype(int) - 1  # number in q of each joint of MuJoCo
+    velocities, fallen = [], []
+    for command in np.asarray(COMMANDS):
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        action, last, target, total, count, fell = np.zeros(nj), np.zeros(nj), task.posture, np.zeros(3), 0, False
+        for step in range(round(duration / task.period)):
+            q = to.from_configuration(data.qpos)
+            v = to.from_velocity(data.qpos, data.qvel)
+            chosen = network(task.observed(q, v, action, last, command, step))[0]
+            action, last, previous = chosen, action, target
+            target = task.targets(chosen)
+            for k in range(task.substeps):
+                data.ctrl[:] = (previous if k < delay else target)[order]
+                mujoco.mj_step(model, data)
+            fell |= bool(data.qpos[2] < 0.4 * task.height)
+            if step * task.period >= 2.0:
+                q, v = to.from_configuration(data.qpos), to.from_velocity(data.qpos, data.qvel)
+                total, count = total + heading_velocities(q[None], v[None])[0], count + 1
+        velocities.append(total / count)
+        fallen.append(float(fell))
+    means = np.array(velocities)
+    errors = means - np.asarray(COMMANDS)
+    size = np.stack([np.hypot(errors[:, 0], errors[:, 1]), np.abs(errors[:, 2])], axis=1)
+    return Tracking(np.asarray(COMMANDS), means, size, np.array(fallen))
+
+
+def time_as_c(task: Task, network: controllers.Network, steps: int = 50_000) -> Table:
+    """Return the time and the operations of a call of the policy as C, at 500 Hz with an action in each tenth call.
+
+    Args:
+        task: The task. network: The policy. steps: Number of calls.
+    """
+    robot = task.robot
+    law = controllers.Policy(network, task)
+    kernel = law.kernel(robot)
+    counts = legged.count(lambda observed: network(observed)[0], observed=(network.observed,))
+    sizes = {"memory": 2 * robot.nj + network.memory, "nj": robot.nj, "nq": robot.nq, "nv": robot.nv}
+    q = ", ".join(f"{x:.17g}" for x in law.initial_state(robot)[0])
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "loop.c", Path(folder) / "loop"
+        own = kernel.to_c(Path(folder) / "policy").source
+        source.write_text(_LOOP.format(**sizes, q=q, nc=task.command_size, steps=steps))
+        flags = ["-O2", "-Wall", "-Werror", "-std=gnu99"]
+        subprocess.run(["gcc", *flags, "-o", program, source, own, "-lm"], check=True)
+        seconds = float(subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()[0])
+        lines = len(own.read_text().splitlines())
+    rows = (
+        ("time of a call", f"{1e6 * seconds:.1f} us, {100.0 * seconds / 0.002:.2f} % of 2 ms"),
+        ("operations of the network", f"{counts.total}"),
+        ("lines of C", f"{lines}"),
+    )
+    return Table("Policy as C99 (gcc -O2), called at 500 Hz", ("", ""), rows)
+
+
+def measure(
+    task: Task, act: Callable[[Array], Array], network: controllers.Network, threads: int | None
+) -> Iterator[Table]:
+    """Yield the tables of a policy, without that of its training; arguments as in `tracking`."""
+    noisy, loaded = "with the variations and noise of the training", "delay of 10 ms, 20 % more mass of the base"
+    yield tracking(task, act, threads=threads).table(f"Commanded velocities, {noisy}")
+    yield tracking(harder(task), act, threads=threads).table(f"Commanded velocities, {loaded}")
+    parts = [
+        (f"{push} m/s", f"{100.0 * survival(task, act, push, threads=threads):.1f} %") for push in (0.5, 0.75, 1.0)
+    ]
+    yield Table("Robots that do not fall within 3 s after a push", ("push", "part"), tuple(parts))
+    yield tracking_in_mujoco(task, network).table("In MuJoCo")
+    yield tracking_in_mujoco(task, network, delay=2, mass=1.2).table(f"In MuJoCo, {loaded}")
+    yield time_as_c(task, network)
+
+
+def main() -> None:
+    """Train, or read a checkpoint, and print the tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.environments.learning", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("robot", help="URDF of a quadruped, such as Go2")
+    parser.add_argument("--minutes", type=float, default=5.0, help="duration of the training; 0 only reads --resume")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--num-envs", type=int, default=2048)
+    parser.add_argument("--out", type=Path, default=Path("results/learning"))
+    parser.add_argument("--resume", type=Path)
+    given = parser.parse_args()
+    task = velocity(legged.load(given.robot))
+    training = Training(
+        task, given.out, num_envs=given.num_envs, seed=given.seed, threads=given.threads, resume=given.resume
+    )
+    if given.minutes > 0.0:
+        with progress(training, given.minutes, None) as report:
+            training.run(given.minutes, report=report)
+    from legged.app.learning import time_table, write_report
+
+    learner = training.learner
+    print(time_table(learner).text())
+    for table in measure(task, learner.act, learner.network(), given.threads):
+        print(table.text(), flush=True)
+    print(*write_report(training, given.out, "velocity"), given.out / CHECKPOINT, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

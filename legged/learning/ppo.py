@@ -1,0 +1,302 @@
+"""Proximal policy optimization on the processor, the learner of `legged train`, for any `VectorEnvironment`.
+
+Source: Schulman, Wolski, Dhariwal, Radford, Klimov, arXiv:1707.06347, 2017; the advantages: Schulman, Moritz, Levine,
+Jordan, Abbeel, arXiv:1506.02438, 2015, eq. 16. The learning rate follows the divergence of the policies before and
+after an update, as in Schulman et al. 2017, section 4, but changes the step size instead of a penalty.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from controllers.networks import Network
+from legged.arguments import shown
+from legged.environments.snapshots import restore, snapshot
+from legged.errors import ArgumentError, MissingError
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError as error:
+    raise MissingError("learning needs torch: pip install 'legged[train]'") from error
+
+GROUPS = ("actor", "critic")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of the learner.
+
+    Attributes:
+        steps: Control steps of each robot between two updates. epochs: Passes over them.
+        batches: Number of minibatches of a pass.
+        gamma: Discount per control step. lam: Lambda of generalized advantage estimation.
+        clip: Largest relative change of a probability that is rewarded. entropy: Weight of the entropy of actions.
+        divergence: Desired Kullback-Leibler divergence of the policies before and after an update.
+        rate: First learning rate. largest_norm: To which gradients are scaled down.
+        hidden: Sizes of the hidden layers. deviation: First standard deviation of actions, dimensionless.
+    """
+
+    steps: int = 24
+    epochs: int = 3
+    batches: int = 4
+    gamma: float = 0.99
+    lam: float = 0.95
+    clip: float = 0.2
+    entropy: float = 0.005
+    divergence: float = 0.01
+    rate: float = 1e-3
+    largest_norm: float = 1.0
+    hidden: tuple[int, ...] = (128, 64)
+    deviation: float = 0.7
+
+
+class Normalizer(nn.Module):
+    """Observations minus their mean over their standard deviation, both of all observations so far."""
+
+    mean: Tensor
+    variance: Tensor
+    count: Tensor
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("variance", torch.ones(size))
+        self.register_buffer("count", torch.zeros(()))
+
+    def update(self, x: Tensor) -> None:
+        """Add observations, (n, k), in their units."""
+        part = len(x) / (self.count + len(x))
+        change = x.mean(0) - self.mean
+        self.variance.lerp_(x.var(0, unbiased=False) + (1.0 - part) * change**2, part)
+        self.mean.add_(change * part)
+        self.count.add_(len(x))
+
+    def deviation(self) -> Tensor:
+        """Return the standard deviations, (k,), in the units of observations."""
+        return torch.sqrt(self.variance + 1e-4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return normalized observations, (n, k), dimensionless."""
+        return (x - self.mean) / self.deviation()
+
+
+class ActorCritic(nn.Module):
+    """A policy and its value function: dense layers with ELU between them, of normalized observations.
+
+    Attributes:
+        actor, critic: The networks. log_deviation: Logarithms of the standard deviations of actions, (actions,).
+    """
+
+    def __init__(self, observed: int, privileged: int, actions: int, settings: Settings):
+        super().__init__()
+        self.actor_input, self.critic_input = Normalizer(observed), Normalizer(privileged)
+        self.actor = _dense([observed, *settings.hidden, actions])
+        self.critic = _dense([privileged, *settings.hidden, 1])
+        self.log_deviation = nn.Parameter(torch.full((actions,), float(np.log(settings.deviation))))
+        with torch.no_grad():
+            next(self.actor[-1].parameters()).mul_(0.01)  # the first policy stays near the posture of a zero action
+
+
+def _dense(sizes: list[int]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for a, b in itertools.pairwise(sizes):
+        layers += [nn.Linear(a, b), nn.ELU(inplace=True)]
+    return nn.Sequential(*layers[:-1])
+
+
+class PPO:
+    """The learner and its environment.
+
+        learner = PPO(legged.environments.make("velocity", robot, num_envs=16, groups=True))
+        figures = learner.iterate()
+        law = controllers.Policy(learner.network(), learner.env.task)
+
+    Results are the same for the same seed and the same number of threads of Torch.
+
+    Args:
+        env: A `VectorEnvironment` with `groups`; without a group `critic` the value function sees the group `actor`.
+        settings: Numbers of the learner. seed: Of the environment, the networks and the actions.
+
+    Attributes:
+        net: The networks. transitions: Number of control steps of all robots so far.
+        seconds: Wall time so far of "environment", "policy" and "learner", [s].
+
+    Raises:
+        ArgumentError: The environment is of another kind.
+    """
+
+    def __init__(self, env: Any, settings: Settings | None = None, seed: int = 1):
+        self.env, self.settings = env, settings or Settings()
+        observed, _ = env.reset(seed=seed)
+        if not isinstance(observed, dict):
+            raise ArgumentError(f"PPO needs a VectorEnvironment with groups=True, got {shown(env)}")
+        self._groups = [group if group in observed else "actor" for group in GROUPS]
+        self._random = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            seen, privileged = (observed[group].shape[1] for group in self._groups)
+            self.net = ActorCritic(seen, privileged, env.single_action_space.shape[0], self.settings)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.settings.rate, fused=True)
+        self.observed = self._tensors(observed)
+        self.transitions = 0
+        self.seconds = dict.fromkeys(("environment", "policy", "learner"), 0.0)
+
+    def iterate(self) -> dict[str, float]:
+        """Let all robots act for `Settings.steps` control steps, and update the networks; return figures by name.
+
+        `return` and `length` are means over the episodes that have ended, `reward.NAME` means per second.
+        """
+        data, figures = self._collected()
+        begin = time.perf_counter()
+        figures |= self._updated(data)
+        self.net.actor_input.update(data["actor"])
+        self.net.critic_input.update(data["critic"])
+        self.seconds["learner"] += time.perf_counter() - begin
+        return {"transitions": float(self.transitions), **figures}
+
+    @torch.no_grad()
+    def act(self, observed: np.ndarray) -> np.ndarray:
+        """Return the mean actions, (N, nj), dimensionless.
+
+        Args:
+            observed: Observations of the group `actor`, (N, k), single precision, mixed units.
+        """
+        return self.net.actor(self.net.actor_input(torch.from_numpy(observed))).numpy()
+
+    def network(self) -> Network:
+        """Return the policy without noise, with the normalization of its observations."""
+        layers = [
+            (part.weight.detach().double().numpy(), part.bias.detach().double().numpy())
+            for part in self.net.actor
+            if isinstance(part, nn.Linear)
+        ]
+        normal = self.net.actor_input
+        return Network.of_layers(layers, "elu", normal.mean.double().numpy(), normal.deviation().double().numpy())
+
+    def state(self) -> dict[str, Any]:
+        """Return all on which further iterations depend besides task, settings and number of threads; see `restore`."""
+        return {
+            "net": self.net.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": self._random.get_state(),
+            "environment": {name: torch.from_numpy(values) for name, values in snapshot(self.env).items()},
+            "transitions": self.transitions,
+            "seconds": dict(self.seconds),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state of a learner with the same task, number of robots and settings.
+
+        Args:
+            state: A result of `state`.
+
+        Raises:
+            ShapeError: The environment was another one. RuntimeError: the networks have other sizes.
+        """
+        observed = restore(self.env, {name: values.numpy() for name, values in state["environment"].items()})
+        self.net.load_state_dict(state["net"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._random.set_state(state["random"])
+        self.transitions, self.seconds = state["transitions"], dict(state["seconds"])
+        self.observed = self._tensors(observed)
+
+    # Parts of an iteration.
+
+    def _tensors(self, observed: dict[str, np.ndarray]) -> tuple[Tensor, Tensor]:
+        actor, critic = (torch.from_numpy(observed[group]) for group in self._groups)  # shares memory
+        return actor, critic
+
+    @torch.no_grad()
+    def _collected(self) -> tuple[dict[str, Tensor], dict[str, float]]:
+        """Return (observations, actions, probabilities, advantages and returns, each (n, ...); figures)."""
+        s, net, N = self.settings, self.net, self.env.num_envs
+        rows: dict[str, list[Tensor]] = {name: [] for name in (*GROUPS, "action", "mean", "value", "reward", "over")}
+        deviation, ended, terms = net.log_deviation.exp(), [], np.zeros(len(self.env.task.rewards))
+        for _ in range(s.steps):
+            begin = time.perf_counter()
+            actor, critic = (x.clone() for x in self.observed)
+            mean = net.actor(net.actor_input(actor))
+            value = net.critic(net.critic_input(critic))[:, 0]
+            action = mean + deviation * torch.randn(mean.shape, generator=self._random)
+            middle = time.perf_counter()
+            observed, reward, terminated, truncated, infos = self.env.step(action.numpy())
+            end = time.perf_counter()
+            self.observed, reward = self._tensors(observed), torch.from_numpy(reward).float()
+            if truncated.any():  # the value of the last state stands for the rest of an episode whose time is over
+                last = np.stack([x[self._groups[1]] for x in infos["final_obs"][truncated]])
+                reward[torch.from_numpy(truncated)] += (
+                    s.gamma * net.critic(net.critic_input(torch.from_numpy(last)))[:, 0]
+                )
+            over = torch.from_numpy(terminated | truncated).float()
+            for name, x in zip(rows, (actor, critic, action, mean, value, reward, over), strict=True):
+                rows[name].append(x)
+            terms = terms + infos["terms"].mean(axis=0)
+            if "episode" in infos:
+                chosen = infos["_episode"]
+                ended.append((infos["episode"]["r"][chosen], infos["episode"]["l"][chosen], terminated[chosen]))
+            self.seconds["environment"] += end - middle
+            self.seconds["policy"] += middle - begin + time.perf_counter() - end
+        begin = time.perf_counter()
+        data = {name: torch.stack(x) for name, x in rows.items()}
+        advantage, running = torch.zeros(s.steps, N), torch.zeros(N)
+        following = net.critic(net.critic_input(self.observed[1]))[:, 0]
+        for t in reversed(range(s.steps)):
+            goes_on = s.gamma * (1.0 - data["over"][t])
+            running = data["reward"][t] + goes_on * following - data["value"][t] + goes_on * s.lam * running
+            advantage[t], following = running, data["value"][t]
+        data["returns"] = advantage + data.pop("value")
+        data["advantage"] = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        data = {name: x.flatten(0, 1) for name, x in data.items() if name not in ("reward", "over")}
+        self.transitions += s.steps * N
+        self.seconds["learner"] += time.perf_counter() - begin
+        period = self.env.task.period
+        figures = {
+            f"reward.{k}": float(x) / (s.steps * period) for k, x in zip(self.env.task.rewards, terms, strict=True)
+        }
+        if ended:
+            returns, lengths, falls = (np.concatenate(x) for x in zip(*ended, strict=True))
+            figures |= {"return": float(returns.mean()), "length": period * float(lengths.mean())}
+            figures["falls"] = float(falls.sum()) / (s.steps * N * period)
+        return data, figures
+
+    def _updated(self, data: dict[str, Tensor]) -> dict[str, float]:
+        """Change the networks by passes over the data; return figures by name."""
+        s, net, group = self.settings, self.net, self.optimizer.param_groups[0]
+        before = net.log_deviation.detach().exp()
+        data["probability"] = _log_probability(data["action"], data["mean"], before)
+        figures = []
+        for _ in range(s.epochs):
+            for chosen in torch.randperm(len(data["action"]), generator=self._random).chunk(s.batches):
+                part = {name: x[chosen] for name, x in data.items()}
+                mean, deviation = net.actor(net.actor_input(part["actor"])), net.log_deviation.exp()
+                with torch.no_grad():
+                    spread = (before**2 + (part["mean"] - mean) ** 2) / (2.0 * deviation**2)
+                    divergence = float((torch.log(deviation / before) + spread - 0.5).sum(1).mean())
+                if divergence > 2.0 * s.divergence:
+                    group["lr"] = max(1e-5, group["lr"] / 1.5)
+                elif 0.0 < divergence < 0.5 * s.divergence:
+                    group["lr"] = min(1e-2, group["lr"] * 1.5)
+                ratio = torch.exp(_log_probability(part["action"], mean, deviation) - part["probability"])
+                clipped = ratio.clamp(1.0 - s.clip, 1.0 + s.clip)
+                gain = torch.min(ratio * part["advantage"], clipped * part["advantage"]).mean()
+                error = ((net.critic(net.critic_input(part["critic"]))[:, 0] - part["returns"]) ** 2).mean()
+                loss = error - gain - s.entropy * net.log_deviation.sum()
+                self.optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(net.parameters(), s.largest_norm)
+                self.optimizer.step()
+                figures.append((error.item(), divergence))
+        error, divergence = np.mean(figures, axis=0)
+        found = {"value_error": error, "divergence": divergence, "rate": group["lr"], "deviation": before.mean()}
+        return {name: float(x) for name, x in found.items()}
+
+
+def _log_probability(action: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """Return the logarithm of the density of actions, (n,), up to a constant."""
+    return -(0.5 * ((action - mean) / deviation) ** 2 + torch.log(deviation)).sum(-1)
