@@ -90,8 +90,11 @@ class Optuna:
             sampler = samplers.TPESampler(seed=seed, n_startup_trials=population)
         else:
             sampler = samplers.NSGAIISampler(seed=seed, population_size=population)
-        self._study = optuna.create_study(directions=["minimize"] * objectives, sampler=sampler)
-        self._space = {f"x{k}": optuna.distributions.FloatDistribution(0.0, 1.0) for k in range(dimension)}
+        directions: list[Any] = ["minimize"] * objectives
+        self._study = optuna.create_study(directions=directions, sampler=sampler)
+        self._space: dict[str, Any] = {
+            f"x{k}": optuna.distributions.FloatDistribution(0.0, 1.0) for k in range(dimension)
+        }
         self._failed = optuna.trial.TrialState.FAIL
         self._asked: list[Any] = []
 

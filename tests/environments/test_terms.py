@@ -6,6 +6,7 @@ import pytest
 import legged
 import robots
 from legged import environments
+from legged.dynamics.kinematics import point_motion
 from legged.environments import Draws, Feet, State, terms
 from legged.errors import ArgumentError
 from legged.ground import HeightMap
@@ -241,13 +242,13 @@ def test_traced_terms_are_those_of_plain_numpy():
 
         def evaluated(q, v, action, command, on, task=task, functions=functions):
             points = [(contact.link, contact.position) for contact in ROBOT.contacts]
-            positions, velocities = legged.dynamics.kinematics.point_motion(ROBOT, q, v, points)
+            positions, velocities = point_motion(ROBOT, q, v, points)
             contact = Feet(positions, velocities, 0.0 * positions, on)
             s = state(task, contact, q=q, v=v, action=action, command=command, memory=memory, steps=12.0)
             return {name: np.asanyarray(function(s)) for name, function in functions.items()}
 
         sizes = {"q": (ROBOT.nq,), "v": (NV,), "action": (NJ,), "command": (task.command_size,), "on": (4,)}
-        kernel = legged.compiler.compile(evaluated, **sizes)
+        kernel = legged.compile(evaluated, **sizes)
         q, _ = base(yaw=0.4, pitch=0.2)
         q[7:] += random.normal(size=NJ)
         arguments = (q, random.normal(size=NV), random.normal(size=NJ), random.normal(size=task.command_size))

@@ -212,7 +212,7 @@ def _matrix_product(a: Any, b: Any) -> Any:
         ):
             matrix = weights if is_first else weights.T
             columns = vectors if is_first or vectors.ndim == 1 else vectors.T
-            operands = np.frompyfunc(as_operand, 1, 1)(columns.view(np.ndarray))
+            operands: Any = np.frompyfunc(as_operand, 1, 1)(columns.view(np.ndarray))
             if len(columns) != matrix.shape[1] or NotImplemented in operands.ravel().tolist():
                 return None  # NumPy raises an error
             multiply = Matrix(matrix).product

@@ -33,7 +33,18 @@ from legged.spatial import Array
 LEAST_REDUCTION, REDUCTION_RATE, LARGEST_REDUCTION = 1e-6, 0.1, 1e-3
 """Reduction of the derivatives of projections, relative to one: least, per residual in m/s, and largest one."""
 _TINY = 1e-300  # avoids 0 / 0 without tangential impulse
-P = TypeVar("P", contravariant=True)  # of contact problems
+
+
+class Problem(Protocol):
+    """A contact problem of the semismooth methods."""
+
+    @property
+    def u_free(self) -> Any:
+        """Velocities of the contacts without impulses, (m, 3), [m/s], contact frames."""
+        ...
+
+
+P = TypeVar("P", bound=Problem, contravariant=True)
 
 
 class System(Movable, Protocol[P]):
