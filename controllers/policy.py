@@ -9,7 +9,7 @@ import numpy as np
 
 from controllers.networks import Network
 from controllers.zero_order_hold import is_sample_time, sample_times
-from legged.arguments import array, shown
+from legged.arguments import array, instance, shown
 from legged.compiler import Kernel
 from legged.compiler import compile as compile_function
 from legged.compiler.ir import Expression, where
@@ -87,6 +87,7 @@ class Policy:
 
     def _check(self, robot: Robot) -> None:
         """Raise a `ShapeError` if the task is one of a robot with another number of joints."""
+        instance("robot", robot, Robot, "a legged.Robot")
         if np.shape(self.task.kp) not in ((), (robot.nj,)):
             raise ShapeError(f"robot {robot.name!r} has {robot.nj} joints, but the task has {len(self.task.kp)} servos")
 
@@ -117,6 +118,7 @@ class Policy:
         Args:
             robot: The robot. t is in seconds, q and v as everywhere, the memory, (m,), zero at the start.
         """
+        self._check(robot)
         law, memory = self.start(robot, None, robot.neutral(), np.zeros(robot.nv))
 
         def policy(t: Any, q: Array, v: Array, memory: Array, command: Array) -> tuple[Array, Array]:

@@ -97,6 +97,7 @@ def sweep(
     return Sweep(named, samples, Store(store), client, size, number("seconds", seconds, "s", above=0.0), **settings)
 
 
+@checked
 class Sweep:
     """A study; see `sweep`, which makes it.
 
