@@ -103,7 +103,8 @@ class Policy:
         network = self.network
         memory = network.memory if isinstance(network, Network) else 0
         law = StartedPolicy(robot, network, self.task, command)
-        action, _ = law.chosen(0.0, array("q", q), array("v", v), np.zeros(2 * nj + memory), command)
+        q, v = array("q", q, (robot.nq,)), array("v", v, (robot.nv,))
+        action, _ = law.chosen(0.0, q, v, np.zeros(2 * nj + memory), command)
         if np.shape(action) != (nj,):
             raise ShapeError(f"the network returns actions of shape {np.shape(action)}, but the robot has {nj} joints")
         return law, np.zeros(2 * nj + memory)

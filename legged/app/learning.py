@@ -32,8 +32,11 @@ def train_command(
     hidden: Annotated[
         list[int] | None, typer.Option(min=1, help="Size of a hidden layer; may be repeated. By default 128 and 64.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder of checkpoint, log and report.", callback=output_folder, file_okay=False)
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder of checkpoint, log and report.", callback=output_folder, file_okay=False
+        ),
     ] = Path("results/train"),
     resume: Annotated[
         Path | None, typer.Option(help="Go on from this checkpoint, with its seed and its number of robots.")
@@ -53,15 +56,15 @@ def train_command(
     made = TASKS[known_name("task", task, TASKS)](select_robot(robot))
     if minutes is None and steps is None:
         minutes = 10.0
-    training = Training(made, out, num_envs=num_envs, settings=settings, seed=seed, threads=threads, resume=resume)
+    training = Training(made, output, num_envs=num_envs, settings=settings, seed=seed, threads=threads, resume=resume)
     try:
         with progress(training, minutes, steps) as report:
             training.run(minutes, steps, report)
     except KeyboardInterrupt:
         stop(
-            f"interrupted after {training.learner.transitions:.3g} transitions; go on with --resume {out}/checkpoint.pt"
+            f"interrupted after {training.learner.transitions:.3g} transitions; go on with --resume {output}/checkpoint.pt"
         )
-    for path in write_report(training, out, task):
+    for path in write_report(training, output, task):
         print(path)
 
 

@@ -163,8 +163,8 @@ class Sweep:
 
         from legged.output import output_file, replaced
 
-        self.compute()
         target = output_file(path, ".parquet")
+        self.compute()
         with replaced(target) as draft:
             pq.write_table(self.study().arrow(), draft)
         return target

@@ -150,7 +150,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.ground.HeightMap": {"heights": np.zeros((4, 4)), "spacing": 0.1},
         "legged.point_jacobian": {"link": 0},
         "legged.save_urdf": {"path": FOLDER / "saved.urdf"},
-        "legged.sweep": {"trial": abs, "samples": {"x": [1.0, 2.0]}, "store": FOLDER / "study"},
+        "legged.sweep": {"trial": lambda x: abs(x), "samples": {"x": [1.0, 2.0]}, "store": FOLDER / "study"},
         "legged.save_mjcf": {"path": FOLDER / "saved.xml"},
         "legged.load": {"path": urdf},
         "legged.audit": {"path": urdf},
