@@ -61,9 +61,8 @@ def train_command(
         with progress(training, minutes, steps) as report:
             training.run(minutes, steps, report)
     except KeyboardInterrupt:
-        stop(
-            f"interrupted after {training.learner.transitions:.3g} transitions; go on with --resume {output}/checkpoint.pt"
-        )
+        done = f"interrupted after {training.learner.transitions:.3g} transitions"
+        stop(f"{done}; go on with --resume {output}/checkpoint.pt")
     for path in write_report(training, output, task):
         print(path)
 

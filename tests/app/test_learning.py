@@ -13,7 +13,7 @@ def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypa
     monkeypatch.setattr("legged.app.learning.TOUR", ((0.3, 0.0, 0.0),))
     folder = tmp_path / "out"
     status, out, err = cli(
-        f"train velocity spatial_quadruped --steps 1000 --num-envs 16 --threads 1 --seed 4 --hidden 16 --output {folder}"
+        f"train velocity spatial_quadruped --steps 1000 --num-envs 16 --threads 1 --seed 4 --hidden 16 -o {folder}"
     )
     assert status == 0, err
     for name in ("checkpoint.pt", "policy.onnx", "report.md", "figures/curves.png"):
@@ -21,9 +21,7 @@ def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypa
     report = (folder / "report.md").read_text()
     assert "largest errors" in report and "pushes of 0.5 m/s survived" in report and "Wall time" in report
     assert list(folder.glob("events.*")) or "tensorboard" not in out
-    line = (
-        f"train velocity spatial_quadruped --steps 1500 --output {folder} --threads 1 --resume {folder}/checkpoint.pt"
-    )
+    line = f"train velocity spatial_quadruped --steps 1500 -o {folder} --threads 1 --resume {folder}/checkpoint.pt"
     status, out, err = cli(line)
     assert status == 0, err
     status, out, err = cli(f"play {folder}/policy.onnx spatial_quadruped --duration 0.1")
@@ -33,7 +31,7 @@ def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypa
 def test_wrong_command_lines_of_learning_are_refused(cli, tmp_path):
     for line, words in (
         ("train walking spatial_quadruped", "no task named"),
-        (f"train velocity spatial_quadruped --output {tmp_path} --resume {tmp_path}/missing.pt", "cannot be read"),
+        (f"train velocity spatial_quadruped -o {tmp_path} --resume {tmp_path}/missing.pt", "cannot be read"),
         (f"play {tmp_path}/missing.onnx spatial_quadruped", "missing.onnx"),
     ):
         status, _, err = cli(line)
