@@ -225,7 +225,10 @@ def test_gymnasium_accepts_the_environment_of_one_robot(task):
 
 
 @pytest.mark.filterwarnings("ignore:.*symmetric and normalized")
-def test_gymnasium_makes_environments_by_name():
+@pytest.mark.parametrize(
+    "checked", [("velocity", "pendulum"), pytest.param(tuple(environments.TASKS), marks=pytest.mark.slow)]
+)
+def test_gymnasium_makes_environments_by_name(checked):
     from gymnasium.utils.env_checker import check_env
 
     from legged.app import registration
@@ -234,7 +237,7 @@ def test_gymnasium_makes_environments_by_name():
     assert tuple(environments.TASKS) == registration.NAMES
     env = gymnasium.make("legged/velocity-v0", robot=ROBOT)
     assert env.reset(seed=1)[0].shape == (48,)
-    for name in registration.NAMES:
+    for name in checked:
         given = {} if name in ("pendulum", "acrobot") else {"robot": ROBOT}
         check_env(gymnasium.make(f"legged/{name}-v0", render_mode="rgb_array", **given).unwrapped)
     many = gymnasium.make_vec("legged/velocity-v0", 3, "vector_entry_point", robot=ROBOT)

@@ -105,7 +105,7 @@ def test_a_timed_algorithm_has_a_time():
 
 def test_every_study_is_a_command_with_an_example():
     names = [command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands]
-    assert len(names) == 12 and set(MOVED) < set(names)
+    assert len(names) == 13 and set(MOVED) < set(names)
     for name, command in zip(names, app.registered_commands, strict=True):
         assert command.epilog.startswith(f"Example: python -m examples.studies {name}")
         shown = CliRunner().invoke(app, [name, "--help"])

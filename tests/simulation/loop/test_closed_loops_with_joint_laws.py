@@ -32,6 +32,7 @@ def parts(simulation, closed):
     return simulation.loop.split(simulation._robots.members.state[0, closed.robot.nq :])
 
 
+@pytest.mark.slow  # the first compilation takes half a minute
 def test_a_quadruped_of_five_bar_legs_that_lands_obeys_all_laws():
     """Legs with friction 0.3 N m give way; joints stick, slide and turn around, feet land and slide."""
     closed, q = quadruped(0.3)
