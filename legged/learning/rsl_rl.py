@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     raise MissingError("rsl_rl needs its packages: pip install rsl-rl-lib") from error
 try:
-    from rsl_rl.env import VecEnv
+    from rsl_rl.env import VecEnv  # type: ignore[import-not-found]
 except ImportError:  # the interface needs no class of rsl_rl, which does not check it
     VecEnv = object
 
