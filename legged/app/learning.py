@@ -187,8 +187,8 @@ def play_command(
     from legged.environments import TASKS
     from legged.learning.export import onnx_metadata
 
-    name = task or onnx_metadata(policy).get("task") or "velocity"
     chosen = select_robot(robot)
+    name = task or onnx_metadata(policy).get("task") or "velocity"
     made = TASKS[known_name("task", name, TASKS)](chosen)
     if html is not None and duration is None:
         raise typer.BadParameter("a page needs --duration", param_hint="--html")

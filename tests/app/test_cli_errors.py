@@ -29,6 +29,8 @@ SHORT = {
     "report": "--duration 0.01",
     "demo": "--duration 0.01",
 } | dict.fromkeys(("walk", "trot", "crawl", "tripod", "stand"), "--duration 0.02")
+BEFORE = {"train": "velocity ", "play": "policy.onnx "}
+"""Arguments of a command before the robot."""
 WITH_ROBOT = [name for name in COMMANDS if "robot" in OPTIONS[name]]
 WRONG_ROBOTS = {
     "planar_bipd": "UnknownNameError: there is no robot named",
@@ -77,7 +79,7 @@ def test_wrong_robots_are_one_line_and_status_1(cli, folder, command):
     chosen = WRONG_ROBOTS if command == "info" else ("planar_bipd", "'chain(2.5)'", "mine.py:fails", "cut.urdf")
     for robot in chosen:
         words = WRONG_ROBOTS[robot]
-        status, _, err = cli(f"{command} {robot} {SHORT.get(command, '')}")
+        status, _, err = cli(f"{command} {BEFORE.get(command, '')}{robot} {SHORT.get(command, '')}")
         assert (status, err.count("\n")) == (1, 1) and words in err and "<string>" not in err, (robot, err)
 
 
@@ -102,7 +104,7 @@ def wrong_options(command: str) -> list[str]:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_wrong_command_lines_have_status_2(cli, folder, command):
-    robot = "right.urdf " if command in ("audit", "info", "verify") else ""
+    robot = "right.urdf " if command in ("audit", "info", "verify") else BEFORE.get(command, "")
     for line in wrong_options(command):
         status, _, err = cli(f"{command} {robot}{line}")
         assert status == 2 and "Error" in err and "Traceback" not in err, (line, err)
@@ -139,7 +141,8 @@ def test_every_command_has_an_example_and_units_of_its_numbers():
         assert command.epilog.startswith(f"Example: legged {name}")
         for option, (kind, known) in OPTIONS[name].items():
             if kind in (float, float | None):
-                assert re.search(r"in (N s|seconds|meters|kilograms)|per second|dimensionless", known.help), option
+                units = r"in (N s|seconds|minutes|meters|kilograms)|per second|dimensionless"
+                assert re.search(units, known.help), option
 
 
 def test_version_and_completion(cli, monkeypatch):

@@ -220,6 +220,7 @@ def test_the_command_asks_for_three_numbers():
     assert found.exit_code == 2 and "takes three numbers" in found.output
 
 
+@pytest.mark.slow
 def test_figures_5_and_6_mark_the_quantities_that_the_reflection_in_x_changes():
     """A reflection S maps R to S R S; x, q_y and q_z change sign. The paper's set points are -1 cm and -0.1305."""
     S, R = np.diag([-1.0, 1.0, 1.0]), euler_matrix("zyx", np.array([0.3, -0.4, 0.2]))

@@ -94,7 +94,7 @@ def test_wrenches_below_friction_move_nothing_and_above_it_accelerate_by_the_res
 
 
 @pytest.mark.parametrize("ground", [None, legged.Rigid()], ids=["none", "rigid"])
-@pytest.mark.parametrize("compiled", [None, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("compiled", [None, False])
 def test_friction_of_a_closed_loop_holds_wrenches_up_to_its_limit(ground, compiled):
     """30 N m hold 20 N m and the weight of the bars, and let 60 N m turn the crank."""
     closed = robots.four_bar()
