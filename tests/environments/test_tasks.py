@@ -362,7 +362,8 @@ def test_a_trot_earns_more_than_standing(speed):
         for name, reward in task.rewards.items():
             earned[name] += reward.weight * reward.function(s) / (len(rows) - 1)
         air, before = environments.terms.air_time(s), i
-    standing = 1.5 * np.exp(-(speed**2) / 0.25) + 0.75
+    linear, yaw = (task.rewards[name].weight for name in ("track_linear_velocity", "track_yaw_rate"))
+    standing = linear * np.exp(-(speed**2) / 0.25) + yaw
     gain = sum(earned.values()) - standing
     costs = -sum(value for value in earned.values() if value < 0.0)
     assert gain > 0.4 and costs < 0.2 * gain and earned["feet_air_time"] > 0.05

@@ -67,20 +67,22 @@ def _rewards(stance: Stance) -> Mapping[str, Reward]:
     """Return the rewards of robots with more than two legs.
 
     Steps pay, and the penalties of a steady trot are a tenth of what it gains over standing still: about half of all
-    commands give a robot that stands a reward, which learners otherwise keep.
+    commands give a robot that stands a reward, which learners otherwise keep. Vertical motion, flight and long times in
+    the air earn little or cost, since learners otherwise hop.
     """
     T = stance.duration
     return {
         "track_linear_velocity": Reward(terms.track_linear_velocity(), 2.0),
         "track_yaw_rate": Reward(terms.track_yaw_rate(), 1.5),
-        "vertical_velocity": Reward(terms.vertical_velocity, -1.0),
+        "vertical_velocity": Reward(terms.vertical_velocity, -2.0),
+        "flight": Reward(terms.flight, -0.5),
         "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.03),
         "torques": Reward(terms.torques, -0.2 / stance.torque**2),
         "joint_accelerations": Reward(terms.joint_accelerations, -1e-7),
         "action_rate": Reward(terms.action_rate, -0.005),
-        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 2.0 * T), 2.0),
+        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 1.5 * T), 1.0),
         "tilt": Reward(terms.tilt, -1.0),
-        "posture_error": Reward(terms.posture_error, -0.05),
+        "posture_error": Reward(terms.posture_error, -0.15),
     }
 
 
