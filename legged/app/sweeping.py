@@ -38,7 +38,7 @@ def resume(
     store: Folder,
     study: Annotated[str, typer.Argument(help="file.py:NAME, a Sweep or a function without arguments that makes one.")],
 ) -> None:
-    """Compute what is missing. The file with the study is your program: a store contains no code."""
+    """Compute the missing trials of a store by the study of a program; a store contains no code."""
     import cloudpickle
 
     from legged.app.selection import load_module

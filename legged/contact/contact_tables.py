@@ -90,7 +90,7 @@ class ContactTables:
         self._geometry = self._record_geometry(ground, forces)
 
     def _record_geometry(self, ground: Rigid, forces: Array) -> CallSequence:
-        """Return the calls that compute what depends on the present bodies alone; arguments as above."""
+        """Return the calls that compute the Delassus operator, targets and first guesses; arguments as above."""
         do, bodies, detected, rows, pattern = Recording(), self.bodies, self.detected, self.rows, self.pattern
         count, terms = len(rows), pattern.articulated_terms
 

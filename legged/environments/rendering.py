@@ -138,7 +138,7 @@ class Recording:
         return from_above("save_html")(self.runs, path, **{"names": self.names, **options})
 
     def stop(self) -> None:
-        """End the recording; what it holds stays."""
+        """End the recording, and keep the motions that it has recorded."""
         if self not in self._recordings:
             raise ArgumentError("the recording has ended before")
         self._recordings.remove(self)

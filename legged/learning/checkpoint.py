@@ -24,7 +24,7 @@ _PARTS = ("task", "robot", "settings", "num_envs", "seed", "versions", "learner"
 
 
 def task_record(task: Task) -> dict[str, Any]:
-    """Return what tells one task from another, as text and numbers: names, weights, gains and ranges."""
+    """Return names, weights, gains and ranges of a task, by which a checkpoint recognizes its task."""
     return {
         "observations": {group: list(terms) for group, terms in task.observations.items()},
         "rewards": {name: float(reward.weight) for name, reward in task.rewards.items()},

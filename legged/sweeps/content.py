@@ -29,7 +29,7 @@ _LIBRARIES = tuple(
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Return what determines the digits of a result besides the study: the versions of toolkit, Python and libraries.
+    """Return the versions of toolkit, Python and libraries, on which the digits of results depend.
 
     The version of the toolkit includes a checksum of its sources, since a checkout keeps its version over many changes.
     """
@@ -148,7 +148,7 @@ class _Hasher:
         self._all("code", code.co_code, names, constants, sets)
 
     def _object(self, x: Any) -> None:
-        """Add an object by its class and its attributes, or by what `pickle` takes of it."""
+        """Add an object by its class and its attributes, or by its reduction for `pickle`."""
         if hasattr(x, "__dict__") and not hasattr(type(x), "__slots__"):
             cached = {k for k in vars(x) if isinstance(getattr(type(x), k, None), functools.cached_property)}
             state: Any = {k: v for k, v in vars(x).items() if k not in cached}
@@ -175,7 +175,7 @@ def _name(x: Any) -> str:
 
 
 def _plain(x: Any) -> Any:
-    """Return what defines a member of a class: the function of a property or of a class method."""
+    """Return the function of a property or of a class method, or another attribute of a class itself."""
     if isinstance(x, property):
         return ("property", x.fget, x.fset)
     if isinstance(x, functools.cached_property):

@@ -28,7 +28,7 @@ _SIMULATING = threading.Lock()
 
 
 class Outcome(NamedTuple):
-    """What travels back from a chunk.
+    """The result of computing a chunk, as workers return it.
 
     Attributes:
         key: Key of the chunk. problem: Why it could not be written; "" if it is in the store.

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import robots
-from examples.studies.design.design_study import biped_optimum, quadruped_study, result_table
-from examples.studies.design.legs import scaled_legs
+from examples.studies.design.design_study import biped_optimum, quadruped_study, result_table, scaled_legs
 
 
 def test_legs_of_another_length_keep_mass_per_length_and_the_shape_of_a_rod():

@@ -14,7 +14,6 @@ import numpy as np
 import controllers
 import legged
 import robots
-from examples.studies.design.legs import scaled_legs
 from legged import sweeps
 from legged.output import replaced
 from legged.spatial import Array
@@ -27,6 +26,30 @@ _PUSHED_AT = 0.5  # [s]
 _BENT = 0.93  # height of the hips over the length of the legs
 _QUADRUPED = robots.spatial_quadruped()
 _BIPED = robots.planar_biped()
+
+
+def scaled_legs(
+    robot: legged.Robot, legs: Sequence[tuple[str, str, str, str]], thigh: Array, shank: Array
+) -> dict[str, Array]:
+    """Return the parameters of legs with other lengths, name -> (B, ...), with the same mass per length.
+
+    Masses scale with the length of a link, centers of mass with it, and moments of inertia with its cube.
+
+    Args:
+        robot: The robot. legs: For each leg the names of thigh, shank and knee, and the parameter that holds the end of
+            the shank, (3,), [m], link axes. thigh, shank: Lengths, (B,), [m].
+    """
+    known, values = robot.parameters(), dict[str, Array]()
+    for upper, lower, knee, end in legs:
+        for link, tip, lengths in ((upper, f"{knee}.at", thigh), (lower, end, shank)):
+            place = np.asarray(known[tip], float)
+            ratio = lengths / np.linalg.norm(place)
+            values[f"robot.{tip}"] = ratio[:, None] * place
+            values[f"robot.{link}.mass"] = ratio * float(known[f"{link}.mass"])
+            values[f"robot.{link}.center"] = ratio[:, None] * np.asarray(known[f"{link}.center"], float)
+            tensor = np.asarray(known[f"{link}.tensor"], float)
+            values[f"robot.{link}.tensor"] = (ratio**3)[:, None, None] * tensor
+    return values
 
 
 def quadruped_values(x: dict[str, Array]) -> dict[str, Array]:

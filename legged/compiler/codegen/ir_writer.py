@@ -214,7 +214,7 @@ _INTRINSIC_ARGUMENTS = {  # name -> number of arguments
 
 
 def shared_function(name: str, w: IRWriter, types: Sequence[str], write: Callable[..., Value]) -> Iterator[str]:
-    """Yield a function of a module that computes numbers of a writer: what `write(w, *arguments)` returns.
+    """Yield an LLVM function with the result of `write(w, *arguments)`.
 
     Args:
         name: Its name. w: Writer of the function. types: LLVM types of the arguments. write: Writes the instructions.

@@ -1,4 +1,4 @@
-"""The pipeline of passes: `run_passes` calls each pass, in a fixed order, and `trace` what most callers need.
+"""The pipeline of passes: `run_passes` calls the passes in their fixed order, and `trace` traces and simplifies.
 
 A graph runs through the passes in several calls, since it is stored on disk after its simplification, and code is
 generated for one state, a batch and a time loop when they are first used. A caller requests passes by keywords; the

@@ -1,4 +1,4 @@
-"""What the tasks of robots with legs have in common: units, servos, observations, starts and random numbers."""
+"""Shared parts of the tasks of legged robots: units, servos, observations, starts and random numbers."""
 
 from __future__ import annotations
 

@@ -20,6 +20,15 @@ from legged.robot.link import Link
 from legged.robot.robot import Robot
 
 Array = np.ndarray
+_WITHOUT_CONTACTS: dict[str, Any] = {
+    "ground": Rigid(pairs=()),
+    "height": 1.0,
+    "kp": 0.0,
+    "kd": 0.0,
+    "torque_control": True,
+    "action_limit": 1.0,
+}
+"""Fields of tasks of robots without contacts whose actions are torques."""
 
 
 def pendulum(robot: Robot | None = None, **changes: Any) -> Task:
@@ -43,14 +52,9 @@ def pendulum(robot: Robot | None = None, **changes: Any) -> Task:
 
     task = Task(
         robot=robot,
-        ground=Rigid(pairs=()),
         posture=np.zeros(1),
-        height=1.0,
-        kp=0.0,
-        kd=0.0,
-        torque_control=True,
         action_scale=2.0,
-        action_limit=1.0,
+        **_WITHOUT_CONTACTS,
         time_step=0.0125,
         substeps=4,
         episode=10.0,
@@ -99,14 +103,9 @@ def acrobot(robot: Robot | None = None, tip: tuple[str, Array] | None = None, **
 
     task = Task(
         robot=robot,
-        ground=Rigid(pairs=()),
         posture=np.zeros(2),
-        height=1.0,
-        kp=0.0,
-        kd=0.0,
-        torque_control=True,
         action_scale=np.array([0.0, 1.0]),
-        action_limit=1.0,
+        **_WITHOUT_CONTACTS,
         time_step=0.01,
         substeps=20,
         episode=100.0,

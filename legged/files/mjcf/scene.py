@@ -43,7 +43,7 @@ _OPTIONS = {"integrator": "implicitfast", "cone": "elliptic", "impratio": "100"}
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What `save_mjcf(scene=True)` adds to a robot, checked; the arguments are described there."""
+    """The checked arguments of `save_mjcf(scene=True)`, which describes them."""
 
     robot: Robot
     ground: Any

@@ -238,7 +238,7 @@ class RolloutBatch:
         return loop, numbers, np.concatenate([q, self.first.loop.initial(v, start.memory, setup.bodies)])
 
     def _start(self, i: int, q: Array, v: Array, starts: dict[bytes, _Start]) -> _Start:
-        """Return the start of a member; members whose law does not depend on what differs between them share one.
+        """Return the start of a member, shared by all members for which the start of the law is the same.
 
         Args:
             i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.

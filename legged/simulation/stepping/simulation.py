@@ -361,7 +361,7 @@ class Simulation:
 
     @property
     def contacts(self) -> Contacts:
-        """The contacts of all robots at present, and what they have done in the last call of `step`."""
+        """The contacts of all robots: present positions and forces, and impulses in the last `step`."""
         contacts = self.observe(contacts_of)
         return contacts._replace(touching=contacts.touching > 0.0)
 
