@@ -291,3 +291,13 @@ def test_a_deprecated_name_serves_its_successor_and_warns_at_the_line_of_its_use
         _ = module.ball
     with pytest.raises(AttributeError, match="module 'legged' has no attribute 'Stpes'"):
         _ = getattr(legged, "Stpes")  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "here"), [("Ball", "Spherical"), ("Hinge", "Revolute"), ("FreeJoint", "FloatingBase")]
+)
+def test_names_of_other_programs_lead_to_ours(elsewhere, here):
+    with pytest.raises(AttributeError, match=f"'{elsewhere}': its name here is legged.{here}") as refusal:
+        getattr(legged, elsewhere)
+    assert refusal.value.obj is None  # otherwise Python adds the most similar name, such as Fall for Ball
+    assert hasattr(legged, here)
