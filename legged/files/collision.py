@@ -62,7 +62,7 @@ def convert(shape: Shape, source: str) -> tuple[LinkShape, str]:
     """
     place: Any = (shape.position, shape.rotation)
     if shape.kind == "mesh":
-        vertices, what = _mesh(shape, source)
+        vertices, what = mesh_vertices(shape, source)
         hull, outside = hull_of(vertices)
         words = [what] if what else []
         if outside > _EXACT:
@@ -75,7 +75,7 @@ def convert(shape: Shape, source: str) -> tuple[LinkShape, str]:
     return {"cylinder": Cylinder, "capsule": Capsule}[shape.kind](*shape.size, *place), ""
 
 
-def _mesh(shape: Shape, source: str) -> tuple[Array, str]:
+def mesh_vertices(shape: Shape, source: str) -> tuple[Array, str]:
     """Return the vertices of a mesh, (n, 3), [m], shape axes, and in words how it differs from its convex hull."""
     if shape.vertices is not None:
         return shape.vertices, ""

@@ -59,6 +59,7 @@ class LinkEntry:
         center: Link origin to center of mass, (3,), [m], link axes.
         tensor: Inertia tensor about the center of mass, (3, 3), [kg m^2], link axes.
         shapes: Collision shapes.
+        visuals: Visual shapes, by which feet without collision shapes are measured.
     """
 
     name: str
@@ -66,6 +67,7 @@ class LinkEntry:
     center: Array = field(default_factory=lambda: np.zeros(3))
     tensor: Array = field(default_factory=lambda: np.zeros((3, 3)))
     shapes: tuple[Shape, ...] = ()
+    visuals: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)

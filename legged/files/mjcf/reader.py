@@ -271,13 +271,16 @@ class _Reader:
         R = _matrix(model.body_iquat[body])
         tensor = R @ np.diag(model.body_inertia[body]) @ R.T
         mass, center = float(model.body_mass[body]) or None, model.body_ipos[body].copy()
-        return LinkEntry(self.bodies[body], mass, center, (tensor + tensor.T) / 2, tuple(self._shapes(body)))
+        shapes = tuple(self._shapes(body, collide=True))
+        visuals = () if shapes else tuple(self._shapes(body, collide=False))
+        return LinkEntry(self.bodies[body], mass, center, (tensor + tensor.T) / 2, shapes, visuals)
 
-    def _shapes(self, body: int) -> Iterator[Shape]:
+    def _shapes(self, body: int, collide: bool) -> Iterator[Shape]:
+        """Yield the shapes of a body that collide, or those that are only drawn."""
         model = self.model
         first = int(model.body_geomadr[body])
         for geom in range(first, first + int(model.body_geomnum[body])):
-            if model.geom_contype[geom] or model.geom_conaffinity[geom]:
+            if bool(model.geom_contype[geom] or model.geom_conaffinity[geom]) == collide:
                 shape = geom_shape(model, geom, model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom]))
                 if shape is not None:
                     yield shape
