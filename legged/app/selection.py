@@ -21,7 +21,7 @@ import numpy as np
 import controllers
 import robots
 from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
-from controllers.gaits.leg_detection import leg_chains
+from legged.algorithms.legs.leg_chains import leg_chains
 from legged.arguments import known_name
 from legged.errors import DefinitionError, LeggedError, UnknownNameError
 from legged.files.load import load

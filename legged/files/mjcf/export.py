@@ -87,7 +87,7 @@ def save_mjcf(
         scene: Whether to write a scene. The following arguments are for a scene.
         ground: A `legged.contact.Rigid` or `legged.ground.Ground`. Plane terrains become planes, a `HeightMap` a height
             field, other terrains one of 20 m by 20 m with a spacing of 0.05 m. None: a level floor with friction 0.8.
-        home: Configuration of the key frame, (nq,). None: the standing posture of `controllers.gaits.standing.home_of`
+        home: Configuration of the key frame, (nq,). None: the standing posture of `controllers.home_of`
             with the feet on the ground; for a fixed base the joints as near to zero as their limits allow.
         kp, kd: Gains of position servos, one or (nj,) in the order of q, [N m/rad] or [N/m], and [N m s/rad] or
             [N s/m]. None: torque motors.
