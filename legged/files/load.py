@@ -206,7 +206,7 @@ def _read(path: str | Path, options: _Options) -> _Reading:
 def _of_whole(robot: Robot, source: str, options: _Options) -> _Reading:
     """Return the content of a file that has the whole robot, for the report."""
     tree = tree_of(replace(describe_robot(robot), source=source))
-    base = "floating" if robot.base.kind == "floating" else "fixed"
+    base = "floating" if isinstance(robot.base, FloatingBase) else "fixed"
     feet = tuple(
         FootEntry(robot.links[point.link].name, "given", {point.name: point.definition}) for point in robot.contacts
     )

@@ -22,6 +22,7 @@ from legged.files.export_description import (
     own_stage_names,
     uniform_value,
 )
+from legged.robot.base import FloatingBase
 from legged.robot.configuration import read
 from legged.robot.robot import Robot
 from legged.robot.shapes import Material
@@ -273,7 +274,7 @@ def _joint_values(description: Description, scene: Scene) -> dict[str, Array]:
     robot, q = scene.robot, scene.home
     base = robot.base
     values: dict[str, Array] = dict(zip(base_names(base), q[: base.nq, None], strict=False))
-    if base.kind == "floating":
+    if isinstance(base, FloatingBase):
         values = {"base": np.concatenate([q[4:7], q[:4]])}
     for joint in robot.joints:
         own = q[joint.q]

@@ -21,6 +21,7 @@ from legged.files.export_description import (
 from legged.files.urdf.reader import FIELDS, IN_URDF
 from legged.files.urdf.schema import LARGEST
 from legged.output import write_file
+from legged.robot.base import FloatingBase
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.robot.shapes import Ellipsoid, Hull
@@ -63,7 +64,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     if not embedded.add_to_urdf(root, robot):
         lost = losses(robot)
         own = robot.base.physics
-        if robot.base.kind == "floating" and (np.any(own.armature) or np.any(own.damping)):
+        if isinstance(robot.base, FloatingBase) and (np.any(own.armature) or np.any(own.damping)):
             lost.append("armature and damping of the base")
     left_out = sum(isinstance(shape, Ellipsoid | Hull) for link in robot.links for shape in link.shapes)
     if left_out:
