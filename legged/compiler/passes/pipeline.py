@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.operations import is_call
 from legged.compiler.passes.call_batching import Batches, call_batches
@@ -24,7 +23,7 @@ from legged.compiler.passes.hoist import hoist
 from legged.compiler.passes.outline.memory_plan import MemoryPlan
 from legged.compiler.passes.outline.templates import Section, outline
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
-from legged.compiler.passes.scheduling import cut_schedule, depth_first_order, fuse_multiply_adds, list_schedule
+from legged.compiler.passes.scheduling import cut_schedule, depth_first_order, fuse_multiply_adds
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.passes.slp import Vectorization, vectorize
 
@@ -70,15 +69,14 @@ class MemoryRequest(NamedTuple):
 
 
 class Scheduling(NamedTuple):
-    """Arguments of list scheduling.
+    """Arguments of scheduling.
 
     Attributes:
-        computed: Nodes that are computed before. window: Number of nodes from which the next one is chosen.
+        computed: Nodes that are computed before.
         section: Largest number of nodes of a section, apart from an eighth; None for a single section.
     """
 
     computed: Collection[int]
-    window: int
     section: int | None = None
 
 
@@ -94,7 +92,7 @@ class PassResults:
         batches: The batches of calls of elementary functions.
         vectorization: The packs of operations, None if there is none.
         outlined: The sections of bundles. memory: The memory plan.
-        order: The live nodes in depth-first order. sections: The remaining nodes as scheduled, in sections.
+        order: The live nodes in depth-first order. sections: The remaining nodes in this order, in sections.
     """
 
     graph: Graph
@@ -180,9 +178,7 @@ def run_passes(
     if scheduling is not None:
         nodes, computed, first = graph.nodes, scheduling.computed, graph.input_size
         remaining = [i for i in result.order if i not in computed and not is_call(nodes[i - first].operation)]
-        is_scheduled = mechanisms.is_on(mechanisms.LIST_SCHEDULING)
-        schedule = list_schedule(graph, remaining, scheduling.window) if is_scheduled else remaining
         length = scheduling.section
-        result.sections = [schedule] if length is None else cut_schedule(graph, schedule, length)
+        result.sections = [remaining] if length is None else cut_schedule(graph, remaining, length)
     result.graph = graph
     return result
