@@ -29,7 +29,7 @@ from legged.compiler.cache import machine_code
 from legged.ground import realistic_ground
 
 ROUNDS, SHORTEST, LONGEST = 7, 0.02, 0.5
-"""Most rounds of a comparison; the time of a workload in each, [s]; and of a workload from which it has 3 rounds, [s]."""
+"""Most rounds of a comparison, the time of a workload in each, [s], and that from which there are three rounds, [s]."""
 STATES, MANY_STATES, MEMBERS = 1000, 4096, 64
 THREADS = "thread pool"
 Call = Callable[[], Any]
@@ -96,11 +96,9 @@ def rollout(threads: int = 1) -> Call:
 def control_step() -> Call:
     """Return a control step of an environment with 64 robots."""
     robot = robots.spatial_quadruped()
-    environment, actions = (
-        environments.make("velocity", robot, num_envs=MEMBERS, threads=1),
-        np.zeros((MEMBERS, robot.nj)),
-    )
+    environment = environments.make("velocity", robot, num_envs=MEMBERS, threads=1)
     environment.reset(seed=1)
+    actions = np.zeros((MEMBERS, robot.nj))
     return lambda: environment.step(actions)
 
 
@@ -122,19 +120,19 @@ def first_step(name: str) -> Call:
     return lambda: legged.simulate(robot, ground=ground, q=high[0], integrator=integrator, until=1e-3)
 
 
-FORWARD, INVERSE, INERTIA = legged.forward_dynamics, legged.inverse_dynamics, legged.inertia_matrix
+FORWARD = legged.forward_dynamics
+FUNCTIONS = {
+    "forward dynamics": FORWARD,
+    "inverse dynamics": legged.inverse_dynamics,
+    "inertia matrices": legged.inertia_matrix,
+}
+COUNTS = {"one state": 1, f"{STATES} states": STATES, f"{MANY_STATES} states": MANY_STATES}
 WORKLOADS: dict[str, Callable[[], Call]] = {
     **{
-        f"{words} of {name}, {f'{count} states' if count > 1 else 'one state'}": partial(
-            dynamics, function, name, count
-        )
-        for words, function in (
-            ("forward dynamics", FORWARD),
-            ("inverse dynamics", INVERSE),
-            ("inertia matrices", INERTIA),
-        )
+        f"{words} of {name}, {number}": partial(dynamics, function, name, count)
+        for words, function in FUNCTIONS.items()
         for name in ("Go2", "G1")
-        for count in (1, STATES, MANY_STATES)
+        for number, count in COUNTS.items()
     },
     "`Simulation.step` with a command": step,
     "`simulate`, a trot of 0.2 s": simulated,
@@ -159,9 +157,7 @@ CASES: dict[str, tuple[str, ...]] = {
     mechanisms.OUTLINING: ("first compilation of a chain of 50 links", "first compilation of G1"),
     mechanisms.STREAMING: _BATCHES,
     mechanisms.CALL_BATCHING: (*_ONE_STATE, _BATCHES[0], *_LOOPS[1:]),
-    mechanisms.RESULT_MEMORY: tuple(
-        name for name in WORKLOADS if name.endswith(f" {MANY_STATES} states") and "G1" in name
-    ),
+    mechanisms.RESULT_MEMORY: tuple(name for name in WORKLOADS if name.endswith(f"G1, {MANY_STATES} states")),
 }
 """The workloads that each mechanism can change."""
 BACKGROUND = tuple(name for name in WORKLOADS if name.startswith("first") and "compilation" not in name)

@@ -94,15 +94,14 @@ def test_without_hoisting_the_loop_computes_everything():
         assert parts.graph.evaluate(x, parts.preheader.evaluate(p)).tobytes() == graph.evaluate(x, p).tobytes()
 
 
-def test_without_list_scheduling_and_streaming_long_kernels_have_the_same_bits():
+def test_without_streaming_long_kernels_have_the_same_bits():
     """Forward dynamics of this size is evaluated in sections, for several vectors of states together."""
     robot, rng = robots.chain(14, twist=0.7), np.random.default_rng(2)
     q = np.array([legged.random_configuration(robot, rng) for _ in range(67)])
     v, tau = rng.normal(size=(2, 67, robot.nv))
     wanted = legged.compile(legged.forward_dynamics, robot)(q, v, tau)
-    for name in (mechanisms.LIST_SCHEDULING, mechanisms.STREAMING):
-        with mechanisms.without(name):
-            assert legged.compile(legged.forward_dynamics, robot)(q, v, tau).tobytes() == wanted.tobytes()
+    with mechanisms.without(mechanisms.STREAMING):
+        assert legged.compile(legged.forward_dynamics, robot)(q, v, tau).tobytes() == wanted.tobytes()
 
 
 def test_without_result_memory_large_results_are_new_arrays():
