@@ -101,9 +101,9 @@ def test_divide_and_conquer_includes_armature_friction_and_springs(base, version
 def test_parallel_prefix_motion_equals_the_sweep(seed):
     robot, q, v, *_ = case(seed)
     ours, swept = massive_bodies.parallel_prefix_motion(links_at(robot, q), q, v), motion(robot, q, v)
-    for found, known in zip(ours, swept, strict=True):
+    for actual, known in zip(ours, swept, strict=True):
         rounding = 1e-12 * max(1.0, np.abs(known).max()) * len(robot.bodies)
-        assert np.array(found) == pytest.approx(np.array(known), abs=rounding)
+        assert np.array(actual) == pytest.approx(np.array(known), abs=rounding)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

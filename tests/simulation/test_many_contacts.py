@@ -94,12 +94,12 @@ def test_only_near_pairs_are_evaluated():
     parts, q, s = loops(SceneInParts, arm(), ground, bodies)
     scene = parts.scene
     detected = PairTables(scene).detect(parts.poses(q, s))
-    found, every = detected.numbers, scene.contact_geometry([x for x, _ in parts.states(q, s)])
-    left = np.setdiff1d(np.arange(len(every.gap)), found)
+    numbers, every = detected.numbers, scene.contact_geometry([x for x, _ in parts.states(q, s)])
+    left = np.setdiff1d(np.arange(len(every.gap)), numbers)
     assert len(left) > 0 and every.gap[left].min() > 0.05  # [m]
-    np.testing.assert_allclose(detected.gap, every.gap[found], atol=1e-14)
-    np.testing.assert_allclose(detected.frame, every.frame[found], atol=1e-14)
-    np.testing.assert_allclose(detected.point, every.point[found], atol=1e-14)
+    np.testing.assert_allclose(detected.gap, every.gap[numbers], atol=1e-14)
+    np.testing.assert_allclose(detected.frame, every.frame[numbers], atol=1e-14)
+    np.testing.assert_allclose(detected.point, every.point[numbers], atol=1e-14)
 
 
 def stones(count, seed=0):

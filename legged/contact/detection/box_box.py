@@ -60,12 +60,12 @@ def box_box(a: Array, b: Array, C: Array, d: Array) -> BoxContact:
     crossed = edge.axis > face.axis + tolerance
     gaps = [where(crossed, edge.axis + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
     points = [where(crossed, edge.points[0], point) for point in face.points]
-    found = BoxContact(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
+    contact = BoxContact(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
     is_parallel, along = _parallel_edges(a, b, C, d)
-    meets = is_parallel & (along.axis > found.axis - tolerance)
+    meets = is_parallel & (along.axis > contact.axis - tolerance)
     gaps = [where(meets, own, gap) for own, gap in zip(along.gaps, gaps, strict=True)]
     points = [where(meets, own, point) for own, point in zip(along.points, points, strict=True)]
-    return BoxContact(where(meets, along.axis, found.axis), where(meets, along.n, found.n), gaps, points)
+    return BoxContact(where(meets, along.axis, contact.axis), where(meets, along.n, contact.n), gaps, points)
 
 
 def _parallel_edges(a: Array, b: Array, C: Array, d: Array) -> tuple[Any, BoxContact]:
@@ -265,7 +265,7 @@ def _extreme_corner(corners: list[Corner], merits: list[Any], empty: Any) -> Cor
 def _clipped_edges(r: Array, f: Array, along: Array, across: Array) -> list[Corner]:
     """Return the ends of the two edges f +- across + t along, -1 <= t <= 1, inside the rectangle."""
     rates = [1.0 / where(np.abs(x) < _TINY, _TINY, x) for x in along[1:]]
-    found = []
+    points = []
     for middle in (f - across, f + across):
         low, high = -1.0, 1.0
         for half, rate, x in zip((1.0 + _ON_EDGE) * r, rates, middle[1:], strict=True):
@@ -273,20 +273,20 @@ def _clipped_edges(r: Array, f: Array, along: Array, across: Array) -> list[Corn
             low, high = np.maximum(low, np.minimum(one, other)), np.minimum(high, np.maximum(one, other))
         for t in (low, high):
             height, y, z = middle + t * along
-            found.append(Corner(low <= high, y, z, height))
-    return found
+            points.append(Corner(low <= high, y, z, height))
+    return points
 
 
 def _covered_corners(r: Array, f: Array, e_1: Array, e_2: Array) -> list[Corner]:
     """Return the corners of the rectangle that lie inside the parallelogram."""
     inverse = 1.0 / (e_1[1] * e_2[2] - e_1[2] * e_2[1])
-    found = []
+    corners = []
     for y, z in ((r[0], r[1]), (r[0], -r[1]), (-r[0], r[1]), (-r[0], -r[1])):
         alpha = ((y - f[1]) * e_2[2] - (z - f[2]) * e_2[1]) * inverse
         beta = ((z - f[2]) * e_1[1] - (y - f[1]) * e_1[2]) * inverse
-        found.append(
+        corners.append(
             Corner(
                 np.maximum(np.abs(alpha), np.abs(beta)) <= 1.0 + _ON_EDGE, y, z, f[0] + alpha * e_1[0] + beta * e_2[0]
             )
         )
-    return found
+    return corners

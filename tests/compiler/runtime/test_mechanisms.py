@@ -38,15 +38,15 @@ def results(count: int) -> list[np.ndarray]:
     q = np.array([legged.random_configuration(robot, rng) for _ in range(count)])
     v, tau = rng.normal(size=(2, count, robot.nv))
     kernels = [legged.compile(function, robot) for function in (legged.forward_dynamics, legged.inverse_dynamics)]
-    return [found for kernel in kernels for found in (kernel(q[0], v[0], tau[0]), kernel(q, v, tau))]
+    return [values for kernel in kernels for values in (kernel(q[0], v[0], tau[0]), kernel(q, v, tau))]
 
 
 @pytest.mark.parametrize("name", sorted(mechanisms.MECHANISMS.keys() - ROUNDED))
 def test_without_a_mechanism_results_have_the_same_bits(name):
     wanted = results(37)
     with mechanisms.without(name):
-        found = results(37)
-    assert all(a.tobytes() == b.tobytes() for a, b in zip(found, wanted, strict=True))
+        actual = results(37)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(actual, wanted, strict=True))
 
 
 def test_without_outlining_results_agree_up_to_rounding(monkeypatch):
@@ -55,8 +55,8 @@ def test_without_outlining_results_agree_up_to_rounding(monkeypatch):
         monkeypatch.setattr(selection, limit, 100)
     wanted = outlined_results()
     with mechanisms.without(mechanisms.OUTLINING):
-        found = outlined_results()
-    for a, b in zip(found, wanted, strict=True):
+        actual = outlined_results()
+    for a, b in zip(actual, wanted, strict=True):
         assert a == pytest.approx(b, rel=1e-11, abs=1e-11 * np.abs(b).max())
 
 
@@ -73,8 +73,8 @@ def test_without_packing_results_agree_up_to_rounding():
     """Other sums are fused with products, since a vector has one operation for all lanes; batches are never packed."""
     wanted = results(3)
     with mechanisms.without(mechanisms.PACKING):
-        found = results(3)
-    for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
+        actual = results(3)
+    for k, (a, b) in enumerate(zip(actual, wanted, strict=True)):
         assert np.array_equal(a, b) if k % 2 else a == pytest.approx(b, rel=1e-11, abs=1e-11 * np.abs(b).max())
 
 

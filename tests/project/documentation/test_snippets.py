@@ -58,8 +58,8 @@ def test_a_block_that_no_test_can_execute_is_an_error():
             list(blocks(f"```{language}\nimport legged\n```\n"))
     for page in PAGES:  # nor is an indented one
         text = BLOCK.sub("", page.read_text(encoding="utf-8"))
-        found = re.findall(r"\n\n((?:    .*\n)+)", text)
-        assert [code for code in found if is_program(textwrap.dedent(code))] == [], page
+        matches = re.findall(r"\n\n((?:    .*\n)+)", text)
+        assert [code for code in matches if is_program(textwrap.dedent(code))] == [], page
 
 
 def is_program(text: str) -> bool:
