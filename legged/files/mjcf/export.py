@@ -12,7 +12,7 @@ import numpy as np
 from legged.checked import checked
 from legged.errors import ArgumentError, DefinitionError
 from legged.files import embedded
-from legged.files.description import IDENTITY, Description, JointEntry, Shape
+from legged.files.description import IDENTITY, SOLIDS, Description, JointEntry, Shape
 from legged.files.export_description import (
     describe_robot,
     format_numbers,
@@ -265,12 +265,7 @@ class _Writer:
             name = f"hull {len(self.root.findall('asset/mesh')) + 1}"
             self.asset("mesh", name=name, vertex=format_vector(shape.vertices.ravel()))
             return {"mesh": name}
-        size = np.array(shape.size)
-        if shape.kind == "box":
-            size = size / 2.0
-        elif shape.kind in ("capsule", "cylinder"):
-            size = size / (1.0, 2.0)
-        return {"size": format_vector(size)}
+        return {"size": format_vector(np.array(shape.size) / SOLIDS[shape.kind].halves)}
 
     def _add_joints(self, parent: ET.Element, joint: JointEntry) -> None:
         """Write the body of a joint; massless links before it become further joints of the body."""
