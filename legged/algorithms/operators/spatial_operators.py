@@ -35,7 +35,7 @@ Step = Callable[[Body, Array], Array]
 @any_element
 @dataclass(frozen=True, eq=False)
 class SpatialOperators:
-    """The operators of a robot at a configuration; each is an `LinearOperator`.
+    """The operators of a robot at a configuration; each is a `LinearOperator`.
 
     Attributes:
         robot: The robot. q: Its configuration, (nq,).

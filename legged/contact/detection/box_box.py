@@ -37,12 +37,12 @@ class BoxContact(NamedTuple):
     """The contact points of two boxes, in A's axes from A's center.
 
     Attributes:
-        axis: Separation along the normal, [m].
+        separation: Separation along the normal, [m].
         n: Unit normal from A to B, (3,).
         gaps, points: Of each contact point, [m] and (3,), [m], half way between the surfaces.
     """
 
-    axis: Any
+    separation: Any
     n: Array
     gaps: list[Any]
     points: list[Array]
@@ -57,15 +57,16 @@ def box_box(a: Array, b: Array, C: Array, d: Array) -> BoxContact:
     """
     face, edge = _faces(a, b, C, d), _edges(a, b, C, d)
     tolerance = FACE_PREFERENCE * _shortest(a, b)
-    crossed = edge.axis > face.axis + tolerance
-    gaps = [where(crossed, edge.axis + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
+    crossed = edge.separation > face.separation + tolerance
+    gaps = [where(crossed, edge.separation + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
     points = [where(crossed, edge.points[0], point) for point in face.points]
-    contact = BoxContact(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
+    contact = BoxContact(where(crossed, edge.separation, face.separation), where(crossed, edge.n, face.n), gaps, points)
     is_parallel, along = _parallel_edges(a, b, C, d)
-    meets = is_parallel & (along.axis > contact.axis - tolerance)
+    meets = is_parallel & (along.separation > contact.separation - tolerance)
     gaps = [where(meets, own, gap) for own, gap in zip(along.gaps, gaps, strict=True)]
     points = [where(meets, own, point) for own, point in zip(along.points, points, strict=True)]
-    return BoxContact(where(meets, along.axis, contact.axis), where(meets, along.n, contact.n), gaps, points)
+    separation = where(meets, along.separation, contact.separation)
+    return BoxContact(separation, where(meets, along.n, contact.n), gaps, points)
 
 
 def _parallel_edges(a: Array, b: Array, C: Array, d: Array) -> tuple[Any, BoxContact]:
