@@ -33,7 +33,7 @@ def rigid_body_wrenches(robot, q, v, vdot):
     """Return the wrench on every link that its motion takes, (n_links, 6), about the world's origin in world axes."""
     R, o = legged.link_poses(robot, q)
     twists = legged.link_twists(robot, q, v)
-    found = np.zeros((len(robot.links), 6))
+    applied = np.zeros((len(robot.links), 6))
     for link in robot.links:
         k, body = link.index, link.inertia
         omega = R[k] @ twists[k, :3]
@@ -42,8 +42,8 @@ def rigid_body_wrenches(robot, q, v, vdot):
         turning = legged.frame_acceleration(robot, q, v, vdot, link.name)[:3]
         inertia = R[k] @ body.tensor @ R[k].T
         f = body.mass * (rate - robot.gravity)
-        found[k] = *(inertia @ turning + np.cross(omega, inertia @ omega) + np.cross(c, f)), *f
-    return found
+        applied[k] = *(inertia @ turning + np.cross(omega, inertia @ omega) + np.cross(c, f)), *f
+    return applied
 
 
 def in_world(robot, q, rows):

@@ -34,13 +34,13 @@ def freed(robot):
 
 
 def free_q(robot, free, q):
-    found = np.zeros(free.nq)
-    found[: free.base.nq] = q[: free.base.nq]
+    whole_q = np.zeros(free.nq)
+    whole_q[: free.base.nq] = q[: free.base.nq]
     for joint in robot.joints:
-        found[free.joint(joint.name).q] = q[joint.q]
+        whole_q[free.joint(joint.name).q] = q[joint.q]
     for joint in robot.followers:
-        found[free.joint(joint.name).q] = joint.ratio * q[joint.q] + joint.offset
-    return found
+        whole_q[free.joint(joint.name).q] = joint.ratio * q[joint.q] + joint.offset
+    return whole_q
 
 
 @every_seed
@@ -156,8 +156,8 @@ def test_chained_couplings_resolve_to_the_first_master():
         builder.add(legged.Revolute(f"to_{name}", "y"), legged.Link(name, BODY), to=above, at=(0, 0, -0.3))
     robot = builder.couple("to_c", "to_b", 2.0, 0.1).couple("to_b", "to_a", -0.5, 0.3).build()
     assert (robot.nq, robot.nv, len(robot.joints)) == (1, 1, 1)
-    found = {joint.name: (joint.master, joint.ratio, joint.offset) for joint in robot.followers}
-    assert found == {"to_b": ("to_a", -0.5, 0.3), "to_c": ("to_a", -1.0, 0.7)}
+    couplings = {joint.name: (joint.master, joint.ratio, joint.offset) for joint in robot.followers}
+    assert couplings == {"to_b": ("to_a", -0.5, 0.3), "to_c": ("to_a", -1.0, 0.7)}
     R, _ = legged.link_poses(robot, np.array([0.4]))
     assert R[3] == pytest.approx(legged.rpy(0, 0.4 + (-0.2 + 0.3) + (-0.4 + 0.7), 0), abs=1e-15)
 

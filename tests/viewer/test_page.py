@@ -27,18 +27,18 @@ WEB = Path(legged.__file__).parent / "viewer/web"
 
 def unpacked(entries, text):
     """Return the arrays of a packer, read as src/data.js does."""
-    block, found = zlib.decompress(base64.b64decode(text)), []
+    block, arrays_of_entries = zlib.decompress(base64.b64decode(text)), []
     for entry in entries:
         shape, start, kind = entry["shape"], entry["start"], entry["kind"]
         count = int(np.prod(shape))
         if kind != "quantized":
-            found.append(np.frombuffer(block, kind, count, start).reshape(shape))
+            arrays_of_entries.append(np.frombuffer(block, kind, count, start).reshape(shape))
             continue
         coded = np.frombuffer(block, np.uint16, count, start).reshape(-1, shape[0])
         codes = np.cumsum(coded, axis=1, dtype=np.uint16).T
         values = np.array(entry["low"]) + codes * np.array(entry["step"])
-        found.append(np.where(codes == 65535, np.nan, values).reshape(shape))
-    return found
+        arrays_of_entries.append(np.where(codes == 65535, np.nan, values).reshape(shape))
+    return arrays_of_entries
 
 
 def data_of(page):

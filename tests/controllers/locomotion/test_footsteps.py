@@ -38,7 +38,7 @@ def walked(name, n, velocity, yaw_rate=0.0, push=0.0, cycles=8):
         schedule = ContactSchedule(schedule.period, 0.5, schedule.touchdowns)
     state, step = GaitState.standing(schedule), schedule.period / CYCLE
     feet = np.column_stack([FEET[n], np.zeros(n)])
-    c, rate, turn, found = np.zeros(2), np.zeros(2), 0.0, []
+    c, rate, turn, positions = np.zeros(2), np.zeros(2), 0.0, []
     for k in range(cycles * CYCLE):
         following = state.advanced(step, 1.0, np.zeros(n), schedule.parameters)
         lands = [i for i, (a, b) in enumerate(zip(state.stance, following.stance, strict=True)) if a < b]
@@ -54,8 +54,8 @@ def walked(name, n, velocity, yaw_rate=0.0, push=0.0, cycles=8):
         c, turn = c + step * rate, turn + step * yaw_rate
         if k == cycles * CYCLE // 2:
             rate = rate + np.array([0.0, push])
-        found.append([*c, *rate, turn, *feet[:, :2].ravel()])
-    return np.array(found), step
+        positions.append([*c, *rate, turn, *feet[:, :2].ravel()])
+    return np.array(positions), step
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def walked(name, n, velocity, yaw_rate=0.0, push=0.0, cycles=8):
     ],
 )
 def test_a_pendulum_that_steps_by_the_law_moves_at_the_commanded_velocity_after_a_push(name, n, velocity):
-    found, step = walked(name, n, velocity, push=0.15)
-    mean = (found[-1, :2] - found[-1 - CYCLE, :2]) / (CYCLE * step)
+    positions, step = walked(name, n, velocity, push=0.15)
+    mean = (positions[-1, :2] - positions[-1 - CYCLE, :2]) / (CYCLE * step)
     assert mean == pytest.approx(velocity, abs=0.06)  # [m/s]; without control of the pressure
 
 
 def test_feet_of_a_turning_pendulum_stay_under_its_body():
-    found, _ = walked("trot", 4, (0.3, 0.0), yaw_rate=1.0)
-    for c, turn, feet in zip(found[-100:, :2], found[-100:, 4], found[-100:, 5:], strict=True):
+    positions, _ = walked("trot", 4, (0.3, 0.0), yaw_rate=1.0)
+    for c, turn, feet in zip(positions[-100:, :2], positions[-100:, 4], positions[-100:, 5:], strict=True):
         R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         assert np.abs((feet.reshape(-1, 2) - c) @ R - FEET[4]).max() < 0.2  # [m], half a stride and the turn
 

@@ -19,12 +19,12 @@ def hips(n: int) -> np.ndarray:
 
 def evolve(state, parameters, until, walk=1.0, touched=None, step=STEP):
     """Return the states at the ends of time steps."""
-    found = []
+    states = []
     for _ in range(round(until / step)):
         contact = np.zeros(len(state.planted)) if touched is None else touched(state)
         state = state.advanced(step, walk, contact, parameters)
-        found.append(state)
-    return found
+        states.append(state)
+    return states
 
 
 @pytest.mark.parametrize("name", sorted(GAITS))

@@ -27,20 +27,20 @@ FUNCTIONS = {
 
 def random_values(robot, rng):
     """Return random values of about two thirds of a robot's parameters."""
-    found = {}
+    drawn = {}
     for name, present in robot.parameters().items():
         field = name.rpartition(".")[2]
         if field in ("stop_stiffness", "restitution"):
-            found[name] = np.full(np.shape(present), 0.25)
+            drawn[name] = np.full(np.shape(present), 0.25)
             continue
         if rng.random() < 1 / 3 or field in ("lower", "upper", "speed"):
             continue
         if field == "tensor":
-            found[name] = legged.box_inertia(1.0, rng.uniform(0.1, 0.5, 3)).tensor
+            drawn[name] = legged.box_inertia(1.0, rng.uniform(0.1, 0.5, 3)).tensor
         else:
             least = -0.4 if field in ("center", "at", "position", "rest", "gravity", "gear") else 0.1
-            found[name] = rng.uniform(least, 0.5, np.shape(present))
-    return found
+            drawn[name] = rng.uniform(least, 0.5, np.shape(present))
+    return drawn
 
 
 def edited(robot, values):
