@@ -15,14 +15,13 @@ from legged.errors import UnknownNameError
 
 ENTRY_POINT, PACKING, OUTLINING = "entry point", "packing", "outlining"
 STREAMING, CALL_BATCHING = "streaming", "call batching"
-HOISTING, RESULT_MEMORY, BACKGROUND = "hoisting", "result memory", "background compilation"
+RESULT_MEMORY, BACKGROUND = "result memory", "background compilation"
 MECHANISMS = {
     ENTRY_POINT: "calls of kernels for one state enter machine code directly, in place of ctypes",
     PACKING: "operations of alike modules share vectors in code for one state",
     OUTLINING: "alike segments of large graphs share their code, which then compiles faster",
     STREAMING: "batches are transposed in registers while they are computed, and long kernels run in sections",
     CALL_BATCHING: "elementary functions of several arguments that are known at the same time share a call",
-    HOISTING: "what does not change in a time loop is computed before it",
     RESULT_MEMORY: "memory of large results is used again",
     BACKGROUND: "loops and shared modules are compiled by a second thread",
 }

@@ -19,7 +19,6 @@ from legged.compiler.passes.call_batching import Batches, call_batches
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.differentiate import Scalar, derivatives
 from legged.compiler.passes.drop_terms import Term, drop_terms
-from legged.compiler.passes.hoist import hoist
 from legged.compiler.passes.outline.memory_plan import MemoryPlan
 from legged.compiler.passes.outline.templates import Section, outline
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
@@ -87,7 +86,6 @@ class PassResults:
     Attributes:
         graph: The graph after all passes. rows: The rows of the Jacobian.
         dropped: The dropped terms. errors: Largest error of each result by them, (results,), in its unit.
-        preheader: The loop-invariant part; `graph` is then the other one.
         counts: The operation counts.
         batches: The batches of calls of elementary functions.
         vectorization: The packs of operations, None if there is none.
@@ -99,7 +97,6 @@ class PassResults:
     rows: list[list[Scalar]] = field(init=False)
     dropped: tuple[Term, ...] = field(init=False)
     errors: np.ndarray = field(init=False)
-    preheader: Graph = field(init=False)
     counts: Counts = field(init=False)
     batches: Batches = field(init=False)
     vectorization: Vectorization | None = field(init=False)
@@ -120,7 +117,6 @@ def run_passes(
     differentiation: Differentiation | None = None,
     dropping: Dropping | None = None,
     simplified: bool = False,
-    invariant: Collection[str] | None = None,
     counted: bool = False,
     quaternion_epsilon: float | None = None,
     batched: bool = False,
@@ -138,7 +134,6 @@ def run_passes(
         differentiation: Compute the Jacobian inside a traced function.
         dropping: Drop terms of sums that contribute little.
         simplified: Factor common factors out of sums.
-        invariant: Names of the inputs that are constant in a loop; what depends on them alone moves out of it.
         counted: Count the operations.
         quaternion_epsilon: Check the norms of quaternions for numbers with this distance from 1 to the next one.
         batched: Batch the calls of elementary functions; packing and outlining need it.
@@ -156,8 +151,6 @@ def run_passes(
         graph, result.dropped, result.errors = drop_terms(graph, *dropping)
     if simplified:
         graph = simplify(graph)
-    if invariant is not None:
-        result.preheader, graph = hoist(graph, invariant)
     if counted:
         result.counts = count_graph(graph)
     if quaternion_epsilon is not None:

@@ -15,12 +15,10 @@ import robots
 from legged.compiler import compile, mechanisms
 from legged.compiler.codegen import selection
 from legged.compiler.codegen.cpython import entry_point
-from legged.compiler.ir import record
-from legged.compiler.passes.pipeline import run_passes
 from legged.compiler.runtime.result_memory import LARGE_RESULT, new_array
 from legged.errors import LeggedError, UnknownNameError
 
-ROUNDED = {mechanisms.PACKING, mechanisms.OUTLINING, mechanisms.HOISTING}
+ROUNDED = {mechanisms.PACKING, mechanisms.OUTLINING}
 """Mechanisms without which other sums are fused with products."""
 
 
@@ -76,22 +74,6 @@ def test_without_packing_results_agree_up_to_rounding():
         actual = results(3)
     for k, (a, b) in enumerate(zip(actual, wanted, strict=True)):
         assert np.array_equal(a, b) if k % 2 else a == pytest.approx(b, rel=1e-11, abs=1e-11 * np.abs(b).max())
-
-
-def test_without_hoisting_the_loop_computes_everything():
-    """Nothing but arguments passes from the preheader to the loop; plain evaluation has the same bits."""
-
-    def step(x, p):
-        return np.sin(p) * x + np.sqrt(p * p + 1.0)
-
-    graph = record(step, {"x": (2,), "p": (2,)})
-    x, p = np.array([0.3, -0.2]), np.array([1.5, 0.7])
-    hoisted = run_passes(graph, invariant=["p"])
-    with mechanisms.without(mechanisms.HOISTING):
-        plain = run_passes(graph, invariant=["p"])
-    assert len(hoisted.preheader.nodes) > 0 and not plain.preheader.nodes
-    for parts in (hoisted, plain):
-        assert parts.graph.evaluate(x, parts.preheader.evaluate(p)).tobytes() == graph.evaluate(x, p).tobytes()
 
 
 def test_without_streaming_long_kernels_have_the_same_bits():
