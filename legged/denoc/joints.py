@@ -77,7 +77,7 @@ def armature_rotation(robot: Robot, v: Array) -> Array:
 
 def _deflection(body: Body, q: Array) -> Array:
     at, rest = body.joint_position(q), np.broadcast_to(np.asarray(body.physics.rest), body.nv)
-    if body.kind != "ball":
+    if not body.has_quaternion:
         return at - rest
     return quaternion_log(quaternion_product(quaternion_conjugate(quaternion_exp(rest)), at))
 

@@ -19,6 +19,7 @@ from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.inertia import blocks_operator
 from legged.dynamics.modules import SerialChain, dense
 from legged.errors import NotFiniteError, ShapeError
+from legged.robot.base import EulerBase, FloatingBase
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew, zeros
@@ -74,7 +75,7 @@ def rotor_spin(body: Body, at: Kinematics) -> Array:
     if rotor is None or not rotor.gyroscopic:
         return np.zeros((3, body.nv))
     p = at.p[body.index]
-    return rotor.gear * rotor.inertia * (p[3:] if body.kind == "prismatic" else p[:3])
+    return rotor.gear * rotor.inertia * (p[3:] if body.motion.unit == "m" else p[:3])
 
 
 class Rates(NamedTuple):
@@ -116,7 +117,7 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
     (q,) = read_state(robot, q=q)
     rotation, origin, p = [], [], []
     for body in robot.bodies:
-        if body.kind == "base":
+        if body.is_base:
             R, o = robot.base.pose(q)
             P = robot.base.motion_matrix(q)
         else:
@@ -161,7 +162,7 @@ def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
     twist, p_dot = [], []
     for body, p in zip(robot.bodies, at.p, strict=True):
         t = p @ v[body.v]
-        if body.kind == "base":
+        if body.is_base:
             p_dot.append(_base_motion_rate(robot, q, v, at))
         else:
             t = t + _propagation_from_parent(body, at) @ twist[body.parent]
@@ -178,9 +179,9 @@ def _base_motion_rate(robot: Robot, q: Array, v: Array, at: Kinematics) -> Array
     """
     p = at.p[0]
     p_dot = zeros(p.shape, p, v)
-    if robot.base.kind == "floating":
+    if isinstance(robot.base, FloatingBase):
         p_dot = _twice(skew(at.rotation[0] @ v[:3])) @ p
-    elif robot.base.kind == "euler":
+    elif isinstance(robot.base, EulerBase):
         first, second, third = p[:3, :3].T
         p_dot[:3, 1] = np.cross(first * v[0], second)
         p_dot[:3, 2] = np.cross(first * v[0] + second * v[1], third)

@@ -12,7 +12,7 @@ import numpy as np
 from legged.arguments import instance, rounded_array, text
 from legged.errors import ArgumentError, FileError, LeggedError, UnknownNameError
 from legged.files.collision import convert, mesh_vertices
-from legged.files.description import Shape, Tree
+from legged.files.description import SOLIDS, Shape, Tree
 from legged.files.soles import measure
 from legged.robot.placement import Placement, Vector
 from legged.robot.shapes import Material, Sphere
@@ -179,9 +179,7 @@ def _heights(tree: Tree, links: list[str]) -> list[float]:
 
 def _radius(shape: Shape) -> float:
     """Return the approximate extent of a shape from its center, [m]; 0 for a mesh, which is not opened."""
-    if shape.kind in ("box", "ellipsoid"):
-        return max(shape.size) / (2 if shape.kind == "box" else 1)
-    return shape.size[0] + sum(shape.size[1:]) / 2 if shape.size else 0.0
+    return SOLIDS[shape.kind].extent(shape.size) if shape.size else 0.0
 
 
 def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:

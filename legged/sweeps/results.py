@@ -229,12 +229,12 @@ def sensitivity(study: Sweep, result: str, seed: int = 0) -> Any:
         )
     problem = unit_problem(samples.columns)
     if samples.design == "sobol":
-        found = salib().analyze.sobol.analyze(problem, values, calc_second_order=False, seed=seed)
+        indices = salib().analyze.sobol.analyze(problem, values, calc_second_order=False, seed=seed)
         names = ("S1", "S1_conf", "ST", "ST_conf")
     else:
-        found = salib().analyze.morris.analyze(problem, samples.points, values, num_levels=4, seed=seed)
+        indices = salib().analyze.morris.analyze(problem, samples.points, values, num_levels=4, seed=seed)
         names = ("mu_star", "mu_star_conf", "mu", "sigma")
-    return pandas.DataFrame({name: np.asarray(found[name], float) for name in names}, index=list(samples.columns))
+    return pandas.DataFrame({name: np.asarray(indices[name], float) for name in names}, index=list(samples.columns))
 
 
 @checked

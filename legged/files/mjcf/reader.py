@@ -19,7 +19,7 @@ import numpy as np
 
 from legged.errors import DefinitionError, FileError
 from legged.files import reading
-from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.description import IDENTITY, SOLIDS, Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.mjcf import roots
 from legged.files.mjcf.limits import check_limits
 from legged.files.mjcf.physics import FREE, PhysicsReader, unconverted_elements
@@ -360,7 +360,6 @@ def shape_size(kind: str, size: Array) -> tuple[float, ...]:
         kind: Kind of shape.
         size: Size of the geom in MuJoCo: half lengths along its axes, or radii, (3,), [m].
     """
-    if kind in ("box", "ellipsoid"):
-        return tuple(float(2 * x if kind == "box" else x) for x in size)
-    radius, half, _ = (float(x) for x in size)
-    return {"sphere": (radius,), "mesh": ()}.get(kind, (radius, 2 * half))
+    return (
+        tuple(float(factor * x) for factor, x in zip(SOLIDS[kind].halves, size, strict=False)) if kind in SOLIDS else ()
+    )

@@ -167,7 +167,7 @@ class StiffStops:
             x = stop.body.joint_position(q.T)[0]
             depth = np.maximum(stop.lower - x, x - stop.upper)
             if (depth > 0.0).any():
-                name, unit = joint_name(self._robot, stop.body), "m" if stop.body.kind == "prismatic" else "rad"
+                name, unit = joint_name(self._robot, stop.body), stop.body.motion.unit
                 return (
                     f"a step of {self._step:g} s is too long for the stop of joint {name!r}, which is stable up to "
                     f"{limit:.2g} s and which the joint exceeds by up to {np.nanmax(depth):.2g} {unit}; take "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import NOT_FINITE, Kernel, Members, Schedule, TimeLoop, run_passes, trace
+from legged.compiler import NOT_FINITE, Members, Schedule, TimeLoop, trace
 from legged.compiler.ir import Graph
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.configuration import as_vector, normalized
@@ -132,8 +131,6 @@ NO_INPUT = StepInput()
 class CompiledBatch:
     """The time step of all members, traced once; numbers that differ between members are its parameters.
 
-    Expressions of the parameters alone are evaluated once for each member, before the time loop.
-
     Args:
         batch: The members. starts: Their closed loops and states. rule: Name of a method of `ClosedLoop`.
         given: What the robots are given at each call.
@@ -160,36 +157,16 @@ class CompiledBatch:
             graph = trace(self._step, shapes)
         finally:
             check_stateless(self.template.loop.controller)
-        self._preheader: Graph | None = None
         self.code, self.parameters = TimeLoop(_merged(graph), batch.element), own if own.shape[1] else np.zeros((1, 0))
-        if own.shape[1]:
-            parts = run_passes(graph, invariant={"parameters"})
-            self._preheader = parts.preheader if parts.preheader.output_size else None
-            try:
-                parameters = np.zeros((1, 0)) if self._preheader is None else self.loop_parameters(starts.numbers)
-            except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
-                self._preheader = None
-                return
-            self.code, self.parameters = TimeLoop(_merged(parts.graph), batch.element), parameters
 
     def loop_parameters(self, numbers: Array) -> Array:
         """Return the parameters of the time loop for other numbers of the members, (B, p), or (1, 0).
 
         Args:
             numbers: Numbers of all members, (B, m), mixed units and frames.
-
-        Raises:
-            NotFiniteError, SingularError: An expression of the parameters is not finite for a member.
         """
         own = numbers[:, self.template.varying]
-        if self._preheader is None:
-            return own if self.parameters.shape[1] else self.parameters
-        return np.asarray(self._preheader_kernel(own))
-
-    @cached_property
-    def _preheader_kernel(self) -> Kernel:
-        assert self._preheader is not None
-        return Kernel(self._preheader, "parameters")
+        return own if own.shape[1] else self.parameters
 
     def _step(self, clock: Any, parameters: Any, command: Any, state: Any) -> tuple[Array, Any]:
         loop, limits = self.template.member(parameters)
