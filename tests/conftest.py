@@ -2,15 +2,18 @@
 
 One BLAS thread is fastest for small matrices and tests in parallel. Of a test with the parameter `seed`, `DAILY_SEEDS`
 of the first `FIRST_SEEDS` seeds run every day, others for each test, so that all random robots are met; or the first
-ones, as many as a file of short tests states in its own `DAILY_SEEDS`. The others are marked slow. The first test of each file that is not slow is marked quick, or the one that a file whose first test takes
-longer names in its `QUICK`. A test or a file of tests that needs a library of `LIBRARIES` is skipped without it.
+ones, as many as a file of short tests states in its own `DAILY_SEEDS`. The others are marked slow. The first test of
+each file that is not slow is marked quick, or the one that a file whose first test takes longer names in its `QUICK`.
+A test or a file of tests that needs a library of `LIBRARIES` is skipped without it.
 """
 
 import gc
 import os
 import zlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,11 +79,26 @@ def pytest_runtest_call() -> Iterator[None]:
         raise
 
 
-def is_daily(seed: int, name: str, count: int | None) -> bool:
-    """Return whether a test runs every day with a seed; `count` is the number of seeds that its file states."""
-    if count is not None:
-        return seed < count
-    return seed < FIRST_SEEDS and (seed + zlib.crc32(name.encode())) % FIRST_SEEDS < DAILY_SEEDS
+def daily_seeds(items: Sequence[Any]) -> dict[tuple[Path, str], set[int]]:
+    """Return the seeds that run every day: file and name of a test -> seeds."""
+    seeds = defaultdict[tuple[Path, str], set[int]](set)
+    modules: dict[Path, Any] = {}
+    for item in items:
+        if isinstance(seed := seed_of(item), int):
+            seeds[item.path, item.originalname].add(seed)
+            modules[item.path] = item.module
+    for (path, name), own in seeds.items():
+        if (count := getattr(modules[path], "DAILY_SEEDS", None)) is not None:
+            own.intersection_update(range(count))
+        else:
+            first = sorted(own)[:FIRST_SEEDS]
+            start = zlib.crc32(name.encode())
+            own.intersection_update(first[(start + k) % len(first)] for k in range(min(DAILY_SEEDS, len(first))))
+    return seeds
+
+
+def seed_of(item: Any) -> Any:
+    return item.callspec.params.get("seed") if hasattr(item, "callspec") else None
 
 
 def pytest_collection():
@@ -95,9 +113,9 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    daily = daily_seeds(items)
     for item in items:
-        seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
-        if isinstance(seed, int) and not is_daily(seed, item.originalname, getattr(item.module, "DAILY_SEEDS", None)):
+        if isinstance(seed := seed_of(item), int) and seed not in daily[item.path, item.originalname]:
             item.add_marker(pytest.mark.slow)
     chosen = set[Path]()
     for item in items:
