@@ -264,10 +264,8 @@ def test_killed_workers_lose_nothing(cluster, tmp_path):
 
 
 def test_a_cluster_without_workers_is_an_error_after_the_stated_time(tmp_path):
-    with (
-        distributed.LocalCluster(1, processes=False, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    cluster = distributed.LocalCluster(1, processes=False, dashboard_address=":0")
+    with cluster, distributed.Client(cluster) as client:
         client.retire_workers()
         cluster.scale(0)
         sweep = legged.sweep(product, samples(20), tmp_path, client, chunk=5, worker_timeout=1.0)
