@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -144,9 +143,9 @@ class Setup:
         function, places = observed(self.metrics, self.robot)
         sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
         steps = Reduction([place[2] for place in places])
-        before, command = 0.0, self._command()
-        with contextlib.suppress(ArgumentError):  # torques of a law that takes a command are known after a step
-            self._observe(sim, function, places, steps, 0.0)
+        before, command = 0.0, self._command(arguments["vary"])
+        sim.advance(0.0, command)  # takes no step; torques follow from the command, which metrics at the start need
+        self._observe(sim, function, places, steps, 0.0)
         for t in self._times():
             sim.advance(t, command)
             self._observe(sim, function, places, steps, t - before)
@@ -189,11 +188,20 @@ class Setup:
         times = np.append(times, self.until) if self.until - times[-1] > 1e-9 * self.until else times
         return [*times[1:-1].tolist(), float(self.until)]
 
-    def _command(self) -> Any:
-        """Return the command of a law that takes one, such as `controllers.Policy`: its own, or zero."""
-        size = getattr(getattr(self.controller, "task", None), "command_size", None)
-        command = getattr(self.controller, "command", None)
-        return np.zeros(size) if command is None and isinstance(size, int) else command if size is not None else None
+    def _command(self, vary: Mapping[str, Any]) -> Any:
+        """Return the command of a law that takes one, such as `controllers.Policy`: the varied, its own, or zero.
+
+        Args:
+            vary: As in `legged.rollout`.
+        """
+        law, name = self.controller, "controller."
+        while not hasattr(law, "task") and hasattr(law, "law"):  # in a wrapper, such as `controllers.SensorNoise`
+            law, name = law.law, f"{name}law."
+        size = getattr(getattr(law, "task", None), "command_size", None)
+        if not isinstance(size, int):
+            return None
+        own = np.zeros(size) if getattr(law, "command", None) is None else law.command
+        return vary.get(f"{name}command", own)
 
     def _gravity(self) -> float:
         return float(np.linalg.norm(self.robot.gravity))

@@ -86,11 +86,16 @@ def test_a_policy_is_a_law_as_others(tmp_path):
     task = environments.velocity(robot)
     law = controllers.Policy(lambda x: weights @ x, task)
     options = {"ground": legged.Rigid(friction=0.8), "integrator": legged.TimeStepping(0.005)}
-    study = sweeps.Setup(robot, law, 0.05, options=options)
+    start = sweeps.Metric({"t": ("first", lambda t, tau: t + 0.0 * tau[-1])}, lambda signals, trials: signals["t"])
+    study = sweeps.Setup(robot, law, 0.05, sweeps.STANDARD | {"start": start}, options=options)
     sweep = legged.sweep(study, sweeps.random(4, {"ground.friction": (0.5, 1.0)}), tmp_path, chunk=4)
-    assert (sweep.table()["error"] == "").all() and sweep.run(1).q.shape[1] == robot.nq
-    same = sweeps.Setup(robot, controllers.Policy(lambda x: weights @ x, task), 0.05, options=options)
-    other = sweeps.Setup(robot, controllers.Policy(lambda x: 2.0 * (weights @ x), task), 0.05, options=options)
+    table = sweep.table()
+    assert (table["error"] == "").all() and sweep.run(1).q.shape[1] == robot.nq
+    assert (table["start"] == 0.0).all()  # torques are known from the command before the first step
+    same, other = (
+        sweeps.Setup(robot, controllers.Policy(network, task), 0.05, study.metrics, options=options)
+        for network in (lambda x: weights @ x, lambda x: 2.0 * (weights @ x))
+    )
     key = content.content_key(study.content)
     assert content.content_key(same.content) == key != content.content_key(other.content)
 
