@@ -186,9 +186,6 @@ class RolloutBatch:
         Raises:
             TraceError: Members differ in more than numbers, although they have to be compiled.
         """
-        if self.is_run:
-            state = np.concatenate([self.first.q, self.first.s])
-            return InitialStates(state[None], np.zeros((1, 0)), (self.first.loop,))
         if not refused:
             try:
                 return self.started(members, q, v, is_partial)

@@ -1,4 +1,4 @@
-"""Checks of a `Simulation`: the arguments of its methods, and its motion: divergence and joints that chatter."""
+"""Checks of a `Simulation`: the arguments of its methods, and warnings about its motion."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import SQUARED_NORM_TOLERANCE, rounded_array, shown
-from legged.compiler import NOT_FINITE
 from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, ShapeError
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.configuration import quaternion_blocks
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend
 from legged.simulation.checks.chatter import chatter_of_states
-from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.stable_step import StiffStops
 from legged.simulation.controller import is_passive
 from legged.simulation.forces import base_force_text, beyond_range, check_range
-from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
 from legged.simulation.loop.closed_chains import check_closed
-from legged.simulation.stepping.engines.compiled import CompiledEngine
+from legged.simulation.stepping.engines import CompiledEngine
 from legged.simulation.stepping.simulated_robots import SimulatedRobots
 
 Array = np.ndarray
@@ -89,115 +85,61 @@ def check_states(robot: Robot, closed: ClosedRobot | None, q: Array, v: Array) -
             check_closed(closed, q_i, v_i)
 
 
-_INTERVAL = 0.01  # [s], between checks of speeds and energies, the default sampling interval of `simulate`
 _FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
 
 
-class MotionChecks:
-    """The checks, which end robots whose motion has diverged.
+class MotionWarnings:
+    """Warnings about the motion of a `Simulation`, each once.
+
+    Forces of a command for a base without motors come first, then a stop that is too stiff for the step, then joints
+    that chatter. Controllers in Python may keep a state of their own and are not probed for chatter.
 
     Args:
-        robots: The robots. integrator: The integrator.
-
-    Attributes:
-        ended: Whether each robot has fallen or diverged, (N,), bool, as of the last check.
-        left: Number of time steps before the next check.
+        robots: The robots.
     """
 
-    def __init__(self, robots: SimulatedRobots, integrator: Integrator):
-        loop, count = robots.batch.first.loop, len(robots.outcome)
-        self._robots, self._divergence = robots, DivergenceCheck.of(loop, integrator)
-        self._monitor = DivergenceMonitor(self._divergence, Backend(loop, False, "").energies, count)
-        self.ended = np.zeros(count, dtype=bool)
-        self._interval = self.left = max(round(_INTERVAL / robots.clock.integrator.step), 1)
-        self._probe_in = float(_FIRST_PROBE)  # time steps before the next probe
+    def __init__(self, robots: SimulatedRobots):
+        self._robots, self._warned_of_base = robots, False
+        self._next_probe = float(_FIRST_PROBE)  # number of time steps at the next probe
         self._between_probes = _FIRST_PROBE
-        self._warned_of_base = False
-        first = robots.batch.first
-        self._stops: StiffStops | None = StiffStops(robots.batch.robot, first.q, integrator)
+        self._stops: StiffStops | None = StiffStops(robots.batch.robot, robots.batch.first.q, robots.integrator)
 
-    def forget(self, robots: np.ndarray | slice) -> None:
-        """Judge some robots without their states before.
-
-        Args:
-            robots: Their indices, (k,), dimensionless, or a slice.
-        """
-        self._monitor.forget(robots)
-
-    def update_ended(self) -> None:
-        """Take falls and divergence into `ended`."""
-        self.ended = self._robots.outcome != 0.0
-
-    def examine(self, are_slow: bool) -> None:
-        """End the robots whose motion has diverged, also those that have just fallen.
-
-        Args:
-            are_slow: Whether all joints and bases are known to be slow, which cannot have diverged.
-        """
-        self._probe_in -= self._interval - self.left
-        self.left, robots = self._interval, self._robots
-        if are_slow and not self._divergence.has_bodies:
-            self._monitor.forget(slice(None))
-            return
-        running = ~self.ended & (robots.outcome != NOT_FINITE)
-        codes = self._monitor.codes(robots.clock.times, robots.members.state, running)
-        diverged = codes != 0.0
-        robots.outcome[diverged] = codes[diverged]
-        self.update_ended()
-
-    def chatter(self, threads: int) -> tuple[int, str]:
-        """Return a robot with a joint that chatters, and the warning; "" if there is none, or no probe is due.
-
-        A command of forces for a base without motors, and a stop that is too stiff for the step, come first, once.
-        Controllers in Python may keep a state of their own and are not examined.
+    def next(self, threads: int) -> tuple[int, str]:
+        """Return the index of a robot and the warning about it; "" if there is none, or no probe is due.
 
         Args:
             threads: Maximal number of threads.
         """
         robots, engine = self._robots, self._robots.engine
-        i, text = self._base_command()
-        if not text and self._stops is not None:
-            q = robots.members.state[:, : robots.batch.robot.nq]
-            texts = [self._stops.warning(row[None]) for row in q] if self._stops.warning(q) else []
-            i, text = next(((i, text) for i, text in enumerate(texts) if text), (0, ""))
-            self._stops = None if text else self._stops
-        if text:
-            return i, text
-        if self._probe_in > 0 or not isinstance(engine, CompiledEngine):
+        robot, states = robots.batch.robot, robots.members.state
+        if isinstance(engine, CompiledEngine) and not self._warned_of_base:
+            texts = self._of_base_commands(engine)
+            self._warned_of_base = any(texts)
+            if any(texts):
+                return _first(texts)
+        q = states[:, : robot.nq]
+        if self._stops is not None and self._stops.warning(q):
+            texts, self._stops = [self._stops.warning(row[None]) for row in q], None
+            return _first(texts)
+        if robots.steps < self._next_probe or not isinstance(engine, CompiledEngine):
             return 0, ""
-        self._probe_in = float(self._between_probes)
+        self._next_probe = float(robots.steps + self._between_probes)
         self._between_probes = min(2 * self._between_probes, _MOST_BETWEEN_PROBES)
-        advance, states, running = partial(engine.advance, threads=threads), robots.members.state, robots.outcome == 0.0
         clock = robots.clock.times, robots.clock.integrator.step, robots.clock.phase
-        i, text = chatter_of_states(robots.batch.robot, advance, states, running, *clock)
+        advance = partial(engine.advance, threads=threads)
+        i, text = chatter_of_states(robot, advance, states, robots.outcome == 0.0, *clock)
         if text:
-            self._probe_in = math.inf
+            self._next_probe = math.inf
         return i, text
 
-    def _base_command(self) -> tuple[int, str]:
-        """Return the first robot whose command has forces for its base, and the warning; "" if there is none."""
-        robot, loop, engine = self._robots.batch.robot, self._robots.batch.first.loop, self._robots.engine
-        if self._warned_of_base or not isinstance(engine, CompiledEngine) or not is_passive(loop.controller):
-            return 0, ""  # plain equations warn themselves, see `ClosedLoop.notices`
-        if engine.given.command != robot.nv:
-            return 0, ""
-        texts = [base_force_text(robot, row[: robot.nv]) for row in engine.commands]
-        self._warned_of_base = any(texts)
-        return next(((i, text) for i, text in enumerate(texts) if text), (0, ""))
+    def _of_base_commands(self, engine: CompiledEngine) -> list[str]:
+        """Return a warning for each robot whose command has forces for its base, else ""."""
+        batch = self._robots.batch
+        if not is_passive(batch.first.loop.controller) or engine.given.command != batch.robot.nv:
+            return []  # plain equations warn themselves, see `ClosedLoop.notices`
+        return [base_force_text(batch.robot, row[: batch.robot.nv]) for row in engine.commands]
 
-    def reason(self, i: int) -> str:
-        """Return why a robot has ended, "" if it has not.
 
-        Args:
-            i: Index of the robot.
-        """
-        robots, check, code = self._robots, self._divergence, int(self._robots.outcome[i])
-        if code > 0:
-            limits = robots.batch.limits(i, robots.starts.states[i, : robots.batch.robot.nq])
-            assert limits is not None
-            return limits.message(robots.batch.robot, code)
-        t, s = float(robots.clock.times[i]), robots.members.state[i, robots.batch.robot.nq :]
-        if code == NOT_FINITE:
-            error = None if robots.engine is None else robots.engine.failure(i)
-            return check.message(t, s, reason=NEXT_NOT_FINITE if error is None else str(error))
-        return check.message(t, s, float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0) if code else ""
+def _first(texts: list[str]) -> tuple[int, str]:
+    """Return the first text that is not empty, and its index."""
+    return next((i, text) for i, text in enumerate(texts) if text)
