@@ -56,7 +56,7 @@ def compiled_rollout(
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()
     batch = RolloutBatch(robot, sweep, q, v, fall, element=element)
-    times, starts = np.array([0.0, steps * time_step]), batch.starts
+    times, starts = np.array([0.0, steps * time_step]), batch.starts.started(range(sweep.count), *batch.given_states)
     stepper = Stepper(batch, integrator, True, starts, times)
     engine, members = stepper.prepare(), stepper.members
 

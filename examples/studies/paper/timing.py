@@ -26,7 +26,7 @@ from legged.robot.robot import Robot
 from legged.simulation import BDF, RungeKutta4
 from legged.simulation.backend import COMPILED, Backend, advance
 from legged.simulation.controller import adapt
-from legged.simulation.integrators import FixedStep, Integrator, smooth_intervals
+from legged.simulation.integrators import FixedStep, Integrator, Plan, smooth_intervals
 from legged.simulation.loop.chart import chart_rate
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.simulate import sample_times

@@ -16,18 +16,16 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.energy import energy_warning
 from legged.simulation.checks.overlap import overlap_warning
-from legged.simulation.checks.stable_step import StiffStops
-from legged.simulation.integrators import FixedStep
+from legged.simulation.checks.stable_step import StiffStops, step_warning
+from legged.simulation.integrators import FixedStep, Plan
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.clock import Plan
 from legged.simulation.stepping.compiled_batch import CompiledBatch
 from legged.simulation.stepping.engines import SolverEngine
-from legged.simulation.stepping.start import step_warning
 
 Array = np.ndarray
 
@@ -60,7 +58,7 @@ class MemberRuns:
         if not np.isfinite(runs.q[i, 0]).all():
             raise ArgumentError(f"member {i} has no states: Ctrl-C came before it had started")
         loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
-        plan = Plan.of_break_times(self.times, [loop.break_times(float(self.times[-1]))])
+        plan = Plan.of_loops(self.times, [loop])
         rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1, dtype=float)
         reached = int(np.isfinite(rows).all(axis=1).sum())
         members = Members(rows[:1], np.array([[0.0, 0.0, reached]]), rows[None])

@@ -20,7 +20,7 @@ from legged.robot.robot import Robot
 from legged.simulation.checks.chatter import chatter_of_members
 from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.overlap import OverlapCheck
-from legged.simulation.checks.stable_step import StiffStops
+from legged.simulation.checks.stable_step import StiffStops, step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.contact_memory import ContactMemory
@@ -31,14 +31,8 @@ from legged.simulation.rollouts.members import MemberRuns
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.start import (
-    InitialStates,
-    check_command,
-    default_fixed_step,
-    select_integrator,
-    step_warning,
-)
-from legged.simulation.stepping.stepper import Stepper
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.stepping.stepper import Stepper, select_integrator
 
 Array = np.ndarray
 INTERRUPTED = "interrupted"
@@ -108,11 +102,11 @@ def rollout(
     """
     times = sample_times(until, sample)
     closed = robot if isinstance(robot, ClosedRobot) else None
-    steps = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
+    steps = select_integrator(integrator, ground, bodies, closed)
     assert isinstance(steps, FixedStep)
     setup, element = (controller, ground, pushes, bodies), element_type(dtype)
     batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, element=element)
-    check_command(batch.first.loop.controller)
+    batch.check_command()
     count = default_threads() if threads is None else check_threads(threads)
     with ProgressBar(batch.robot.name, until, progress) as bar:
         runs = _run(batch, steps, times, compiled, count, bar.update)
@@ -137,7 +131,7 @@ def _run(
         compiled: As in `rollout`. threads: Maximal number of threads. update: Called with the simulated time, [s].
     """
     count = batch.sweep.count
-    starts = batch.starts_for(compiled, range(count), *batch.given_states, is_partial=True)
+    starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
     members = MemberRuns(batch, integrator, times)
     if len(starts.states) < count:
         return _unfinished(members, starts)

@@ -1,6 +1,6 @@
-"""The division of time into steps: a `Plan` up to given sample times, a `Clock` for calls that say how far to go.
+"""Times and phases of the robots of a `Simulation`, and the time steps of one call.
 
-Each robot of a `Clock` has its own time t = origin + ticks h. A step never crosses a time at which the controller's
+Each robot has its own time t = origin + ticks h. A step never crosses a time at which the controller's
 reference switches or an update is due, nor, with variable steps, one at which an external wrench begins or ends: where
 such a break time lies inside a step, the call is divided there, as in `FixedStep.step_sequences`. Break times at the
 ends of steps need no division.
@@ -9,71 +9,19 @@ ends of steps need no division.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.compiler import CODES_ONLY, Members, Schedule
-from legged.simulation.integrators import FixedStep, SmoothInterval, StateSample, StepSequence, smooth_intervals
+from legged.compiler import CODES_ONLY, Schedule
+from legged.simulation.integrators import FixedStep, SmoothInterval, StepSequence
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.results import BreakTimes
 
 Array = np.ndarray
 _TOLERANCE = 1e-6  # of a time step: a break time that is nearer to the end of a step coincides with it
 _FIRST_HORIZON = 10.0  # [s]: break times are found up to a horizon, which doubles
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Sample times of all robots, and the smooth intervals between the break times of each.
-
-    Attributes:
-        times: Sample times, (T,), [s].
-        intervals: The different lists of intervals. of: Index of the list of each robot, (N,).
-    """
-
-    times: Array
-    intervals: Sequence[list[SmoothInterval]]
-    of: Array
-
-    @classmethod
-    def of_break_times(cls, times: Array, break_times: Sequence[BreakTimes]) -> Plan:
-        """Return the plan of robots.
-
-        Args:
-            times: Sample times, (T,), [s]. break_times: Switch times and other break times of each robot, [s].
-        """
-        different = {key: k for k, key in enumerate(dict.fromkeys(break_times))}
-        intervals = [smooth_intervals(times, *key) for key in different]
-        return cls(times, intervals, np.array([different[key] for key in break_times]))
-
-    def schedule(self, integrator: FixedStep) -> Schedule:
-        """Return the fixed time steps of all robots between the samples.
-
-        A robot without a break time where another one has one gets an empty sequence of steps.
-        """
-        parts = [_split_at_samples(integrator.step_sequences(x)) for x in self.intervals]
-        ends = list(accumulate(max(map(len, own)) for own in zip(*parts, strict=True)))
-        pieces, samples = np.zeros((len(parts), ends[-1], 4)), np.full(ends[-1], -1)
-        for piece, own in zip(pieces, parts, strict=True):
-            for part, end in zip(own, ends, strict=True):
-                piece[end - len(part) : end] = [(p.start, p.h, p.count, p.phase) for p in part]
-        samples[[end - 1 for end in ends]] = range(len(ends))
-        return Schedule(pieces if len(parts) == 1 else pieces[self.of], samples)
-
-    def states(self, members: Members, nq: int, i: int = 0) -> list[StateSample]:
-        """Return the stored states of a robot.
-
-        Args:
-            members: All robots. nq: Length of a configuration. i: Index of the robot.
-        """
-        phases = (x.phase for x in self.intervals[self.of[i]] for _ in x.samples)
-        rows = members.stored[i, : int(members.outcome[i, 2])]
-        times = self.times[: len(rows)].tolist()
-        return [StateSample(t, phase, y[:nq], y[nq:]) for t, phase, y in zip(times, phases, rows, strict=False)]
 
 
 class _BreakTimes:
@@ -307,13 +255,3 @@ def _schedule(plain: Array, parts: dict[int, list[StepSequence]]) -> Schedule:
 def _on_grid(t: float, origin: float, h: float) -> bool:
     ticks = (t - origin) / h
     return abs(ticks - round(ticks)) < _TOLERANCE
-
-
-def _split_at_samples(plan: Sequence[StepSequence]) -> list[list[StepSequence]]:
-    """Return the step sequences up to each sample."""
-    parts: list[list[StepSequence]] = [[]]
-    for sequence in plan:
-        parts[-1].append(sequence)
-        if sequence.sample is not None:
-            parts.append([])
-    return parts[:-1]

@@ -23,7 +23,7 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.parameter_tree import unflatten
-from legged.simulation.stepping.start import InitialStates
+from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
 

@@ -30,6 +30,7 @@ from legged.simulation.hidden_state import independent_copy
 from legged.simulation.integrators import (
     FixedStep,
     Integrator,
+    Plan,
     SmoothInterval,
     StateSample,
     StepSequence,
@@ -37,10 +38,9 @@ from legged.simulation.integrators import (
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.clock import Plan
 from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, StepInput
 from legged.simulation.stepping.parameter_tree import flatten, unflatten
-from legged.simulation.stepping.start import InitialStates
+from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
 _OPERATIONS_PER_THREAD = 1_000_000

@@ -24,7 +24,7 @@ from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, Ste
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
 from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
-from legged.simulation.stepping.start import InitialStates
+from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper
 
 Array = np.ndarray
@@ -214,7 +214,7 @@ class SimulatedRobots(Stepper):
             robots: Their indices, (k,), dimensionless. q: Configurations, (k, nq), mixed units.
             v: Velocities, (k, nv), mixed units.
         """
-        starts = self.batch.starts_for(self.compiled, robots.tolist(), [*q], [*v], self.starts.refused)
+        starts = self.batch.starts.of(self.compiled, robots.tolist(), [*q], [*v], self.starts.refused)
         self.starts = self.starts.limited(starts.refused, len(flatten(self.batch.first.limits)[0]))
         self.members.state[robots], self.members.outcome[robots] = starts.states, 0.0
         self.ended[robots] = False
@@ -275,7 +275,7 @@ class SimulatedRobots(Stepper):
         batch = replace(self.batch, sweep=ParameterSweep(nominal, kept, self.batch.sweep.count))
         states, robot = self.members.state, batch.robot
         n = robot.nq + robot.nv
-        new = batch.starts_for(self.compiled, range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
+        new = batch.starts.of(self.compiled, range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
         memories = self.batch.first.loop.memory, batch.first.loop.memory
         limits = len(flatten(batch.first.limits)[0])
         if limits:  # those of the first states
@@ -311,11 +311,11 @@ class SimulatedRobots(Stepper):
         """Return the robots with other numbers, from the states in which they have started."""
         batch, nq, nv = replace(self.batch, sweep=sweep), self.batch.robot.nq, self.batch.robot.nv
         q, v, _ = np.split(self.starts.states, [nq, nq + nv], axis=1)
-        return batch, batch.starts_for(self.compiled, range(len(q)), [*q], [*v], self.starts.refused)
+        return batch, batch.starts.of(self.compiled, range(len(q)), [*q], [*v], self.starts.refused)
 
     def _set_template(self) -> None:
         refused = self.starts.refused
-        varying = [*range(self.starts.numbers.shape[1])] if refused else list(self.batch.varying_at_reset)
+        varying = [*range(self.starts.numbers.shape[1])] if refused else list(self.batch.starts.varying_at_reset)
         if self._originals and not refused:
             _, original = self._restarted(self.batch.sweep.changed(self._originals))
             varying += np.flatnonzero((original.numbers != self.starts.numbers).any(axis=0)).tolist()

@@ -28,6 +28,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.overlap import OverlapCheck
+from legged.simulation.checks.stable_step import step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import Integrator
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -39,13 +40,8 @@ from legged.simulation.stepping.commands import Commands
 from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import numbers_of
 from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
-from legged.simulation.stepping.start import (
-    InitialStates,
-    default_fixed_step,
-    select_integrator,
-    step_grid,
-    step_warning,
-)
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.stepping.stepper import select_integrator, step_grid
 
 Array = np.ndarray
 _MOST_STEPS = 10**12
@@ -111,7 +107,7 @@ class Simulation:
     ):
         closed = robot if isinstance(robot, ClosedRobot) else None
         count = 1 if num is None else whole("num", num, 1)
-        self.integrator = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
+        self.integrator = select_integrator(integrator, ground, bodies, closed)
         self._grid = step_grid(self.integrator, period)
         self.num, self._compiled = num, compiled
         threads = None if threads is None else check_threads(threads)
@@ -122,7 +118,7 @@ class Simulation:
         self._initial = np.array(states[0]), np.array(states[1])
         batch = replace(batch, q=self._initial[0], v=self._initial[1])
         self._warnings: list[str] = []
-        self._warn(self._begin(batch, batch.starts_for(compiled, range(count), *batch.given_states)))
+        self._warn(self._begin(batch, batch.starts.of(compiled, range(count), *batch.given_states)))
         self._overlap, self._is_unchecked = OverlapCheck(), True
         if q is not None:  # a default state is often replaced by `reset`
             self._check_starts()

@@ -2,32 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 
+from legged.arguments import number
 from legged.compiler import FLOAT32, FLOAT64, NOT_FINITE, Members
 from legged.compiler.ir import gc_paused
-from legged.errors import DivergenceError, SimulationError, SimulationInterrupt, TraceError
-from legged.simulation.backend import Backend, has_parts, select_backend, warn_of_python
+from legged.contact.rigid import FreeBody, Rigid
+from legged.errors import DefinitionError, DivergenceError, SimulationError, SimulationInterrupt, TraceError
+from legged.ground.ground import Ground
+from legged.loops.closed_robot import ClosedRobot
+from legged.simulation.backend import Backend, check_base_forces, has_parts, select_backend, warn_of_python
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Termination
-from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator, StateSample
+from legged.simulation.integrators import (
+    NEXT_NOT_FINITE,
+    FixedStep,
+    Integrator,
+    LinearlyImplicitEuler,
+    Plan,
+    RungeKutta4,
+    SemiImplicitEuler,
+    StateSample,
+    TimeStepping,
+)
+from legged.simulation.loop.closed_chains import ClosedChainLoop
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.joint_laws import JointLaws
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.clock import Plan
 from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate, StepInput
 from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, SolverEngine, StepEngine
-from legged.simulation.stepping.start import InitialStates, check_base_forces, check_integrator
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.variable_step import BDF
 
 Array = np.ndarray
 ENDED = 1.0
 """Termination code of a robot that the condition of a run has ended."""
 FEW_ROBOTS = 16
 """Number of members up to which a scene with many contacts runs in parts, one member after the other."""
+_PERIOD = 0.01  # [s], of a step of `Simulation` with variable integration steps
 _AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
 """Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
 step, or by a hidden state of the controller."""
+
+
+def select_integrator(
+    integrator: Integrator | None,
+    ground: Ground | Rigid | None,
+    bodies: Sequence[FreeBody],
+    closed: ClosedRobot | None,
+    variable: bool = False,
+) -> Integrator:
+    """Return the integrator of a run, after a check that it fits the ground.
+
+    Args:
+        integrator: As the user gave it; None selects `TimeStepping` on rigid ground, `BDF` if variable steps are
+            allowed, and otherwise fixed steps, which take stops and dry friction implicitly; with closed loops and
+            neither of both, steps of order 4.
+        ground: The ground. bodies: Free bodies. closed: The robot with closed loops, if it has some.
+        variable: Whether variable steps may be the default, for a robot without closed loops.
+
+    Raises:
+        DefinitionError: Integrator, ground and bodies are incompatible.
+    """
+    rigid = isinstance(ground, Rigid)
+    if bodies and not rigid:
+        raise DefinitionError("free bodies need a rigid ground: give ground=Rigid(...)")
+    if integrator is None and rigid:
+        return TimeStepping()
+    if integrator is None:
+        explicit = closed is not None and not JointLaws.of(closed.robot).rows
+        return RungeKutta4(step=1e-3) if explicit else BDF() if variable and closed is None else SemiImplicitEuler()
+    if rigid != isinstance(integrator, TimeStepping):
+        wanted = "a Rigid ground needs TimeStepping(...)" if rigid else "TimeStepping(...) needs a Rigid ground"
+        raise DefinitionError(f"{wanted}, got {integrator} on {type(ground).__name__ if ground else 'no ground'}")
+    return integrator
+
+
+def step_grid(integrator: Integrator, period: float | None) -> FixedStep:
+    """Return the time steps to which `Simulation.step` advances.
+
+    Args:
+        integrator: The integrator. period: The time step of one with variable steps, [s]; by default 10 ms.
+
+    Raises:
+        DefinitionError: An integrator with fixed steps and a period are given.
+    """
+    if isinstance(integrator, FixedStep):
+        if period is not None:
+            raise DefinitionError(f"the period of {integrator} is its step; leave out period")
+        return integrator
+    return FixedStep(_PERIOD if period is None else number("period", period, "s", above=0))
+
+
+def check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
+    """Raise DefinitionError if an integrator cannot advance a closed loop.
+
+    Args:
+        loop: The closed loop. integrator: The integrator.
+    """
+    if loop.controller.has_update and not isinstance(integrator, FixedStep):
+        raise DefinitionError(
+            f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"
+        )
+    if isinstance(loop, ClosedChainLoop) and isinstance(integrator, LinearlyImplicitEuler):
+        raise DefinitionError(
+            f"robot {loop.robot.name!r} has closed loops, which LinearlyImplicitEuler does not support; use "
+            f"RungeKutta4 or SemiImplicitEuler"
+        )
 
 
 class Stepper:
@@ -155,7 +239,7 @@ class Stepper:
     def plan(self) -> Plan:
         """The samples of `run`, and the smooth intervals between them."""
         edges = not isinstance(self.integrator, FixedStep)
-        return Plan.of_break_times(self._times, self.starts.break_times(float(self._times[-1]), edges))
+        return Plan.of_loops(self._times, self.starts.loops, edges)
 
     def run(self, threads: int, update: Callable[[float], None], condition: Termination | None = None) -> None:
         """Advance the robots to the last sample, or to where Ctrl-C interrupts it.
