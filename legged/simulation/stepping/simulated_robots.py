@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from legged.arguments import array
 from legged.compiler import NOT_FINITE, thread_limit
 from legged.compiler.ir import flatten as flatten_result
 from legged.errors import DefinitionError, LeggedError, ShapeError
+from legged.simulation.checks.chatter import chatter_of_states
 from legged.simulation.checks.divergence import GAINED_ENERGY
-from legged.simulation.controller import ControllerLike
+from legged.simulation.checks.stable_step import StiffStops
+from legged.simulation.controller import ControllerLike, is_passive
+from legged.simulation.forces import base_force_text
 from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.clock import Clock
@@ -28,6 +32,7 @@ from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper
 
 Array = np.ndarray
+_FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
 _INTERVAL = 0.01  # [s], between examinations, the default sampling interval of `simulate`
 
 
@@ -321,3 +326,60 @@ class SimulatedRobots(Stepper):
             varying += np.flatnonzero((original.numbers != self.starts.numbers).any(axis=0)).tolist()
         self.template = MemberTemplate(self.batch, self.starts.numbers, varying)
         self._observer = Observer(self.template, self.members.state.shape[1])
+
+
+class MotionWarnings:
+    """Warnings about the motion of a `Simulation`, each once.
+
+    Forces of a command for a base without motors come first, then a stop that is too stiff for the step, then joints
+    that chatter. Controllers in Python may keep a state of their own and are not probed for chatter.
+
+    Args:
+        robots: The robots.
+    """
+
+    def __init__(self, robots: SimulatedRobots):
+        self._robots, self._warned_of_base = robots, False
+        self._next_probe = float(_FIRST_PROBE)  # number of time steps at the next probe
+        self._between_probes = _FIRST_PROBE
+        self._stops: StiffStops | None = StiffStops(robots.batch.robot, robots.batch.first.q, robots.integrator)
+
+    def next(self, threads: int) -> tuple[int, str]:
+        """Return the index of a robot and the warning about it; "" if there is none, or no probe is due.
+
+        Args:
+            threads: Maximal number of threads.
+        """
+        robots, engine = self._robots, self._robots.engine
+        robot, states = robots.batch.robot, robots.members.state
+        if isinstance(engine, CompiledEngine) and not self._warned_of_base:
+            texts = self._of_base_commands(engine)
+            self._warned_of_base = any(texts)
+            if any(texts):
+                return _first(texts)
+        q = states[:, : robot.nq]
+        if self._stops is not None and self._stops.warning(q):
+            texts, self._stops = [self._stops.warning(row[None]) for row in q], None
+            return _first(texts)
+        if robots.steps < self._next_probe or not isinstance(engine, CompiledEngine):
+            return 0, ""
+        self._next_probe = float(robots.steps + self._between_probes)
+        self._between_probes = min(2 * self._between_probes, _MOST_BETWEEN_PROBES)
+        clock = robots.clock.times, robots.clock.integrator.step, robots.clock.phase
+        advance = partial(engine.advance, threads=threads)
+        i, text = chatter_of_states(robot, advance, states, robots.outcome == 0.0, *clock)
+        if text:
+            self._next_probe = math.inf
+        return i, text
+
+    def _of_base_commands(self, engine: CompiledEngine) -> list[str]:
+        """Return a warning for each robot whose command has forces for its base, else ""."""
+        batch = self._robots.batch
+        if not is_passive(batch.first.loop.controller) or engine.given.command != batch.robot.nv:
+            return []  # plain equations warn themselves, see `ClosedLoop.notices`
+        return [base_force_text(batch.robot, row[: batch.robot.nv]) for row in engine.commands]
+
+
+def _first(texts: list[str]) -> tuple[int, str]:
+    """Return the first text that is not empty, and its index."""
+    return next((i, text) for i, text in enumerate(texts) if text)

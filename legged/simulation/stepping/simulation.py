@@ -35,11 +35,10 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.checks import MotionWarnings, check_states, rows_of, selected_robots
-from legged.simulation.stepping.commands import Commands
+from legged.simulation.stepping.commands import Commands, check_states, rows_of, selected_robots
 from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import numbers_of
-from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
+from legged.simulation.stepping.simulated_robots import MotionWarnings, SimulatedRobots, SimulationState
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import select_integrator, step_grid
 
