@@ -30,12 +30,11 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
 from legged.robot.configuration import drift, normalized
-from legged.simulation.loop.chart import velocity_product
+from legged.simulation.loop.chart import flight, friction_change, midpoint, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory as ContactHistory
 from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory
 from legged.simulation.loop.external_wrenches import push_wrenches
-from legged.simulation.loop.flight import flight, friction_change, midpoint
 from legged.simulation.loop.joint_laws import JointStep, joint_work, viscous_damping
 from legged.simulation.loop.results import ExternalForces, Outputs
 

@@ -128,7 +128,14 @@ class RolloutBatch:
         setup = self.sweep.member(i)
         controller, memory = self.started(setup, q, v)
         controller = controller if self.is_run else independent_copy(controller)  # members do not share its state
-        loop = new_loop(self.closed or setup.robot, setup, controller, len(memory), q, list(nodes), self.time_constant)
+        parts = setup.robot, controller, setup.ground, len(memory), setup.pushes, list(nodes)
+        if self.closed is None:
+            loop = closed_loop(*parts, setup.bodies)
+        elif isinstance(setup.ground, Rigid):
+            loop = ClosedRigidLoop(*parts, setup.bodies, closed=independent_first(self.closed, q))
+        else:
+            own = {"closed": independent_first(self.closed, q), "stabilization": Stabilization(self.time_constant)}
+            loop = ClosedChainLoop(*parts, **own)
         return RolloutMember(loop, q, loop.initial(v, memory), self.limits(i, q))
 
     @cached_property
@@ -222,33 +229,6 @@ def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -
     return q, v
 
 
-def new_loop(
-    robot: Robot | ClosedRobot,
-    setup: Setup,
-    controller: Controller,
-    memory: int,
-    q: Array,
-    points: list[tuple[int, Array]],
-    time_constant: float = 0.05,
-) -> ClosedLoop:
-    """Return the closed loop of a robot, with or without closed kinematic loops.
-
-    Args:
-        robot: The robot, or one with closed loops; otherwise `setup.robot` holds.
-        setup: Robot, ground, pushes and bodies. controller: The started controller. memory: Length of its memory.
-        q: Initial configuration, (nq,), at which the constraints of loops are ordered.
-        points: Points (link index, position (3,) [m] in link axes) that `ClosedLoop.outputs` reports.
-        time_constant: Time constant of the stabilization of closed loops, [s].
-    """
-    parts = setup.robot, controller, setup.ground, memory, setup.pushes, points
-    if not isinstance(robot, ClosedRobot):
-        return closed_loop(*parts, setup.bodies)
-    closed = independent_first(robot, q)
-    if isinstance(setup.ground, Rigid):
-        return ClosedRigidLoop(*parts, setup.bodies, closed=closed)
-    return ClosedChainLoop(*parts, closed=closed, stabilization=Stabilization(time_constant))
-
-
 def closed_loop(
     robot: Robot,
     controller: Controller,
@@ -258,7 +238,7 @@ def closed_loop(
     nodes: list[tuple[int, Array]],
     bodies: Sequence[FreeBody],
 ) -> ClosedLoop:
-    """Return a `RigidLoop` on rigid ground, otherwise a `ClosedLoop`.
+    """Return a `RigidLoop` on rigid ground, otherwise a `ClosedLoop`, of a robot without closed kinematic loops.
 
     Args:
         robot, controller, ground, pushes, nodes: Fields of the closed loop, see `ClosedLoop`.

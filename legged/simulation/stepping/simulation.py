@@ -22,7 +22,7 @@ from legged.arguments import Numbers, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
 from legged.compiler import ENDED, NOT_FINITE, check_threads, default_threads, element_type
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import ArgumentError, SimulationWarning, warn_caller
+from legged.errors import ArgumentError, DefinitionError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
@@ -30,7 +30,7 @@ from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.overlap import OverlapCheck
 from legged.simulation.checks.stable_step import step_warning
 from legged.simulation.controller import ControllerLike
-from legged.simulation.integrators import Integrator
+from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import contact_names
@@ -40,10 +40,11 @@ from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import numbers_of
 from legged.simulation.stepping.simulated_robots import MotionWarnings, SimulatedRobots, SimulationState
 from legged.simulation.stepping.starts import InitialStates
-from legged.simulation.stepping.stepper import select_integrator, step_grid
+from legged.simulation.stepping.stepper import select_integrator
 
 Array = np.ndarray
 _MOST_STEPS = 10**12
+_PERIOD = 0.01  # [s], of a step with variable integration steps
 _ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]  # the last argument is a command
 
 
@@ -107,7 +108,10 @@ class Simulation:
         closed = robot if isinstance(robot, ClosedRobot) else None
         count = 1 if num is None else whole("num", num, 1)
         self.integrator = select_integrator(integrator, ground, bodies, closed)
-        self._grid = step_grid(self.integrator, period)
+        fixed = self.integrator if isinstance(self.integrator, FixedStep) else None
+        if fixed is not None and period is not None:
+            raise DefinitionError(f"the period of {fixed} is its step; leave out period")
+        self._grid = fixed or FixedStep(_PERIOD if period is None else number("period", period, "s", above=0))
         self.num, self._compiled = num, compiled
         threads = None if threads is None else check_threads(threads)
         self._threads = 1 if count == 1 else threads  # None for the default

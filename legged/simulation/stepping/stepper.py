@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from legged.arguments import number
 from legged.compiler import FLOAT32, FLOAT64, NOT_FINITE, Members
 from legged.compiler.ir import gc_paused
 from legged.contact.rigid import FreeBody, Rigid
@@ -42,7 +41,6 @@ ENDED = 1.0
 """Termination code of a robot that the condition of a run has ended."""
 FEW_ROBOTS = 16
 """Number of members up to which a scene with many contacts runs in parts, one member after the other."""
-_PERIOD = 0.01  # [s], of a step of `Simulation` with variable integration steps
 _AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
 """Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
 step, or by a hidden state of the controller."""
@@ -81,39 +79,6 @@ def select_integrator(
     return integrator
 
 
-def step_grid(integrator: Integrator, period: float | None) -> FixedStep:
-    """Return the time steps to which `Simulation.step` advances.
-
-    Args:
-        integrator: The integrator. period: The time step of one with variable steps, [s]; by default 10 ms.
-
-    Raises:
-        DefinitionError: An integrator with fixed steps and a period are given.
-    """
-    if isinstance(integrator, FixedStep):
-        if period is not None:
-            raise DefinitionError(f"the period of {integrator} is its step; leave out period")
-        return integrator
-    return FixedStep(_PERIOD if period is None else number("period", period, "s", above=0))
-
-
-def check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
-    """Raise DefinitionError if an integrator cannot advance a closed loop.
-
-    Args:
-        loop: The closed loop. integrator: The integrator.
-    """
-    if loop.controller.has_update and not isinstance(integrator, FixedStep):
-        raise DefinitionError(
-            f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"
-        )
-    if isinstance(loop, ClosedChainLoop) and isinstance(integrator, LinearlyImplicitEuler):
-        raise DefinitionError(
-            f"robot {loop.robot.name!r} has closed loops, which LinearlyImplicitEuler does not support; use "
-            f"RungeKutta4 or SemiImplicitEuler"
-        )
-
-
 class Stepper:
     """Robots: their states, the engine that advances them, and why they have ended.
 
@@ -145,7 +110,7 @@ class Stepper:
         times: Array | None = None,
     ):
         loop, q, s, _ = batch.first
-        check_integrator(loop, integrator)
+        _check_integrator(loop, integrator)
         check_base_forces(loop, q, s, compiled)
         self.batch, self.integrator, self.compiled = batch, integrator, compiled
         self.starts = starts or InitialStates(np.concatenate([q, s])[None], np.zeros((1, 0)), (loop,))
@@ -336,3 +301,16 @@ class Stepper:
         if error is None:
             return self.check.message(t, s, reason=NEXT_NOT_FINITE)
         return self.check.message(error.t, s if error.state is None else error.state, reason=str(error))
+
+
+def _check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
+    """Raise DefinitionError if an integrator cannot advance a closed loop."""
+    if loop.controller.has_update and not isinstance(integrator, FixedStep):
+        raise DefinitionError(
+            f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"
+        )
+    if isinstance(loop, ClosedChainLoop) and isinstance(integrator, LinearlyImplicitEuler):
+        raise DefinitionError(
+            f"robot {loop.robot.name!r} has closed loops, which LinearlyImplicitEuler does not support; use "
+            f"RungeKutta4 or SemiImplicitEuler"
+        )
