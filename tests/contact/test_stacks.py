@@ -8,7 +8,7 @@ import pytest
 import legged
 from legged.contact import Box, FreeBody, Rigid
 from legged.contact.scene import Scene
-from legged.simulation.loop.flight import flight
+from legged.simulation.loop.chart import flight
 
 G, STEP, SIZE = 9.81, 1e-3, 0.1  # [m/s^2], [s], [m]
 
