@@ -78,7 +78,7 @@ class RecordedSolver(ImpulseSolver):
         return found
 
     def restitution_fraction(self, p: Array, twice_mean: Array, dp: Array, du: Array, rate: Any) -> Any:
-        """Return and keep the fraction of restitution; arguments as in `ImpulseSolver`, (k,) and (m, 3), mixed units."""
+        """Return and keep the fraction of restitution; arguments as in `ImpulseSolver`, (k,), mixed units."""
         fraction = super().restitution_fraction(p, twice_mean, dp, du, rate)
         self.unknowns.append(np.stack([fraction]))
         return fraction

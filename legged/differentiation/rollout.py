@@ -124,7 +124,9 @@ class DifferentiableRollout:
         sizes = self.simulation.nx, self.simulation.nu, self.simulation.np
         if len(counts) > 1 or any(x is not None and x.shape[-2:-1] != (n,) for x, n in zip(given, sizes, strict=True)):
             shapes = ", ".join(str(x.shape) for x in given if x is not None)
-            raise ShapeError(f"changes must be (..., {sizes[0]}, k), (T, ..., {sizes[1]}, k), (..., {sizes[2]}, k): {shapes}")
+            raise ShapeError(
+                f"changes must be (..., {sizes[0]}, k), (T, ..., {sizes[1]}, k), (..., {sizes[2]}, k): {shapes}"
+            )
         begin = np.zeros((*self.states.shape[1:-1], sizes[0], counts.pop()))
         changes = [begin if given[0] is None else begin + given[0]]
         for k, (A, B, P) in enumerate(zip(*self.jacobians(), strict=True)):

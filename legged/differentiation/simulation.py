@@ -16,7 +16,7 @@ mobilities of the contacts and solved twice, the second time for the residual, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,6 +44,7 @@ from legged.simulation.stepping.parameters import ROBOT, numbers_of
 from legged.simulation.stepping.start import select_integrator
 from legged.spatial import Array
 
+_ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]  # the last argument is a command
 REGULARIZATION = 1e-9
 """Addition to the diagonal of dR/dp, relative to the mobilities of the contacts."""
 
@@ -114,7 +115,7 @@ class DifferentiableSimulation:
     def __init__(
         self,
         robot: Robot,
-        controller: ControllerLike = None,
+        controller: _ControllerLike = None,
         *,
         ground: Rigid,
         q: Numbers | None = None,
@@ -157,7 +158,8 @@ class DifferentiableSimulation:
                 "the controller has reference times, at which its law changes; differentiate the steps under commands: "
                 "leave out the controller and give the torques of a run"
             )
-        if loop.joint_laws.rows and not (len(loop.scene.candidates) and loop.ground.iterations):  # type: ignore[union-attr]
+        assert isinstance(loop.ground, Rigid)
+        if loop.joint_laws.rows and not (loop.scene.candidates and loop.ground.iterations):
             raise DefinitionError(
                 "stops and dry friction of joints have derivatives as rows of a contact problem: the robot needs a "
                 "contact point, which may be far from the ground, and the ground iterations > 0"
@@ -200,7 +202,9 @@ class DifferentiableSimulation:
         for k, command in enumerate(given):
             results.append(self.step(self.clock(k), values, command, states[-1]))
             states.append(results[-1].state)
-        parts = [np.stack([np.broadcast_to(x, (*lead, x.shape[-1])) for x in part]) for part in zip(*results, strict=True)]
+        parts = [
+            np.stack([np.broadcast_to(x, (*lead, x.shape[-1])) for x in part]) for part in zip(*results, strict=True)
+        ]
         return DifferentiableRollout(self, np.stack(states), given, values, *parts[1:])
 
     def state(self, q: Numbers | None = None, v: Numbers | None = None) -> Array:
@@ -332,8 +336,8 @@ def _places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any])
         differs = np.flatnonzero(moved_numbers != numbers).tolist() if len(moved_numbers) == len(numbers) else []
         if len(differs) != value.size or not np.array_equal(moved_numbers[differs], other.ravel()):
             raise DefinitionError(
-                f"{name!r} changes other numbers when the controller starts, or none at all; differentiate with respect "
-                f"to one of {', '.join(sorted(numbers_of(batch.sweep.nominal)))}"
+                f"{name!r} changes other numbers when the controller starts, or none at all; differentiate with "
+                f"respect to one of {', '.join(sorted(numbers_of(batch.sweep.nominal)))}"
             )
         places[name] = differs  # type: ignore[assignment]
     return [place for name in values for place in places[name]]
