@@ -16,7 +16,7 @@ from legged.compiler import where
 from legged.contact.impulses.impulse_solver import ImpulseSolver
 from legged.contact.impulses.joint_rows import JointedSolution, JointedSystem
 from legged.contact.impulses.newton import GeneralizedSystem
-from legged.contact.impulses.solver import ContactProblem, Solution, natural_map, spread, velocities
+from legged.contact.impulses.solver import MIN_MOBILITY, ContactProblem, Solution, natural_map, spread, velocities
 from legged.contact.rigid import Rigid
 from legged.robot.configuration import difference, integrate
 from legged.simulation.loop.contact_memory import ContactMemory
@@ -156,8 +156,8 @@ class GivenSolver(ImpulseSolver):
             A = problem.A[i][i]
             assert A is not None
             self.equations.extend(natural_map(velocity, A, target[i], p[i], problem.mu[i]))
-            a = 0.5 * (A[1, 1] + A[2, 2])
-            self.scales.extend([where(A[0, 0] > 0.0, A[0, 0], a), a, a])
+            mobilities = A[0, 0], *[0.5 * (A[1, 1] + A[2, 2])] * 2
+            self.scales.extend(where(a > MIN_MOBILITY, a, 1.0) for a in mobilities)
 
 
 def _modes(problem: ContactProblem, target: Sequence[Any], p: Array, u: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from legged.compiler import compile as compile_function
 from legged.compiler import jacobian
 from legged.differentiation.equations import contact_forces
 from legged.differentiation.simulation import DifferentiableSimulation, StepDerivative, StepResult
-from legged.errors import ArgumentError, ShapeError
+from legged.errors import ArgumentError, LeggedError, ShapeError
 from legged.robot.configuration import integrate
 from legged.spatial import Array
 
@@ -60,20 +61,23 @@ class DifferentiableRollout:
         modes: Mode of each contact in each step, an index of `MODES`, and then of each joint with stops or dry
             friction, 1 where these determine its velocity and 2 where not, (T, ..., m + r), dimensionless.
         bounces: 1 where a contact rebounds by its restitution, otherwise 0, (T, ..., m), dimensionless.
+        impact_times: Whether derivatives contain the change of the times of impacts, see `impacts`.
     """
 
     simulation: DifferentiableSimulation
     states: Array
     commands: Array
     parameters: Array
+    clocks: Array
     unknowns: Array
     modes: Array
     bounces: Array
+    impact_times: bool = False
 
     @property
     def t(self) -> Array:
         """Times of the states, (T + 1,), [s]."""
-        return self.simulation.time_step * np.arange(len(self.states))
+        return np.append(self.clocks[:, 0], self.clocks[-1, :2].sum())
 
     @property
     def q(self) -> Array:
@@ -173,10 +177,27 @@ class DifferentiableRollout:
         Raises:
             ArgumentError: No cost is given. TraceError: A cost cannot be traced.
         """
+        value, weights, direct = self._costs(final, stage)
+        found = self.adjoint(weights)
+        return value, found._replace(commands=found.commands + direct)
+
+    def cost(
+        self,
+        final: Callable[[Array, Array], Any] | None = None,
+        stage: Callable[[Array, Array, Array], Any] | None = None,
+    ) -> Any:
+        """Return the cost of `gradient`, (...).
+
+        Args:
+            final, stage: As in `gradient`.
+        """
+        return self._costs(final, stage)[0]
+
+    def _costs(self, final: Any, stage: Any) -> tuple[Any, Array, Array]:
+        """Return a cost, (...), and its slopes by states, (T + 1, ..., nx), and commands, (T, ..., nu)."""
         if final is None and stage is None:
             raise ArgumentError("gradient needs a cost: final=..., stage=..., or both")
-        sim, robot = self.simulation, self.simulation.robot
-        nv, shape = robot.nv, self.states.shape[:-1]
+        sim, nv, shape = self.simulation, self.simulation.robot.nv, self.states.shape[:-1]
         weights, value, direct = np.zeros((*shape, sim.nx)), np.zeros(shape[1:]), np.zeros((*shape, sim.nu))[:-1]
         if final is not None:
             cost, slope = _kernels(sim, lambda q, v, u: final(q, v))(self.q[-1], self.v[-1], np.zeros(sim.nu))
@@ -185,8 +206,7 @@ class DifferentiableRollout:
             cost, slope = _kernels(sim, stage)(self.q[:-1], self.v[:-1], self._commands())
             value, direct = value + cost.sum(axis=0), slope[..., 2 * nv :]
             weights[:-1, ..., : 2 * nv] += slope[..., : 2 * nv]
-        found = self.adjoint(weights)
-        return value[()], found._replace(commands=found.commands + direct)
+        return value[()], weights, direct
 
     def _commands(self) -> Array:
         return np.broadcast_to(self.commands, (len(self.commands), *self.states.shape[1:-1], self.simulation.nu))
@@ -199,7 +219,60 @@ class DifferentiableRollout:
             arrays = tuple(np.expand_dims(x, axis) for x in arrays)
         values, command, state, after, unknowns = arrays
         result = StepResult(after, unknowns, self.modes[k], self.bounces[k])
-        return sim.products(sim.clock(k), values, command, state, result, weights)
+        found = sim.products(self.clocks[k], values, command, state, result, weights)
+        impact = self.impacts.get(k)
+        if impact is None:
+            return found
+        before, later, slope = impact if axis is None else (np.expand_dims(x, axis) for x in impact)
+        change = ((weights * later).sum(axis=-1) - (found.state * before).sum(axis=-1))[..., None] * slope
+        return found._replace(
+            state=found.state + change[..., : sim.nx], parameters=found.parameters + change[..., sim.nx :]
+        )
+
+    @cached_property
+    def impacts(self) -> dict[int, tuple[Array, Array, Array]]:
+        """The steps in which a contact begins, with the rates of states before and after it and the change of its time.
+
+        With the Jacobian A of such a step, the rates x- and x+ of the state and the gap g of the contact, a deviation
+        dx before the impact is followed by A dx + (x+ - A x-) (dg/dx dx) / (dg/dx x-): the state moves along x- to the
+        moment of the impact and from it along x+ (the saltation matrix of a hybrid system). The members without impact
+        in the step have zeros. It is empty without `impact_times`.
+
+        Raises:
+            LeggedError: Two contacts begin in one step, or one in the first: the derivative does not exist.
+        """
+        found: dict[int, tuple[Array, Array, Array]] = {}
+        if not self.impact_times:
+            return found
+        sim, m = self.simulation, self.bounces.shape[-1]
+        active = self.modes[..., :m] != 0.0
+        begins = active & ~np.concatenate([active[:1], active[:-1]])
+        for k in np.flatnonzero(begins.reshape(len(begins), -1).any(axis=-1)).tolist():
+            if (begins[k].sum(axis=-1) > 1).any():
+                raise LeggedError(
+                    f"two contacts begin in the step at t = {self.clocks[k, 0]:.6g} s: their order, and with it the "
+                    f"derivative, depends on the deviation; take shorter steps, or impact_times=False"
+                )
+            # After an impact without rebound the gap closes in the next step.
+            ends = [self.state_at(j) for j in (k + 2, k + 3)]
+            h = self.clocks[k, 1]
+            before = -sim.deviation(self.states[k], self.states[k - 1]) / self.clocks[k - 1, 1]
+            later = sim.deviation(ends[0], ends[1]) / h
+            slopes = (begins[k][..., None] * sim.approaches(self.parameters, self.states[k])).sum(axis=-2)
+            speed = (slopes[..., : sim.nx] * before).sum(axis=-1)[..., None]
+            found[k] = before, later, slopes / np.where(speed == 0.0, 1.0, speed)
+        return found
+
+    def state_at(self, k: int) -> Array:
+        """Return the state before step k, (..., n), mixed units; of further steps with the last command.
+
+        Args:
+            k: Number of the step.
+        """
+        if k < len(self.states):
+            return self.states[k]
+        clock = self.clocks[-1] + np.array([(k - len(self.clocks)) * self.clocks[-1, 1], 0.0, 0.0])
+        return self.simulation.step(clock, self.parameters, self.commands[-1], self.state_at(k - 1)).state
 
 
 def _kernels(sim: DifferentiableSimulation, cost: Callable[[Array, Array, Array], Any]) -> Callable[..., Any]:

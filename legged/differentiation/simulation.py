@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import Numbers, real_array, whole
+from legged.arguments import Numbers, number, real_array, whole
 from legged.checked import checked
 from legged.compiler import Kernel, jacobian, where
 from legged.compiler import compile as compile_function
@@ -31,11 +31,11 @@ from legged.contact.impulses.elimination import solved
 from legged.contact.impulses.impulse_solver import ImpulseSolver
 from legged.contact.rigid import FreeBody, Rigid
 from legged.differentiation.equations import GivenSolver, RecordedSolver, deviation, moved, tangent_size
-from legged.errors import DefinitionError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, ShapeError
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.controller import ControllerLike
-from legged.simulation.integrators import TimeStepping
+from legged.simulation.integrators import TimeStepping, smooth_intervals
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.stepping.batch import RolloutBatch
@@ -43,6 +43,9 @@ from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 from legged.simulation.stepping.parameters import ROBOT, numbers_of
 from legged.simulation.stepping.start import select_integrator
 from legged.spatial import Array
+
+if TYPE_CHECKING:
+    from legged.differentiation.rollout import DifferentiableRollout
 
 _ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]  # the last argument is a command
 REGULARIZATION = 1e-9
@@ -93,8 +96,8 @@ class DifferentiableSimulation:
 
     Args:
         robot: The robot.
-        controller: A law that can be traced, without reference times; a law that searches or iterates has no
-            derivative. None: the commands are the torques of the actuators.
+        controller: A law that can be traced; one that searches or iterates has no derivative. None: the commands are
+            the torques of the actuators.
         ground: The rigid ground. Its `tolerance` limits the accuracy of impulses, and so that of the derivatives.
         q, v: Initial state of `rollout`, (nq,) and (nv,), mixed units; default as in `legged.simulate`.
         integrator: Time stepping; `legged.TimeStepping()` by default.
@@ -107,7 +110,7 @@ class DifferentiableSimulation:
         values: Present values of the parameters, (np,), in their units, in the order of `parameters`.
 
     Raises:
-        DefinitionError: The controller has reference times, or a parameter changes other numbers too.
+        DefinitionError: A parameter changes other numbers too, or joints have friction or stops without a contact.
         UnknownNameError: A parameter does not exist. StateError: A joint is beyond its stop.
         TraceError: The controller cannot be traced, or has no derivative.
     """
@@ -128,7 +131,7 @@ class DifferentiableSimulation:
     ):
         rule = select_integrator(integrator, ground, bodies, TimeStepping())
         assert isinstance(rule, TimeStepping)
-        self.robot, self.time_step = robot, rule.step
+        self.robot, self._integrator = robot, rule
         setup = controller, ground, tuple(pushes), tuple(bodies)
         vary = {}
         if parameters:
@@ -152,12 +155,6 @@ class DifferentiableSimulation:
         self.nx, self.np = tangent_size(loop), len(self.values)
 
     def _check(self, loop: RigidLoop) -> None:
-        controller = loop.controller
-        if len(controller.switches(1e6)) or len(controller.update_times(1e6)):
-            raise DefinitionError(
-                "the controller has reference times, at which its law changes; differentiate the steps under commands: "
-                "leave out the controller and give the torques of a run"
-            )
         assert isinstance(loop.ground, Rigid)
         if loop.joint_laws.rows and not (loop.scene.candidates and loop.ground.iterations):
             raise DefinitionError(
@@ -169,43 +166,67 @@ class DifferentiableSimulation:
         self,
         commands: Numbers | None = None,
         *,
-        steps: int | None = None,
+        until: float | None = None,
         q: Numbers | None = None,
         v: Numbers | None = None,
         parameters: Numbers | None = None,
-    ) -> Any:
-        """Return the motion over T time steps from t = 0, as a `DifferentiableRollout`.
+        impact_times: bool = False,
+    ) -> DifferentiableRollout:
+        """Return the motion over T time steps from t = 0 with its derivatives.
 
         Args:
             commands: Command of each step, (T, nu), or (T, B, nu) for B members; torques in [N m] or [N] without a
                 controller. None for zeros or no command.
-            steps: T without commands.
+            until: End, [s]; by default that of the commands. Steps end at the reference times of the controller.
             q, v: Initial states, (nq,) and (nv,), or (B, nq) and (B, nv), mixed units; by default those of the
                 constructor.
             parameters: Values of the parameters, (np,) or (B, np), in their units; by default the present ones.
+            impact_times: Whether the derivatives contain the change of the times of impacts, as in continuous time. The
+                time of an impact does not change within a step, and those of the steps themselves are without it.
 
         Raises:
+            ArgumentError: Neither commands nor an end are given.
             ShapeError, NotFiniteError: An argument has another shape, or is not finite.
             SingularError: A state is not finite, or the motion diverges.
         """
         from legged.differentiation.rollout import DifferentiableRollout
 
-        given = np.zeros((whole("steps", steps, 1) if commands is None else 0, self.nu))
-        if commands is not None:
-            given = real_array("commands", commands).astype(float)
-        if given.ndim not in (2, 3) or given.shape[-1] != self.nu or not len(given):
+        given = None if commands is None else real_array("commands", commands).astype(float)
+        if given is None and until is None:
+            raise ArgumentError("give commands, (T, nu), or the end of the motion, until=1.0 [s]")
+        if given is not None and (given.ndim not in (2, 3) or given.shape[-1] != self.nu or not len(given)):
             raise ShapeError(f"commands must be (T, {self.nu}) or (T, B, {self.nu}), got shape {given.shape}")
+        end = len(given) * self._integrator.step if until is None else number("until", until, "s", above=0)  # type: ignore[arg-type]
+        clocks = self.clocks(end)
+        given = np.zeros((len(clocks), self.nu)) if given is None else given
+        if len(given) != len(clocks):
+            raise ShapeError(f"there are {len(clocks)} time steps until {end:g} s, but commands for {len(given)}")
         values = self.values if parameters is None else real_array("parameters", parameters).astype(float)
+        if values.shape[-1:] != (self.np,):
+            raise ShapeError(f"parameters must be (..., {self.np}), got shape {values.shape}")
         start = self.state(q, v)
         lead = np.broadcast_shapes(given.shape[1:-1], start.shape[:-1], values.shape[:-1])
         states, results = [np.broadcast_to(start, (*lead, len(self._start)))], []
-        for k, command in enumerate(given):
-            results.append(self.step(self.clock(k), values, command, states[-1]))
+        for clock, command in zip(clocks, given, strict=True):
+            results.append(self.step(clock, values, command, states[-1]))
             states.append(results[-1].state)
-        parts = [
+        _, unknowns, modes, bounces = (
             np.stack([np.broadcast_to(x, (*lead, x.shape[-1])) for x in part]) for part in zip(*results, strict=True)
-        ]
-        return DifferentiableRollout(self, np.stack(states), given, values, *parts[1:])
+        )
+        numbers = given, values, clocks, unknowns, modes, bounces
+        return DifferentiableRollout(self, np.stack(states), *numbers, impact_times=impact_times)
+
+    def clocks(self, until: float) -> Array:
+        """Return [start [s], length [s], phase] of each time step, (T, 3), mixed units.
+
+        Args:
+            until: End, [s].
+        """
+        intervals = smooth_intervals(np.array([0.0, until]), *self.loop.break_times(until))
+        found: list[tuple[float, float, float]] = []
+        for phase, start, h, count, _ in self._integrator.step_sequences(intervals):
+            found.extend((start + k * h, h, float(phase)) for k in range(count))
+        return np.array(found)
 
     def state(self, q: Numbers | None = None, v: Numbers | None = None) -> Array:
         """Return the state [q; s] at t = 0, (..., n), mixed units, with the memory of the controller at its start.
@@ -225,15 +246,11 @@ class DifferentiableSimulation:
         state[..., :nq], state[..., nq : nq + nv] = q_0, v_0
         return state
 
-    def clock(self, k: int) -> Array:
-        """Return [t [s], time step [s], phase] of step k, (3,)."""
-        return np.array([k * self.time_step, self.time_step, 0.0])
-
     def step(self, clock: Array, values: Array, command: Array, state: Array) -> StepResult:
         """Return the result of a time step.
 
         Args:
-            clock: See `clock`, (3,). values: Parameters, (..., np), in their units.
+            clock: See `clocks`, (3,), mixed units. values: Parameters, (..., np), in their units.
             command: (..., nu), any unit. state: State [q; s], (..., n), mixed units.
         """
         return StepResult(*self._step_kernel(clock, values, command, state))
@@ -256,13 +273,41 @@ class DifferentiableSimulation:
         arrays = clock, values, command, state, result.state, result.unknowns, weights
         return StepDerivative(*self._derivative_kernel(*arrays))
 
+    def approaches(self, values: Array, state: Array) -> Array:
+        """Return the derivatives of the gaps of contacts, (..., m, nx + np), by a deviation and the parameters.
+
+        Args:
+            values: Parameters, (..., np), in their units. state: State [q; s], (..., n), mixed units.
+        """
+        return self._gap_kernel(values, state)
+
+    def deviation(self, reference: Array, state: Array) -> Array:
+        """Return the deviation of a state from another, (..., nx), mixed units.
+
+        Args:
+            reference, state: States [q; s], (..., n), mixed units.
+        """
+        return self._deviation_kernel(reference, state)
+
     # Functions that are traced.
 
-    def _stepped(self, solver: ImpulseSolver, clock: Any, values: Any, command: Any, state: Any) -> Array:
-        loop = replace(self.loop, solver=solver)
+    def _member(self, values: Any) -> RigidLoop:
+        loop = self.loop
         if self.np:
-            own, _ = self._template.member([values[i] for i in np.argsort(self._order)])
-            loop = replace(own, solver=solver)  # type: ignore[type-var]
+            loop, _ = self._template.member([values[i] for i in np.argsort(self._order)])
+            assert isinstance(loop, RigidLoop)
+        return loop
+
+    def _gap_slopes(self, values: Any, state: Any) -> Array:
+        def gaps(x: Any, state: Any) -> Array:
+            loop, nq = self._member(x[self.nx :]), self.robot.nq
+            found = moved(self.loop, state, x[: self.nx])
+            return loop.scene.contact_geometry([q for q, _ in loop.states(found[:nq], found[nq:])]).gap
+
+        return jacobian(gaps, "x", "reverse")(np.concatenate([np.zeros(self.nx), values]), state)
+
+    def _stepped(self, solver: ImpulseSolver, clock: Any, values: Any, command: Any, state: Any) -> Array:
+        loop = replace(self._member(values), impulse_solver=solver)
         return advance(commanded(loop, command) if self.nu else loop, "time_stepping", clock, state)
 
     def _recorded(self, clock: Any, values: Any, command: Any, state: Any) -> StepResult:
@@ -309,15 +354,28 @@ class DifferentiableSimulation:
         return StepDerivative(found[: ends[0]], found[ends[0] : ends[1]], found[ends[1] :])
 
     @cached_property
+    def _gap_kernel(self) -> Kernel[Any, Any]:
+        return compile_function(self._gap_slopes, None, values=(self.np,), state=self._start.shape)
+
+    @cached_property
+    def _deviation_kernel(self) -> Kernel[Any, Any]:
+        shape = self._start.shape
+        return compile_function(
+            lambda reference, state: deviation(self.loop, reference, state), None, reference=shape, state=shape
+        )
+
+    @property
+    def _shapes(self) -> dict[str, Any]:
+        return {"clock": (3,), "values": (self.np,), "command": (self.nu,), "state": self._start.shape}
+
+    @cached_property
     def _step_kernel(self) -> Kernel[Any, Any]:
-        shapes = {"clock": 3, "values": self.np, "command": self.nu, "state": len(self._start)}
-        return compile_function(self._recorded, None, **shapes)
+        return compile_function(self._recorded, None, **self._shapes)
 
     @cached_property
     def _derivative_kernel(self) -> Kernel[Any, Any]:
-        shapes = {"clock": 3, "values": self.np, "command": self.nu, "state": len(self._start)}
         unknowns = self._step_kernel.graph.outputs[1]
-        shapes |= {"after": len(self._start), "unknowns": unknowns, "weights": self.nx}
+        shapes = {**self._shapes, "after": self._shapes["state"], "unknowns": unknowns, "weights": (self.nx,)}
         return compile_function(self._derivative, None, **shapes)
 
 

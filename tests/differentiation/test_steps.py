@@ -73,7 +73,10 @@ def map_at(sim, state, values, command, reference):
     def step(x):
         ends = sim.nx, sim.nx + sim.nu
         found = sim.step(
-            sim.clock(0), values + x[ends[1] :], command + x[ends[0] : ends[1]], moved(sim.loop, state, x[: ends[0]])
+            sim.clocks(H)[0],
+            values + x[ends[1] :],
+            command + x[ends[0] : ends[1]],
+            moved(sim.loop, state, x[: ends[0]]),
         )
         return deviation(sim.loop, reference, found.state)
 
@@ -112,14 +115,14 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_step_has_the_derivatives_of_central_differences_in_every_mode(plastic, name):
     q, v, mode = CASES[name]
-    run = plastic.rollout(steps=1, q=q, v=v)
+    run = plastic.rollout(until=H, q=q, v=v)
     assert MODES[int(run.modes[0].max())] == mode
     check_against_differences(plastic, run)
 
 
 @pytest.mark.parametrize("v", [[0.1, 0.0, 0.0, 0.5, 0.2, -5.0], [0.1, 0.0, 0.0, -2.0, 0.2, -2.0]])
 def test_impacts_with_restitution_have_the_derivatives_of_central_differences(elastic, v):
-    run = elastic.rollout(steps=1, q=tilted(1e-3), v=v)
+    run = elastic.rollout(until=H, q=tilted(1e-3), v=v)
     assert run.bounces[0].sum() == 1.0
     jacobian = check_against_differences(elastic, run)
     assert np.abs(jacobian[:, -1]).max() > 1.0  # with respect to the coefficient of restitution
@@ -156,7 +159,7 @@ def test_a_ball_that_bounces_has_the_derivatives_of_its_steps_which_are_not_thos
     ).build()
     e, v = 0.6, 2.0
     sim = DifferentiableSimulation(ball, ground=legged.Rigid(restitution=e, **EXACT), parameters=["ground.restitution"])
-    run = sim.rollout(steps=1, q=[1.0, 0, 0, 0, 0, 0, 0.1 + 1e-3], v=[0, 0, 0, 0, 0, -v])
+    run = sim.rollout(until=H, q=[1.0, 0, 0, 0, 0, 0, 0.1 + 1e-3], v=[0, 0, 0, 0, 0, -v])
     A, _, P = (x[0] for x in run.jacobians())
     at = np.ix_([5, 11], [5, 11])
     np.testing.assert_allclose(A[at], [[1.0, (1.0 - e) * H / 2], [0.0, -e]], atol=1e-9)
@@ -166,7 +169,7 @@ def test_a_ball_that_bounces_has_the_derivatives_of_its_steps_which_are_not_thos
 def test_a_sliding_block_stops_where_coulomb_has_it(plastic):
     """x = v^2 / (2 mu g): its derivatives by v and mu are v / (mu g) and -x / mu, up to the first order in the step."""
     v, mu, T = 0.5, 0.5, 150
-    run = plastic.rollout(steps=T, q=flat(0.0), v=[0, 0, 0, v, 0, 0])
+    run = plastic.rollout(until=T * H, q=flat(0.0), v=[0, 0, 0, v, 0, 0])
     assert np.abs(run.v[-1]).max() < 1e-9
     x, found = run.gradient(final=lambda q, v: q[4])
     assert x == pytest.approx(v**2 / (2 * mu * G), abs=2 * v * H)
@@ -177,7 +180,7 @@ def test_a_sliding_block_stops_where_coulomb_has_it(plastic):
 
 def test_adjoint_and_sensitivities_agree_to_rounding(elastic, leg_steps):
     rng = np.random.default_rng(0)
-    tossed = elastic.rollout(steps=30, q=tilted(5e-3), v=[1.0, 2.0, 0.5, 0.7, 0.3, -1.0])
+    tossed = elastic.rollout(until=30 * H, q=tilted(5e-3), v=[1.0, 2.0, 0.5, 0.7, 0.3, -1.0])
     assert tossed.bounces.any() and {0.0, 2.0} <= set(tossed.modes.ravel())
     torques = rng.normal(size=(30, leg_steps.nu))
     standing = leg_steps.rollout(torques, q=[0.1, 0.0, 0.56, 0.3, -0.6], v=np.zeros(5))
@@ -196,11 +199,11 @@ def test_members_of_a_batch_have_the_derivatives_of_single_motions(plastic):
     q = np.stack([CASES[name][0] for name in CASES])
     v = np.array([CASES[name][1] for name in CASES])
     values = plastic.values * (1.0 + 0.1 * np.arange(len(q))[:, None])
-    together = plastic.rollout(steps=3, q=q, v=v, parameters=values)
+    together = plastic.rollout(until=3 * H, q=q, v=v, parameters=values)
     weights = np.random.default_rng(1).normal(size=(4, len(q), plastic.nx))
     both = together.jacobians(), together.adjoint(weights)
     for i in range(len(q)):
-        alone = plastic.rollout(steps=3, q=q[i], v=v[i], parameters=values[i])
+        alone = plastic.rollout(until=3 * H, q=q[i], v=v[i], parameters=values[i])
         for x, y in zip(both[0], alone.jacobians(), strict=True):
             np.testing.assert_allclose(x[:, i], y, rtol=1e-9, atol=1e-9 * np.abs(y).max(initial=1.0))
         single = alone.adjoint(weights[:, i])
@@ -245,7 +248,7 @@ def test_refused_calls(plastic):
         )
     with pytest.raises(ShapeError, match="commands must be"):
         plastic.rollout(np.zeros((2, 3)))
-    run = plastic.rollout(steps=2, q=flat())
+    run = plastic.rollout(until=2 * H, q=flat())
     with pytest.raises(ShapeError, match="weights must be"):
         run.adjoint(np.zeros(3))
     with pytest.raises(ArgumentError, match="needs a cost"):
@@ -254,3 +257,38 @@ def test_refused_calls(plastic):
         run.sensitivities()
     with pytest.raises(ShapeError, match="changes must be"):
         run.sensitivities(state=np.zeros((3, 1)))
+    with pytest.raises(ArgumentError, match="until"):
+        plastic.rollout()
+    with pytest.raises(ShapeError, match="2 time steps until"):
+        plastic.rollout(np.zeros((3, 0)), until=2 * H)
+
+
+def test_derivatives_with_the_times_of_impacts_are_those_of_continuous_time():
+    """A ball falls from z at the speed v, rebounds with e, and rises; the error falls with the step."""
+    link = legged.Link("ball", legged.sphere_inertia(1.0, 0.1), {"skin": Sphere(0.1)})
+    ball = legged.RobotBuilder("ball", link).build()
+    e, z, v, T = 0.6, 0.3, 0.5, 0.5
+
+    def continuous(z, v):
+        speed = np.sqrt(v * v + 2 * G * z)
+        late = T - (speed - v) / G
+        return np.array([e * speed * late - G / 2 * late**2, e * speed - G * late])
+
+    d = 1e-6
+    exact = np.stack([continuous(z + d, v) - continuous(z - d, v), continuous(z, v - d) - continuous(z, v + d)], 1) / (
+        2 * d
+    )
+    errors = []
+    for h in (2e-3, 5e-4):
+        ground, at = legged.Rigid(restitution=e, **EXACT), np.ix_([5, 11], [5, 11])
+        sim = DifferentiableSimulation(
+            ball, ground=ground, integrator=legged.TimeStepping(h), parameters=["ground.terrain.elevation"]
+        )
+        run = sim.rollout(until=T, q=[1.0, 0, 0, 0, 0, 0, z + 0.1], v=[0, 0, 0, 0, 0, -v], impact_times=True)
+        found = run.sensitivities(state=np.eye(12 + 3))[-1]
+        errors.append(np.abs(found[at] - exact).max())
+        # A higher ground is a lower ball, and the whole frame moves up.
+        moved = run.sensitivities(parameters=np.eye(1))[-1][[5, 11], 0]
+        np.testing.assert_allclose(moved, [1.0 - found[5, 5], -found[11, 5]], atol=1e-6)
+    print(exact, found[at])
+    assert errors[0] < 0.02 * np.abs(exact).max() and errors[1] < 0.4 * errors[0], errors  # first order: 0.25

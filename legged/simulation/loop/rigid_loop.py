@@ -52,11 +52,11 @@ class RigidLoop(ClosedLoop):
 
     Attributes:
         bodies: The free bodies with their initial states.
-        solver: Solves the contact problem of a step.
+        impulse_solver: Solves the contact problem of a step.
     """
 
     bodies: Sequence[FreeBody] = ()
-    solver: ImpulseSolver = field(default=SOLVER, kw_only=True)
+    impulse_solver: ImpulseSolver = field(default=SOLVER, kw_only=True)
 
     @cached_property
     def scene(self) -> Scene:
@@ -205,7 +205,7 @@ class RigidLoop(ClosedLoop):
         free = [vs[0] + h * joints.vdot]
         for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
             free.append(flight(robot, h, *state, self._with_pushed(contact[k], loads, *state, robot=k)))
-        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), rows, self.solver)
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), rows, self.impulse_solver)
         works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact, joints)
         for k, (x, v) in enumerate(middle[1:], 1):
             if self.wrench_rows[k]:
