@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -94,6 +94,22 @@ class DifferentiableRollout:
     def forces(self) -> Array:
         """Contact forces of the step before each state, (T + 1, ..., m, 3), [N], contact frames; zero at the start."""
         return contact_forces(self.simulation.loop, self.states)
+
+    def part(self, first: int, last: int) -> DifferentiableRollout:
+        """Return the motion of some of the steps, such as the last period of a gait that has settled.
+
+        Args:
+            first, last: Numbers of the first step and of the one after the last step.
+
+        Raises:
+            ArgumentError: There are no such steps.
+        """
+        if not 0 <= first < last <= len(self.clocks):
+            raise ArgumentError(f"steps {first} to {last} are not among the {len(self.clocks)} steps of the motion")
+        names = "commands", "clocks", "unknowns", "modes", "bounces"
+        return replace(
+            self, states=self.states[first : last + 1], **{name: getattr(self, name)[first:last] for name in names}
+        )
 
     def jacobians(self) -> StepJacobians:
         """Return the Jacobians of all steps, (T, ..., nx, nx), (T, ..., nx, nu) and (T, ..., nx, np), mixed units."""
