@@ -1,6 +1,7 @@
 """Accuracy and cost of the derivatives of time steps on rigid ground: `python -m benchmarks.contact_derivatives`.
 
-The tables are those of `docs/explanation/contact_derivatives.md`, which `python -m benchmarks.pages --write NAME` writes.
+The tables are those of `docs/explanation/contact_derivatives.md`; `python -m benchmarks.pages --write NAME` writes the
+first two.
 """
 
 from __future__ import annotations
@@ -228,26 +229,25 @@ def cost() -> str:
         "cube, 8 contacts": subjects["cube, 8 contacts"].rollout(until=1e-3, q=flat, v=[0, 0, 0, 0.5, 0, 0]),
         "Go2, 4 contacts, 12 joints with stops": steps[0],
     }
-    lines = [
-        "| robot | freedoms | step [us] | product with one weight [us] | product / step | Jacobian [us] | Jacobian / step |"
-    ]
+    lines = ["| robot | freedoms | step [us] | product [us] | product / step | Jacobian [us] | Jacobian / step |"]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, sim in subjects.items():
-        run = runs[name]
-        weights, arrays = np.ones(sim.nx), (run.clocks[0], run.parameters, run.commands[0], run.states[0])
-        result = sim.step(*arrays)
-        calls = (
-            lambda: sim.step(*arrays),
-            lambda: sim.products(*arrays, result, weights),
-            lambda: run.jacobians(),
-        )
-        times = np.array([[_time(call, n) for call, n in zip(calls, (200, 200, 20), strict=True)] for _ in range(15)])
+        times = np.array([_times(runs[name]) for _ in range(15)])
         one, two, three = np.min(times, axis=0) * 1e6
         ratios = np.median(times[:, 1:] / times[:, :1], axis=0)
         lines.append(
             f"| {name} | {sim.robot.nv} | {one:.0f} | {two:.0f} | {ratios[0]:.1f} | {three:.0f} | {ratios[1]:.0f} |"
         )
     return "\n".join(lines)
+
+
+def _times(run: DifferentiableRollout) -> list[float]:
+    """Return the processor times of a step, of a product with one weight, and of the Jacobian, [s]."""
+    sim, weights = run.simulation, np.ones(run.simulation.nx)
+    arrays = run.clocks[0], run.parameters, run.commands[0], run.states[0]
+    result = sim.step(*arrays)
+    calls = (lambda: sim.step(*arrays), lambda: sim.products(*arrays, result, weights), run.jacobians)
+    return [_time(call, n) for call, n in zip(calls, (200, 200, 20), strict=True)]
 
 
 def main() -> None:

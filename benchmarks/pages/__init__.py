@@ -10,7 +10,6 @@ _PAGE = "explanation/contact_derivatives.md"
 _DERIVATIVES = {
     "contact-derivatives-accuracy": Part(_PAGE, contact_derivatives.accuracy, 0.95, slow=True),
     "contact-derivatives-in-continuous-time": Part(_PAGE, contact_derivatives.continuous, 0.1, slow=True),
-    "contact-derivatives-cost": Part(_PAGE, contact_derivatives.cost, 0.95, slow=True),
 }
 PARTS: dict[str, Part] = {**algorithms.PARTS, **balance.PARTS, **others.PARTS, **terms.PARTS, **_DERIVATIVES}
 """All computed parts of the documentation by name."""
