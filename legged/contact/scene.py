@@ -31,7 +31,7 @@ from legged.contact.detection.pairs import (
 )
 from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.dense import LoopRows
-from legged.contact.impulses.impact import Impact, impact
+from legged.contact.impulses.impact import SOLVER, Impact, ImpulseSolver, impact
 from legged.contact.impulses.joint_rows import JointRows
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
@@ -154,15 +154,15 @@ class Scene:
         guess: Array,
         loops: LoopRows | None = None,
         rows: JointRows | None = None,
+        solver: ImpulseSolver = SOLVER,
     ) -> Impact:
         """Return the impulses of one step, and the velocities after it; see `impact`.
 
         Args:
-            qs: Configuration of each robot, (nq,), mixed units.
-            vs: Velocity of each robot before the step, (nv,), mixed units.
+            qs, vs: Configuration, (nq,), and velocity before the step, (nv,), of each robot, mixed units.
             v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
             extra: Added to the diagonal of each robot's inertia matrix, (nv,); see `dynamics.forward.accelerations`.
-            h: The step, [s]. geometry: At qs. rows: See `impact`.
+            h: The step, [s]. geometry: At qs. rows, solver: See `impact`.
             guess: Initial impulses, (m, 3), [N s], contact frames: those of the last step.
             loops: Constraints of the closed loops of the robot, which hold for v_free; None without loops.
         """
@@ -170,7 +170,7 @@ class Scene:
         obstacles = [candidate.obstacle for candidate in self.candidates]
         contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point, loops, obstacles)
         coefficients = [self.ground.coefficients(*candidate.materials) for candidate in self.candidates]
-        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess, rows)
+        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess, rows, solver)
 
     def wrenches(self, qs: Sequence[Array], geometry: ContactGeometry, forces: Array) -> list[Array]:
         """Return the wrenches of contact forces on the links of each robot, (n_links, 6), link axes, for controllers.

@@ -18,14 +18,14 @@ The ground's memory is a `ContactMemory`. Works use the mean of the velocities b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from legged.contact.impulses.dense import LoopRows
-from legged.contact.impulses.impact import Impact
+from legged.contact.impulses.impact import SOLVER, Impact, ImpulseSolver
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
@@ -48,9 +48,11 @@ class RigidLoop(ClosedLoop):
 
     Attributes:
         bodies: The free bodies with their initial states.
+        impulse_solver: Solves the contact problem of a step.
     """
 
     bodies: Sequence[FreeBody] = ()
+    impulse_solver: ImpulseSolver = field(default=SOLVER, kw_only=True)
 
     @cached_property
     def scene(self) -> Scene:
@@ -199,7 +201,7 @@ class RigidLoop(ClosedLoop):
         free = [vs[0] + h * joints.vdot]
         for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
             free.append(flight(robot, h, *state, self._with_pushed(contact[k], loads, *state, robot=k)))
-        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), rows)
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), rows, self.impulse_solver)
         works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact, joints)
         for k, (x, v) in enumerate(middle[1:], 1):
             if self.wrench_rows[k]:

@@ -1,0 +1,79 @@
+"""Smoothed gradients: derivatives of the mean of a cost over random changes of the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.arguments import Numbers, number, real_array, whole
+from legged.checked import checked
+from legged.differentiation.simulation import DifferentiableSimulation
+from legged.errors import ArgumentError, ShapeError
+from legged.spatial import Array
+
+
+class SmoothedGradient(NamedTuple):
+    """An estimate of the gradient of the mean cost.
+
+    Attributes:
+        value: Mean of the cost. commands: Gradient with respect to the commands, (T, nu).
+        error: Standard error of each entry of the gradient, (T, nu).
+    """
+
+    value: float
+    commands: Array
+    error: Array
+
+
+@checked
+def smoothed_gradient(
+    simulation: DifferentiableSimulation,
+    commands: Numbers,
+    final: Callable[[Array, Array], Any] | None = None,
+    stage: Callable[[Array, Array, Array], Any] | None = None,
+    *,
+    spread: float,
+    samples: int = 64,
+    order: int = 0,
+    seed: int = 0,
+    q: Numbers | None = None,
+    v: Numbers | None = None,
+) -> SmoothedGradient:
+    """Return the gradient of the mean of a cost J over commands u + w with normal w of a standard deviation.
+
+        order 0:  mean of (J(u + w) - J(u - w)) w / (2 spread^2)          order 1:  mean of dJ/du (u + w)
+
+    Order 0 uses costs alone. It holds for costs with jumps, such as by contacts that are made or missed, with a larger
+    error. Order 1 averages the derivatives of the motions, which do not contain jumps. Both take half of the samples
+    with w and half with -w.
+
+    Args:
+        simulation: What moves. commands: u, (T, nu), any unit. final, stage: As in `DifferentiableRollout.gradient`.
+        spread: Standard deviation of each command, in its unit.
+        samples: Number of motions, an even number. order: 0 or 1. seed: Of the random numbers.
+        q, v: Initial state, (nq,) and (nv,), mixed units; default as in `DifferentiableSimulation.rollout`.
+
+    Raises:
+        ArgumentError: The order is another one, or the samples are odd. ShapeError: The commands have another shape.
+
+    Source: Suh, Simchowitz, Zhang, Tedrake, "Do differentiable simulators give better policy gradients?", ICML 2022.
+    """
+    u, sigma = real_array("commands", commands).astype(float), number("spread", spread, above=0)
+    if u.ndim != 2 or u.shape[1] != simulation.nu:
+        raise ShapeError(f"commands must be (T, {simulation.nu}), got shape {u.shape}")
+    if order not in (0, 1):
+        raise ArgumentError(f"order must be 0 or 1, got {order!r}")
+    if whole("samples", samples, 4) % 2:
+        raise ArgumentError(f"samples must be even, since half of them are opposite to the others, got {samples}")
+    w = sigma * np.random.default_rng(seed).standard_normal((len(u), samples // 2, simulation.nu))
+    run = simulation.rollout(u[:, None] + np.concatenate([w, -w], axis=1), q=q, v=v)
+    if order:
+        values, found = run.gradient(final, stage)
+        each = 0.5 * (found.commands[:, : samples // 2] + found.commands[:, samples // 2 :])
+    else:
+        values = run.cost(final, stage)
+        each = 0.5 * (values[: samples // 2] - values[samples // 2 :])[:, None] * w / sigma**2
+    error = each.std(axis=1, ddof=1) / np.sqrt(each.shape[1])
+    return SmoothedGradient(float(values.mean()), each.mean(axis=1), error)
