@@ -130,6 +130,11 @@ class VectorEnvironment(VectorEnv):
             boxes[group] = spaces.Box(-limits, limits, (*lead, *values.shape[1:]), np.float32)
         return spaces.Dict(boxes) if self._groups else boxes["actor"]
 
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When robots whose episode has ended start anew, as `gymnasium.vector.SyncVectorEnv` states it."""
+        return self._mode
+
     def _robots(self, name: str, robots: Any) -> tuple[int, ...]:
         """Return numbers of robots of an argument."""
         return tuple(whole(name, k, 0, self.num_envs - 1) for k in np.atleast_1d(robots).tolist())

@@ -15,7 +15,7 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 _TOLERANCE = 0.01
-"""Of positions in units of the size of the robot, of axes, and of angles [rad]: files of robots are symmetric to this."""
+"""Of positions in units of the size of the robot, of axes, and of angles, [rad], by which files are not symmetric."""
 _FLIP = np.array([1.0, -1.0, 1.0])
 """Of the components of vectors; those of angular velocities have the opposite signs."""
 _SAMPLES = 16
@@ -112,27 +112,28 @@ class Mirror:
 
 def _samples(task: Task, joints: Reflection) -> tuple[Array, Array]:
     """Return observations in random states, and in the reflections of these states, (n, k) each, as scaled."""
-    random, robot = np.random.default_rng(0), task.robot
-    heights, nj, results = random.uniform(0.0, 0.1, (41, 41)), robot.nj, ([], [])
-    command = np.ones(0) if task.command is None else np.asarray(task.command.reflection or np.ones(task.command.size))
-    here, there = (
-        replace(task, ground=replace(task.ground, terrain=HeightMap(x, 0.1, (-2.0, -2.0))))
-        for x in (heights, heights[:, ::-1])
-    )
+    random, robot, size = np.random.default_rng(0), task.robot, task.command_size
+    heights, nj, has_base = random.uniform(0.0, 0.1, (41, 41)), robot.nj, robot.base.nq > 0
+    flip = np.ones(size)
+    if task.command is not None and task.command.reflection is not None:
+        flip = np.asarray(task.command.reflection, float)
+    pose_flip, twist_flip = np.concatenate([[1.0, -1.0, 1.0, -1.0], _FLIP]), np.concatenate([-_FLIP, _FLIP])
+    before, after = [], []
     for steps in range(_SAMPLES):
-        base, rates = np.zeros(0), np.zeros(0)
-        if robot.base.nq:
-            turn = random.normal(size=4)
-            base, rates = np.concatenate([turn / np.linalg.norm(turn), random.uniform(-0.5, 0.5, 3)]), random.normal(size=6)
-        q, v = np.concatenate([base, task.posture + random.normal(size=nj)]), np.concatenate([rates, random.normal(size=nj)])
-        actions, asked = random.normal(size=(2, nj)), random.normal(size=len(command))
-        results[0].append(here.observed(q, v, *actions, asked, float(steps)))
-        n = len(base)
-        flips = np.concatenate([[1.0, -1.0, 1.0, -1.0], _FLIP]), np.concatenate([-_FLIP, _FLIP])
-        q = np.concatenate([base * flips[0][:n], joints(q[n:])])
-        v = np.concatenate([rates * flips[1][: len(rates)], joints(v[len(rates) :])])
-        results[1].append(there.observed(q, v, *joints(actions), asked * command, float(steps)))
-    return np.array(results[0]), np.array(results[1])
+        turn, joint_state = random.normal(size=4), random.normal(size=(4, nj))
+        pose = np.concatenate([turn / np.linalg.norm(turn), random.uniform(-0.5, 0.5, 3)])[: 7 * has_base]
+        twist, command = random.normal(size=6)[: 6 * has_base], random.normal(size=size)
+        reflected = pose * pose_flip[: len(pose)], twist * twist_flip[: len(twist)]
+        for results, base, rows, moved, asked in (
+            (before, (pose, twist), heights, joint_state, command),
+            (after, reflected, heights[:, ::-1], joints(joint_state), flip * command),
+        ):
+            terrain = HeightMap(rows, 0.1, (-2.0, -2.0))
+            q = np.concatenate([base[0], task.posture + moved[0]])
+            v = np.concatenate([base[1], moved[1]])
+            there = replace(task, ground=replace(task.ground, terrain=terrain))
+            results.append(there.observed(q, v, moved[2], moved[3], asked, float(steps)))
+    return np.array(before), np.array(after)
 
 
 def _reflection_of_values(name: str, before: Array, after: Array) -> Reflection:

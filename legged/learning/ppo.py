@@ -323,7 +323,8 @@ class PPO:
         """Add gradients of the loss of some rows of a minibatch; return sums of (squared errors of values, divergence).
 
         Args:
-            part: The rows; those of reflected ones have no `mean` and no divergence. before: Logarithms of the standard deviations of the policy that acted, (actions,).
+            part: The rows; those of reflected ones have no `mean` and no divergence.
+            before: Logarithms of the standard deviations of the policy that acted, (actions,).
             total: Number of rows of the minibatch.
         """
         s, net = self.settings, self.net
