@@ -100,65 +100,62 @@ def test_stable_baselines3_learns(groups, policy):
 
 
 def test_skrl_learns():
-    pytest.importorskip("skrl", reason="skrl is not installed")
-    from skrl.agents.torch.ppo import PPO
-    from skrl.envs.wrappers.torch import wrap_env
-    from skrl.memories.torch import RandomMemory
-    from skrl.models.torch import DeterministicMixin, GaussianMixin, Model
-    from skrl.trainers.torch import SequentialTrainer
+    agents, wrappers, memories, models, trainers = (
+        pytest.importorskip(f"skrl.{name}", reason="skrl is not installed")
+        for name in ("agents.torch.ppo", "envs.wrappers.torch", "memories.torch", "models.torch", "trainers.torch")
+    )
 
-    class Policy(GaussianMixin, Model):
+    class Policy(models.GaussianMixin, models.Model):
         def __init__(self, **spaces):
-            Model.__init__(self, **spaces)
-            GaussianMixin.__init__(self)
+            models.Model.__init__(self, **spaces)
+            models.GaussianMixin.__init__(self)
             self.net = torch.nn.Linear(self.num_observations, self.num_actions)
             self.deviation = torch.nn.Parameter(torch.zeros(self.num_actions))
 
         def compute(self, inputs, role):
             return self.net(inputs["observations"]), {"log_std": self.deviation}
 
-    class Value(DeterministicMixin, Model):
+    class Value(models.DeterministicMixin, models.Model):
         def __init__(self, **spaces):
-            Model.__init__(self, **spaces)
-            DeterministicMixin.__init__(self)
+            models.Model.__init__(self, **spaces)
+            models.DeterministicMixin.__init__(self)
             self.net = torch.nn.Linear(self.num_observations, 1)
 
         def compute(self, inputs, role):
             return self.net(inputs["observations"]), {}
 
-    env = wrap_env(made(), wrapper="gymnasium", verbose=False)
+    env = wrappers.wrap_env(made(), wrapper="gymnasium", verbose=False)
     spaces = {"observation_space": env.observation_space, "action_space": env.action_space, "device": "cpu"}
-    models = {"policy": Policy(**spaces), "value": Value(**spaces)}
-    memory = RandomMemory(memory_size=12, num_envs=4, device="cpu")  # 12 steps with an end of all episodes
+    nets = {"policy": Policy(**spaces), "value": Value(**spaces)}
+    memory = memories.RandomMemory(memory_size=12, num_envs=4, device="cpu")  # 12 steps with an end of all episodes
     silent = {"experiment": {"write_interval": 0, "checkpoint_interval": 0}}
-    agent = PPO(models=models, memory=memory, cfg={"rollouts": 12, "learning_epochs": 1, **silent}, **spaces)
-    before = [x.detach().clone() for model in models.values() for x in model.parameters()]
+    agent = agents.PPO(models=nets, memory=memory, cfg={"rollouts": 12, "learning_epochs": 1, **silent}, **spaces)
+    before = [x.detach().clone() for net in nets.values() for x in net.parameters()]
     silent = {"disable_progressbar": True, "headless": True, "close_environment_at_exit": False}
-    SequentialTrainer(env=env, agents=agent, cfg={"timesteps": 24, **silent}).train()
-    after = [x for model in models.values() for x in model.parameters()]
+    trainers.SequentialTrainer(env=env, agents=agent, cfg={"timesteps": 24, **silent}).train()
+    after = [x for net in nets.values() for x in net.parameters()]
     assert_learned(before, after)
 
 
 def test_torchrl_learns():
-    pytest.importorskip("torchrl", reason="torchrl is not installed")
+    envs, modules, objectives, values = (
+        pytest.importorskip(f"torchrl.{name}", reason="torchrl is not installed")
+        for name in ("envs", "modules", "objectives", "objectives.value")
+    )
     from tensordict.nn import TensorDictModule, TensorDictSequential
-    from torchrl.envs import GymWrapper
-    from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal, ValueOperator
-    from torchrl.objectives import ClipPPOLoss
-    from torchrl.objectives.value import GAE
 
-    env = GymWrapper(made(autoreset="disabled"), device="cpu")
-    net = torch.nn.Sequential(torch.nn.Linear(48, 2 * NJ), NormalParamExtractor())
-    actor = ProbabilisticActor(
+    env = envs.GymWrapper(made(autoreset="disabled"), device="cpu")
+    net = torch.nn.Sequential(torch.nn.Linear(48, 2 * NJ), modules.NormalParamExtractor())
+    actor = modules.ProbabilisticActor(
         TensorDictSequential(TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"])),
         in_keys=["loc", "scale"],
-        distribution_class=TanhNormal,
+        distribution_class=modules.TanhNormal,
         distribution_kwargs={"low": env.action_spec.space.low[0], "high": env.action_spec.space.high[0]},
         return_log_prob=True,
     )
-    value = ValueOperator(torch.nn.Linear(48, 1), in_keys=["observation"])
-    loss = ClipPPOLoss(actor, value)
-    advantage = GAE(gamma=0.99, lmbda=0.95, value_network=value)
+    value = modules.ValueOperator(torch.nn.Linear(48, 1), in_keys=["observation"])
+    loss = objectives.ClipPPOLoss(actor, value)
+    advantage = values.GAE(gamma=0.99, lmbda=0.95, value_network=value)
     optimizer = torch.optim.Adam(loss.parameters(), 1e-3)
     before = [x.detach().clone() for x in loss.parameters()]
     with torch.no_grad():
