@@ -6,7 +6,9 @@
 on the left for a time step with standing contacts, on the right for an impact with impulses L. The rows of J are written
 in the axes of each contact's frame, so that f is constant in the axes of its link under a displacement. The rows of
 loops follow those of contacts. A contact that is inactive at a node has rows of zeros and a unit diagonal entry of the
-mobility J M^-1 J^T, so that its force is zero: one traced function serves all contact sets.
+mobility J M^-1 J^T, so that its force is zero: one traced function serves all contact sets. A row that depends on the rows
+before it, as of the fourth point of a sole or of a singular leg, has no force: motion and derivatives do not depend on
+how redundant contacts share the load.
 
 Source: Budhiraja, Carpentier, Mastalli, Mansard 2018, "Differential dynamic programming for multi-phase rigid contact
 dynamics", equations (7) to (11); the derivatives by contact axes and by masks are ours.
@@ -14,7 +16,7 @@ dynamics", equations (7) to (11); the derivatives by contact axes and by masks a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -22,20 +24,19 @@ import numpy as np
 
 from legged.algorithms.derivatives import of_frame_motion, of_inverse_dynamics
 from legged.algorithms.derivatives.forward import InertiaFactors
-from legged.algorithms.linear_algebra import solve_columns
+from legged.algorithms.linear_algebra import factor_semidefinite, solve_columns
 from legged.algorithms.sparse.sparsity import DofTree, factor_ltdl
 from legged.checked import checked
 from legged.compiler import jacobian, where
 from legged.dynamics.frames import Frame, frame_acceleration, frame_jacobian, frame_pose, frame_twist, resolve_frame
-from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
+from legged.errors import UnknownNameError
 from legged.loops import ClosedRobot
 from legged.loops.constraints import acceleration as loop_acceleration
 from legged.loops.constraints import jacobian as loop_jacobian
 from legged.robot.configuration import difference, integrate
 from legged.robot.robot import Robot
-from legged.rotations import quaternion_exp, quaternion_matrix, quaternion_product
-from legged.spatial import Array, cross, factor_symmetric, mirror, solve_factored
+from legged.spatial import Array, cross, mirror, solve_factored
 
 
 @checked
@@ -125,19 +126,13 @@ class ContactModel:
         """Number of constraints m, those of loops included."""
         return self.contact_rows + (0 if isinstance(self.system, Robot) else len(self.system.constraints))
 
-    def forces(self, q: Array, f: Array) -> dict[str, Array]:
-        """Return the force on each contact, (3,), or wrench [n; f], (6,), [N m] and [N], world axes, by name.
+    def forces(self, q: Array, f: Array) -> Forces:
+        """Return the forces on the contacts.
 
         Args:
             q: Configuration, (nq,). f: Multipliers, (m,), [N] and [N m], contact axes.
         """
-        at, forces = 0, {}
-        for contact in self.contacts:
-            R = frame_pose(self.robot, q, contact.frame).rotation
-            part = f[at : at + contact.rows]
-            forces[contact.name] = np.concatenate([R @ part[k : k + 3] for k in range(0, contact.rows, 3)])
-            at += contact.rows
-        return forces
+        return Forces(self, q, f)
 
     def solve(self, q: Array, v: Array, u: Array, mask: Array) -> Motion:
         """Return the motion.
@@ -149,7 +144,7 @@ class ContactModel:
         nv, factors = self.robot.nv, InertiaFactors.of(self.robot, q)
         J, c = self._rows(q, v, mask)
         reach = np.array([factors.solve(row) for row in J]).reshape(J.shape)
-        mobility = factor_symmetric(self._mobility(J, reach, mask))
+        mobility = factor_semidefinite(self._mobility(J, reach, mask))
         free = np.zeros(nv)
         if not self.impact:
             tau = np.zeros(nv, u.dtype)
@@ -189,7 +184,7 @@ class ContactModel:
         inverse = InertiaFactors(tree, *factor_ltdl(tree.permute_matrix(M), tree)).inverse()
         reach = J @ inverse
         S = self._mobility(J, reach, mask)
-        inertia = mirror(solve_columns(factor_symmetric(S), np.eye(len(S)))) if len(S) else S
+        inertia = mirror(solve_columns(factor_semidefinite(S), np.eye(len(S)))) if len(S) else S
         tau_v = np.zeros_like(M) if self.impact else derivatives.v
         return Linear(tau_q, tau_v, row_q, row_v, inverse, reach, inertia)
 
@@ -257,6 +252,33 @@ class ContactModel:
             loop_jacobian(closed, q),
             jacobian(forces, "dq", "forward")(zero, q, multipliers),
         )
+
+
+class Forces(Mapping[str, Array]):
+    """The force on each contact, (3,), or wrench [n; f], (6,), [N] and [N m], world axes, by name; computed when read.
+
+    Args:
+        model: The equations. q: Configuration, (nq,). f: Multipliers, (m,), contact axes.
+    """
+
+    def __init__(self, model: ContactModel, q: Array, f: Array):
+        self._model, self._q, self._f = model, q, f
+
+    def __getitem__(self, name: str) -> Array:
+        at = 0
+        for contact in self._model.contacts:
+            if contact.name == name:
+                R = frame_pose(self._model.robot, self._q, contact.frame).rotation
+                part = self._f[at : at + contact.rows]
+                return np.concatenate([R @ part[k : k + 3] for k in range(0, contact.rows, 3)])
+            at += contact.rows
+        raise UnknownNameError("contact of the problem", name, list(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([contact.name for contact in self._model.contacts])
+
+    def __len__(self) -> int:
+        return len(self._model.contacts)
 
 
 def move(robot: Robot, q: Array, dq: Array) -> Array:

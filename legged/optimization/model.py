@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from legged.compiler import FusedCalls, Rows, default_threads
-from legged.errors import LeggedError, NotFiniteError
+from legged.compiler import FusedCalls, PreparedCall, Rows, default_threads
+from legged.errors import NotFiniteError
+from legged.optimization.nodes import NodeModel
 from legged.optimization.problem import Problem
+from legged.optimization.terms import Term
 from legged.spatial import Array
 
 
@@ -49,11 +53,12 @@ class Trajectories:
         self.q[...] = problem.q[:, None]
         self.v[:, 0] = problem.v
         self.inputs = [self._inputs(k) for k in range(len(problem.groups))]
+        self.constraints = [self._constraints(k) for k in range(len(problem.groups))]
         self.residuals = [np.zeros((B * len(i["t"]), model.residuals)) for i, model in self._with_models()]
         self._prepare_model()
         self._prepare_rollout(alphas)
 
-    def _with_models(self):  # noqa: ANN202
+    def _with_models(self) -> Iterator[tuple[dict[str, Array], NodeModel]]:
         return zip(self.inputs, self.problem.models, strict=True)
 
     def _inputs(self, number: int) -> dict[str, Array]:
@@ -67,9 +72,83 @@ class Trajectories:
             "h": h,
             "scale": np.where(final | group.impact, 1.0, 0.0),
             "t": problem.times[group.indices].copy(),
-            "w": w,
-            "p": p,
+            "w": np.tile(w, (self.count, 1, 1)),
+            "p": np.tile(p, (self.count, 1, 1)),
         }
+
+    def _constraints(self, number: int) -> list[tuple[int, slice, slice, Term]]:
+        """Return (number of the node in its group, entries of its residuals, of its multipliers, term) of constraints."""
+        group, model = self.problem.groups[number], self.problem.models[number]
+        return [
+            (row, model.rows[n], model.shifts[n], term)
+            for row, members in enumerate(group.members)
+            for n, term in members
+            if model.shifts[n] is not None
+        ]
+
+    def _each_constraint(self) -> Iterator[tuple[Array, Array, Array, int, Term]]:
+        """Yield weights, multipliers and residuals (problems, n) of each constraint, its node and term."""
+        groups = zip(self.problem.groups, self.inputs, self.constraints, self.residuals, strict=True)
+        for group, inputs, constraints, residuals in groups:
+            by_node = residuals.reshape(self.count, len(group.indices), -1)
+            for row, rows, shift, term in constraints:
+                node = group.indices[row]
+                yield inputs["w"][:, row, rows], inputs["p"][:, row, shift], by_node[:, row, rows], node, term
+
+    def set_penalty(self, penalty: Array) -> None:
+        """Set the penalties of all constraints.
+
+        Args:
+            penalty: mu, (problems,).
+        """
+        for w, _, _, node, _ in self._each_constraint():
+            h = self.problem.durations[node]
+            w[...] = penalty[:, None] / (h if h > 0.0 else 1.0)
+
+    def update_multipliers(self, which: Array, factor: Array) -> None:
+        """Update the multipliers of constraints by their present residuals.
+
+        Args:
+            which: Whether to update those of each problem, (problems,). factor: Old over new penalty, (problems,).
+        """
+        for _, y, r, _, _ in self._each_constraint():
+            y[which] = r[which] * factor[which, None]
+
+    def violations(self) -> Array:
+        """Return the largest violation of a constraint, or of its complementarity, over its scale, (problems,)."""
+        worst = np.zeros(self.count)
+        for _, y, r, _, _ in self._each_constraint():
+            worst = np.maximum(worst, np.abs(r - y).max(axis=1, initial=0.0))
+        return worst
+
+    def worst_constraint(self, problem: int) -> str:
+        """Return a sentence on the constraint with the largest violation.
+
+        Args:
+            problem: Number of the problem.
+        """
+        every = [(np.abs(r[problem] - y[problem]).max(initial=0.0), n, t) for _, y, r, n, t in self._each_constraint()]
+        worst, node, term = max(every, key=lambda entry: entry[0])
+        return f"constraint {term.name} of node {node} is violated by {worst * term.scale:.2g}"  # type: ignore[attr-defined]
+
+    def true_costs(self) -> Array:
+        """Return the sum of the costs without penalties of constraints, (problems,), at the last model."""
+        total = self.cost.sum(axis=1)
+        for w, _, r, node, _ in self._each_constraint():
+            h = self.problem.durations[node]
+            total = total - (h if h > 0.0 else 1.0) * 0.5 * (w * r * r).sum(axis=1)
+        return total
+
+    def directional_derivatives(self) -> tuple[Array, Array]:
+        """Return slope and curvature of the quadratic model of the cost along the full step, (problems,) each."""
+        slope, curvature, dx = np.zeros(self.count), np.zeros(self.count), np.zeros((self.count, self.nx))
+        for k in range(self.nodes + 1):
+            du = self.step[:, k] + (self.gain[:, k] @ dx[..., None])[..., 0]
+            z = np.concatenate([dx, du if k < self.nodes else 0.0 * du], axis=1)
+            slope += (self.gradient[:, k] * z).sum(axis=1)
+            curvature += (z * (self.hessian[:, k] @ z[..., None])[..., 0]).sum(axis=1)
+            dx = (self.F[:, k] @ z[..., None])[..., 0] + self.gap[:, k]
+        return slope, curvature
 
     def _flat(self, array: Array) -> Array:
         return array.reshape(-1, *array.shape[2:])
@@ -86,7 +165,9 @@ class Trajectories:
             index = (np.arange(B)[:, None] * M + nodes).reshape(-1)
             after = (np.arange(B)[:, None] * M + np.minimum(nodes + 1, self.nodes)).reshape(-1)
             own = np.tile(np.arange(len(nodes)), B)
-            common = [Rows(inputs[name], own) for name in ("mask", "h", "scale", "t", "w", "p")]
+            every = np.arange(len(index))
+            common = [Rows(inputs[name], own) for name in ("mask", "h", "scale", "t")]
+            common += [Rows(self._flat(inputs[name]), every) for name in ("w", "p")]
 
             def rows(array: Array, index: Array = index) -> Rows:
                 return Rows(self._flat(array), index)
@@ -137,12 +218,14 @@ class Trajectories:
             number, row = places[k]
             inputs, model = self.inputs[number], problem.models[number]
             index = np.repeat(np.arange(B) * M + k, A)
+            own = np.repeat(np.arange(B) * len(inputs["t"]) + row, A)
             nominal = [Rows(self._flat(x), index) for x in (self.q, self.v, self.u, self.step, self.gain)]
             call = model.rollout.prepare(
                 lanes,
                 *(trial["q"][k], trial["v"][k], *nominal, self.alpha, Rows(self._flat(self.gap), index)),
                 *(problem.lower, problem.upper),
-                *(inputs[name][row] for name in ("mask", "h", "scale", "t", "w", "p")),
+                *(inputs[name][row, ...] for name in ("mask", "h", "scale", "t")),
+                *(Rows(self._flat(inputs[name]), own) for name in ("w", "p")),
                 results=[
                     *(trial["q"][k + 1], trial["v"][k + 1], trial["u"][k]),
                     *(trial["cost"][k], trial["a"][k], trial["f"][k]),
@@ -157,14 +240,28 @@ class Trajectories:
         for call in self._motions:
             self._run(call, "the motion")
 
-    def _run(self, call, what: str) -> None:  # noqa: ANN001
+    def _run(self, call: PreparedCall, what: str) -> None:
         try:
             call()
         except NotFiniteError as error:
             raise self._failure(what) from error
 
-    def _failure(self, what: str) -> LeggedError:
-        return NotFiniteError(f"{what} of a node has no finite value")
+    def _failure(self, what: str) -> NotFiniteError:
+        """Return the error that names the first node without a finite value."""
+        arrays = (self.cost[..., None], self.a, self.f, self.gradients, self.gap, self.inertia)
+        fine = np.ones(self.cost.shape, bool)
+        for array in arrays:
+            fine &= np.isfinite(array).reshape(*array.shape[:2], -1).all(axis=-1)
+        at = np.argwhere(~fine)
+        if not len(at):
+            return NotFiniteError(f"{what} of a node has no finite value")
+        b, k = at[0]
+        active = [] if k == self.nodes else self.problem.nodes[k].contacts
+        names = ", ".join(c if isinstance(c, str) else c.name for c in active) or "none"
+        return NotFiniteError(
+            f"{what} of node {k} at t = {self.problem.times[k]:g} s has no finite value; active contacts: {names}. "
+            f"Check that its terms are differentiable there, and the guess"
+        )
 
     def evaluate_model(self) -> None:
         """Compute the linear-quadratic model of all nodes and the gaps between them."""

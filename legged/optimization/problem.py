@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.arguments import number
 from legged.checked import checked
-from legged.compiler import Counts
+from legged.compiler import Counts, run_passes
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
 from legged.loops import ClosedRobot
 from legged.optimization.dynamics import Contact, ContactModel
@@ -97,8 +97,8 @@ class Problem:
             lower, upper: Bounds of the controls, numbers or (nu,), [N m] or [N]; none by default.
             velocity_gain: Rate at which velocities of contacts decay, [1/s].
             restitution: Coefficient of restitution of impacts.
-            damping: Number added to the diagonal of J M^-1 J^T, [1/kg]: with redundant contacts, such as four points of
-                a sole, forces are determined by it. Zero by default: redundant contacts are refused.
+            damping: Number added to the diagonal of J M^-1 J^T, [1/kg]: redundant contacts, such as four points of a
+                sole, then share the load. Zero by default: the later ones of redundant constraints carry none.
             start_time: Time of the first node, [s].
 
         Raises:
@@ -168,14 +168,12 @@ class Problem:
 
     def counts(self) -> dict[str, Counts]:
         """Return the operation counts of the functions of one node, by name."""
-        from legged.compiler import run_passes
-
         counts = {}
         for group, model in zip(self.groups, self.models, strict=True):
             for name, kernel in (("rollout", model.rollout), ("quadratic model", model.quadratic)):
-                counts[f"{name} of {'an impact' if group.impact else 'a stage'}"] = Counts.of(
-                    run_passes(kernel.graph).graph
-                )
+                counts[f"{name} of {'an impact' if group.impact else 'a stage'}"] = run_passes(
+                    kernel.graph, counted=True
+                ).counts
         return counts
 
 
@@ -277,7 +275,8 @@ def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:
 def _size(problem: Problem, term: Term) -> int:
     """Return the number of residuals of a term, evaluated at the start with zero forces."""
     tree = problem.tree
-    forces = {contact.name: np.zeros(contact.rows) for contact in problem.contacts}
+    model = ContactModel(problem.robot, problem.contacts, problem.actuated)
+    forces = model.forces(problem.q[0], np.zeros(model.rows))
     at = Point(0.0, problem.q[0], problem.v[0], np.zeros(problem.nu), forces)
     values = {name: value if value.shape else float(value) for name, value in term.parameters.items()}
     try:
@@ -292,5 +291,3 @@ def _size(problem: Problem, term: Term) -> int:
         raise ShapeError(f"the weight of cost {term.name} must be a number or {r.shape}, got {term.weight.shape}")
     return len(r)
 
-
-Inputs = Mapping[str, Array]

@@ -44,7 +44,7 @@ class Point(NamedTuple):
     q: Array
     v: Array
     u: Array
-    forces: dict[str, Array]
+    forces: Mapping[str, Array]
 
 
 Function = Callable[..., Array]
