@@ -3,12 +3,12 @@
     [ M  J^T ] [ a  ]   [ tau - h        ]              [ M  J^T ] [ v+ - v ]   [ 0            ]
     [ J  0   ] [ -f ] = [ -Jdot v - k J v ]              [ J  0   ] [ -L     ] = [ -(1 + e) J v ]
 
-on the left for a time step with standing contacts, on the right for an impact with impulses L. The rows of J are written
-in the axes of each contact's frame, so that f is constant in the axes of its link under a displacement. The rows of
-loops follow those of contacts. A contact that is inactive at a node has rows of zeros and a unit diagonal entry of the
-mobility J M^-1 J^T, so that its force is zero: one traced function serves all contact sets. A row that depends on the rows
-before it, as of the fourth point of a sole or of a singular leg, has no force: motion and derivatives do not depend on
-how redundant contacts share the load.
+on the left for a time step with standing contacts, on the right for an impact with impulses L. The rows of J are
+written in the axes of each contact's frame, so that f is constant in the axes of its link under a displacement. The
+rows of loops follow those of contacts. A contact that is inactive at a node has rows of zeros and a unit diagonal entry
+of the mobility J M^-1 J^T, so that its force is zero: one traced function serves all contact sets. A row that depends
+on the rows before it, as of the fourth point of a sole or of a singular leg, has no force: motion and derivatives do
+not depend on how redundant contacts share the load.
 
 Source: Budhiraja, Carpentier, Mastalli, Mansard 2018, "Differential dynamic programming for multi-phase rigid contact
 dynamics", equations (7) to (11); the derivatives by contact axes and by masks are ours.
@@ -176,7 +176,8 @@ class ContactModel:
         M, tau_q = derivatives.vdot, derivatives.q
         if isinstance(self.system, ClosedRobot):
             of_q, of_v, J, force_q = self._loop_derivatives(self.system, q, v, a, f[self.contact_rows :])
-            blocks_q.append(of_q), blocks_v.append(of_v), blocks.append(J)
+            for group, block in ((blocks_q, of_q), (blocks_v, of_v), (blocks, J)):
+                group.append(block)
             tau_q = tau_q - force_q
         empty = [np.zeros((0, robot.nv))]
         J, row_q, row_v = (np.concatenate(empty + x) for x in (blocks, blocks_q, blocks_v))

@@ -77,20 +77,17 @@ class Trajectories:
         }
 
     def _constraints(self, number: int) -> list[tuple[int, slice, slice, Term]]:
-        """Return (number of the node in its group, entries of its residuals, of its multipliers, term) of constraints."""
+        """Return (number of the node in its group, entries of residuals and multipliers, term) of each constraint."""
         group, model = self.problem.groups[number], self.problem.models[number]
-        return [
-            (row, model.rows[n], model.shifts[n], term)
-            for row, members in enumerate(group.members)
-            for n, term in members
-            if model.shifts[n] is not None
-        ]
+        every = ((row, n, term) for row, members in enumerate(group.members) for n, term in members)
+        found = ((row, model.rows[n], model.shifts[n], term) for row, n, term in every)
+        return [(row, rows, shift, term) for row, rows, shift, term in found if shift is not None]
 
     def _each_constraint(self) -> Iterator[tuple[Array, Array, Array, int, Term]]:
         """Yield weights, multipliers and residuals (problems, n) of each constraint, its node and term."""
         groups = zip(self.problem.groups, self.inputs, self.constraints, self.residuals, strict=True)
         for group, inputs, constraints, residuals in groups:
-            by_node = residuals.reshape(self.count, len(group.indices), -1)
+            by_node = residuals.reshape(self.count, len(group.indices), residuals.shape[-1])
             for row, rows, shift, term in constraints:
                 node = group.indices[row]
                 yield inputs["w"][:, row, rows], inputs["p"][:, row, shift], by_node[:, row, rows], node, term
@@ -151,7 +148,7 @@ class Trajectories:
         return slope, curvature
 
     def _flat(self, array: Array) -> Array:
-        return array.reshape(-1, *array.shape[2:])
+        return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
     def _prepare_model(self) -> None:
         """Prepare the calls that evaluate all nodes of a kind: motion and cost, and the linear-quadratic model."""
@@ -255,7 +252,7 @@ class Trajectories:
         at = np.argwhere(~fine)
         if not len(at):
             return NotFiniteError(f"{what} of a node has no finite value")
-        b, k = at[0]
+        k = int(at[0, 1])
         active = [] if k == self.nodes else self.problem.nodes[k].contacts
         names = ", ".join(c if isinstance(c, str) else c.name for c in active) or "none"
         return NotFiniteError(

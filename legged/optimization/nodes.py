@@ -14,7 +14,7 @@ from legged.compiler import BatchKernel, jacobian, where
 from legged.optimization.dynamics import ContactModel, position_derivatives, time_step
 from legged.optimization.terms import Constraint, Point, Term
 from legged.robot.configuration import difference, integrate
-from legged.spatial import Array
+from legged.spatial import Array, is_zero
 
 LARGEST = 1e12  # a velocity or cost beyond this counts as diverged, [SI]
 
@@ -125,8 +125,8 @@ class NodeModel:
         at = self.point(q, v, u, f, t)
         cost = 0.0 * t
         for number, rows in enumerate(self.rows):
-            r = self.residual(number, at, p)
-            cost = cost + 0.5 * (w[rows] * r) @ r
+            for weight, r in zip(w[rows], self.residual(number, at, p), strict=True):
+                cost = cost + 0.5 * weight * where(weight > 0.0, r * r, 0.0)
         cost = (scale + h) * cost
         speed = v1 @ v1 + 0.0 * cost
         fine = (speed < LARGEST) & (cost < 1e300)
@@ -179,7 +179,9 @@ class NodeModel:
         zero = np.zeros(size)
         for number, rows in enumerate(self.rows):
 
-            def deviated(z: Array, q: Array, v: Array, u: Array, f: Array, t: Any, p: Array, number: int = number):  # noqa: ANN202
+            def deviated(
+                z: Array, q: Array, v: Array, u: Array, f: Array, t: Any, p: Array, number: int = number
+            ) -> Array:
                 at = self.point(
                     integrate(self.contacts.robot, q, z[:nv]),
                     v + z[nv : 2 * nv],
@@ -192,9 +194,11 @@ class NodeModel:
             r = self.residual(number, self.point(q, v, u, f, t), p)
             D = jacobian(deviated, "z", "forward")(zero, q, v, u, f, t, p)
             for i in range(len(r)):
-                entries = [(k, x) for k, x in enumerate(D[i].tolist()) if not (isinstance(x, float) and x == 0.0)]
-                residuals.append(r[i])
-                weighted = w[rows][i] * r[i]
+                used = w[rows][i] > 0.0  # a term may have no finite value at nodes that do not have it
+                entries = [(k, x) for k, x in enumerate(D[i].tolist()) if not is_zero(x)]
+                entries = [(k, x if isinstance(x, float) else where(used, x, 0.0)) for k, x in entries]
+                residuals.append(where(used, r[i], 0.0))
+                weighted = w[rows][i] * residuals[-1]
                 for j, (k, x) in enumerate(entries):
                     gradient[k] = gradient[k] + x * weighted
                     wx = w[rows][i] * x

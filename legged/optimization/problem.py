@@ -148,8 +148,10 @@ class Problem:
             q: Configuration, (nq,) or (problems, nq). v: Velocity, (nv,) or (problems, nv).
         """
         rows_q, rows_v = np.atleast_2d(np.asarray(q, float)), np.atleast_2d(np.asarray(v, float))
-        if rows_q.ndim != 2 or rows_v.ndim != 2 or (len(rows_q) != len(rows_v) and 1 not in (len(rows_q), len(rows_v))):
-            raise ShapeError(f"q and v must be (nq,) and (nv,) or one row per problem, got {np.shape(q)}, {np.shape(v)}")
+        counts = {len(rows_q), len(rows_v)}
+        if rows_q.ndim != 2 or rows_v.ndim != 2 or len(counts - {1}) > 1:
+            shapes = f"{np.shape(q)} and {np.shape(v)}"
+            raise ShapeError(f"q and v must be (nq,) and (nv,), or one row per problem, got {shapes}")
         count = max(len(rows_q), len(rows_v))
         rows_q = np.broadcast_to(rows_q, (count, rows_q.shape[1]))
         rows_v = np.broadcast_to(rows_v, (count, rows_v.shape[1]))
@@ -290,4 +292,3 @@ def _size(problem: Problem, term: Term) -> int:
     if isinstance(term, Cost) and term.weight.shape not in ((), r.shape):
         raise ShapeError(f"the weight of cost {term.name} must be a number or {r.shape}, got {term.weight.shape}")
     return len(r)
-

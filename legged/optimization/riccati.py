@@ -14,9 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg import get_lapack_funcs
 
 from legged.spatial import Array
+
+dpotrf, dpotrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 class Backward(NamedTuple):
@@ -117,7 +119,7 @@ def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[A
     """Return the minimizer of u^T Q u / 2 + q^T u within bounds, (problems, nu), and the feedback of its free entries.
 
     Args:
-        Q: Positive definite, (problems, nu, nu). q: (problems, nu). S: Derivative of q by the state, (problems, nu, nx).
+        Q: Positive definite, (problems, nu, nu). q: (problems, nu). S: Derivative of q by x, (problems, nu, nx).
         lower, upper: Bounds, (problems, nu), with lower <= upper.
     """
     nu = q.shape[-1]

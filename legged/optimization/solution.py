@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -37,13 +36,11 @@ class Log:
 
     def __str__(self) -> str:
         lines = ["iteration          cost      gap  violation  improvement   step  regularization  time [s]"]
-        rows = zip(
-            self.cost, self.gap, self.violation, self.improvement, self.step, self.regularization, self.time, strict=True
-        )
-        for k, (cost, gap, violation, improvement, step, regularization, time) in enumerate(rows):
+        for k in range(len(self)):
             lines.append(
-                f"{k:9d}  {cost:12.6g}  {gap:7.1e}    {violation:7.1e}      {improvement:7.1e}  {step:5.3f}"
-                f"         {regularization:7.1e}  {time:8.3f}"
+                f"{k:9d}  {self.cost[k]:12.6g}  {self.gap[k]:7.1e}    {self.violation[k]:7.1e}      "
+                f"{self.improvement[k]:7.1e}  {self.step[k]:5.3f}         {self.regularization[k]:7.1e}  "
+                f"{self.time[k]:8.3f}"
             )
         return "\n".join(lines)
 
@@ -61,7 +58,7 @@ class Solution:
         forces: By the name of the contact: (nodes, 3), [N], or wrench [n; f], (nodes, 6), [N m] and [N], world axes;
             impulses at impacts.
         gain: Feedback K, (nodes, nu, 2 nv): u = u_k + K_k [difference(q_k, q); v - v_k].
-        log: The iterations. multipliers: Internal multipliers of constraints over their penalty, for warm starts.
+        log: The iterations.
     """
 
     converged: bool
@@ -74,7 +71,6 @@ class Solution:
     forces: Mapping[str, Array]
     gain: Array
     log: Log
-    multipliers: Any = None
 
     def __repr__(self) -> str:
         return f"<Solution of {len(self.u)} nodes, cost {self.cost:.6g}: {self.message}>"

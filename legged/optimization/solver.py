@@ -25,12 +25,12 @@ from legged.optimization.riccati import backward
 from legged.optimization.solution import Log, Solution
 from legged.spatial import Array
 
-STEP_LENGTHS = 0.5 ** np.arange(8.0)
+STEP_LENGTHS = 0.5 ** np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0])  # one for each lane of a vector
 _SUFFICIENT = 1e-4  # decrease of the merit function, relative to its slope
 _ROUNDING = 1e-12  # of the merit function, relative
 _LEAST, _FIRST, _LARGEST = 1e-9, 1e-6, 1e9  # regularization: least, first increased, at which the iterations end
 _PENALTIES = (10.0, 10.0, 1e7)  # of constraints: first, factor, largest
-_PROGRESS = 0.25  # a violation that decreases less raises the penalty
+_PROGRESS = 0.1  # by which violations decrease from one update of multipliers to the next, or the penalty is raised
 
 
 class Solver:
@@ -155,8 +155,8 @@ class Solver:
             violation = at.violations() if self._has_constraints else np.zeros(at.count)
             inner = (state.improvement <= tolerance * (1.0 + np.abs(state.cost))) & (state.largest <= gap_tolerance)
             state.converged = inner & (violation <= constraint_tolerance)
-            loose = (state.improvement <= 1e-3 * (1.0 + np.abs(state.cost))) & (state.largest <= 1e-4)
-            updated = loose & (violation > constraint_tolerance) | inner & ~state.converged
+            loose = (state.improvement <= state.accuracy * (1.0 + np.abs(state.cost))) & (state.largest <= 1e-4)
+            updated = (loose & state.moved & (violation > constraint_tolerance)) | (inner & ~state.converged)
             if updated.any():
                 self._update_multipliers(updated, violation, state)
             accepted = self._search(state, ~(state.converged | state.ended | updated))
@@ -170,16 +170,19 @@ class Solver:
                     log.regularization.append(float(self._regularization[b]))
                     log.time.append(perf_counter() - start)
             state.ended |= state.converged
+            state.moved = np.where(updated, False, state.moved | (accepted > 0.0))
             if updated.any():
                 at.evaluate_motion()
             self._regularize(accepted, updated, state)
             if state.ended.all():
                 break
             changed = bool(accepted.any() or updated.any())
+        if not state.converged.all():
+            at.evaluate_model()  # for messages
         return [self._solution(b, logs[b], state) for b in range(at.count)]
 
     def _search(self, state: _State, active: Array) -> Array:
-        """Take the longest step that decreases the merit function of each active problem; return its length, or 0."""
+        """Take the step with the least merit of those that decrease it sufficiently; return lengths, 0 for none."""
         at = self._at
         accepted = np.zeros(at.count)
         if not active.any():
@@ -190,15 +193,16 @@ class Solver:
         trial = costs + (state.penalty * state.gaps)[:, None] * (1.0 - at.alphas)
         allowed = merit[:, None] + _SUFFICIENT * at.alphas * descent[:, None] + _ROUNDING * np.abs(merit)[:, None]
         for b in np.flatnonzero(active):
-            fits = np.flatnonzero(trial[b] <= allowed[b])
-            if len(fits):
-                at.accept(int(b), int(fits[0]))
-                accepted[b] = at.alphas[fits[0]]
+            fits = trial[b] <= allowed[b]
+            if fits.any():
+                best = int(np.where(fits, trial[b], np.inf).argmin())
+                at.accept(int(b), best)
+                accepted[b] = at.alphas[best]
         return accepted
 
     def _regularize(self, accepted: Array, updated: Array, state: _State) -> None:
         """Raise the regularization after short steps, lower it after long ones, and end where it is largest."""
-        stuck = (accepted < 0.02) & ~updated
+        stuck = (accepted == 0.0) & ~updated
         raised = np.maximum(10.0 * self._regularization, _FIRST)
         lowered = np.maximum(0.1 * self._regularization, _LEAST)
         self._regularization = np.where(stuck, raised, np.where(accepted > 0.4, lowered, self._regularization))
@@ -208,12 +212,14 @@ class Solver:
 
     def _update_multipliers(self, updated: Array, violation: Array, state: _State) -> None:
         """Update the multipliers of problems, and raise the penalty where the violation decreased too little."""
-        slow = updated & (violation > _PROGRESS * state.violation)
+        slow = updated & (violation > state.target)
+        fast = updated & ~slow
         raised = np.where(slow, np.minimum(_PENALTIES[1] * self._penalty, _PENALTIES[2]), self._penalty)
+        state.target = np.where(fast, _PROGRESS * np.minimum(violation, state.target), state.target)
+        state.accuracy = np.where(fast, _PROGRESS**2 * state.accuracy, state.accuracy)
         self._at.update_multipliers(updated, self._penalty / raised)
         self._penalty = raised
         self._at.set_penalty(self._penalty)
-        state.violation = np.where(updated, violation, state.violation)
         state.penalty[updated] = 0.0
 
     def _solution(self, b: int, log: Log, state: _State) -> Solution:
@@ -221,12 +227,11 @@ class Solver:
         model = problem.models[0].contacts
         forces = [model.forces(q, f) for q, f in zip(at.q[b, :-1], at.f[b, :-1], strict=True)]
         named = {c.name: np.array([force[c.name] for force in forces]) for c in problem.contacts}
-        message = f"converged in {len(log)} iterations" if state.converged[b] else self._failure(b, log, state.reason[b])
-        arrays = (array[b].copy() for array in (at.q, at.v, at.u[:, :-1]))
-        cost = at.true_costs()[b]
-        return Solution(
-            bool(state.converged[b]), message, cost, problem.times.copy(), *arrays, named, at.gain[b, :-1].copy(), log
-        )
+        done = bool(state.converged[b])
+        message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state.reason[b])
+        q, v, u = (array[b].copy() for array in (at.q, at.v, at.u[:, :-1]))
+        times, gain = problem.times.copy(), at.gain[b, :-1].copy()
+        return Solution(done, message, float(at.true_costs()[b]), times, q, v, u, named, gain, log)
 
     def _failure(self, b: int, log: Log, reason: str) -> str:
         at = self._at
@@ -243,9 +248,9 @@ class _State:
     """What the iterations keep of each problem: its measures, and whether it has ended."""
 
     def __init__(self, count: int):
-        self.converged, self.ended = np.zeros(count, bool), np.zeros(count, bool)
+        self.converged, self.ended, self.moved = np.zeros((3, count), bool)
         self.reason = np.full(count, "", object)
-        self.penalty, self.violation = np.zeros(count), np.full(count, np.inf)
+        self.penalty, self.target, self.accuracy = np.zeros(count), np.full(count, 0.1), np.full(count, 1e-3)
         self.cost = self.gaps = self.largest = self.slope = self.improvement = np.zeros(count)
 
     def measure(self, at: Trajectories, result: Any, gap_tolerance: float) -> None:

@@ -5,10 +5,10 @@
 
     legged.optimization.Cost(upright, weight=10.0)
 
-A term is a function of the robot and of the `Point` of a node, `at`, that returns residuals r, (n,); it may have further
-named parameters. Numbers and arrays among them are inputs of the compiled code and may differ from node to node; texts
-and frames are constants. A cost is the sum of w r^2 / 2, a constraint is r = 0 or r >= 0. The functions are traced, so
-they do not branch on values, except by `legged.where`.
+A term is a function of the robot and of the `Point` of a node, `at`, that returns residuals r, (n,); it may have
+further named parameters. Numbers and arrays among them are inputs of the compiled code and may differ from node to
+node; texts and frames are constants. A cost is the sum of w r^2 / 2, a constraint is r = 0 or r >= 0. The functions are
+traced, so they do not branch on values, except by `legged.where`.
 """
 
 from __future__ import annotations
@@ -204,9 +204,7 @@ def frame_placement(robot: Robot, at: Point, frame: Any, rotation: Array, positi
     Args:
         robot, at, frame, rotation, position: As in these.
     """
-    return np.concatenate(
-        [frame_rotation(robot, at, frame, rotation), frame_translation(robot, at, frame, position)]
-    )
+    return np.concatenate([frame_rotation(robot, at, frame, rotation), frame_translation(robot, at, frame, position)])
 
 
 def frame_velocity(robot: Robot, at: Point, frame: Any, twist: Array, axes: str = "world") -> Array:
