@@ -15,7 +15,9 @@ def sliders(count: int = 2) -> legged.Robot:
     builder = legged.RobotBuilder("sliders", base, base=legged.FixedBase(), gravity=np.zeros(3))
     for k in range(count):
         mass = legged.box_inertia(1.0 + k, (0.1, 0.1, 0.1))
-        builder.add(legged.Prismatic(f"slide{k}", "x"), legged.Link(f"mass{k}", mass), to=f"mass{k - 1}" if k else "rail")
+        builder.add(
+            legged.Prismatic(f"slide{k}", "x"), legged.Link(f"mass{k}", mass), to=f"mass{k - 1}" if k else "rail"
+        )
     return builder.build()
 
 
