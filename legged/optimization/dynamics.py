@@ -138,7 +138,7 @@ class ContactModel:
         """Return the motion.
 
         Args:
-            q: Configuration, (nq,). v: Velocity, (nv,). u: Controls, (nu,), [N m] or [N].
+            q: Configuration, (nq,). v: Velocity, (nv,). u: Controls, (nu,), [N m] or [N], joint axes.
             mask: 1 for active contacts, else 0, (contacts,), dimensionless.
         """
         nv, factors = self.robot.nv, InertiaFactors.of(self.robot, q)
@@ -320,7 +320,8 @@ def position_derivatives(robot: Robot, q: Array, after: Array, h: Any, reference
     Displacements of the next configuration are those from a reference, `legged.difference(robot, reference, next)`.
 
     Args:
-        robot, q, h: As in `time_step`. after: New velocity, (nv,). reference: Configuration, (nq,).
+        robot, q, h: As in `time_step`. after: New velocity, (nv,), [rad/s] and [m/s], in the axes of v.
+        reference: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
     """
 
     def moved(dq: Array, after: Array, q: Array, h: Array, reference: Array) -> Array:

@@ -96,7 +96,7 @@ class Trajectories:
         """Set the penalties of all constraints.
 
         Args:
-            penalty: mu, (problems,).
+            penalty: mu, (problems,), dimensionless.
         """
         for w, _, _, node, _ in self._each_constraint():
             h = self.problem.durations[node]
@@ -106,7 +106,8 @@ class Trajectories:
         """Update the multipliers of constraints by their present residuals.
 
         Args:
-            which: Whether to update those of each problem, (problems,). factor: Old over new penalty, (problems,).
+            which: Whether to update those of each problem, (problems,), dimensionless.
+            factor: Old over new penalty, (problems,), dimensionless.
         """
         for _, y, r, _, _ in self._each_constraint():
             y[which] = r[which] * factor[which, None]

@@ -75,10 +75,11 @@ class NodeModel:
         )
 
     def point(self, q: Array, v: Array, u: Array, f: Array, t: Any) -> Point:
-        """Return what terms depend on; arguments as in `Point`, with f in contact axes.
+        """Return what terms depend on.
 
         Args:
-            q, v, u, t: As there. f: (m,), [N] and [N m].
+            q: Configuration, (nq,). v: Velocity, (nv,). u: Controls, (nu,), [N m] or [N], joint axes.
+            f: Multipliers, (m,), [N] and [N m], contact axes. t: Time, [s].
         """
         return Point(t, q, v, u, self.contacts.forces(q, f))
 
@@ -86,7 +87,7 @@ class NodeModel:
         """Return the residuals of a term as they enter its cost, (n,).
 
         Args:
-            number: Of the term. at: The node. p: Inputs, (inputs,).
+            number: Of the term. at: The node. p: Inputs, (inputs,), any unit.
         """
         term, shift = self.terms[number], self.shifts[number]
         values = {

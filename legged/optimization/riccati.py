@@ -42,11 +42,12 @@ def backward(
     """Compute the feedforward and feedback of all nodes.
 
     Args:
-        F: Derivatives of the next state, (problems, nodes + 1, nx, nx + nu). gap: (problems, nodes + 1, nx).
-        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu), (.., nx + nu, nx + nu).
-        step, gain: Receive k, (problems, nodes + 1, nu), and K, (.., nu, nx).
-        regularization: Added to the diagonal of Q_uu, (problems,).
-        bounds: Least and largest step of the controls, (problems, nodes + 1, nu) each, or None.
+        F: Derivatives of the next state, (problems, nodes + 1, nx, nx + nu), any unit.
+        gap: Of each node, (problems, nodes + 1, nx), any unit.
+        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit.
+        step, gain: Receive k, (problems, nodes + 1, nu), and K, (.., nu, nx), any unit.
+        regularization: Added to the diagonal of Q_uu, (problems,), any unit.
+        bounds: Least and largest step of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or None.
     """
     if len(F) == 1 and bounds is None:
         return _backward_of_one(F[0], gap[0], gradient[0], hessian[0], step[0], gain[0], float(regularization[0]))
@@ -119,8 +120,9 @@ def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[A
     """Return the minimizer of u^T Q u / 2 + q^T u within bounds, (problems, nu), and the feedback of its free entries.
 
     Args:
-        Q: Positive definite, (problems, nu, nu). q: (problems, nu). S: Derivative of q by x, (problems, nu, nx).
-        lower, upper: Bounds, (problems, nu), with lower <= upper.
+        Q: Positive definite matrices, (problems, nu, nu), any unit. q: Vectors, (problems, nu), any unit.
+        S: Derivative of q by x, (problems, nu, nx), any unit.
+        lower, upper: Bounds, (problems, nu), any unit, with lower <= upper.
     """
     nu = q.shape[-1]
     u = np.clip(np.zeros_like(q), lower, upper)

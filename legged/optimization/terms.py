@@ -160,7 +160,7 @@ def control(robot: Robot, at: Point, reference: Array = 0.0) -> Array:  # type: 
     """Return the controls less a reference, (nu,), [N m] or [N].
 
     Args:
-        robot: The robot. at: The node. reference: A number or (nu,), [N m] or [N].
+        robot: The robot. at: The node. reference: A number or (nu,), [N m] or [N], joint axes.
     """
     return at.u - reference
 
@@ -190,7 +190,7 @@ def base_rotation(robot: Robot, at: Point, quaternion: Array) -> Array:
     """Return the rotation vector from a target to a floating base, (3,), [rad], axes of the target.
 
     Args:
-        robot: The robot. at: The node. quaternion: Target, (4,), w first.
+        robot: The robot. at: The node. quaternion: Target, a unit quaternion, (4,), w first.
     """
     a, b = quaternion, at.q[:4]
     w = a @ b
@@ -202,7 +202,8 @@ def frame_placement(robot: Robot, at: Point, frame: Any, rotation: Array, positi
     """Return `frame_rotation` and `frame_translation`, (6,).
 
     Args:
-        robot, at, frame, rotation, position: As in these.
+        robot, at, frame: As in these. rotation: Target, rotation matrix, (3, 3), frame axes to world axes.
+        position: Target, (3,), [m], world axes.
     """
     return np.concatenate([frame_rotation(robot, at, frame, rotation), frame_translation(robot, at, frame, position)])
 
@@ -211,7 +212,8 @@ def frame_velocity(robot: Robot, at: Point, frame: Any, twist: Array, axes: str 
     """Return the twist [omega; v] of a frame less a target, (6,), [rad/s] and [m/s].
 
     Args:
-        robot: The robot. at: The node. frame: As in `frame_translation`. twist: Target, (6,). axes: "world" or "local".
+        robot: The robot. at: The node. frame: As in `frame_translation`.
+        twist: Target, (6,), [rad/s] and [m/s], in the axes. axes: "world" or "local".
     """
     return frame_twist(robot, at.q, at.v, frame, axes) - twist
 
@@ -229,7 +231,7 @@ def centroidal_momentum(robot: Robot, at: Point, target: Array) -> Array:
     """Return the momentum [angular about the center of mass; linear] less a target, (6,), [N m s] and [N s].
 
     Args:
-        robot: The robot. at: The node. target: (6,), world axes.
+        robot: The robot. at: The node. target: (6,), [N m s] and [N s], world axes.
     """
     return momentum(robot, at.q, at.v) - target
 
@@ -268,7 +270,7 @@ def joint_limits(robot: Robot, at: Point, lower: Array, upper: Array) -> Array:
     """Return the distances of the joints from their limits, (2 nj,), [rad] or [m].
 
     Args:
-        robot: The robot. at: The node. lower, upper: Limits of the entries of q after the base, (nj,).
+        robot: The robot. at: The node. lower, upper: Limits of the entries of q after the base, (nj,), [rad] or [m], joint axes.
     """
     joints = at.q[robot.base.nq :]
     return np.concatenate([joints - lower, upper - joints])
@@ -278,7 +280,7 @@ def velocity_limits(robot: Robot, at: Point, limit: Array) -> Array:
     """Return the distances of the joint velocities from their limits, (2 nj,), [rad/s] or [m/s].
 
     Args:
-        robot: The robot. at: The node. limit: A number or (nj,), [rad/s] or [m/s].
+        robot: The robot. at: The node. limit: A number or (nj,), [rad/s] or [m/s], joint axes.
     """
     rates = at.v[robot.base.nv :]
     return np.concatenate([limit + rates, limit - rates])
@@ -288,7 +290,7 @@ def torque_limits(robot: Robot, at: Point, limit: Array) -> Array:
     """Return the distances of the controls from their limits, (2 nu,), [N m] or [N].
 
     Args:
-        robot: The robot. at: The node. limit: A number or (nu,), [N m] or [N].
+        robot: The robot. at: The node. limit: A number or (nu,), [N m] or [N], joint axes.
     """
     return np.concatenate([limit + at.u, limit - at.u])
 
@@ -306,6 +308,7 @@ def contact_force(robot: Robot, at: Point, contact: str, force: Array) -> Array:
     """Return the force on a contact less a reference, (3,) or (6,), [N] and [N m], world axes.
 
     Args:
-        robot: The robot. at: The node. contact: Name of the contact. force: Reference, (3,) or (6,).
+        robot: The robot. at: The node. contact: Name of the contact.
+        force: Reference, (3,) or (6,), [N] and [N m], world axes.
     """
     return at.forces[contact] - force
