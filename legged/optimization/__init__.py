@@ -15,6 +15,7 @@ from legged.optimization.problem import Impact, Problem, Stage
 from legged.optimization.solution import Log, Solution
 from legged.optimization.solver import Solver, solve
 from legged.optimization.terms import Constraint, Cost, Point, Term
+from legged.optimization.tracking import Tracking
 
 __all__ = [
     "Constraint",
@@ -28,6 +29,7 @@ __all__ = [
     "Solver",
     "Stage",
     "Term",
+    "Tracking",
     "solve",
     "terms",
 ]

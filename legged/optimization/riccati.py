@@ -47,7 +47,8 @@ def backward(
         gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit.
         step, gain: Receive k, (problems, nodes + 1, nu), and K, (.., nu, nx), any unit.
         regularization: Added to the diagonal of Q_uu, (problems,), any unit.
-        bounds: Least and largest step of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or None.
+        bounds: Least and largest step of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or
+            None.
     """
     if len(F) == 1 and bounds is None:
         return _backward_of_one(F[0], gap[0], gradient[0], hessian[0], step[0], gain[0], float(regularization[0]))

@@ -270,7 +270,8 @@ def joint_limits(robot: Robot, at: Point, lower: Array, upper: Array) -> Array:
     """Return the distances of the joints from their limits, (2 nj,), [rad] or [m].
 
     Args:
-        robot: The robot. at: The node. lower, upper: Limits of the entries of q after the base, (nj,), [rad] or [m], joint axes.
+        robot: The robot. at: The node.
+        lower, upper: Limits of the entries of q after the base, (nj,), [rad] or [m], joint axes.
     """
     joints = at.q[robot.base.nq :]
     return np.concatenate([joints - lower, upper - joints])

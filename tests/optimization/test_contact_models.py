@@ -1,8 +1,9 @@
 """Equations of motion with given contacts: against other algorithms, laws of mechanics and finite differences."""
 
-import legged
 import numpy as np
 import pytest
+
+import legged
 import robots
 from legged import optimization as oc
 from legged.optimization.dynamics import ContactModel, move, time_step

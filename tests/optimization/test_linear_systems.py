@@ -1,9 +1,10 @@
 """Linear systems with quadratic costs: the solution is that of the Riccati equation, in one iteration."""
 
-import legged
 import numpy as np
 import pytest
 import scipy.linalg
+
+import legged
 from legged import optimization as oc
 
 H, NODES = 0.05, 40
