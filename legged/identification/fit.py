@@ -18,7 +18,7 @@ from scipy.stats import norm
 from legged.arguments import number
 from legged.checked import checked
 from legged.dynamics.frames import Frame
-from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError
 from legged.files.mjcf.export import save_mjcf
 from legged.files.urdf.export import save_urdf
 from legged.ground.ground import Ground

@@ -90,7 +90,8 @@ class PlantStep:
 
     def _torques(self, plant: Plant, q: Array, v: Array, u: Array) -> tuple[Array, Array]:
         """Return the torques of the motors and their decrease per velocity, (nv,) each, base rows zero."""
-        torques, slopes = [], []
+        nb = self.robot.base.nv
+        torques, slopes = ([(slice(0, nb), np.zeros(nb))] for _ in range(2))
         for i, joint in enumerate(plant.robot.joints):
             rate = v[joint.v][0]
             torque, slope = u[i], 0.0

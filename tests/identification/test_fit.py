@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from identification.pendulums import double_pendulum, sweep
 
 import legged
-from identification.pendulums import double_pendulum, sweep
 from legged.errors import DefinitionError, NotFiniteError, ShapeError, UnknownNameError
 from legged.identification import Log, Model, Motors, Parameter
 

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from identification.pendulums import INERTIA, double_pendulum, sweep, turntable
 
 import legged
-from identification.pendulums import INERTIA, double_pendulum, sweep, turntable
 from legged.identification import Log, Model, Motors, Parameter
 from legged.identification.shooting import Window
 
