@@ -159,12 +159,12 @@ def excitation(
     )
     samples = period * np.arange(round(duration / period) + 1)
     fine = _basis(samples, duration, count)
-    found_x = found.x / max(
-        max(float((np.abs(part) / most).max()) for part, most in limited(motion(found.x, fine))), 1.0
-    )
+    used = max(float((np.abs(part) / most).max()) for part, most in limited(motion(found.x, fine)))
+    found_x = found.x / max(used * (1.0 + 1e-9), 1.0)
     value = -objective(found_x)[0] * len(information.names)
     best, value = (found_x, value) if value > first else (x, first)
-    return Excitation(robot, samples, *motion(best, fine), value, first, information.names)
+    q, v, vdot = motion(best, fine)
+    return Excitation(robot, samples, q, v, vdot, value, first, information.names)
 
 
 def _basis(times: Array, duration: float, harmonics: int) -> tuple[Array, Array, Array]:

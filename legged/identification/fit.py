@@ -1,8 +1,4 @@
-"""Nonlinear least squares over the windows of logs: Levenberg-Marquardt with bounds, and what its result says.
-
-The initial states of the windows are eliminated from the normal equations by Schur complements, so that the step in the
-parameters costs as much as without them.
-"""
+"""Models with parameters to identify, and the results of their fits."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -18,51 +14,18 @@ from scipy.stats import norm
 from legged.arguments import number
 from legged.checked import checked
 from legged.dynamics.frames import Frame
-from legged.errors import ArgumentError, DefinitionError, NotFiniteError
+from legged.errors import ArgumentError, DefinitionError
 from legged.files.mjcf.export import save_mjcf
 from legged.files.urdf.export import save_urdf
 from legged.ground.ground import Ground
 from legged.identification.identifiability import Identifiability
+from legged.identification.least_squares import Loss, Solution, eliminated, minimize, normal_equations
 from legged.identification.log import Log, missing_channel
 from legged.identification.parameter import Motors, Parameter, ParameterSet, Plant
 from legged.identification.plant_step import CHANNELS, PlantStep
-from legged.identification.shooting import Prediction, Shooting, Window, windows
+from legged.identification.shooting import Shooting, Window, windows
 from legged.robot.robot import Robot
 from legged.spatial import Array
-
-Loss = Literal["squares", "huber", "cauchy"]
-_TUNING = {"huber": 1.345, "cauchy": 2.385}  # 95 % efficiency for normal noise, in standard deviations
-_LEAST_DECREASE = 1e-6  # relative, of the cost, below which the fit ends
-_LARGEST_DAMPING = 1e8
-
-
-class Problem(NamedTuple):
-    """Normal equations of windows in their initial states and the parameters, by block.
-
-    Attributes:
-        cost: Half of the weighted sum of squares.
-        H, g: Matrices (W, G, states + columns, states + columns) and gradients (W, G, states + columns).
-    """
-
-    cost: float
-    H: Array
-    g: Array
-
-
-class Reduced(NamedTuple):
-    """Normal equations of the parameters, after elimination of the initial states.
-
-    Attributes:
-        H, g: Matrix (n, n) and gradient (n,).
-        feedback, forward: Change of the initial states: -(forward + feedback @ parameters of the block).
-        scores: Gradient of each window, (W, n).
-    """
-
-    H: Array
-    g: Array
-    feedback: Array
-    forward: Array
-    scores: Array
 
 
 @checked
@@ -170,7 +133,7 @@ class Model:
         for name, value in (start or {}).items():
             p[self._index(name)] = value
         p = np.clip(p, self.parameters.lower, self.parameters.upper)
-        return _minimize(self, shooting, self._weights(shooting), p, loss, iterations)
+        return Fit(self, shooting, minimize(shooting, self._weights(shooting), p, loss, iterations), loss)
 
     def _index(self, name: str) -> int:
         from legged.arguments import known_name
@@ -193,9 +156,8 @@ class Model:
         shooting = self._shooting(log, windows(log, window))
         first = shooting.index[:, 0]
         prediction = shooting.simulate(found.q[first, 0], found.v[first, 0], p)
-        problem = _normal_equations(shooting, prediction, self._weights(shooting), "squares", 1.0)
-        problem = _eliminated(shooting, problem, 0.0)
-        return Identifiability(self.parameters.names, problem.H, self.parameters.width, 1.0)
+        problem = normal_equations(shooting, prediction, self._weights(shooting), "squares", 1.0)
+        return Identifiability(self.parameters.names, eliminated(shooting, problem, 0.0).H, self.parameters.width, 1.0)
 
     def predict(self, log: Log, p: Array | None = None) -> Log:
         """Return the log that the model predicts from the commands of a log and its first sample.
@@ -214,136 +176,24 @@ class Model:
         )
 
 
-def _normal_equations(shooting: Shooting, found: Prediction, weights: Array, loss: Loss, scale: float) -> Problem:
-    """Return the normal equations of windows with the initial states eliminated."""
-    blocks, n = shooting.blocks, len(shooting.plant.parameters.names)
-    k = blocks.states
-    e = found.residual * weights
-    factor = np.ones_like(e) * weights
-    if loss != "squares":
-        limit = _TUNING[loss] * scale
-        ratio = np.abs(e) / limit
-        influence = 1.0 / np.maximum(ratio, 1.0) if loss == "huber" else 1.0 / (1.0 + ratio**2)
-        cost = limit**2 * (
-            np.where(ratio < 1, 0.5 * ratio**2, ratio - 0.5) if loss == "huber" else 0.5 * np.log1p(ratio**2)
-        )
-        e, factor = e * np.sqrt(influence), factor * np.sqrt(influence)
-        total = float(cost.sum())
-    else:
-        total = 0.5 * float((e**2).sum())
-    assert found.jacobian is not None
-    J = found.jacobian * shooting.by_block(factor)[..., None]
-    W, G = J.shape[:2]
-    J = J.reshape(W, G, -1, J.shape[-1])
-    r = shooting.by_block(e).reshape(W, G, -1, 1)
-    Jt = J.swapaxes(-1, -2)
-    return Problem(total, Jt @ J, (Jt @ r)[..., 0])
-
-
-def _eliminated(shooting: Shooting, problem: Problem, damping: float) -> Reduced:
-    """Return the normal equations of the parameters; the initial states are damped by a share of their diagonal."""
-    blocks, n, H, g = shooting.blocks, len(shooting.plant.parameters.names), problem.H, problem.g
-    k, (W, G) = blocks.states, H.shape[:2]
-    diagonal = np.einsum("wgii->wgi", H)[..., :k]
-    added = (damping + 1e-12) * diagonal + (blocks.state < 0)
-    Hxx = H[..., :k, :k] + added[..., None] * np.eye(k)
-    solved = np.linalg.solve(Hxx, np.concatenate([H[..., :k, k:], g[..., :k, None]], axis=-1))
-    feedback, forward = solved[..., :-1], solved[..., -1]
-    reduced = H[..., k:, k:] - H[..., k:, :k] @ feedback
-    gradient = g[..., k:] - (H[..., k:, :k] @ forward[..., None])[..., 0]
-    A, scores = np.zeros((n + 1, n + 1)), np.zeros((W, n + 1))
-    for j, column in enumerate(blocks.column):  # the entry n collects the padding
-        own = np.where(column < 0, n, column - 2 * shooting.plant.nv)
-        A[np.ix_(own, own)] += reduced[:, j].sum(axis=0)
-        scores[:, own] += gradient[:, j]
-    return Reduced(A[:n, :n], scores[:, :n].sum(axis=0), feedback, forward, scores[:, :n])
-
-
-def _minimize(model: Model, shooting: Shooting, weights: Array, p: Array, loss: Loss, iterations: int) -> Fit:
-    """Return the fit of the windows of a log."""
-    sets, blocks, nv = model.parameters, shooting.blocks, shooting.plant.nv
-    width, lower, upper = sets.width, sets.lower, sets.upper
-    q, v = shooting.initial_states(p)
-    found = shooting.simulate(q, v, p)
-    scale = 1.0
-    damping, history = 1e-3, []
-    for _ in range(iterations):
-        if loss != "squares":
-            scale = max(1.4826 * float(np.median(np.abs(found.residual * weights))), 1e-12)
-        problem = _normal_equations(shooting, found, weights, loss, scale)
-        history.append(problem.cost)
-        accepted = False
-        while not accepted and damping < _LARGEST_DAMPING:
-            reduced = _eliminated(shooting, problem, damping)
-            H, g = reduced.H * np.outer(width, width), reduced.g * width
-            step = _bounded_step(H, g, damping, (lower - p) / width, (upper - p) / width)
-            local = np.append(step * width, 0.0)[np.where(blocks.column < 0, -1, blocks.column - 2 * nv)]
-            change = -reduced.forward - np.einsum("wgij,gj->wgi", reduced.feedback, local)
-            moved = np.zeros((len(q), 2 * nv + 1))
-            moved[:, blocks.state.ravel()] = change.reshape(len(q), -1)
-            try:
-                trial_p = np.clip(p + step * width, lower, upper)
-                trial_q, trial_v = shooting.moved(q, v, moved[:, : 2 * nv])
-                trial = shooting.simulate(trial_q, trial_v, trial_p)
-                cost = _cost(trial.residual * weights, loss, scale)
-            except NotFiniteError:
-                cost = np.inf
-            accepted = cost < problem.cost
-            damping = max(damping / 10.0, 1e-12) if accepted else damping * 10.0
-        if not accepted:
-            break
-        done = problem.cost - cost < _LEAST_DECREASE * problem.cost
-        p, q, v, found = trial_p, trial_q, trial_v, trial
-        if done:
-            break
-    problem = _normal_equations(shooting, found, weights, loss, scale)
-    history.append(problem.cost)
-    return Fit(model, shooting, p, (q, v), found, _eliminated(shooting, problem, 0.0), tuple(history), loss)
-
-
-def _cost(e: Array, loss: Loss, scale: float) -> float:
-    if loss == "squares":
-        return 0.5 * float((e**2).sum())
-    limit = _TUNING[loss] * scale
-    ratio = np.abs(e) / limit
-    each = np.where(ratio < 1, 0.5 * ratio**2, ratio - 0.5) if loss == "huber" else 0.5 * np.log1p(ratio**2)
-    return float(limit**2 * each.sum())
-
-
-def _bounded_step(H: Array, g: Array, damping: float, least: Array, most: Array) -> Array:
-    """Return a step that decreases g s + s H s / 2, within bounds: entries that would leave them stop there."""
-    diagonal = damping * np.maximum(np.diag(H), 1e-9 * np.diag(H).max())
-    free, step = np.ones(len(g), bool), np.zeros(len(g))
-    for _ in range(len(g)):
-        rest = g + H @ np.where(free, 0.0, step)
-        A = H[np.ix_(free, free)] + np.diag(diagonal[free])
-        step[free] = -np.linalg.solve(A, rest[free]) if free.any() else 0.0
-        outside = free & ((step < least) | (step > most))
-        if not outside.any():
-            break
-        step = np.where(outside, np.clip(step, least, most), step)
-        free &= ~outside
-    return step
-
-
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The result of `Model.fit`.
 
     Attributes:
-        model: The model. shooting: The windows. numbers: Values of the free entries, (n,), mixed units.
-        states: Initial states of the windows, (W, nq) and (W, nv). prediction: The windows at the result.
-        problem: Normal equations at the result. costs: Cost before each step and at the end. loss: Name of the loss.
+        model: The model. shooting: The windows. solution: Values, initial states of the windows and predictions.
+        loss: Name of the loss.
     """
 
     model: Model
     shooting: Shooting = field(repr=False)
-    numbers: Array
-    states: tuple[Array, Array] = field(repr=False)
-    prediction: Prediction = field(repr=False)
-    problem: Reduced = field(repr=False)
-    costs: tuple[float, ...]
+    solution: Solution = field(repr=False)
     loss: str
+
+    @property
+    def numbers(self) -> Array:
+        """Values of the free entries, (n,), mixed units."""
+        return self.solution.p
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -368,16 +218,20 @@ class Fit:
     @property
     def variance(self) -> float:
         """Variance of the weighted residuals beside that of the given noise; 1 where both agree."""
-        states = np.count_nonzero(self.shooting.blocks.state >= 0) * len(self.states[0])
-        free = self.prediction.residual.size - states - len(self.numbers)
+        states = np.count_nonzero(self.shooting.blocks.state >= 0) * len(self.solution.q)
+        free = self.solution.prediction.residual.size - states - len(self.numbers)
         weights = self.model._weights(self.shooting)
-        return float(((self.prediction.residual * weights) ** 2).sum()) / max(free, 1)
+        return float(((self.solution.prediction.residual * weights) ** 2).sum()) / max(free, 1)
 
     @cached_property
     def identifiability(self) -> Identifiability:
         """Covariance, correlations and directions that the log does not determine."""
         return Identifiability(
-            self.names, self.problem.H, self.model.parameters.width, self.variance, self.problem.scores
+            self.names,
+            self.solution.reduced.H,
+            self.model.parameters.width,
+            self.variance,
+            self.solution.reduced.scores,
         )
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
@@ -399,7 +253,7 @@ class Fit:
             window: Duration of the windows, [s]. fitted: Whether to take the fitted values, or the nominal ones.
         """
         if log is None:
-            return self._by_channel(self.shooting, self.prediction.residual)
+            return self._by_channel(self.shooting, self.solution.prediction.residual)
         log = log.ordered(self.model.robot)
         shooting = self.model._shooting(log, windows(log, window))
         p = self.numbers if fitted else self.model.parameters.nominal

@@ -20,7 +20,7 @@ class Direction(NamedTuple):
     """A combination of parameters, and the standard deviation to which an experiment determines it.
 
     Attributes:
-        changes: Name -> change along the direction, [the parameter's unit], the largest of them of the size of its width.
+        changes: Name -> change along the direction, [the parameter's unit], the largest of the size of its width.
         deviation: Standard deviation along the direction in units of the widths; infinite if nothing depends on it.
     """
 
@@ -76,7 +76,7 @@ class Identifiability:
 
         It holds too if the model is not exact or the noise of a window is correlated, but needs many windows.
 
-        Source: White 1982, "Maximum likelihood estimation of misspecified models", eq. (3.2), with a window as the unit.
+        Source: White 1982, "Maximum likelihood estimation of misspecified models", with a window as the unit.
         """
         if self.scores is None:
             return self.covariance

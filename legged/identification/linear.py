@@ -71,7 +71,8 @@ def base_parameters(robot: Robot, seed: int = 0) -> BaseParameters:
     Y = compile(inverse_dynamics_regressor, robot)(q, v, vdot).reshape(-1, n)
     scale = np.linalg.norm(Y, axis=0)
     active = np.flatnonzero(scale > _RANK * scale.max())
-    R, order = qr(Y[:, active], mode="r", pivoting=True)
+    factors: Any = qr(Y[:, active], mode="r", pivoting=True)
+    R, order = factors
     size = np.abs(np.diag(R))
     rank = int(np.count_nonzero(size > _RANK * size[0] * np.sqrt(len(Y))))
     R1, R2 = R[:rank, :rank], R[:rank, rank:]
@@ -119,8 +120,8 @@ def fit_inertias(
         minimize |Y x + damping v + friction tanh(v / v_s) - tau|^2 + regularization |x - x0|^2 (scaled)
         such that the pseudo-inertia of each link is positive definite, damping >= 0, friction >= 0
 
-    Parameters that the motion does not determine stay near those of the robot. The forces of armature, rotors and springs
-    are those of the robot.
+    Parameters that the motion does not determine stay near those of the robot. The forces of armature, rotors and
+    springs are those of the robot.
 
     Args:
         robot: The robot, whose inertial parameters x0 are the prior.
@@ -163,7 +164,7 @@ def fit_inertias(
     # The QR factors keep the program small: |A x - b|^2 = |R x - Q^T b|^2 + constant.
     weight = np.sqrt(regularization * max(float((A**2).sum()) * float((scale**2).mean()), 1e-300) / len(scale))
     stacked = np.vstack([A * scale, weight * np.eye(len(scale))])
-    R = np.linalg.qr(np.column_stack([stacked, np.append(b, weight * start / scale)]), mode="r")
+    R: Any = np.linalg.qr(np.column_stack([stacked, np.append(b, weight * start / scale)]), mode="r")
     H, g = R[:, :-1].T @ R[:, :-1], R[:, :-1].T @ R[:, -1]
     rows: list[Array] = []
     cones: list[Any] = []
@@ -222,7 +223,7 @@ def _result(robot: Robot, massive: list[int], x: Array, x0: Array, residual: Arr
 def regressor_and_known_forces(
     robot: Robot, q: Array, v: Array, vdot: Array, with_friction: bool
 ) -> tuple[Array, Array]:
-    """Return the regressor of inertial parameters, damping and dry friction, (T nv, n), and forces that are known, (T, nv).
+    """Return the regressor of inertial parameters and friction, (T nv, n), and the forces that are known, (T, nv).
 
     Args:
         robot: The robot. q, v, vdot: States and accelerations, (T, nq) and (T, nv).

@@ -34,7 +34,8 @@ class Log:
         rates: Joint rates, (T, n), [rad/s] or [m/s].
         desired: Commanded joint positions, (T, n), [rad] or [m].
         torques: Torques of the motors, (T, n), [N m] or [N]; commands if there are no desired positions.
-        gyro: Angular velocity, (T, 3), [rad/s], sensor axes. accelerometer: Specific force, (T, 3), [m/s^2], sensor axes.
+        gyro: Angular velocity, (T, 3), [rad/s], sensor axes.
+        accelerometer: Specific force, (T, 3), [m/s^2], sensor axes.
         base: Pose of the base, (T, 7): unit quaternion, w first, base to world, and position [m], world axes.
         twist: Angular and linear velocity of the base, (T, 6), [rad/s] and [m/s], base axes.
         contacts: Loads or states of the feet's contact sensors, (T, k), [N] or 0 and 1. Fits do not use them.

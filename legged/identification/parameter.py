@@ -4,13 +4,13 @@ The names are those of `vary` in `legged.rollout`, "robot.<name of Robot.paramet
 
 | name | meaning |
 | --- | --- |
-| `robot.<link>.inertia` | change of a link's ten inertial parameters, log-Cholesky, (10,), without unit; see `inertia_change` |
+| `robot.<link>.inertia` | change of a link's inertial parameters, (10,), without unit; see `inertia_change` |
 | `motors.<joint>.kp`, `motors.<joint>.kd` | gains of the joint's servo, [N m/rad] and [N m s/rad] |
 | `motors.<joint>.delay` | time from a command to its effect, [s] |
 | `sensors.<joint>.offset` | reading of the joint's encoder minus the joint position, [rad] or [m] |
 
-An entry of an array is named as in `legged.sweep`, "robot.trunk.center[2]". A name with `*` stands for one value that all
-matching parameters share: "motors.*.delay".
+An entry of an array is named as in `legged.sweep`, "robot.trunk.center[2]". A name with `*` stands for one value that
+all matching parameters share: "motors.*.delay".
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Parameter:
 @checked
 @dataclass(frozen=True, eq=False)
 class Motors:
-    """Servos of the joints: torque = kp (command(t - delay) - reading) - kd rate, within the joint's torque-speed limits.
+    """Servos of the joints: torque = kp (command(t - delay) - reading) - kd rate, within the joint's limits.
 
     Between samples the command is interpolated linearly, so that predictions are differentiable in the delay.
 

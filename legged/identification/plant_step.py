@@ -178,11 +178,13 @@ class PlantStep:
         """Return the residual with its derivatives with respect to z, (m,) and entries, and their places."""
 
         def residual(z: Array, q: Array, v: Array, u: Array, rate: Array, p: Array, y: Array) -> Array:
-            return self.residual(channels, *self._moved(z, q, v, u, rate, p), y)
+            moved_q, moved_v, moved_u, moved_p = self._moved(z, q, v, u, rate, p)
+            return self.residual(channels, moved_q, moved_v, moved_u, moved_p, y)
 
         def with_derivatives(q: Array, v: Array, u: Array, rate: Array, p: Array, y: Array) -> tuple[Array, Array]:
             zero = np.zeros(2 * self.nv + len(p))
-            return self.residual(channels, q, v, u, p, y), jacobian(residual, "z", "forward")(zero, q, v, u, rate, p, y)
+            slopes = jacobian(residual, "z", "forward")(zero, q, v, u, rate, p, y)
+            return self.residual(channels, q, v, u, p, y), slopes
 
         return self._sparse(with_derivatives, {}, {"y": (sum(map(self.size, channels)),)})
 

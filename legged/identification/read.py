@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -39,16 +40,15 @@ def read(
     - npz: arrays named as the attributes of `Log`; `joints` is an array of names.
     - CSV: a header with the columns `time`, `<joint>.position`, `<joint>.rate`, `<joint>.desired`, `<joint>.torque`,
       `gyro.x`, ..., `base.qw`, ..., `base.x`, ..., `twist.wx`, ..., `twist.vz`, `contacts.<foot>`.
-    - MCAP and bags: messages with the fields of ROS 2's JointState, Imu and Odometry, in CDR or JSON. Times are those of
-      the messages' headers, or of their recording. The readings of other topics are interpolated at the times of the
-      joints.
+    - MCAP and bags: messages with the fields of ROS 2's JointState, Imu and Odometry, in CDR or JSON. Times are those
+      of the messages' headers, or of their recording. Other topics are interpolated at the times of the joints.
 
     Args:
         path: The file or folder.
         joints: Names of the joints in the order of the columns, for an npz file without names.
         channels: Attribute of `Log` -> name of the array in an npz file, {"times": "time", "positions": "q"}.
-        topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default the only topic
-            of its type, where JointState is "joints".
+        topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default the only
+            topic of its type, where JointState is "joints".
 
     Raises:
         FileError: The file cannot be read, or lacks something; the message names the file.
@@ -87,7 +87,7 @@ def _read_npz(path: Path, joints: tuple[str, ...] | None, channels: dict[str, st
     wanted, source = ("times", *PER_JOINT, *OTHERS), visible(path)
     for name in channels:
         known_name("channel", name, wanted)
-    with np.load(path, allow_pickle=False) as file:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
         given = {name: channels.get(name, name) for name in wanted}
         found = {name: np.asarray(file[key]) for name, key in given.items() if key in file}
         names = joints or (tuple(map(str, file["joints"].ravel())) if "joints" in file else None)

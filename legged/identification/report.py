@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CURVES = 12  # channels that are drawn
 _CORRELATION = 0.9  # above which pairs are listed
-_STYLE = "body{font-family:sans-serif;max-width:64em;margin:2em auto}td,th{padding:0 .8em}table{margin:1em 0}img{max-width:100%}"
+_STYLE = "body{font-family:sans-serif;max-width:64em;margin:2em auto}td,th{padding:0 .8em}img{max-width:100%}"
 
 
 def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
@@ -53,9 +53,10 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
     close = tuple((found.names[i], found.names[j], f"{found.correlations[i, j]:.3f}") for i, j in pairs[:40])
     if close:
         parts.append(Table(f"Correlations above {_CORRELATION}", ("first", "second", "correlation"), close, left=2))
+    costs = fit.solution.costs
     facts = (
-        f"{len(fit.states[0])} windows of {fit.shooting.length * fit.shooting.period:.3g} s, loss {fit.loss!r}, "
-        f"{len(fit.costs) - 1} steps, cost {fit.costs[0]:.4g} to {fit.costs[-1]:.4g}; the variance of the residuals is "
+        f"{len(fit.solution.q)} windows of {fit.shooting.length * fit.shooting.period:.3g} s, loss {fit.loss!r}, "
+        f"{len(costs) - 1} steps, cost {costs[0]:.4g} to {costs[-1]:.4g}; the variance of the residuals is "
         f"{fit.variance:.3g} times that of the given noise. {str(found)[0].upper()}{str(found)[1:]}."
     )
     title = f"Identification of {fit.model.robot.name}"
@@ -78,7 +79,7 @@ def _figure(fit: Fit) -> Any:
     for i in range(count):
         ax = axes.flat[i]
         ax.plot(log.times, measured[:, i], color="0.6", linewidth=1.5, label="measured")
-        predicted = shooting.measured[:, :, i] + fit.prediction.residual[:, :, i]
+        predicted = shooting.measured[:, :, i] + fit.solution.prediction.residual[:, :, i]
         for w in range(predicted.shape[1]):
             ax.plot(times[w], predicted[:, w], color="tab:blue", linewidth=0.8, label="predicted" if w == 0 else None)
         ax.set_title(as_label(log.joints[i]) if i < len(log.joints) else "", fontsize=8)

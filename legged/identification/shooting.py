@@ -42,7 +42,8 @@ def windows(log: Log, duration: float) -> list[Window]:
     if not log.is_uniform:
         steps = np.diff(log.times)
         raise ShapeError(
-            f"the samples of the log are {steps.min():.6f} to {steps.max():.6f} s apart; call resampled({np.median(steps):.6g})"
+            f"the samples of the log are {steps.min():.6f} to {steps.max():.6f} s apart; "
+            f"call resampled({np.median(steps):.6g})"
         )
     period = log.duration / (len(log.times) - 1)
     n = max(round(duration / period), 1)
@@ -195,7 +196,9 @@ class Shooting:
     def moved(self, q: Array, v: Array, change: Array) -> tuple[Array, Array]:
         """Return initial states after a change of deviations, (W, 2 nv)."""
         nv = self.plant.nv
-        new = np.stack([normalized(self.plant.robot, integrate(self.plant.robot, *x)) for x in zip(q, change[:, :nv])])
+        new = np.stack(
+            [normalized(self.plant.robot, integrate(self.plant.robot, *x)) for x in zip(q, change[:, :nv], strict=True)]
+        )
         return new, v + change[:, nv:]
 
     def commands(self, p: Array) -> tuple[Array, Array]:

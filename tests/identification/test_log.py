@@ -117,7 +117,7 @@ def test_arrays_of_other_names_are_mapped(tmp_path):
     assert log.channels == ("positions", "desired") and log.desired[0, 0] == 1.0
     with pytest.raises(FileError, match="names"):
         read(tmp_path / "other.npz", channels=names)
-    with pytest.raises(FileError, match="'times'.*'time'"):
+    with pytest.raises(FileError, match=r"'times'.*'time'"):
         read(tmp_path / "other.npz", joints=("a", "b"))
 
 
@@ -206,7 +206,7 @@ def test_csv_files_that_are_no_logs_are_refused(tmp_path, content, words):
 
 def test_objects_are_not_unpickled(tmp_path):
     np.savez(tmp_path / "log.npz", times=np.array([print, 1], dtype=object), allow_pickle=True)
-    with pytest.raises(FileError, match="log.npz"):
+    with pytest.raises(FileError, match=r"log\.npz"):
         read(tmp_path / "log.npz")
     for path in ("missing.npz", "log.txt"):
         (tmp_path / "log.txt").touch()
