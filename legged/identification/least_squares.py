@@ -50,7 +50,13 @@ class Reduced(NamedTuple):
 
 
 def normal_equations(shooting: Shooting, found: Prediction, weights: Array, loss: Loss, scale: float) -> Problem:
-    """Return the normal equations of windows with the initial states eliminated."""
+    """Return the normal equations of windows in their initial states and the parameters.
+
+    Args:
+        shooting: The windows. found: Their prediction.
+        weights: Inverse standard deviations of the readings, (m,), [1 / unit of the channel].
+        loss: Name of the loss. scale: Deviation of the weighted residuals, to which its tuning refers.
+    """
     assert found.jacobian is not None
     e = found.residual * weights
     influence = _influence(e, loss, scale)
@@ -98,7 +104,14 @@ class Solution(NamedTuple):
 
 
 def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iterations: int) -> Solution:
-    """Return the solution from the values p of the free parameters."""
+    """Return the least squares solution.
+
+    Args:
+        shooting: The windows.
+        weights: Inverse standard deviations of the readings, (m,), [1 / unit of the channel].
+        p: Values of the free parameters at the start, (n,), mixed units.
+        loss: Name of the loss. iterations: Largest number of steps.
+    """
     sets, blocks, nv = shooting.plant.parameters, shooting.blocks, shooting.plant.nv
     width, lower, upper = sets.width, sets.lower, sets.upper
     q, v = shooting.initial_states(p)
@@ -140,7 +153,11 @@ def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iteration
 
 
 def cost_of(e: Array, loss: Loss, scale: float) -> float:
-    """Return the cost of weighted residuals, whose size beyond a few times `scale` has less influence or none."""
+    """Return the cost of residuals; those beyond a few times `scale` have less influence with a robust loss.
+
+    Args:
+        e: Weighted residuals, (...), without unit. loss: Name of the loss. scale: Their deviation.
+    """
     if loss == "squares":
         return 0.5 * float((e**2).sum())
     limit = _TUNING[loss] * scale

@@ -134,7 +134,8 @@ def inertia_change(inertia: Inertia, numbers: Array) -> tuple[Any, Array, Array]
     Any numbers give a physically possible body; zeros leave the body as it is.
 
     Args:
-        inertia: Inertial parameters. numbers: (a, d1, d2, d3, s12, s23, s13, t1, t2, t3), (10,), without unit.
+        inertia: Inertial parameters.
+        numbers: (a, d1, d2, d3, s12, s23, s13, t1, t2, t3), (10,), [1].
 
     Raises:
         InertiaError: The body is a point, a line or a plate, whose pseudo-inertia is singular.
@@ -260,7 +261,7 @@ class ParameterSet:
         """Return name -> value of every parameter that was given, free or frozen.
 
         Args:
-            numbers: Values of the free entries, (n,), which may be traced.
+            numbers: Values of the free entries, (n,), mixed units, which may be traced.
         """
         values: dict[str, Any] = {}
         for field, index, column, value in self._entries:
@@ -273,7 +274,7 @@ class ParameterSet:
         """Return the plant with values of the free entries.
 
         Args:
-            numbers: Values of the free entries, (n,), which may be traced.
+            numbers: Values of the free entries, (n,), mixed units, which may be traced.
         """
         values = {name: x if x.ndim else x[()] for name, x in self.given(numbers).items()}
         own: dict[str, Any] = {}

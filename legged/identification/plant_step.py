@@ -65,8 +65,9 @@ class PlantStep:
         """Return (q, v) after a time step, (nq,) and (nv,).
 
         Args:
-            q: Configuration, (nq,). v: Velocity, (nv,). u: Commands, (nj,), [rad] or [m], or torques [N m] or [N].
-            h: Time step, [s]. p: Values of the free parameters, (n,).
+            q: Configuration, (nq,), [rad] and [m]. v: Velocity, (nv,), base axes and joint axes.
+            u: Commands, (nj,), [rad] or [m], or torques [N m] or [N], joint axes. h: Time step, [s].
+            p: Values of the free parameters, (n,), mixed units.
         """
         plant = self.parameters.plant(p)
         middle = integrate(plant.robot, q, 0.5 * h * v)
@@ -114,7 +115,7 @@ class PlantStep:
 
         Args:
             channels: Names of channels, keys of `CHANNELS`. q, v, u, p: As in `step`.
-            y: Measured readings, channel after channel, those of the base as [quaternion; position].
+            y: Measured readings, (m,), channel after channel, in their units, the base as [quaternion; position].
         """
         plant = self.parameters.plant(p)
         robot, nb, parts, at = plant.robot, self.robot.base.nv, [], 0

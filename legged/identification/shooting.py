@@ -170,7 +170,7 @@ class Shooting:
         """Return (q, v) at the start of each window from the readings, (W, nq) and (W, nv).
 
         Args:
-            p: Values of the free parameters, (n,).
+            p: Values of the free parameters, (n,), mixed units.
         """
         robot, log, starts = self.plant.robot, self.log, self.index[:, 0]
         offset = np.array([float(x) for x in self.plant.parameters.plant(p).offset])
@@ -194,7 +194,12 @@ class Shooting:
         return np.array(twists)
 
     def moved(self, q: Array, v: Array, change: Array) -> tuple[Array, Array]:
-        """Return initial states after a change of deviations, (W, 2 nv)."""
+        """Return initial states (q, v) after a change, (W, nq) and (W, nv).
+
+        Args:
+            q: Configurations, (W, nq), [rad] and [m]. v: Velocities, (W, nv), base axes and joint axes.
+            change: Deviations [dq; dv], (W, 2 nv), tangent space and frames as `legged.integrate`.
+        """
         nv = self.plant.nv
         new = np.stack(
             [normalized(self.plant.robot, integrate(self.plant.robot, *x)) for x in zip(q, change[:, :nv], strict=True)]
@@ -205,7 +210,7 @@ class Shooting:
         """Return the commands that act in each time step and their rates, (N substeps + 1, W, nj).
 
         Args:
-            p: Values of the free parameters, (n,).
+            p: Values of the free parameters, (n,), mixed units.
         """
         column = self.delay_column
         delay = np.where(column >= 0, np.append(p, 0.0)[column], self.delay)
@@ -220,7 +225,7 @@ class Shooting:
         """Return the simulated windows.
 
         Args:
-            q, v: Initial states, (W, nq) and (W, nv). p: Values of the free parameters, (n,).
+            q, v: Initial states, (W, nq) and (W, nv). p: Values of the free parameters, (n,), mixed units.
             with_derivatives: Whether to compute the derivatives of the residual.
 
         Raises:
@@ -261,7 +266,11 @@ class Shooting:
         return Prediction(qs, vs, residual, np.ascontiguousarray(np.moveaxis(R, 0, 2)))
 
     def by_block(self, readings: Array) -> Array:
-        """Return readings (N + 1, W, m) by block, (W, G, N + 1, rows), zero for padding."""
+        """Return readings by block, (W, G, N + 1, rows), zero for padding.
+
+        Args:
+            readings: (N + 1, W, m), in the units of the channels.
+        """
         found = np.append(readings, np.zeros((*readings.shape[:2], 1)), axis=2)[..., self.blocks.reading]
         return np.moveaxis(found, 0, 2)
 
