@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -111,6 +111,7 @@ class Model:
         log: Log,
         *,
         window: float = 0.5,
+        chosen: Sequence[int] | None = None,
         loss: Loss = "squares",
         iterations: int = 50,
         start: Mapping[str, float] | None = None,
@@ -119,6 +120,7 @@ class Model:
 
         Args:
             log: The log. window: Duration of the windows with free initial states, [s].
+            chosen: Numbers of the windows to fit, so that the others can test the result; by default all.
             loss: "squares"; or "huber" or "cauchy", which bound the influence of readings far off.
             iterations: Largest number of steps. start: Name of free entries -> values from which to start.
 
@@ -128,7 +130,7 @@ class Model:
             NotFiniteError: The simulation diverges at the nominal parameters.
         """
         log = log.ordered(self.robot)
-        shooting = self._shooting(log, windows(log, window))
+        shooting = self._shooting(log, windows(log, window, chosen))
         p = self.parameters.nominal.copy()
         for name, value in (start or {}).items():
             p[self._index(name)] = value
@@ -243,19 +245,27 @@ class Fit:
         half = norm.ppf(0.5 + 0.5 * number("level", level, above=0.0, below=1.0)) * self.identifiability.deviations
         return {n: (x - d, x + d) for n, x, d in zip(self.names, self.numbers.tolist(), half.tolist(), strict=True)}
 
-    def error(self, log: Log | None = None, *, window: float = 0.5, fitted: bool = True) -> dict[str, float]:
+    def error(
+        self,
+        log: Log | None = None,
+        *,
+        window: float = 0.5,
+        chosen: Sequence[int] | None = None,
+        fitted: bool = True,
+    ) -> dict[str, float]:
         """Return channel -> root mean square error of the predictions of a log, in the unit of the channel.
 
         The windows begin with the readings of the log, and so the predictions use no later reading.
 
         Args:
             log: A log that was not used for the fit; by default the fitted log with its estimated initial states.
-            window: Duration of the windows, [s]. fitted: Whether to take the fitted values, or the nominal ones.
+            window: Duration of the windows, [s]. chosen: Numbers of the windows; by default all.
+            fitted: Whether to take the fitted values, or the nominal ones.
         """
         if log is None:
             return self._by_channel(self.shooting, self.solution.prediction.residual)
         log = log.ordered(self.model.robot)
-        shooting = self.model._shooting(log, windows(log, window))
+        shooting = self.model._shooting(log, windows(log, window, chosen))
         p = self.numbers if fitted else self.model.parameters.nominal
         found = shooting.simulate(*shooting.initial_states(p), p, with_derivatives=False)
         return self._by_channel(shooting, found.residual)

@@ -16,7 +16,7 @@ from legged.spatial import Array
 
 Loss = Literal["squares", "huber", "cauchy"]
 _TUNING = {"huber": 1.345, "cauchy": 2.385}  # 95 % efficiency for normal noise, in standard deviations
-_LEAST_DECREASE = 1e-6  # relative, of the cost, below which the fit ends
+_LEAST_DECREASE = 1e-5  # relative, of the cost, below which the fit ends
 _LARGEST_DAMPING = 1e8
 
 
@@ -123,7 +123,7 @@ def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iteration
             scale = max(1.4826 * float(np.median(np.abs(found.residual * weights))), 1e-12)
         problem = normal_equations(shooting, found, weights, loss, scale)
         history.append(problem.cost)
-        accepted = False
+        accepted, tries = False, 0
         while not accepted and damping < _LARGEST_DAMPING:
             reduced = eliminated(shooting, problem, damping)
             H, g = reduced.H * np.outer(width, width), reduced.g * width
@@ -140,7 +140,8 @@ def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iteration
             except NotFiniteError:
                 cost = np.inf
             accepted = cost < problem.cost
-            damping = max(damping / 10.0, 1e-12) if accepted else damping * 10.0
+            tries += 1
+            damping = damping * 10.0 if not accepted else max(damping / 10.0, 1e-12) if tries == 1 else damping
         if not accepted:
             break
         done = problem.cost - cost < _LEAST_DECREASE * problem.cost
@@ -156,7 +157,7 @@ def cost_of(e: Array, loss: Loss, scale: float) -> float:
     """Return the cost of residuals; those beyond a few times `scale` have less influence with a robust loss.
 
     Args:
-        e: Weighted residuals, (...), without unit. loss: Name of the loss. scale: Their deviation.
+        e: Weighted residuals, (...), [1]. loss: Name of the loss. scale: Their deviation.
     """
     if loss == "squares":
         return 0.5 * float((e**2).sum())

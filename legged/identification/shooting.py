@@ -7,6 +7,7 @@ sensitivities are stored and multiplied separately.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from legged.errors import LeggedError, NotFiniteError, ShapeError
+from legged.errors import ArgumentError, NotFiniteError, ShapeError
 from legged.identification.log import Log
 from legged.identification.plant_step import PlantStep, Sparse
 from legged.robot.configuration import difference, integrate, normalized
@@ -30,14 +31,15 @@ class Window(NamedTuple):
     end: int
 
 
-def windows(log: Log, duration: float) -> list[Window]:
+def windows(log: Log, duration: float, chosen: Sequence[int] | None = None) -> list[Window]:
     """Return the windows of a log, one after the other, each sharing its last sample with the next one.
 
     Args:
-        log: The log. duration: Of a window, [s].
+        log: The log. duration: Of a window, [s]. chosen: Numbers of the windows to return; by default all.
 
     Raises:
         ShapeError: The log is not sampled at one period, or is shorter than a window.
+        ArgumentError: There is no window of a chosen number.
     """
     if not log.is_uniform:
         steps = np.diff(log.times)
@@ -49,7 +51,12 @@ def windows(log: Log, duration: float) -> list[Window]:
     n = max(round(duration / period), 1)
     if len(log.times) <= n:
         raise ShapeError(f"the log lasts {log.duration:.3f} s, less than a window of {duration} s")
-    return [Window(k, k + n) for k in range(0, len(log.times) - n, n)]
+    found = [Window(k, k + n) for k in range(0, len(log.times) - n, n)]
+    if chosen is None:
+        return found
+    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(found):
+        raise ArgumentError(f"chosen must hold numbers of windows from 0 to {len(found) - 1}, got {list(chosen)[:10]}")
+    return [found[i] for i in chosen]
 
 
 class Blocks:
@@ -240,23 +247,27 @@ class Shooting:
         S[:, :, np.arange(blocks.states), np.arange(blocks.states)] = 1.0
         sensitivities = np.empty((n + 1, *S.shape)) if with_derivatives else None
         M = np.zeros_like(S)
+        block, row, column = self.blocks.step_entries
+        flat, places = M.reshape(W, -1), (block * blocks.states + row) * size + column
+        q, v, command, slope = np.array(q, float), np.array(v, float), np.empty_like(u[0]), np.empty_like(u[0])
+        after = np.empty_like(q), np.empty_like(v), np.empty((W, len(places)))
+        step = self.kernel.prepare(W, q, v, command, slope, h, np.array(p, float), results=after)
         for k in range(n + 1):
             qs[k], vs[k] = q, v
             if sensitivities is not None:
                 sensitivities[k] = S
             for i in range(k * self.substeps, (k + 1) * self.substeps if k < n else 0):
-                try:
-                    q, v, entries = self.kernel(q, v, u[i], rate[i], h, p)
-                except LeggedError as error:
-                    raise NotFiniteError(f"the simulation of a window diverges: {error}") from None
+                command[:], slope[:] = u[i], rate[i]
+                step()
+                q[:], v[:] = after[:2]
                 if sensitivities is not None:
-                    M[(slice(None), *blocks.step_entries)] = entries
+                    flat[:, places] = after[2]
                     S = M[..., : blocks.states] @ S
                     S[..., blocks.states :] += M[..., blocks.states :]
         sampled = u[:: self.substeps], rate[:: self.substeps]
-        residual, entries = self.readings(qs, vs, *sampled, p, self.measured)
-        if not (np.isfinite(residual).all() and np.isfinite(entries).all()):
+        if not (np.isfinite(qs).all() and np.isfinite(vs).all()):
             raise NotFiniteError("the simulation of a window diverges; use shorter windows or closer bounds")
+        residual, entries = self.readings(qs, vs, *sampled, p, self.measured)
         if sensitivities is None:
             return Prediction(qs, vs, residual, None)
         L = np.zeros((n + 1, W, blocks.count, blocks.rows, size))
@@ -269,7 +280,7 @@ class Shooting:
         """Return readings by block, (W, G, N + 1, rows), zero for padding.
 
         Args:
-            readings: (N + 1, W, m), in the units of the channels.
+            readings: (N + 1, W, m), mixed units.
         """
         found = np.append(readings, np.zeros((*readings.shape[:2], 1)), axis=2)[..., self.blocks.reading]
         return np.moveaxis(found, 0, 2)
