@@ -21,6 +21,7 @@ from legged.identification.plant_step import PlantStep, Sparse
 from legged.robot.configuration import difference, integrate, normalized
 from legged.spatial import Array
 
+_DIVERGES = "the simulation of a window diverges; use shorter windows, a shorter time step or closer bounds"
 _SMOOTHING = 5  # samples of the parabola that gives initial rates which were not measured
 
 
@@ -258,15 +259,16 @@ class Shooting:
                 sensitivities[k] = S
             for i in range(k * self.substeps, (k + 1) * self.substeps if k < n else 0):
                 command[:], slope[:] = u[i], rate[i]
-                step()
+                try:
+                    step()
+                except NotFiniteError as error:
+                    raise NotFiniteError(_DIVERGES) from error
                 q[:], v[:] = after[:2]
                 if sensitivities is not None:
                     flat[:, places] = after[2]
                     S = M[..., : blocks.states] @ S
                     S[..., blocks.states :] += M[..., blocks.states :]
         sampled = u[:: self.substeps], rate[:: self.substeps]
-        if not (np.isfinite(qs).all() and np.isfinite(vs).all()):
-            raise NotFiniteError("the simulation of a window diverges; use shorter windows or closer bounds")
         residual, entries = self.readings(qs, vs, *sampled, p, self.measured)
         if sensitivities is None:
             return Prediction(qs, vs, residual, None)
