@@ -10,14 +10,13 @@ import numpy as np
 from controllers.wrappers.wrapper import SampledWrapper
 from controllers.zero_order_hold import is_sample_time
 from legged.checked import checked
-from legged.compiler import Kernel
-from legged.compiler import compile as compile_function
 from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.estimation import Instruments, Reading
 from legged.estimation.contacts import link_wrenches
 from legged.ground.ground import Ground
+from legged.robot.configuration import integrate, normalized
 from legged.robot.robot import Robot
 from legged.simulation.controller import adapt, full_torque
 
@@ -69,8 +68,6 @@ class Estimated(SampledWrapper):
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (wrapper, memory), (m,); arguments as in `Wrapper.start`. The law starts at the first guess."""
-        from legged.robot.configuration import integrate
-
         zero = np.zeros(robot.nv)
         q_guess = integrate(robot, q, zero if self.error is None else np.asarray(self.error, dtype=float))
         v_guess = v + (zero if self.velocity_error is None else np.asarray(self.velocity_error, dtype=float))
@@ -136,8 +133,8 @@ class Estimated(SampledWrapper):
     def _split(self, own: Array) -> tuple[Array, ...]:
         """Return the parts of the wrapper's own memory: instruments, estimator, q, v and wrenches."""
         robot, (seen, known) = self._plant, self._sizes
-        ends = np.cumsum([seen, known, robot.nq, robot.nv])
-        return tuple(np.split(own, ends))
+        seen, known, q, v, wrenches = np.split(own, np.cumsum([seen, known, robot.nq, robot.nv]))
+        return seen, known, normalized(robot, q), v, wrenches
 
     def estimate(self, memory: Array) -> tuple[Array, Array]:
         """Return the estimate (q, v) in memories, (..., nq) and (..., nv).

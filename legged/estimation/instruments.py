@@ -88,7 +88,8 @@ class Instruments:
         """Return the readings at a time.
 
         Args:
-            memory: After the last reading, (10,), mixed units. k: Number of this reading. dt: Time between readings, [s].
+            memory: After the last reading, (10,), mixed units.
+            k: Number of this reading. dt: Time between readings, [s].
             q: Configuration, (nq,). v: Velocity, (nv,). torques: Joint torques since the last reading, (nj,).
             wrenches: Contact wrenches on the links, (n_links, 6), about each link's origin in its axes.
         """

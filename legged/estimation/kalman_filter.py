@@ -178,7 +178,9 @@ class ContactKalmanFilter(ABC):
     def sensed(self) -> SensedRobot:
         """The robot with its sensors, after `start`."""
         if self._sensed is None:
-            raise DefinitionError(f"this {type(self).__name__} has no robot; use the one that start(robot, ...) returns")
+            raise DefinitionError(
+                f"this {type(self).__name__} has no robot; use the one that start(robot, ...) returns"
+            )
         return self._sensed
 
     def parts(self, memory: Array) -> FilterState:
@@ -206,7 +208,9 @@ class ContactKalmanFilter(ABC):
         turn = quaternion_product(orientation, quaternion_conjugate(s.orientation))
         phi, R = quaternion_log(turn), quaternion_matrix(turn)
         zero = np.zeros(3)
-        errors = [x - self.corrected_vector(y, zero, R, phi) for x, y in ((velocity, s.velocity), (position, s.position))]
+        errors = [
+            x - self.corrected_vector(y, zero, R, phi) for x, y in ((velocity, s.velocity), (position, s.position))
+        ]
         e = np.concatenate([phi, *errors])
         return e @ solve_factored(factor_symmetric(s.covariance[:9, :9]), e)
 
@@ -328,4 +332,3 @@ class ContactKalmanFilter(ABC):
             gyro_bias=s.gyro_bias + delta[m - 6 : m - 3],
             accelerometer_bias=s.accelerometer_bias + delta[m - 3 :],
         )
-

@@ -99,9 +99,10 @@ def run_estimator(robot: Robot, estimator: Any, times: Array, readings: Reading,
     dt, joints = _period(times), np.asarray(readings.joints)
     if joints.shape[0] != len(times):
         raise ShapeError(f"there are {len(times)} times, but readings at {joints.shape[0]}")
-    q, v = np.broadcast_arrays(real_array("q", q)), np.broadcast_arrays(real_array("v", v))
-    q, v = (np.broadcast_to(x[0], (*joints.shape[1:-1], x[0].shape[-1])) for x in (q, v))
-    guesses = [estimator.start(robot, *guess) for guess in zip(q.reshape(-1, robot.nq), v.reshape(-1, robot.nv), strict=True)]
+    q, v = (np.broadcast_to(x, (*joints.shape[1:-1], x.shape[-1])) for x in (real_array("q", q), real_array("v", v)))
+    guesses = [
+        estimator.start(robot, *guess) for guess in zip(q.reshape(-1, robot.nq), v.reshape(-1, robot.nv), strict=True)
+    ]
     started, memory = guesses[0][0], np.reshape([memory for _, memory in guesses], (*q.shape[:-1], -1))
     kernel = estimator_kernel(started, len(guesses[0][1]), dt)
     qs, vs = [q], [v]

@@ -7,7 +7,13 @@ import numpy as np
 
 import controllers
 import legged
-from legged.rotations import euler_quaternion, quaternion_exp, quaternion_matrix, quaternion_product
+from legged.rotations import (
+    euler_quaternion,
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_matrix,
+    quaternion_product,
+)
 from legged.spatial import Array
 
 RATE = 500.0
@@ -36,7 +42,13 @@ def walk(
     ground: Callable[[float, float], float] = lambda x, y: 0.0,
     slip: float = 0.0,
 ) -> Walk:
-    """Return a walk of a robot with four feet: speed [m/s], yaw rate [rad/s], and slip of the second foot in stance, [m/s] along x."""
+    """Return a walk of a robot with four feet.
+
+    Args:
+        robot: The robot. seconds: Duration, [s]. speed: Of the base, [m/s]. yaw_rate: [rad/s].
+        ground: Height of the ground, [m], at x and y.
+        slip: Velocity of the second foot in stance along x, [m/s].
+    """
     home = controllers.home_of(robot)
     legs = controllers.FootKinematics(robot, [point.name for point in robot.contacts])
     stances = legs.positions(home.angles)
@@ -80,12 +92,22 @@ def walk(
         q.append(np.concatenate([turn, place, angles]))
         forces.append(np.outer(np.array(loads) / max(sum(loads), 1.0), [0.0, 0.0, weight]))
     q = np.array(q)
-    inner = [legged.difference(robot, before, after) * (0.5 * RATE) for before, after in zip(q[:-2], q[2:], strict=True)]
-    return Walk(times, q, np.array([inner[0], *inner, inner[-1]]), np.array(forces))
+    return Walk(times, q, _velocities(q), np.array(forces))
+
+
+def _velocities(q: Array) -> Array:
+    """Return the velocities of a motion, (T, nv), by central differences of the fourth order, of the second at ends."""
+    rates = np.gradient(q, 1.0 / RATE, axis=0)
+    rates[2:-2] = (8.0 * (q[3:-1] - q[1:-3]) - (q[4:] - q[:-4])) * (RATE / 12.0)
+    twists = []
+    for p, dp in zip(q[:, :4], rates[:, :7], strict=True):
+        omega = 2.0 * quaternion_product(quaternion_conjugate(p), dp[:4])[1:]
+        twists.append(np.concatenate([omega, quaternion_matrix(p).T @ dp[4:]]))
+    return np.concatenate([twists, rates[:, 7:]], axis=1)
 
 
 def guess(robot: legged.Robot, motion: Walk, axis: float, tilt: float, speed: float) -> tuple[Array, Array]:
-    """Return a wrong first guess (q, v): tilted about a horizontal axis, [rad], with an error of the velocity, [m/s]."""
+    """Return a first guess (q, v) tilted about a horizontal axis, [rad], with an error of the velocity, [m/s]."""
     turn = quaternion_exp(tilt * np.array([np.cos(axis), np.sin(axis), 0.0]))
     q, v = motion.q[0].copy(), motion.v[0].copy()
     q[:4] = quaternion_product(turn, q[:4])
