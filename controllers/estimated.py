@@ -27,15 +27,27 @@ class Estimator(Protocol):
     """Interface of an estimator, such as `legged.estimation.InvariantFilter`."""
 
     def start(self, robot: Robot, q: Array, v: Array) -> tuple[Any, Array]:
-        """Return (estimator, memory) for a robot, (k,), from a first guess of q, (nq,), and v, (nv,)."""
+        """Return (estimator, memory) for a robot, the memory (k,), mixed units.
+
+        Args:
+            robot: The robot. q: First guess of the configuration, (nq,). v: Of the velocity, (nv,).
+        """
         ...
 
     def update(self, memory: Array, reading: Reading, dt: Any) -> Array:
-        """Return the memory after a reading, (k,), with the time dt since the last one, [s]."""
+        """Return the memory after a reading, (k,), mixed units.
+
+        Args:
+            memory: (k,), mixed units. reading: The reading. dt: Time since the last one, [s].
+        """
         ...
 
     def state(self, memory: Array, reading: Reading) -> tuple[Array, Array]:
-        """Return the estimate (q, v), (nq,) and (nv,), after the update with a reading."""
+        """Return the estimate (q, v), (nq,) and (nv,).
+
+        Args:
+            memory: After the update with the reading, (k,), mixed units. reading: The reading.
+        """
         ...
 
 
@@ -107,7 +119,7 @@ class Estimated(SampledWrapper):
         """Return [memory of the estimator; q; v; wrenches] after a reading, (k + nq + nv + 6 n_links,).
 
         Args:
-            known: Memory of the estimator, (k,). reading: The readings.
+            known: Memory of the estimator, (k,), mixed units. reading: The readings.
             moves: Whether there was a reading before; the first one does not change the memory of the estimator.
         """
         following = where(moves, self.estimator.update(known, reading, 1.0 / self.frequency), known)

@@ -19,7 +19,7 @@ def point_forces(sensed: SensedRobot, rotations: Array, wrenches: Array) -> list
     Several feet on one link share its wrench with the least sum of squares.
 
     Args:
-        sensed: The robot. rotations: Of the links to world axes, (n_links, 3, 3).
+        sensed: The robot. rotations: Of the links to world axes, (n_links, 3, 3), dimensionless.
         wrenches: Contact wrenches on the links, (n_links, 6), about each link's origin in its axes.
     """
     links: dict[int, list[int]] = {}
@@ -50,7 +50,7 @@ def link_wrenches(sensed: SensedRobot, rotations: Array, forces: Any) -> Array:
     """Return wrenches on the links, (n_links, 6), about each link's origin in its axes, of forces on the feet.
 
     Args:
-        sensed: The robot. rotations: Of the links to world axes, (n_links, 3, 3).
+        sensed: The robot. rotations: Of the links to world axes, (n_links, 3, 3), dimensionless.
         forces: Force on each foot, (n, 3), [N], base axes.
     """
     totals: list[Any] = [np.zeros(6)] * len(sensed.robot.links)

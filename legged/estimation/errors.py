@@ -30,7 +30,11 @@ class InvariantFilter(ContactKalmanFilter):
 
     @staticmethod
     def lever(x: Array) -> Array:
-        """Return skew(x), (3, 3), of a vector (3,): a rotation of the estimate about the world's origin turns x."""
+        """Return skew(x), (3, 3): a rotation of the estimate about the world's origin turns x; see `ContactKalmanFilter`.
+
+        Args:
+            x: (3,), any unit.
+        """
         return skew(x)
 
     @staticmethod
@@ -39,7 +43,11 @@ class InvariantFilter(ContactKalmanFilter):
         return turn @ x + dx + 0.5 * cross(phi, dx)
 
     def gravity_coupling(self, force: Array) -> Array:
-        """Return skew(g), (3, 3), [m/s^2], which does not depend on the specific force, (3,)."""
+        """Return skew(g), (3, 3), [m/s^2].
+
+        Args:
+            force: Specific force, (3,), [m/s^2], world axes; not used.
+        """
         return skew(np.asarray(self.sensed.robot.gravity))
 
 
@@ -57,7 +65,11 @@ class QuaternionFilter(ContactKalmanFilter):
 
     @staticmethod
     def lever(x: Array) -> Array:
-        """Return zero, (3, 3): a rotation of the estimate moves no vector (3,)."""
+        """Return zero, (3, 3): a rotation of the estimate moves no vector.
+
+        Args:
+            x: (3,), any unit.
+        """
         return np.zeros((3, 3))
 
     @staticmethod
@@ -66,5 +78,9 @@ class QuaternionFilter(ContactKalmanFilter):
         return x + dx
 
     def gravity_coupling(self, force: Array) -> Array:
-        """Return -skew(f), (3, 3), of the specific force f, (3,), [m/s^2], world axes."""
+        """Return -skew(f), (3, 3), [m/s^2].
+
+        Args:
+            force: Specific force f, (3,), [m/s^2], world axes.
+        """
         return -skew(force)

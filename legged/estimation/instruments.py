@@ -90,7 +90,7 @@ class Instruments:
         Args:
             memory: After the last reading, (10,), mixed units.
             k: Number of this reading. dt: Time between readings, [s].
-            q: Configuration, (nq,). v: Velocity, (nv,). torques: Joint torques since the last reading, (nj,).
+            q: Configuration, (nq,). v: Velocity, (nv,). torques: As in `Reading`.
             wrenches: Contact wrenches on the links, (n_links, 6), about each link's origin in its axes.
         """
         sensed, d, robot = self.sensed, self.deviations, self.sensed.robot

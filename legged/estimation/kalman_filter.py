@@ -61,7 +61,11 @@ class FilterState(NamedTuple):
 
     @classmethod
     def of(cls, memory: Array, feet: int) -> FilterState:
-        """Return the parts of a memory, (k,), with a number of feet."""
+        """Return the parts of a memory.
+
+        Args:
+            memory: (k,), mixed units. feet: Number of feet.
+        """
         n, m = 3 * feet, 15 + 3 * feet
         rows, columns = np.triu_indices(m)
         P = np.zeros((m, m), dtype=memory.dtype)
@@ -129,7 +133,11 @@ class ContactKalmanFilter(ABC):
     @staticmethod
     @abstractmethod
     def lever(x: Array) -> Array:
-        """Return skew(x), (3, 3), or zero: how a rotation of the estimate moves a vector x, (3,), in world axes."""
+        """Return skew(x), (3, 3), or zero: how a rotation of the estimate moves a vector.
+
+        Args:
+            x: (3,), any unit.
+        """
 
     @staticmethod
     @abstractmethod
@@ -137,7 +145,7 @@ class ContactKalmanFilter(ABC):
         """Return a velocity or position after a correction of the state, (3,), world axes.
 
         Args:
-            x: The vector, (3,), [m] or [m/s], world axes. dx: Its error, (3,), in its unit.
+            x: The vector, (3,), [m] or [m/s], world axes. dx: Its error, (3,), any unit.
             turn: Rotation matrix of the correction, (3, 3). phi: Its rotation vector, (3,), [rad], world axes.
         """
 
@@ -184,7 +192,11 @@ class ContactKalmanFilter(ABC):
         return self._sensed
 
     def parts(self, memory: Array) -> FilterState:
-        """Return the parts of a memory, (k,), mixed units."""
+        """Return the parts of a memory.
+
+        Args:
+            memory: (k,), mixed units.
+        """
         return FilterState.of(memory, len(self.sensed.feet))
 
     def state(self, memory: Array, reading: Reading) -> tuple[Array, Array]:

@@ -142,7 +142,7 @@ class SensedRobot:
         """Return the motion of each foot.
 
         Args:
-            joints: Joint positions, (nj,), [rad] or [m]. rates: Joint velocities, (nj,), [rad/s] or [m/s].
+            joints: As in `Reading`. rates: As `Reading.joint_rates`, (nj,), [rad/s] or [m/s], joint coordinates.
             encoder: Standard deviation of joint positions, [rad] or [m]. model: That of each coordinate besides, [m].
         """
         robot, nv = self.robot, self.robot.base.nv
@@ -168,6 +168,7 @@ class SensedRobot:
         """
         turn, arm = np.asarray(self.imu.rotation), np.asarray(self.imu.position)
         base = quaternion_product(R, quaternion_conjugate(quaternion_of(turn)))
+        base = base / np.sqrt(base @ base)
         omega = turn @ spin
         q = np.concatenate([base, position - quaternion_matrix(base) @ arm, reading.joints])
         return q, np.concatenate([omega, turn @ velocity - cross(omega, arm), reading.joint_rates])

@@ -54,8 +54,8 @@ def instrument_readings(
         times: Equally spaced times, (T,), [s].
         q: Configurations, (T, nq). v: Velocities, (T, nv).
         forces: Force on each foot of the instruments, (T, n, 3), [N], world axes.
-        torques: Joint torques before each time, (T, nj), [N m] or [N]; zero by default.
-        seeds: Seeds of B independent sets of errors, (B,); None for that of the instruments.
+        torques: Joint torques before each time, (T, nj), [N m] or [N], joint coordinates; zero by default.
+        seeds: Seeds of B independent sets of errors, (B,), dimensionless; None for that of the instruments.
 
     Raises:
         ShapeError: Arrays do not match, or times are not equally spaced.

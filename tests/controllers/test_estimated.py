@@ -16,7 +16,8 @@ def standing():
     """Return a robot, its loop, and runs of two sets of errors."""
     robot = robots.spatial_quadruped()
     law = controllers.JointPD(controllers.suited(controllers.Stand, robot), kp=300.0, kd=10.0)
-    loop = controllers.Estimated(law, estimation.InvariantFilter())
+    feet = ("leg1_foot", "leg4_foot")
+    loop = controllers.Estimated(law, estimation.InvariantFilter(feet=feet), estimation.Instruments(feet=feet))
     seeds = {"controller.instruments.seed": np.array([0.0, 1.0])}
     runs = legged.rollout(robot, loop, ground=legged.Rigid(), until=0.4, vary=seeds, integrator=STEP, sample=0.1)
     return robot, loop, runs

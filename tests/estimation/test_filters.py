@@ -108,9 +108,7 @@ def test_normalized_errors_of_many_runs_are_those_of_their_distribution(robot, m
     n, rng, count = 1000, np.random.default_rng(5), 250
     short = type(motion)(*(part[:count] for part in motion))
     deviations = estimation.Deviations(foot_model=1e-6, foot_walk=1e-5, gyro_walk=0.0, accelerometer_walk=0.0)
-    estimator = estimation.InvariantFilter(
-        deviations, tilt=0.01, velocity=0.02, heading=0.01, position=0.01, slip=1e3
-    )
+    estimator = estimation.InvariantFilter(deviations, tilt=0.01, velocity=0.02, heading=0.01, position=0.01, slip=1e3)
     readings = read(robot, short, estimation.Instruments(deviations), seeds=5000 + np.arange(n))
     biases = rng.normal(size=(2, n, 3)) * np.array([estimator.gyro_bias, estimator.accelerometer_bias])[:, None, None]
     readings = readings._replace(gyro=readings.gyro + biases[0], specific_force=readings.specific_force + biases[1])
