@@ -12,7 +12,7 @@ import numpy as np
 import controllers
 import legged
 import robots
-from legged import environments
+from legged import environments, estimation
 
 FOLDER = Path(tempfile.mkdtemp())
 URDF, MJCF = FOLDER / "robot.urdf", FOLDER / "robot.xml"
@@ -192,6 +192,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "controllers.StepCommand": {"times": [0.1], "values": [0.2]},
         "legged.sensors.pressure_point": {"wrench": np.array([0.0, 0, 0, 0, 0, 10])},
         "legged.sensors.support_margin": {"point": np.array([0.2, 0.2, 0.0])},
+        "controllers.Estimated": {"estimator": estimation.InvariantFilter()},
         "controllers.Policy": {"network": lambda seen: seen[:12], "task": environments.velocity(quadruped)},
         "controllers.suited": {"robot": quadruped},
         "controllers.suited_law": {"kind": controllers.Balanced, "gait": trot},
