@@ -6,7 +6,6 @@ installed (`pip install 'mujoco[sysid]'`); the environment variable LEGGED_DATA 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import tempfile
@@ -18,7 +17,7 @@ import numpy as np
 
 import legged
 from benchmarks.harness.subjects import robot_file
-from legged.identification import Log, Model, Motors, Parameter, excitation, read
+from legged.identification import Log, Model, Motors, Parameter, read
 
 DATA = Path(os.environ.get("LEGGED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "go2-air-log.npz"
 KP, KD = 20.0, 1.5  # of the log's servos, [N m/rad] and [N m s/rad]
