@@ -1,7 +1,8 @@
 """Identification of real and simulated robots: `python -m benchmarks.identification [go2] [recovery] [trot]`.
 
 `go2` needs the log of a real Go2 (`../shared/data/go2-air-log.npz`) and compares with `mujoco.sysid` where it is
-installed (`pip install 'mujoco[sysid]'`); the environment variable LEGGED_DATA names another folder. Times are those of one thread.
+installed (`pip install 'mujoco[sysid]'`); the environment variable LEGGED_DATA names another folder. Times are those of
+one thread.
 """
 
 from __future__ import annotations

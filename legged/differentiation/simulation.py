@@ -41,7 +41,8 @@ from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 from legged.simulation.stepping.parameters import ROBOT, numbers_of
-from legged.simulation.stepping.start import select_integrator
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.stepping.stepper import select_integrator
 from legged.spatial import Array
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class DifferentiableSimulation:
         pushes: Sequence[Push | ExternalWrench] = (),
         bodies: Sequence[FreeBody] = (),
     ):
-        rule = select_integrator(integrator, ground, bodies, TimeStepping())
+        rule = select_integrator(integrator, ground, bodies, None)
         assert isinstance(rule, TimeStepping)
         self.robot, self._integrator = robot, rule
         setup = controller, ground, tuple(pushes), tuple(bodies)
@@ -139,7 +140,7 @@ class DifferentiableSimulation:
             known = batch.sweep.present(parameters)
             vary = {name: known[name] for name in dict.fromkeys(parameters)}
         batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=False, count=1)
-        starts = batch.starts
+        starts = _started(batch)
         self._batch, self._order = batch, _places(batch, setup, (q, v))
         self.values = starts.numbers[0][self._order] if vary else np.zeros(0)
         self._template = MemberTemplate(batch, starts.numbers, self._order)
@@ -379,9 +380,14 @@ class DifferentiableSimulation:
         return compile_function(self._derivative, None, **shapes)
 
 
+def _started(batch: RolloutBatch) -> InitialStates:
+    """Return the only member of a batch at its start."""
+    return batch.starts.started(range(1), *batch.given_states)
+
+
 def _places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) -> list[int]:
     """Return the places of the entries of the parameters among the numbers of a member, in the order of their names."""
-    values, numbers = batch.sweep.values, batch.starts.numbers[0]
+    values, numbers = batch.sweep.values, _started(batch).numbers[0]
     robot = [name for name in values if name.startswith(ROBOT)]
     sizes = np.cumsum([0, *(values[name].size for name in robot)])
     places = {name: range(a, b) for name, a, b in zip(robot, sizes[:-1], sizes[1:], strict=True)}
@@ -390,7 +396,7 @@ def _places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any])
             continue
         other = np.where(value == 0.0, 1e-3, 0.999 * value)
         changed = RolloutBatch.of(batch.robot, setup, state, vary={**values, name: other}, fall=False, count=1)
-        moved_numbers = changed.starts.numbers[0]
+        moved_numbers = _started(changed).numbers[0]
         differs = np.flatnonzero(moved_numbers != numbers).tolist() if len(moved_numbers) == len(numbers) else []
         if len(differs) != value.size or not np.array_equal(moved_numbers[differs], other.ravel()):
             raise DefinitionError(
