@@ -97,7 +97,8 @@ class Base:
         """Return dq, (nv of the base,), [rad] and [m], of least size with integrate(start, dq) = end.
 
         Args:
-            start: Configuration of the base, (nq of the base,), mixed units, world axes. end: Another one, likewise.
+            start: Configuration of the base, (nq of the base,), mixed units, world axes.
+            end: Configuration of the base, (nq of the base,), mixed units, world axes.
         """
         return end - start
 

@@ -85,7 +85,8 @@ class StageMotion:
         """Return the time derivative of the coordinates, (nq,).
 
         Args:
-            q: The coordinates, (nq,). v: Their velocity, (nv,), [rad/s] or [m/s].
+            q: The coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
+            v: Their velocity, (nv,), [rad/s] or [m/s], joint axes.
         """
         return v
 
@@ -93,7 +94,8 @@ class StageMotion:
         """Return the coordinates q (+) dq, (nq,).
 
         Args:
-            q: The coordinates, (nq,). dq: Step, (nv,), [rad] or [m]; a rotation vector of a quaternion.
+            q: The coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
+            dq: Step, (nv,), [rad] or [m], joint axes; the rotation vector of a quaternion.
         """
         return q + dq
 
@@ -101,7 +103,8 @@ class StageMotion:
         """Return dq, (nv,), [rad] or [m], of least size with integrate(start, dq) = end.
 
         Args:
-            start: Coordinates, (nq,), [rad], [m] or a quaternion, joint axes. end: Others, likewise.
+            start: Coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
+            end: Coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
         """
         return end - start
 
