@@ -1,7 +1,7 @@
 """Gains of the optional mechanisms of the compiler: times without and with each of them, in turns in one process.
 
-`python -m benchmarks.pages --write mechanisms` writes the table of `docs/explanation/mechanisms.md` in two to four
-minutes. Times are those of the processor in the calling thread, so that other programs disturb them little; those of
+`python -m benchmarks.pages --write mechanisms` writes the table of `docs/explanation/mechanisms.md` in 90 s of
+processor time. Times are those of the processor in the calling thread, so that other programs disturb them little; those of
 threads are wall times.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.pages.parts import Part, spaced, table
+from benchmarks.pages.parts import Part, table
 
 ROOT = Path(__file__).parents[2]
 PEERS = ("mjlab", "JaxSim", "RigidBodyDynamics.jl")
@@ -53,7 +53,7 @@ def sizes() -> str:
     whole = lines(ROOT / name for name in ("legged", "controllers", "robots"))
     rows.append(("other", whole - used, *(a - b for a, b in zip(TOTALS, peers_used, strict=True))))
     rows.append(("all", whole, *TOTALS))
-    texts = [(name, *(spaced(round(n, -1)) if n else "-" for n in numbers)) for name, *numbers in rows]
+    texts = [(name, *(str(round(n, -1)) if n else "-" for n in numbers)) for name, *numbers in rows]
     return table(("capability", "legged", *PEERS), texts)
 
 

@@ -2,8 +2,7 @@
 
 A module is a serial chain of links. The functions of the first part are those of a single link (intra-modular level,
 section 2.1); the recursions run from link to link. The class `SerialChain` has the operators of a module
-(inter-modular level, section 2.2): applied to a vector, an operator runs a recursion along the chain, and `dense`
-gives its matrix.
+(inter-modular level, section 2.2): recursions along the chain, of which `dense` gives the matrix.
 
 A module twist t^i or a module wrench w^i is a list with the twist or wrench of each link, (6,), about the link's
 origin in its axes; a module-joint rate qd^i is a list with the rates of each joint. Links are the robot's bodies.

@@ -97,7 +97,8 @@ class Base:
         """Return dq, (nv of the base,), [rad] and [m], of least size with integrate(start, dq) = end.
 
         Args:
-            start, end: Configurations of the base, (nq of the base,).
+            start: Configuration of the base, (nq of the base,), mixed units, world axes.
+            end: Configuration of the base, (nq of the base,), mixed units, world axes.
         """
         return end - start
 
@@ -124,7 +125,7 @@ class Base:
         Middle Euler angles are at least 0.2 rad away from gimbal lock.
 
         Args:
-            uniform: Random numbers between -1 and 1, (nq of the base,). rng: The generator for others.
+            uniform: Random numbers between -1 and 1, (nq of the base,), dimensionless. rng: The generator for others.
         """
         return uniform
 

@@ -57,9 +57,9 @@ class StageMotion:
         """Return the transforms from the frame before the stage to the frame after it, both with the axis along z.
 
         Args:
-            q: The coordinates, (nq,), [rad], [m] or a quaternion.
+            q: The coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
             offset: (cosine, sine) of the angle about the axis at q = 0.
-            P: `matrix` times a ratio, (6, nv).
+            P: `matrix` times a ratio, (6, nv), [1] and [m], body axes.
         """
         raise NotImplementedError
 
@@ -67,8 +67,8 @@ class StageMotion:
         """Return the pose of the frame after the stage in the frame before it; exactly the identity at zero.
 
         Args:
-            axis: Unit vector, (3,), in the axes of either frame.
-            q: The coordinates, (nq,), [rad], [m] or a quaternion.
+            axis: Unit vector, (3,), dimensionless, in the axes of either frame.
+            q: The coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
             pitch: Translation along the axis per angle of a screw, [m/rad].
         """
         raise NotImplementedError
@@ -85,7 +85,8 @@ class StageMotion:
         """Return the time derivative of the coordinates, (nq,).
 
         Args:
-            q: The coordinates, (nq,). v: Their velocity, (nv,), [rad/s] or [m/s].
+            q: The coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
+            v: Their velocity, (nv,), [rad/s] or [m/s], joint axes.
         """
         return v
 
@@ -93,7 +94,8 @@ class StageMotion:
         """Return the coordinates q (+) dq, (nq,).
 
         Args:
-            q: The coordinates, (nq,). dq: Step, (nv,), [rad] or [m]; a rotation vector of a quaternion.
+            q: The coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
+            dq: Step, (nv,), [rad] or [m], joint axes; the rotation vector of a quaternion.
         """
         return q + dq
 
@@ -101,7 +103,8 @@ class StageMotion:
         """Return dq, (nv,), [rad] or [m], of least size with integrate(start, dq) = end.
 
         Args:
-            start, end: Coordinates, (nq,).
+            start: Coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
+            end: Coordinates, (nq,), [rad], [m] or a quaternion, joint axes.
         """
         return end - start
 
@@ -109,7 +112,7 @@ class StageMotion:
         """Return random coordinates, (nq,): angles within pi, displacements within 1 m, a unit quaternion.
 
         Args:
-            uniform: Random numbers between -1 and 1, (nq,). rng: The generator for others.
+            uniform: Random numbers between -1 and 1, (nq,), dimensionless. rng: The generator for others.
         """
         return np.pi * uniform
 
