@@ -64,7 +64,7 @@ def on_cluster(
 
 
 def _register(client: Any, plugin: Any) -> None:
-    """Bring a plugin to all workers; one that dies meanwhile is no loss, and the plugin is sent again."""
+    """Bring a plugin to all workers, again if one dies meanwhile, which is no loss of the cluster."""
     for attempt in range(_ATTEMPTS):
         try:
             client.register_plugin(plugin)

@@ -140,6 +140,12 @@ class Setup:
             columns: Name -> values, (B,), any unit. threads: As in `legged.rollout`.
         """
         count_, arguments = len(next(iter(columns.values()))), self.arguments(columns)
+        masses = self._masses(arguments["vary"], count_)
+        if not any(metric.signals for metric in self.metrics.values()):
+            runs = self.rollout(columns, threads)
+            end = np.where(runs.fallen, runs.when, self.until)
+            trials = Trials(end, np.array(runs.fallen), masses, self._gravity())
+            return self._results(columns, {}, trials, threads, runs) | {"ended": list(runs.reasons)}
         function, places = observed(self.metrics, self.robot)
         sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
         steps = Reduction([place[2] for place in places])
@@ -152,7 +158,7 @@ class Setup:
             before = t
             if np.all(sim.ended):
                 break
-        trials = Trials(np.array(sim.t), np.array(sim.ended), self._masses(arguments["vary"], count_), self._gravity())
+        trials = Trials(np.array(sim.t), np.array(sim.ended), masses, self._gravity())
         signals: dict[str, dict[str, Array]] = {name: {} for name in self.metrics}
         for (metric, signal, _, _), value in zip(places, steps.result() if places else [], strict=True):
             signals[metric][signal] = value
@@ -164,16 +170,23 @@ class Setup:
             steps.add([values[place[3]] for place in places], ~np.asarray(sim.ended), step)
 
     def _results(
-        self, columns: Mapping[str, Array], signals: dict[str, dict[str, Array]], trials: Trials, threads: int | None
+        self,
+        columns: Mapping[str, Array],
+        signals: dict[str, dict[str, Array]],
+        trials: Trials,
+        threads: int | None,
+        runs: Rollouts | None = None,
     ) -> dict[str, list[Any]]:
-        runs = None
         results = dict[str, list[Any]]()
         for name, metric in self.metrics.items():
             if metric.of_run is not None:
                 runs = self.rollout(columns, threads) if runs is None else runs
                 values = [metric.of_run(runs.run(i)) for i in range(len(trials.end))]
+            elif metric.of_rollouts is not None:
+                runs = self.rollout(columns, threads) if runs is None else runs
+                values = np.asarray(metric.of_rollouts(runs, dict(columns))).tolist()
             elif metric.result is not None:
-                values = np.asarray(metric.result(signals[name], trials)).tolist()
+                values = np.asarray(metric.result(signals.get(name, {}), trials)).tolist()
             else:
                 raise ArgumentError(f"metric {name!r} has neither a result nor a function of the run")
             if np.shape(values) != (len(trials.end),):
@@ -218,8 +231,8 @@ class Setup:
     def seconds(self, columns: Mapping[str, Array]) -> float:
         """Return the estimated time of one trial on one core, [s], before any has been computed.
 
-        It is the measured time of starting one, and the counted operations of the forward dynamics, three times for
-        law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
+        It is the measured processor time of starting one, and the counted operations of the forward dynamics, three
+        times for law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
 
         Args:
             columns: Name -> values, (B,), of two trials or more, (B,), any unit.
@@ -228,9 +241,9 @@ class Setup:
         arguments, own = self.arguments(few), len(next(iter(few.values())))
         started = 0.0
         for _ in range(2):  # the first one traces
-            begin = time.perf_counter()
+            begin = time.process_time()
             sim = Simulation(self.robot, self.controller, num=own, **arguments)
-            started = time.perf_counter() - begin
+            started = time.process_time() - begin
         try:
             operations = float(count(forward_dynamics, self.robot).total)
         except LeggedError:

@@ -33,6 +33,21 @@ def test_a_row_is_simulated_again_bit_for_bit(tmp_path):
         assert np.isclose(np.linalg.norm(way), table["distance"][row], rtol=1e-12)
 
 
+def test_a_function_of_all_rollouts_gets_the_samples_of_its_trials(tmp_path):
+    def moved(runs, samples):
+        assert len(runs) == len(samples["robot.trunk.mass"])
+        return runs.q[:, -1, 1] - runs.q[:, 0, 1] + 0.0 * samples["robot.trunk.mass"]
+
+    study = setup(metrics={"moved": sweeps.of_rollouts(moved, "m"), "success": sweeps.success})
+    values = {"robot.trunk.mass": np.array([5.0, -1.0, 6.0]), "pushes.0.impulse[0]": np.array([0.0, 0.0, 1.0])}
+    sweep = legged.sweep(study, values, tmp_path, chunk=3)
+    table = sweep.table()
+    assert (table["error"] != "").tolist() == [False, True, False] and table["success"].tolist() == [True, None, True]
+    for row in (0, 2):
+        run = sweep.run(row)
+        assert run.q[-1, 1] - run.q[0, 1] == table["moved"][row]
+
+
 def test_the_cost_of_transport_is_the_positive_work_over_weight_and_distance(tmp_path):
     sweep = legged.sweep(setup(until=0.2), sweeps.random(4, PUSHES), tmp_path, chunk=4)
     table, run = sweep.table(), sweep.run(2)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.locomotion.loops import simulate_balanced, simulate_locomotion
-from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, outcomes, success_table
+from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, simulate_locomotion
+from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
 
@@ -90,6 +90,17 @@ def test_the_earlier_law_is_measured_on_the_same_trials():
     selected = [x for x in trials(4, ["forward"]) if x.command[0] == 0.15]
     outcome = outcomes(walker, EARLIER, simulate_balanced(walker, selected))
     assert [x.succeeded for x in outcome] == [True]
+
+
+@pytest.mark.slow
+def test_a_sweep_gives_the_outcomes_of_rollouts_and_simulates_them_once(tmp_path):
+    pytest.importorskip("distributed")
+    walker, selected = named("Solo12"), trials(4, ["forward"])[:3]
+    expected = repr(outcomes(walker, OURS, simulate_locomotion(walker, selected)))
+    assert repr(swept(walker, OURS, selected, locomotion_setup(walker, selected), tmp_path)) == expected
+    chunks = {path: path.stat().st_mtime_ns for path in (tmp_path / "chunks").iterdir()}
+    assert repr(swept(walker, OURS, selected, locomotion_setup(walker, selected), tmp_path)) == expected
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "chunks").iterdir()} == chunks
 
 
 def test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command():
