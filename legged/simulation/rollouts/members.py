@@ -89,7 +89,7 @@ class MemberRuns:
             return own, own.advance
         backend = select_backend(loop, members.state[0], members.state[0], False)
         backend.name = self.backend
-        return backend, SolverEngine([backend], [None], members, self.integrator, "").advance
+        return backend, SolverEngine([backend], members, self.integrator, "").advance
 
     @cached_property
     def _kernels(self) -> dict[Any, Kernel]:

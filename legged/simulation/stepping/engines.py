@@ -214,7 +214,7 @@ class SolverEngine(StepEngine):
     """Integration of one robot after the other by `Integrator.solve`.
 
     Args:
-        systems: The equations of motion of each robot. limits: Limits beyond which each has fallen, or None.
+        systems: The equations of motion of each robot.
         members: States and outcomes, which `run` changes in place. integrator: The integrator.
         name: Description of the code that runs. given: What each step is given.
     """
@@ -222,14 +222,14 @@ class SolverEngine(StepEngine):
     def __init__(
         self,
         systems: Sequence[Backend],
-        limits: Sequence[FallLimits | None],
         members: Members,
         integrator: Integrator,
         name: str,
         given: StepInput = NO_INPUT,
     ):
         super().__init__(members, name, given)
-        self._systems, self._limits, self._integrator = list(systems), list(limits), integrator
+        self._systems, self._integrator = dict(enumerate(systems)), integrator
+        self._limits: dict[int, FallLimits | None] = {}  # beyond which robots have fallen
         self._failures: dict[int, SimulationError] = {}
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
@@ -288,34 +288,24 @@ class SolverEngine(StepEngine):
         return self._integrator.solve(system, *state, smooth)
 
     def _take(self, members: Members, i: int, solution: Iterator[StateSample], sample: int) -> None:
-        """Advance robot i to the next sample; if there is none, it has ended in the state before."""
-        self._system(i)
+        """Advance robot i to the next sample, and end it if it has fallen, or in the state before if there is none."""
+        system, row, limits = self._system(i), members.state[i], self._limits.get(i)
         try:
-            state = next(solution)
+            _, _, q, s = next(solution)
         except SimulationError as error:
-            self._fail(members, i, error)
+            self._failures[i] = error
+            members.outcome[i, 0] = NOT_FINITE
+            if isinstance(error, DivergenceError):
+                members.outcome[i, 1] = error.t
+                if error.state is not None:
+                    row[-len(error.state) :] = error.state
             return
-        self._move(members, i, state.q, state.s)
+        after = np.concatenate([q, s])
+        if limits is not None and not np.array_equal(row, after):  # it has moved
+            members.outcome[i, 0] = float(limits.termination_code(system.loop.robot, system.loop.ground, q))
+        row[:] = after
         if sample >= 0:
-            members.stored[i, sample], members.outcome[i, 2] = members.state[i], sample + 1
-
-    def _fail(self, members: Members, i: int, error: SimulationError) -> None:
-        """End robot i, whose next state does not exist."""
-        self._failures[i] = error
-        members.outcome[i, 0] = NOT_FINITE
-        if isinstance(error, DivergenceError):
-            members.outcome[i, 1] = error.t
-            if error.state is not None:
-                members.state[i, -len(error.state) :] = error.state
-
-    def _move(self, members: Members, i: int, q: Array, s: Array) -> None:
-        """Set the state of robot i, and end it if it has fallen."""
-        row, nq, limits = members.state[i], len(q), self._limits[i]
-        has_moved = limits is not None and not (np.array_equal(row[:nq], q) and np.array_equal(row[nq:], s))
-        row[:nq], row[nq:] = q, s
-        if has_moved:
-            loop = self._systems[i].loop
-            members.outcome[i, 0] = float(limits.termination_code(loop.robot, loop.ground, q))
+            members.stored[i, sample], members.outcome[i, 2] = row, sample + 1
 
     def _state(self, members: Members, i: int) -> tuple[Array, Array]:
         nq = self._systems[i].loop.robot.nq
@@ -345,19 +335,11 @@ class PythonEngine(SolverEngine):
         given: StepInput,
         reason: str,
     ):
-        count = len(members.state)
-        super().__init__(
-            [None] * count,  # type: ignore[list-item]  # set below
-            [None] * count,
-            members,
-            integrator,
-            f"one by one, controller in Python ({reason})",
-            given,
-        )
+        super().__init__([], members, integrator, f"one by one, controller in Python ({reason})", given)
         self._batch = batch
         self._backends: dict[ClosedLoop, Backend] = {}
-        self._controllers: list[Any] = [None] * count
-        self.restart(starts, range(count))
+        self._controllers: dict[int, Any] = {}
+        self.restart(starts, range(len(members.state)))
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set the closed loops of some robots, each with its own copy of the controller; see `StepEngine.restart`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,7 @@ class SimulatedRobots(Stepper):
         super().__init__(batch, integrator, compiled, starts)
         self._num = num
         self.members.stored[:] = 0.0
+        self._history = self._view_of_history()
         self.clock = Clock(grid, starts.loops, edges=not isinstance(integrator, FixedStep))
         self.ended = np.zeros(len(starts.states), dtype=bool)
         self.steps, self._interval = 0, max(round(_INTERVAL / grid.step), 1)
@@ -97,10 +98,11 @@ class SimulatedRobots(Stepper):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for `pickle` and `copy`, without views of arrays."""
-        return {name: value for name, value in vars(self).items() if name not in ("outcome", "history")}
+        return {name: value for name, value in vars(self).items() if name not in ("outcome", "_history")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, outcome=state["members"].outcome[:, 0])
+        self._history = self._view_of_history()
 
     # Examination of the motion.
 
@@ -134,9 +136,8 @@ class SimulatedRobots(Stepper):
             return self.check.message(t, s, reason=NEXT_NOT_FINITE if error is None else str(error))
         return self.check.message(t, s, float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0)
 
-    @cached_property
-    def history(self) -> Array | None:
-        """The entries of the states that hold the history of contacts, (N, c), a view; None without contacts."""
+    def _view_of_history(self) -> Array | None:
+        """Return the entries of the states that hold the history of contacts, (N, c); None without contacts."""
         at, nq = self.batch.first.loop.history_entries, self.batch.robot.nq
         return self.members.state[:, nq + at.start : nq + at.stop] if at.start < at.stop else None
 
@@ -208,8 +209,8 @@ class SimulatedRobots(Stepper):
             engine = self.prepare(commands.given(held))
         if given is not None:
             engine.commands = given
-        if self.history is not None:
-            self.history.fill(0.0)
+        if self._history is not None:
+            self._history.fill(0.0)
         return engine
 
     def reset(self, robots: Array, q: Array, v: Array) -> None:

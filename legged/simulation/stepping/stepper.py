@@ -154,7 +154,7 @@ class Stepper:
         if compiled is not None:
             self.engine = CompiledEngine(compiled, self.members)
         elif self.backend is not None:
-            self.engine = SolverEngine([self.backend], [None], self.members, self.integrator, reason)
+            self.engine = SolverEngine([self.backend], self.members, self.integrator, reason)
         elif element != FLOAT64:
             raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
         else:
