@@ -250,7 +250,7 @@ class DifferentiableSimulation:
         """Return the result of a time step.
 
         Args:
-            clock: See `clocks`, (3,), mixed units. values: Parameters, (..., np), in their units.
+            clock: See `clocks`, (3,), mixed units. values: Parameters, (..., np), mixed units.
             command: (..., nu), any unit. state: State [q; s], (..., n), mixed units.
         """
         return StepResult(*self._step_kernel(clock, values, command, state))
@@ -268,7 +268,7 @@ class DifferentiableSimulation:
 
         Args:
             clock, values, command, state: As in `step`. result: Its result.
-            weights: Of the deviation after the step, (..., nx), in units of the inverse.
+            weights: Of the deviation after the step, (..., nx), mixed units.
         """
         arrays = clock, values, command, state, result.state, result.unknowns, weights
         return StepDerivative(*self._derivative_kernel(*arrays))
@@ -277,7 +277,7 @@ class DifferentiableSimulation:
         """Return the derivatives of the gaps of contacts, (..., m, nx + np), by a deviation and the parameters.
 
         Args:
-            values: Parameters, (..., np), in their units. state: State [q; s], (..., n), mixed units.
+            values: Parameters, (..., np), mixed units. state: State [q; s], (..., n), mixed units.
         """
         return self._gap_kernel(values, state)
 
