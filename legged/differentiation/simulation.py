@@ -31,6 +31,7 @@ from legged.contact.impulses.elimination import solved
 from legged.contact.impulses.impulse_solver import ImpulseSolver
 from legged.contact.rigid import FreeBody, Rigid
 from legged.differentiation.equations import GivenSolver, RecordedSolver, deviation, moved, tangent_size
+from legged.differentiation.parameters import places
 from legged.errors import ArgumentError, DefinitionError, ShapeError
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
@@ -40,7 +41,6 @@ from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
-from legged.simulation.stepping.parameters import ROBOT, numbers_of
 from legged.simulation.stepping.start import select_integrator
 from legged.spatial import Array
 
@@ -140,7 +140,7 @@ class DifferentiableSimulation:
             vary = {name: known[name] for name in dict.fromkeys(parameters)}
         batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=False, count=1)
         starts = batch.starts
-        self._batch, self._order = batch, _places(batch, setup, (q, v))
+        self._batch, self._order = batch, places(batch, setup, (q, v))
         self.values = starts.numbers[0][self._order] if vary else np.zeros(0)
         self._template = MemberTemplate(batch, starts.numbers, self._order)
         loop = self._template.loop
@@ -377,25 +377,3 @@ class DifferentiableSimulation:
         unknowns = self._step_kernel.graph.outputs[1]
         shapes = {**self._shapes, "after": self._shapes["state"], "unknowns": unknowns, "weights": (self.nx,)}
         return compile_function(self._derivative, None, **shapes)
-
-
-def _places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) -> list[int]:
-    """Return the places of the entries of the parameters among the numbers of a member, in the order of their names."""
-    values, numbers = batch.sweep.values, batch.starts.numbers[0]
-    robot = [name for name in values if name.startswith(ROBOT)]
-    sizes = np.cumsum([0, *(values[name].size for name in robot)])
-    places = {name: range(a, b) for name, a, b in zip(robot, sizes[:-1], sizes[1:], strict=True)}
-    for name, value in values.items():
-        if name in places:
-            continue
-        other = np.where(value == 0.0, 1e-3, 0.999 * value)
-        changed = RolloutBatch.of(batch.robot, setup, state, vary={**values, name: other}, fall=False, count=1)
-        moved_numbers = changed.starts.numbers[0]
-        differs = np.flatnonzero(moved_numbers != numbers).tolist() if len(moved_numbers) == len(numbers) else []
-        if len(differs) != value.size or not np.array_equal(moved_numbers[differs], other.ravel()):
-            raise DefinitionError(
-                f"{name!r} changes other numbers when the controller starts, or none at all; differentiate with "
-                f"respect to one of {', '.join(sorted(numbers_of(batch.sweep.nominal)))}"
-            )
-        places[name] = differs  # type: ignore[assignment]
-    return [place for name in values for place in places[name]]
