@@ -32,7 +32,7 @@ from legged.contact.impulses.impulse_solver import ImpulseSolver
 from legged.contact.rigid import FreeBody, Rigid
 from legged.differentiation.equations import GivenSolver, RecordedSolver, deviation, moved, tangent_size
 from legged.differentiation.parameters import places
-from legged.errors import ArgumentError, DefinitionError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, ShapeError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.controller import ControllerLike
@@ -112,7 +112,7 @@ class DifferentiableSimulation:
     Raises:
         DefinitionError: A parameter changes other numbers too, or joints have friction or stops without a contact.
         UnknownNameError: A parameter does not exist. StateError: A joint is beyond its stop.
-        TraceError: The controller cannot be traced, or has no derivative.
+        TraceError: The controller cannot be traced; when derivatives are computed, it has none.
     """
 
     def __init__(
@@ -376,4 +376,10 @@ class DifferentiableSimulation:
     def _derivative_kernel(self) -> Kernel[Any, Any]:
         unknowns = self._step_kernel.graph.outputs[1]
         shapes = {**self._shapes, "after": self._shapes["state"], "unknowns": unknowns, "weights": (self.nx,)}
-        return compile_function(self._derivative, None, **shapes)
+        try:
+            return compile_function(self._derivative, None, **shapes)
+        except TraceError as error:
+            raise TraceError(
+                f"the time steps of {self.robot.name!r} have no derivative, {error}: does the controller iterate, as "
+                f"one that solves a quadratic program? Leave it out, and give the torques of a run as commands"
+            ) from error
