@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import contact_derivatives
+from benchmarks.contact import derivatives
 from benchmarks.pages import algorithms, balance, others, sizes, terms
 from benchmarks.pages.parts import Part
 
 _PAGE = "explanation/contact_derivatives.md"
 _DERIVATIVES = {
-    "contact-derivatives-accuracy": Part(_PAGE, contact_derivatives.accuracy, 0.95, slow=True),
-    "contact-derivatives-in-continuous-time": Part(_PAGE, contact_derivatives.continuous, 0.1, slow=True),
+    "contact-derivatives-accuracy": Part(_PAGE, derivatives.accuracy, 0.95, slow=True),
+    "contact-derivatives-in-continuous-time": Part(_PAGE, derivatives.continuous, 0.1, slow=True),
 }
 PARTS: dict[str, Part] = {
     **algorithms.PARTS,

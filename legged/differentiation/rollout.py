@@ -185,7 +185,8 @@ class DifferentiableRollout:
         The functions are plain NumPy code that does not branch on values, except by `legged.where`.
 
         Args:
-            final: Cost of the last state, or None. stage: Cost of a step, or None.
+            final: Cost of the last state, a function of q (nq,) and v (nv,), mixed units, or None.
+            stage: Cost of a step, a function of q (nq,), v (nv,) and the command (nu,), mixed units, or None.
 
         Returns:
             The cost, (...), and its derivatives.
@@ -205,7 +206,7 @@ class DifferentiableRollout:
         """Return the cost of `gradient`, (...).
 
         Args:
-            final, stage: As in `gradient`.
+            final, stage: As in `gradient`, of (nq,), (nv,) and (nu,), mixed units.
         """
         return self._costs(final, stage)[0]
 

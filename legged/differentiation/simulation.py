@@ -31,7 +31,8 @@ from legged.contact.impulses.elimination import solved
 from legged.contact.impulses.impulse_solver import ImpulseSolver
 from legged.contact.rigid import FreeBody, Rigid
 from legged.differentiation.equations import GivenSolver, RecordedSolver, deviation, moved, tangent_size
-from legged.errors import ArgumentError, DefinitionError, ShapeError
+from legged.differentiation.parameters import places, started
+from legged.errors import ArgumentError, DefinitionError, ShapeError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.controller import ControllerLike
@@ -40,8 +41,6 @@ from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
-from legged.simulation.stepping.parameters import ROBOT, numbers_of
-from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import select_integrator
 from legged.spatial import Array
 
@@ -113,7 +112,7 @@ class DifferentiableSimulation:
     Raises:
         DefinitionError: A parameter changes other numbers too, or joints have friction or stops without a contact.
         UnknownNameError: A parameter does not exist. StateError: A joint is beyond its stop.
-        TraceError: The controller cannot be traced, or has no derivative.
+        TraceError: The controller cannot be traced; when derivatives are computed, it has none.
     """
 
     def __init__(
@@ -140,8 +139,8 @@ class DifferentiableSimulation:
             known = batch.sweep.present(parameters)
             vary = {name: known[name] for name in dict.fromkeys(parameters)}
         batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=False, count=1)
-        starts = _started(batch)
-        self._batch, self._order = batch, _places(batch, setup, (q, v))
+        starts = started(batch)
+        self._batch, self._order = batch, places(batch, setup, (q, v))
         self.values = starts.numbers[0][self._order] if vary else np.zeros(0)
         self._template = MemberTemplate(batch, starts.numbers, self._order)
         loop = self._template.loop
@@ -251,7 +250,7 @@ class DifferentiableSimulation:
         """Return the result of a time step.
 
         Args:
-            clock: See `clocks`, (3,), mixed units. values: Parameters, (..., np), in their units.
+            clock: See `clocks`, (3,), mixed units. values: Parameters, (..., np), mixed units.
             command: (..., nu), any unit. state: State [q; s], (..., n), mixed units.
         """
         return StepResult(*self._step_kernel(clock, values, command, state))
@@ -269,7 +268,7 @@ class DifferentiableSimulation:
 
         Args:
             clock, values, command, state: As in `step`. result: Its result.
-            weights: Of the deviation after the step, (..., nx), in units of the inverse.
+            weights: Of the deviation after the step, (..., nx), mixed units.
         """
         arrays = clock, values, command, state, result.state, result.unknowns, weights
         return StepDerivative(*self._derivative_kernel(*arrays))
@@ -278,7 +277,7 @@ class DifferentiableSimulation:
         """Return the derivatives of the gaps of contacts, (..., m, nx + np), by a deviation and the parameters.
 
         Args:
-            values: Parameters, (..., np), in their units. state: State [q; s], (..., n), mixed units.
+            values: Parameters, (..., np), mixed units. state: State [q; s], (..., n), mixed units.
         """
         return self._gap_kernel(values, state)
 
@@ -377,31 +376,10 @@ class DifferentiableSimulation:
     def _derivative_kernel(self) -> Kernel[Any, Any]:
         unknowns = self._step_kernel.graph.outputs[1]
         shapes = {**self._shapes, "after": self._shapes["state"], "unknowns": unknowns, "weights": (self.nx,)}
-        return compile_function(self._derivative, None, **shapes)
-
-
-def _started(batch: RolloutBatch) -> InitialStates:
-    """Return the only member of a batch at its start."""
-    return batch.starts.started(range(1), *batch.given_states)
-
-
-def _places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) -> list[int]:
-    """Return the places of the entries of the parameters among the numbers of a member, in the order of their names."""
-    values, numbers = batch.sweep.values, _started(batch).numbers[0]
-    robot = [name for name in values if name.startswith(ROBOT)]
-    sizes = np.cumsum([0, *(values[name].size for name in robot)])
-    places = {name: range(a, b) for name, a, b in zip(robot, sizes[:-1], sizes[1:], strict=True)}
-    for name, value in values.items():
-        if name in places:
-            continue
-        other = np.where(value == 0.0, 1e-3, 0.999 * value)
-        changed = RolloutBatch.of(batch.robot, setup, state, vary={**values, name: other}, fall=False, count=1)
-        moved_numbers = _started(changed).numbers[0]
-        differs = np.flatnonzero(moved_numbers != numbers).tolist() if len(moved_numbers) == len(numbers) else []
-        if len(differs) != value.size or not np.array_equal(moved_numbers[differs], other.ravel()):
-            raise DefinitionError(
-                f"{name!r} changes other numbers when the controller starts, or none at all; differentiate with "
-                f"respect to one of {', '.join(sorted(numbers_of(batch.sweep.nominal)))}"
-            )
-        places[name] = differs  # type: ignore[assignment]
-    return [place for name in values for place in places[name]]
+        try:
+            return compile_function(self._derivative, None, **shapes)
+        except TraceError as error:
+            raise TraceError(
+                f"the time steps of {self.robot.name!r} have no derivative, {error}: does the controller iterate, as "
+                f"one that solves a quadratic program? Leave it out, and give the torques of a run as commands"
+            ) from error

@@ -50,7 +50,8 @@ def smoothed_gradient(
     with w and half with -w.
 
     Args:
-        simulation: What moves. commands: u, (T, nu), any unit. final, stage: As in `DifferentiableRollout.gradient`.
+        simulation: What moves. commands: u, (T, nu), any unit.
+        final, stage: As in `DifferentiableRollout.gradient`, of q (nq,), v (nv,) and the command (nu,), mixed units.
         spread: Standard deviation of each command, in its unit.
         samples: Number of motions, an even number. order: 0 or 1. seed: Of the random numbers.
         q, v: Initial state, (nq,) and (nv,), mixed units; default as in `DifferentiableSimulation.rollout`.

@@ -50,7 +50,8 @@ def linearize(
         d dv/dt = dvdot/dq dq + dvdot/dv dv + M^-1 dtau
 
     The dynamics' derivatives are those of `legged.algorithms.derivatives`; those of the ground's forces are found by
-    automatic differentiation. The function can be traced: compile it for speed or for many states.
+    automatic differentiation. The function can be traced: compile it for speed or for many states. Time steps on rigid
+    ground, and limit cycles, are those of `legged.differentiation`.
 
     Args:
         robot: The robot.

@@ -5,8 +5,9 @@ import pytest
 from scipy.linalg import solve_discrete_are
 
 import legged
+from legged.compiler.ir import repeat_while
 from legged.differentiation import DifferentiableSimulation, LimitCycle, limit_cycle, periodic_lqr, smoothed_gradient
-from legged.errors import ArgumentError, ShapeError, SingularError
+from legged.errors import ArgumentError, ShapeError, SingularError, TraceError
 
 G, E, PERIOD, H = 9.81, 0.7, 0.5, 5e-4
 
@@ -97,6 +98,15 @@ def test_motions_that_are_not_periodic_are_refused(bouncing):
         limit_cycle(bouncing.rollout(until=10 * H, q=[1.0]))
     with pytest.raises(ArgumentError, match="motion of one member"):
         limit_cycle(bouncing.rollout(np.zeros((2, 3, 1)), q=[1.0]))
+
+
+def test_a_law_that_iterates_is_refused_in_words():
+    def law(t, q, v, wrenches):
+        return repeat_while(lambda x: np.stack([0.5 * x[0], x[1]]), np.stack([q[0], 0.0 * q[0] + 1.0]), 3)[:1]
+
+    sim = DifferentiableSimulation(slider(), law, ground=legged.Rigid())
+    with pytest.raises(TraceError, match=r"'slider' have no derivative, .*: does the controller iterate"):
+        sim.rollout(until=2e-3, q=[1.0]).jacobians()
 
 
 def test_smoothed_gradients_agree_with_the_mean_of_a_quadratic_cost(bouncing):

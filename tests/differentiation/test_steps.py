@@ -128,6 +128,18 @@ def test_impacts_with_restitution_have_the_derivatives_of_central_differences(el
     assert np.abs(jacobian[:, -1]).max() > 1.0  # with respect to the coefficient of restitution
 
 
+def test_an_impact_whose_restitution_is_limited_by_its_work():
+    """Newton's restitution with friction would add energy here (Kane's paradox), so that its fraction is smaller."""
+    ground = legged.Rigid(friction=0.8, restitution=0.9, **EXACT)
+    sim = DifferentiableSimulation(block(CORNERS[2:3]), ground=ground, parameters=["ground.restitution"])
+    p = np.array([0.8991, -0.1381, 0.4026, 0.1019])
+    p = p / np.linalg.norm(p)
+    height = 1e-4 - (quaternion_matrix(p) @ np.array(CORNERS[2]))[2]
+    run = sim.rollout(until=H, q=[*p, 0.0, 0.0, height], v=[32.662, -2.459, 21.95, 0.548, 0.758, -1.907])
+    assert 0.8 < run.unknowns[0, -1] < 0.9
+    check_against_differences(sim, run, d=1e-6, rounding=3e-12)  # speeds of 30 instead of 1
+
+
 LEG_CASES = {  # height of the trunk or None for a foot on the ground, hip and knee, rates, torques, modes, d
     "hip at its stop": (1.0, (-0.2999, 0.6), [0.0, 0.0, 0.0, -3.0, 0.5], [0.0, 0.0], [0, 1, 2], 1e-4),
     "knee that sticks": (1.0, (0.5, 0.6), [0.0, 0.0, -1.0, 0.0, 0.0], [0.0, 0.0], [0, 2, 1], 1e-4),

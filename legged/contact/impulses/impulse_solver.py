@@ -97,8 +97,8 @@ class ImpulseSolver:
         friction cones.
 
         Args:
-            p, twice_mean: Impulses without restitution, and u_before + u.
-            dp, du: Changes of impulses and velocities by restitution.
+            p, twice_mean: Impulses without restitution, and u_before + u, (m, 3) or (k,), mixed units.
+            dp, du: Changes of impulses and velocities by restitution, (m, 3) or (k,), mixed units.
             rate: The work changes by fraction rate + fraction^2 dp . du / 2, [J].
         """
         dissipated = np.maximum(-0.5 * (p * twice_mean).sum(), 0.0)

@@ -1,4 +1,4 @@
-"""Accuracy and cost of the derivatives of time steps on rigid ground: `python -m benchmarks.contact_derivatives`.
+"""Accuracy and cost of the derivatives of time steps on rigid ground: `python -m benchmarks.contact.derivatives`.
 
 The tables are those of `docs/explanation/contact_derivatives.md`; `python -m benchmarks.pages --write NAME` writes the
 first two.
