@@ -33,7 +33,7 @@ def test_a_resumed_training_gives_the_curve_of_an_uninterrupted_one(tmp_path):
     whole.run(steps=5 * 48)
     begun = training(tmp_path / "parts")
     begun.run(steps=2 * 48)
-    resumed = training(tmp_path / "parts", resume=tmp_path / "parts" / CHECKPOINT, num_envs=3, seed=9)
+    resumed = training(tmp_path / "parts", resume=tmp_path / "parts" / CHECKPOINT, num_envs=3, seed=9, dtype="float64")
     resumed.run(steps=5 * 48)
     assert resumed.curve == whole.curve and len(whole.curve) == 5
     for x, y in zip(whole.learner.net.parameters(), resumed.learner.net.parameters(), strict=True):

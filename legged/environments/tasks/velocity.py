@@ -73,7 +73,7 @@ def _rewards(stance: Stance) -> Mapping[str, Reward]:
     T, h = stance.duration, stance.height
     return {
         "track_linear_velocity": Reward(terms.track_linear_velocity(), 2.0),
-        "track_yaw_rate": Reward(terms.track_yaw_rate(0.4), 1.5),
+        "track_yaw_rate": Reward(terms.track_yaw_rate(), 2.0),
         "vertical_velocity": Reward(terms.vertical_velocity, -2.0),
         "flight": Reward(terms.flight, -0.5),
         "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.03),
