@@ -7,6 +7,7 @@ executes it in simulation. docs/howto/optimal_control.md has examples.
 from legged.optimization import terms
 from legged.optimization.dynamics import Contact
 from legged.optimization.problem import Impact, Problem, Stage
+from legged.optimization.sampling import Sampling
 from legged.optimization.solution import Log, Solution
 from legged.optimization.solver import Solver, solve
 from legged.optimization.terms import Constraint, Cost, Point, Term
@@ -20,6 +21,7 @@ __all__ = [
     "Log",
     "Point",
     "Problem",
+    "Sampling",
     "Solution",
     "Solver",
     "Stage",
