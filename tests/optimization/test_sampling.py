@@ -6,6 +6,7 @@ import pytest
 import legged
 import robots
 from legged import optimization as oc
+from legged.errors import ArgumentError
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_a_hopper_on_rigid_ground_is_pushed_to_a_height_without_given_contacts(s
 
 
 def test_wrong_arguments_are_refused(simulation):
-    with pytest.raises(legged.errors.ArgumentError, match="method"):
+    with pytest.raises(ArgumentError, match="method"):
         oc.Sampling(simulation, [], horizon=0.3, command=np.zeros(2), noise=1.0, method="best")
-    with pytest.raises(legged.errors.ArgumentError, match="num=256"):
+    with pytest.raises(ArgumentError, match="num=256"):
         oc.Sampling(legged.Simulation(robots.planar_hopper()), [], horizon=0.3, command=np.zeros(2), noise=1.0)
