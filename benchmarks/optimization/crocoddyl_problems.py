@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 import crocoddyl  # type: ignore[import-not-found]
-import example_robot_data
+import example_robot_data  # type: ignore[import-not-found]
 import numpy as np
 from crocoddyl.utils.biped import SimpleBipedGaitProblem  # type: ignore[import-not-found]
 from crocoddyl.utils.quadruped import SimpleQuadrupedalGaitProblem  # type: ignore[import-not-found]

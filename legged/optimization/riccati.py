@@ -78,6 +78,7 @@ def backward(
         second += (du * (Quu @ du[..., None])[..., 0]).sum(axis=-1)
         KQ = K.swapaxes(-1, -2) @ Qux
         V = Q[:, :nx, :nx] + KQ + KQ.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ (Quu @ K)
+        V = 0.5 * (V + V.swapaxes(-1, -2))  # rounding must not grow
         v = q[:, :nx] + ((Qux.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ Quu) @ du[..., None])[..., 0]
         v = v + (K.swapaxes(-1, -2) @ qu[..., None])[..., 0]
     return Backward(first, second, -1)
@@ -113,6 +114,7 @@ def _backward_of_one(
         first += descent
         second -= descent
         V = Q[:nx, :nx] + Qux.T @ gain[k]
+        V = 0.5 * (V + V.T)  # rounding must not grow
         v = q[:nx] + du @ Qux
     return Backward(np.array([first]), np.array([second]), -1)
 

@@ -5,9 +5,9 @@ length alpha. Bounds of controls are met in each backward pass, other constraint
 
     mu / 2 |r + y|^2 for r = 0,     mu / 2 |min(r + y, 0)|^2 for r >= 0,     y <- r + y or min(r + y, 0)
 
-Source: Mastalli and others 2020, "Crocoddyl"; Tassa, Mansard, Todorov 2014, "Control-limited differential dynamic
-programming"; Jallet and others 2025, "PROXDDP", section III. The merit function, cost plus penalty times the sum of the
-gaps, is that of Nocedal, Wright 2006, "Numerical optimization", equation (18.36).
+Source: Mastalli and others 2020 and Tassa, Mansard, Todorov 2014, see `nodes` and `riccati`; Jallet and others 2025
+(PROXDDP), section III. The merit function, cost plus penalty times the sum of the gaps, is that of Nocedal, Wright
+2006, equation (18.36).
 """
 
 from __future__ import annotations

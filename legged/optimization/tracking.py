@@ -88,7 +88,7 @@ class Tracking:
         return np.array(tau)
 
     def update_times(self, until: float) -> Array:
-        """Return the times of the nodes, [s].
+        """Return the times of the nodes, (n,), [s].
 
         Args:
             until: End of the run, [s].

@@ -6,6 +6,7 @@ import scipy.linalg
 
 import legged
 from legged import optimization as oc
+from legged.errors import LeggedError
 
 H, NODES = 0.05, 40
 
@@ -152,7 +153,7 @@ def test_a_term_without_a_finite_value_is_refused_with_its_node(robot):
 
     nodes = [oc.Stage(H, terms=costs(robot, 1.0, 0.1))] * 3
     nodes.append(oc.Stage(H, terms=[oc.Cost(root, 1.0, offset=np.ones(2))]))
-    with np.errstate(invalid="ignore"), pytest.raises(legged.errors.LeggedError, match="node 3"):
+    with np.errstate(invalid="ignore"), pytest.raises(LeggedError, match="node 3"):
         oc.solve(oc.Problem(robot, nodes, q=[0.5, -0.2]))
 
 

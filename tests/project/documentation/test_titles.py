@@ -33,6 +33,9 @@ Biomechanics and Motor Control of Human Movement
 Building an orthonormal basis, revisited
 Centroidal dynamics of a humanoid robot
 Centroidal momentum matrix of a humanoid robot: structure and properties
+Control-limited differential dynamic programming
+Crocoddyl: an efficient and versatile framework for multi-contact optimal control
+Differential dynamic programming for multi-phase rigid contact dynamics
 Constraint wrench formulation for closed-loop systems using two-level recursions
 Contact-aided invariant extended Kalman filtering for robot state estimation
 Direct solutions of sparse network equations by optimally ordered triangular factorization
