@@ -1,12 +1,12 @@
 """Identification of real and simulated robots: `python -m benchmarks.identification [go2] [recovery] [trot]`.
 
 `go2` needs the log of a real Go2 (`../shared/data/go2-air-log.npz`) and compares with `mujoco.sysid` where it is
-installed (`pip install 'mujoco[sysid]'`); the environment variable LEGGED_DATA names another folder. Times are those of one thread.
+installed (`pip install 'mujoco[sysid]'`); the environment variable LEGGED_DATA names another folder.
+Times are those of one thread.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import tempfile
@@ -18,7 +18,7 @@ import numpy as np
 
 import legged
 from benchmarks.harness.subjects import robot_file
-from legged.identification import Log, Model, Motors, Parameter, excitation, read
+from legged.identification import Log, Model, Motors, Parameter, read
 
 DATA = Path(os.environ.get("LEGGED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "go2-air-log.npz"
 KP, KD = 20.0, 1.5  # of the log's servos, [N m/rad] and [N m s/rad]
@@ -128,9 +128,10 @@ class Sysid:
         _, predicted, _ = residual(found.as_vector(), found.copy())
         squares = []
         for start, own in zip(self.starts(chosen), predicted, strict=True):
-            at = self.log.times[start] + own.times
+            (signal,) = own
+            at = self.log.times[start] + signal.times
             measured = np.stack([np.interp(at, self.log.times, x) for x in self.log.positions.T], axis=1)
-            squares.append(np.mean((own.data - measured) ** 2))
+            squares.append(np.mean((signal.data - measured) ** 2))
         return float(np.sqrt(np.mean(squares)))
 
     def starts(self, chosen: list[int]) -> list[int]:

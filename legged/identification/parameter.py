@@ -129,7 +129,7 @@ def inertia_change(inertia: Inertia, numbers: Array) -> tuple[Any, Array, Array]
 
     With the pseudo-inertia P = U U^T and U upper triangular, the changed one is (U V)(U V)^T, where
 
-        V = exp(a) [[exp(d1), s12, s13, t1], [0, exp(d2), s23, t2], [0, 0, exp(d3), t3], [0, 0, 0, 1]]
+        V = exp a [[exp d1, s12, s13, t1], [0, exp d2, s23, t2], [0, 0, exp d3, t3], [0, 0, 0, 1]]
 
     Any numbers give a physically possible body; zeros leave the body as it is.
 

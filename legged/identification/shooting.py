@@ -158,18 +158,14 @@ class Shooting:
         self.period = log.duration / (len(log.times) - 1)
         self.length = cuts[0].end - cuts[0].start
         self.substeps = max(int(np.ceil(self.period / time_step * (1.0 - 1e-9))), 1)
-        self.kernel, self.step_places = step.step_kernel() if like is None else (like.kernel, like.step_places)
-        readings = step.residual_kernel(channels) if like is None else (like.readings, like.reading_places)
-        self.readings, self.reading_places = readings
-        n = len(step.parameters.names)
-        size = sum(map(step.size, channels))
-        self.blocks = Blocks(self.step_places, self.reading_places, 2 * robot.nv, n, size)
+        if like is None:
+            self.kernel, step_places = step.step_kernel()
+            self.readings, reading_places = step.residual_kernel(channels)
+            n, size = len(step.parameters.names), sum(map(step.size, channels))
+            self.blocks = Blocks(step_places, reading_places, 2 * robot.nv, n, size)
+        else:
+            self.kernel, self.readings, self.blocks = like.kernel, like.readings, like.blocks
         self.delay, self.delay_column = step.parameters.delays()
-        self.use(log, cuts)
-
-    def use(self, log: Log, cuts: list[Window]) -> None:
-        """Take another log and windows of the same period and length; the compiled code stays."""
-        self.log, self.cuts = log, cuts
         index = np.array([np.arange(cut.start, cut.end + 1) for cut in cuts])  # (W, N + 1)
         self.measured = np.concatenate([getattr(log, name) for name in self.channels], axis=1)[index].swapaxes(0, 1)
         self.index = index
