@@ -1,8 +1,9 @@
 """One time step of a plant, the readings of its sensors, and their derivatives, traced to machine code.
 
-The step is a linearly implicit midpoint rule of second order for the forces of joints: friction and the damping of the
-servos act as an added inertia h/2 d, so that stiff friction does not limit the step. Contact forces of a compliant
-ground are those at the end of the step, see `legged.ground.ground.implicit_forces`.
+The step is the implicit midpoint rule with two iterations of Newton's method, whose matrix has the slopes of friction
+and servos alone: they act as an added inertia h/2 d, so that stiff friction does not limit the step. It has second
+order, and both iterations share the factors of the inertia matrix. On a ground one iteration of first order is taken,
+with the contact forces at the end of the step, see `legged.ground.ground.implicit_forces`.
 """
 
 from __future__ import annotations
@@ -78,16 +79,18 @@ class PlantStep:
     def _acceleration(self, plant: Plant, q: Array, v: Array, u: Array, h: Any) -> Array:
         """Return the mean acceleration in a time step h, (nv,)."""
         tau, slopes = self._torques(plant, q, v, u)
-        robot, masses, wrenches = plant.robot, None, None
-        extra = scatter(self.nv, [(b.v, 0.5 * h * friction_slopes(b, v)) for b in robot.bodies])
-        extra = extra + 0.5 * h * slopes
+        robot = plant.robot
+        extra = scatter(self.nv, [(b.v, 0.5 * h * friction_slopes(b, v)) for b in robot.bodies]) + 0.5 * h * slopes
         if plant.ground is not None:
             points, velocities = contact_motion(robot, q, v)
             ground = plant.ground.under(robot)
             contact = implicit_forces(ground, points, velocities, np.zeros(0), 0.5 * h)
             masses = contact_masses(robot, q, h * contact.damping)
-            wrenches = contact_wrenches(robot, q, contact.forces)
-        return accelerations(robot, q, v, tau, wrenches, extra, masses)
+            return accelerations(robot, q, v, tau, contact_wrenches(robot, q, contact.forces), extra, masses)
+        first = accelerations(robot, q, v, tau, None, extra)
+        middle = v + 0.5 * h * first
+        tau, _ = self._torques(plant, q, middle, u)
+        return accelerations(robot, q, middle, tau + extra * first, None, extra)
 
     def _torques(self, plant: Plant, q: Array, v: Array, u: Array) -> tuple[Array, Array]:
         """Return the torques of the motors and their decrease per velocity, (nv,) each, base rows zero."""
