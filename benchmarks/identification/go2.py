@@ -1,8 +1,6 @@
-"""Identification of real and simulated robots: `python -m benchmarks.identification [go2] [recovery] [trot]`.
+"""The log of a real Go2: `../shared/data/go2-air-log.npz`, in another folder if LEGGED_DATA names one.
 
-`go2` needs the log of a real Go2 (`../shared/data/go2-air-log.npz`) and compares with `mujoco.sysid` where it is
-installed (`pip install 'mujoco[sysid]'`); the environment variable LEGGED_DATA names another folder.
-Times are those of one thread.
+Fits are compared with those of `mujoco.sysid` where it is installed (`pip install 'mujoco[sysid]'`).
 """
 
 from __future__ import annotations
@@ -18,9 +16,10 @@ import numpy as np
 
 import legged
 from benchmarks.harness.subjects import robot_file
-from legged.identification import Log, Model, Motors, Parameter, excitation, read
+from legged.identification import Log, Model, Motors, Parameter, read
+from legged.identification.shooting import windows
 
-DATA = Path(os.environ.get("LEGGED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "go2-air-log.npz"
+DATA = Path(os.environ.get("LEGGED_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "go2-air-log.npz"
 KP, KD = 20.0, 1.5  # of the log's servos, [N m/rad] and [N m s/rad]
 WINDOW = 0.5  # [s]
 BOUNDS = {"damping": (0.1, 0.0, 2.0), "armature": (0.01, 0.001, 0.1), "friction": (0.1, 0.0, 2.0)}
@@ -94,8 +93,6 @@ class Sysid:
 
     def sequences(self, chosen: list[int]) -> Any:
         """Return windows of the log as sequences."""
-        from legged.identification.shooting import windows
-
         shooting = self.model._shooting(self.log, cuts := windows(self.log, WINDOW, chosen))
         q, v = shooting.initial_states(self.model.parameters.nominal)
         names, states, controls, readings = [], [], [], []
@@ -138,8 +135,6 @@ class Sysid:
 
     def starts(self, chosen: list[int]) -> list[int]:
         """Return the first sample of windows."""
-        from legged.identification.shooting import windows
-
         return [cut.start for cut in windows(self.log, WINDOW, chosen)]
 
 
@@ -161,74 +156,28 @@ def compare_on_go2() -> dict[str, Any]:
     return found
 
 
-def leg(damping: tuple[float, float], armature: float, friction: float, mass: float) -> legged.Robot:
-    """Return two links on horizontal axes, with these parameters."""
-    builder = legged.RobotBuilder("leg", legged.Link("trunk"), base=legged.FixedBase())
-    for name, parent, own in (("thigh", "trunk", 0.6), ("shank", "thigh", mass)):
-        link = legged.Link(name, legged.cylinder_inertia(own, 0.02, (0.0, 0.0, 0.0), (0.0, 0.0, -0.3)))
-        physics = legged.JointPhysics(damping=damping[name == "shank"], armature=armature, friction=friction)
-        at = (0.0, 0.0, 0.0 if parent == "trunk" else -0.3)
-        builder.add(legged.Revolute(f"{name}_joint", "y", physics=physics), link, to=parent, at=at)
-    return builder.build()
+def agreement_on_go2(count: int = 4) -> dict[str, Any]:
+    """Return how far fits of disjoint windows agree: coefficients of variation, and what the whole log leaves open.
 
-
-LEG = {
-    "robot.thigh_joint.damping": Parameter(0.2, 0.0, 1.0),
-    "robot.shank_joint.damping": Parameter(0.2, 0.0, 1.0),
-    "robot.*.armature": Parameter(0.015, 0.001, 0.1),
-    "robot.*.friction": Parameter(0.05, 0.0, 0.5),
-    "motors.*.delay": Parameter(0.005, 0.0, 0.03),
-    "robot.shank.mass": Parameter(0.6, 0.2, 2.0),
-}
-LEG_GAINS = {"kp": 15.0, "kd": 0.5}
-NOISE = 1e-3  # [rad]
-
-
-def mujoco_log(robot: legged.Robot, commands: Log, delay: float, step: float = 2.5e-4) -> Log:
-    """Return the log of MuJoCo's simulation of a robot with servos whose commands, interpolated linearly, come late."""
-    import mujoco
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = legged.save_mjcf(robot, Path(folder) / "leg.xml", scene=True, time_step=step, **LEG_GAINS)
-        model = mujoco.MjModel.from_xml_path(str(path))
-    model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
-    model.dof_solref[:] = 2.0 * step, 1.0  # the stiffest friction of MuJoCo
-    data = mujoco.MjData(model)
-    data.qpos[:] = commands.desired[0]
-    count = round((commands.times[1] - commands.times[0]) / step)
-    at = step * np.arange(count * (len(commands.times) - 1)) + 0.5 * step - delay
-    controls = np.stack([np.interp(at, commands.times, x) for x in commands.desired.T], axis=1)
-    positions = [data.qpos.copy()]
-    for k, control in enumerate(controls):
-        data.ctrl[:] = control
-        mujoco.mj_step(model, data)
-        if (k + 1) % count == 0:
-            positions.append(data.qpos.copy())
-    return dataclasses.replace(commands, positions=np.array(positions), rates=None)
-
-
-def recovery(seeds: int, level: float = 0.9) -> dict[str, Any]:
-    """Return the share of intervals that hold the parameters with which MuJoCo made the logs, name -> share.
-
-    Each seed has other parameters and other noise of the encoders.
+    The windows are dealt out to the parts one by one. Parameters belong to each joint, or are shared by the legs.
     """
-    nominal = leg((0.2, 0.2), 0.015, 0.05, 0.6)
-    motors = Motors(kp=LEG_GAINS["kp"], kd=LEG_GAINS["kd"])
-    model = Model(nominal, LEG, motors=motors, noise={"positions": NOISE}, time_step=1.25e-3)
-    commands = excitation(nominal, duration=4.0, speed=8.0, lower=-1.2, upper=1.2).log
-    inside, errors = [], []
-    start = time.perf_counter()
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        truth = rng.uniform([0.1, 0.1, 0.01, 0.02, 0.002, 0.4], [0.4, 0.4, 0.03, 0.15, 0.02, 1.0])
-        d1, d2, armature, friction, delay, mass = truth.tolist()
-        log = mujoco_log(leg((d1, d2), armature, friction, mass), commands, delay)
-        noisy = log.positions + rng.normal(0.0, NOISE, log.positions.shape)
-        fit = model.fit(dataclasses.replace(log, positions=noisy))
-        low, high = np.array(list(fit.intervals(level).values())).T
-        inside.append((low < truth) & (truth < high))
-        errors.append(np.abs(fit.numbers / truth - 1.0))
-    shares = dict(zip(model.parameters.names, np.mean(inside, axis=0).tolist(), strict=True))
-    medians = dict(zip(model.parameters.names, np.median(errors, axis=0).tolist(), strict=True))
-    return {"shares": shares, "mean": float(np.mean(inside)), "errors": medians, "seconds": time.perf_counter() - start}
+    robot = go2()
+    log = air_log(robot)
+    number = len(windows(log, WINDOW))
+    each = parameters(robot)
+    shared = {f"robot.*_{j}_joint.{k}": Parameter(*b) for j in ("hip", "thigh", "calf") for k, b in BOUNDS.items()}
+    found = {}
+    for kind, chosen in (("each joint", each), ("shared by the legs", shared)):
+        model = Model(robot, chosen, motors=Motors(kp=KP, kd=KD))
+        parts = [model.fit(log, window=WINDOW, chosen=list(range(i, number, count))).numbers for i in range(count)]
+        means, deviations = np.mean(parts, axis=0), np.std(parts, axis=0, ddof=1)
+        fields = np.array([name.rpartition(".")[2] for name in model.parameters.names])
+        variation = {k: float(deviations[fields == k].mean() / means[fields == k].mean()) for k in BOUNDS}
+        whole = model.fit(log, window=WINDOW)
+        robust = whole.identifiability.robust_deviations / np.maximum(np.abs(whole.numbers), 1e-12)
+        limits = np.array([0.03 if field == "armature" else 0.05 for field in fields])
+        unclear = [f"{n} ({100 * r:.0f} %)" for n, r, most in zip(whole.names, robust, limits, strict=True) if r > most]
+        sentence = f"the log does not tell {len(unclear)} of {len(whole.names)} within 5 % (armature 3 %)"
+        text = f"{sentence}: {', '.join(unclear)}; {whole.identifiability}"
+        found[kind] = {"variation": variation, "open": text, "values": whole.values}
+    return found
