@@ -1,9 +1,6 @@
 """Identification: parameters of a robot, its motors and ground from logs, with intervals and what a log cannot tell.
 
-    log = identification.read("sweep.npz")
-    model = identification.Model(robot, {"robot.*.damping": identification.Parameter(0.1, 0.0, 2.0)})
-    fit = model.fit(log)
-
+`read` reads a `Log`, `Model` fits `Parameter`s to it, `excitation` plans one, `fit_inertias` solves the linear problem.
 See docs/howto/identification.md.
 """
 

@@ -89,14 +89,12 @@ class Model:
         channels = self.channels or chosen
         if self.robot.base.nv and log.base is None:
             raise missing_channel(log, "base")
-        period = log.duration / (len(log.times) - 1)
-        key = channels, has_servos, round(period, 9), cuts[0].end - cuts[0].start
-        if key not in self._compiled:
-            same = [s for k, s in self._compiled.items() if k[:2] == key[:2]]
-            step = PlantStep(self.parameters, has_servos, self.imu)
-            self._compiled[key] = Shooting(step, log, channels, cuts, self.time_step, same[0] if same else None)
-        self._compiled[key].use(log, cuts)
-        return self._compiled[key]
+        key = channels, has_servos
+        like = self._compiled.get(key)
+        step = PlantStep(self.parameters, has_servos, self.imu) if like is None else like.plant
+        found = Shooting(step, log, channels, cuts, self.time_step, like)
+        self._compiled.setdefault(key, found)
+        return found
 
     def _weights(self, shooting: Shooting) -> Array:
         """Return the inverse standard deviations of the readings, (m,)."""
@@ -150,7 +148,6 @@ class Model:
                 values matter only at the start of each window. window: Duration of the windows, [s].
         """
         log = log.ordered(self.robot)
-        shooting = self._shooting(log, windows(log, window))
         p = self.parameters.nominal
         start = Window(0, len(log.times) - 1)
         whole = self._shooting(log, [start])

@@ -134,8 +134,8 @@ def fit_inertias(
         ShapeError: The arrays do not fit the robot. SingularError: The solver finds no solution.
         MissingError: clarabel is not installed.
 
-    Source: Wensing, Kim, Slotine 2018, "Linear matrix inequalities for physically consistent inertial parameter
-    identification", eqs. (17) to (19).
+    Source: Wensing, Kim, Slotine 2018, "Linear matrix inequalities for physically-consistent inertial parameter
+    identification: a statistical perspective on the mass distribution".
     """
     try:
         import clarabel

@@ -95,8 +95,8 @@ def pseudo_inertia(inertia: Inertia) -> Array:
     Args:
         inertia: Inertial parameters.
 
-    Source: Wensing, Kim, Slotine 2018, "Linear matrix inequalities for physically consistent inertial parameter
-    identification", eq. (11).
+    Source: Wensing, Kim, Slotine 2018, "Linear matrix inequalities for physically-consistent inertial parameter
+    identification: a statistical perspective on the mass distribution".
     """
     about, first = inertia.about_origin, inertia.mass * np.asarray(inertia.center)
     second = 0.5 * np.trace(about) * np.eye(3) - about
@@ -129,7 +129,7 @@ def inertia_change(inertia: Inertia, numbers: Array) -> tuple[Any, Array, Array]
 
     With the pseudo-inertia P = U U^T and U upper triangular, the changed one is (U V)(U V)^T, where
 
-        V = exp(a) [[exp(d1), s12, s13, t1], [0, exp(d2), s23, t2], [0, 0, exp(d3), t3], [0, 0, 0, 1]]
+        V = exp a [[exp d1, s12, s13, t1], [0, exp d2, s23, t2], [0, 0, exp d3, t3], [0, 0, 0, 1]]
 
     Any numbers give a physically possible body; zeros leave the body as it is.
 
@@ -140,7 +140,7 @@ def inertia_change(inertia: Inertia, numbers: Array) -> tuple[Any, Array, Array]
     Raises:
         InertiaError: The body is a point, a line or a plate, whose pseudo-inertia is singular.
 
-    Source: Rucker, Wensing 2022, "Smooth parameterization of rigid-body inertia", eq. (11), relative to the given body.
+    Source: Rucker, Wensing 2022, "Smooth parameterization of rigid-body inertia", relative to the given body.
     """
     flipped = pseudo_inertia(inertia)[::-1, ::-1]
     try:

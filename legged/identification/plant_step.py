@@ -1,8 +1,9 @@
 """One time step of a plant, the readings of its sensors, and their derivatives, traced to machine code.
 
-The step is a linearly implicit midpoint rule of second order for the forces of joints: friction and the damping of the
-servos act as an added inertia h/2 d, so that stiff friction does not limit the step. Contact forces of a compliant
-ground are those at the end of the step, see `legged.ground.ground.implicit_forces`.
+The step is the implicit midpoint rule with two iterations of Newton's method, whose matrix has the slopes of friction
+and servos alone: they act as an added inertia h/2 d, so that stiff friction does not limit the step. It has second
+order, and both iterations share the factors of the inertia matrix. On a ground one iteration of first order is taken,
+with the contact forces at the end of the step, see `legged.ground.ground.implicit_forces`.
 """
 
 from __future__ import annotations
@@ -34,13 +35,6 @@ CHANNELS = {
     "accelerometer": 0.1,
 }
 """Channel of a log -> standard deviation of its noise by default, in the units of the channel."""
-
-
-class Sparse(NamedTuple):
-    """Places of the entries of a matrix that are not always zero: rows and columns, (k,) each."""
-
-    rows: Array
-    columns: Array
 
 
 class PlantStep:
@@ -78,16 +72,18 @@ class PlantStep:
     def _acceleration(self, plant: Plant, q: Array, v: Array, u: Array, h: Any) -> Array:
         """Return the mean acceleration in a time step h, (nv,)."""
         tau, slopes = self._torques(plant, q, v, u)
-        robot, masses, wrenches = plant.robot, None, None
-        extra = scatter(self.nv, [(b.v, 0.5 * h * friction_slopes(b, v)) for b in robot.bodies])
-        extra = extra + 0.5 * h * slopes
+        robot = plant.robot
+        extra = scatter(self.nv, [(b.v, 0.5 * h * friction_slopes(b, v)) for b in robot.bodies]) + 0.5 * h * slopes
         if plant.ground is not None:
             points, velocities = contact_motion(robot, q, v)
             ground = plant.ground.under(robot)
             contact = implicit_forces(ground, points, velocities, np.zeros(0), 0.5 * h)
             masses = contact_masses(robot, q, h * contact.damping)
-            wrenches = contact_wrenches(robot, q, contact.forces)
-        return accelerations(robot, q, v, tau, wrenches, extra, masses)
+            return accelerations(robot, q, v, tau, contact_wrenches(robot, q, contact.forces), extra, masses)
+        first = accelerations(robot, q, v, tau, None, extra)
+        middle = v + 0.5 * h * first
+        tau, _ = self._torques(plant, q, middle, u)
+        return accelerations(robot, q, middle, tau + extra * first, None, extra)
 
     def _torques(self, plant: Plant, q: Array, v: Array, u: Array) -> tuple[Array, Array]:
         """Return the torques of the motors and their decrease per velocity, (nv,) each, base rows zero."""
@@ -160,8 +156,8 @@ class PlantStep:
         moved = [u[i] - rate[i] * shift[c] if c >= 0 else u[i] for i, c in enumerate(self.columns)]
         return integrate(self.robot, q, z[:nv]), v + z[nv : 2 * nv], as_vector(moved), p + shift
 
-    def step_kernel(self) -> tuple[BatchKernel, Sparse]:
-        """Return the step with its derivatives with respect to z: (q, v, entries of the Jacobian), and their places."""
+    def step_derivatives(self) -> Traced:
+        """Return the step with its derivatives with respect to z: (q, v, Jacobian (2 nv, 2 nv + n))."""
 
         def end(z: Array, q: Array, v: Array, u: Array, rate: Array, h: Any, p: Array, after: Array) -> Array:
             moved_q, moved_v, moved_u, moved_p = self._moved(z, q, v, u, rate, p)
@@ -173,10 +169,10 @@ class PlantStep:
             zero = np.zeros(2 * self.nv + len(p))
             return after, speeds, jacobian(end, "z", "forward")(zero, q, v, u, rate, h, p, after)
 
-        return self._sparse(with_derivatives, {"h": ()})
+        return Traced(with_derivatives, self._shapes | {"h": (), "p": (len(self.parameters.names),)})
 
-    def residual_kernel(self, channels: Sequence[str]) -> tuple[BatchKernel, Sparse]:
-        """Return the residual with its derivatives with respect to z, (m,) and entries, and their places."""
+    def residual_derivatives(self, channels: Sequence[str]) -> Traced:
+        """Return the residual with its derivatives with respect to z: (m,) and Jacobian (m, 2 nv + n)."""
 
         def residual(z: Array, q: Array, v: Array, u: Array, rate: Array, p: Array, y: Array) -> Array:
             moved_q, moved_v, moved_u, moved_p = self._moved(z, q, v, u, rate, p)
@@ -187,22 +183,37 @@ class PlantStep:
             slopes = jacobian(residual, "z", "forward")(zero, q, v, u, rate, p, y)
             return self.residual(channels, q, v, u, p, y), slopes
 
-        return self._sparse(with_derivatives, {}, {"y": (sum(map(self.size, channels)),)})
+        sizes = {"p": (len(self.parameters.names),), "y": (sum(map(self.size, channels)),)}
+        return Traced(with_derivatives, self._shapes | sizes)
 
-    def _sparse(
-        self, function: Callable[..., Any], before: dict[str, Any], after: dict[str, Any] | None = None
-    ) -> tuple[BatchKernel, Sparse]:
-        """Return a kernel of a function whose last result is a matrix, reduced to entries that are not always zero."""
-        n = len(self.parameters.names)
-        shapes = {"q": (self.nq,), "v": (self.nv,), "u": (self.nj,), "rate": (self.nj,)}
-        shapes = {**shapes, **before, "p": (n,), **(after or {})}
-        graph = record(function, shapes)
+    @property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"q": (self.nq,), "v": (self.nv,), "u": (self.nj,), "rate": (self.nj,)}
+
+
+class Traced(NamedTuple):
+    """A function whose last result is a Jacobian, and the shapes of its arguments."""
+
+    function: Callable[..., Any]
+    shapes: dict[str, tuple[int, ...]]
+
+    def places(self) -> Array:
+        """Return the rows and columns of the entries that are not always zero, (k, 2)."""
+        graph = record(self.function, self.shapes)
         matrix = graph.outputs[-1]
         entries = np.array([not (isinstance(x, float) and x == 0.0) for x in graph.results[-int(np.prod(matrix)) :]])
-        places = np.argwhere(entries.reshape(matrix))
+        return np.argwhere(entries.reshape(matrix))
 
-        def reduced(*arrays: Array) -> tuple[Any, ...]:
-            *results, full = function(*arrays)
-            return *results, np.stack([full[i, j] for i, j in places.tolist()])
+    def kernel(self, layout: Array) -> BatchKernel:
+        """Return the compiled function, with the Jacobian's entries in another order.
 
-        return BatchKernel(reduced, shapes), Sparse(*places.T)
+        Args:
+            layout: Row and column of each entry, or -1 for a zero, (..., 2), [1].
+        """
+
+        def arranged(*arrays: Array) -> tuple[Any, ...]:
+            *results, full = self.function(*arrays)
+            flat = [full[i, j] if i >= 0 else 0.0 for i, j in layout.reshape(-1, 2).tolist()]
+            return *results, np.stack(flat).reshape(layout.shape[:-1])
+
+        return BatchKernel(arranged, self.shapes)

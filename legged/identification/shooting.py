@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from legged.errors import ArgumentError, NotFiniteError, ShapeError
 from legged.identification.log import Log
-from legged.identification.plant_step import PlantStep, Sparse
+from legged.identification.plant_step import PlantStep
 from legged.robot.configuration import difference, integrate, normalized
 from legged.spatial import Array
 
@@ -68,45 +68,39 @@ class Blocks:
         state, column: Index in z of each state and parameter of a block, -1 for padding, (G, states) and (G, columns).
     """
 
-    def __init__(self, step: Sparse, readings: Sparse, n_states: int, n_parameters: int, n_readings: int):
-        is_state = step.columns < n_states
-        reads = readings.columns < n_states
-        links = [(step.rows[is_state], step.columns[is_state])]
-        first = np.full(n_readings, -1)
-        for row, column in zip(readings.rows[reads], readings.columns[reads], strict=True):
-            first[row] = column if first[row] < 0 else first[row]
-        links.append((first[readings.rows[reads]], readings.columns[reads]))
-        links.append((np.arange(n_states // 2), np.arange(n_states // 2) + n_states // 2))
-        i, j = (np.concatenate(x) for x in zip(*links, strict=True))
+    def __init__(self, step: Array, readings: Array, n_states: int, n_parameters: int, n_readings: int):
+        """Find the blocks.
+
+        Args:
+            step, readings: Rows and columns of the entries of the Jacobians that are not always zero, (k, 2), [1].
+        """
+        first = np.full(n_readings, -1)  # a state that each reading depends on
+        for row, column in readings[readings[:, 1] < n_states][::-1]:
+            first[row] = column
+        pairs = [step, np.column_stack([first[readings[:, 0]], readings[:, 1]])]
+        pairs = [x[(x[:, 0] >= 0) & (x[:, 1] < n_states)] for x in pairs]
+        half = np.arange(n_states // 2)
+        i, j = np.concatenate([*pairs, np.column_stack([half, half + n_states // 2])]).T
         graph = coo_array((np.ones(len(i)), (i, j)), shape=(n_states, n_states))
         self.count, label = connected_components(graph, directed=False)
-        block_of_row = np.where(first >= 0, label[first], 0)
-        members = [np.flatnonzero(label == g) for g in range(self.count)]
-        used = [
-            np.unique(
-                np.concatenate(
-                    [
-                        step.columns[~is_state & (label[step.rows] == g)],
-                        readings.columns[~reads & (block_of_row[readings.rows] == g)],
-                    ]
-                )
-            )
-            for g in range(self.count)
-        ]
-        read = [np.flatnonzero(block_of_row == g) for g in range(self.count)]
-        self.state, self.column, self.reading = _padded(members), _padded(used), _padded(read)
+        row_label = np.where(first >= 0, label[first], 0)
+        labels = np.append(label[step[:, 0]], row_label[readings[:, 0]])
+        columns = np.append(step[:, 1], readings[:, 1])
+        groups = range(self.count)
+        used = [np.unique(columns[(labels == g) & (columns >= n_states)]) for g in groups]
+        self.state = _padded([np.flatnonzero(label == g) for g in groups])
+        self.column = _padded(used)
+        self.reading = _padded([np.flatnonzero(row_label == g) for g in groups])
         self.states, self.columns, self.rows = (x.shape[1] for x in (self.state, self.column, self.reading))
-        place = np.full((self.count, n_states + n_parameters), -1)
-        for g in range(self.count):
-            place[g, members[g]] = np.arange(len(members[g]))
-            place[g, used[g]] = self.states + np.arange(len(used[g]))
-        self.row_place = np.full((self.count, n_readings), -1)
-        for g in range(self.count):
-            self.row_place[g, read[g]] = np.arange(len(read[g]))
-        own = label[step.rows]
-        self.step_entries = own, place[own, step.rows], place[own, step.columns]
-        own = block_of_row[readings.rows]
-        self.reading_entries = own, self.row_place[own, readings.rows], place[own, readings.columns]
+        z = np.concatenate([self.state, self.column], axis=1)
+        self.step_layout, self.reading_layout = _layout(self.state, z), _layout(self.reading, z)
+
+
+def _layout(rows: Array, columns: Array) -> Array:
+    """Return the (row, column) of each entry of the blocks of a matrix, -1 for padding, (G, rows, columns, 2)."""
+    shape = (len(rows), rows.shape[1], columns.shape[1])
+    pairs = np.stack([np.broadcast_to(x, shape) for x in (rows[:, :, None], columns[:, None, :])], axis=-1)
+    return np.where((pairs < 0).any(axis=-1, keepdims=True), -1, pairs)
 
 
 def _padded(members: list[Array]) -> Array:
@@ -158,18 +152,16 @@ class Shooting:
         self.period = log.duration / (len(log.times) - 1)
         self.length = cuts[0].end - cuts[0].start
         self.substeps = max(int(np.ceil(self.period / time_step * (1.0 - 1e-9))), 1)
-        self.kernel, self.step_places = step.step_kernel() if like is None else (like.kernel, like.step_places)
-        readings = step.residual_kernel(channels) if like is None else (like.readings, like.reading_places)
-        self.readings, self.reading_places = readings
-        n = len(step.parameters.names)
-        size = sum(map(step.size, channels))
-        self.blocks = Blocks(self.step_places, self.reading_places, 2 * robot.nv, n, size)
+        if like is None:
+            traced, readings = step.step_derivatives(), step.residual_derivatives(channels)
+            size = sum(robot.base.nv if name == "base" else step.size(name) for name in channels)
+            n = len(step.parameters.names)
+            self.blocks = Blocks(traced.places(), readings.places(), 2 * robot.nv, n, size)
+            self.kernel = traced.kernel(self.blocks.step_layout)
+            self.readings = readings.kernel(self.blocks.reading_layout)
+        else:
+            self.kernel, self.readings, self.blocks = like.kernel, like.readings, like.blocks
         self.delay, self.delay_column = step.parameters.delays()
-        self.use(log, cuts)
-
-    def use(self, log: Log, cuts: list[Window]) -> None:
-        """Take another log and windows of the same period and length; the compiled code stays."""
-        self.log, self.cuts = log, cuts
         index = np.array([np.arange(cut.start, cut.end + 1) for cut in cuts])  # (W, N + 1)
         self.measured = np.concatenate([getattr(log, name) for name in self.channels], axis=1)[index].swapaxes(0, 1)
         self.index = index
@@ -247,11 +239,8 @@ class Shooting:
         S = np.zeros((W, blocks.count, blocks.states, size))
         S[:, :, np.arange(blocks.states), np.arange(blocks.states)] = 1.0
         sensitivities = np.empty((n + 1, *S.shape)) if with_derivatives else None
-        M = np.zeros_like(S)
-        block, row, column = self.blocks.step_entries
-        flat, places = M.reshape(W, -1), (block * blocks.states + row) * size + column
         q, v, command, slope = np.array(q, float), np.array(v, float), np.empty_like(u[0]), np.empty_like(u[0])
-        after = np.empty_like(q), np.empty_like(v), np.empty((W, len(places)))
+        after = np.empty_like(q), np.empty_like(v), np.empty_like(S)
         step = self.kernel.prepare(W, q, v, command, slope, h, np.array(p, float), results=after)
         for k in range(n + 1):
             qs[k], vs[k] = q, v
@@ -265,15 +254,13 @@ class Shooting:
                     raise NotFiniteError(_DIVERGES) from error
                 q[:], v[:] = after[:2]
                 if sensitivities is not None:
-                    flat[:, places] = after[2]
+                    M = after[2]
                     S = M[..., : blocks.states] @ S
                     S[..., blocks.states :] += M[..., blocks.states :]
         sampled = u[:: self.substeps], rate[:: self.substeps]
-        residual, entries = self.readings(qs, vs, *sampled, p, self.measured)
+        residual, L = self.readings(qs, vs, *sampled, p, self.measured)
         if sensitivities is None:
             return Prediction(qs, vs, residual, None)
-        L = np.zeros((n + 1, W, blocks.count, blocks.rows, size))
-        L[(slice(None), slice(None), *blocks.reading_entries)] = entries
         R = L[..., : blocks.states] @ sensitivities
         R[..., blocks.states :] += L[..., blocks.states :]
         return Prediction(qs, vs, residual, np.ascontiguousarray(np.moveaxis(R, 0, 2)))

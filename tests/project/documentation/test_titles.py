@@ -47,8 +47,10 @@ Exploiting sparsity in operational-space dynamics
 Heuristic planning for rough terrain locomotion in presence of external disturbances and variable perception quality
 Improved computation of the humanoid centroidal dynamics and application for whole-body control
 Legged robots that balance
+Linear matrix inequalities for physically-consistent inertial parameter identification: a statistical perspective on the mass distribution
 Linear-time dynamics using Lagrange multipliers
 Load independence of the dynamically consistent inverse of the Jacobian matrix
+Maximum likelihood estimation of misspecified models
 MIT Cheetah 3: design and control of a robust, dynamic quadruped robot
 Modeling and control of contact between constrained rigid bodies
 Modular framework for dynamic modeling and analyses of legged robots
@@ -56,6 +58,10 @@ New class of control laws for robotic manipulators
 Nonlinear control of mechanical systems with an unactuated cyclic variable
 On solving contact problems with Coulomb friction: formulations and numerical comparisons
 On the adaptive control of robot manipulators
+Numerical calculation of the base inertial parameters of robots
+On solving contact problems with Coulomb friction: formulations and numerical comparisons
+On the adaptive control of robot manipulators
+Optimal robot excitation and identification
 Partial feedback linearization of underactuated mechanical systems
 Plucker basis vectors
 Quantitative measures of a robot's ability to balance
@@ -66,6 +72,7 @@ Recursive kinematics and dynamics for parallel structured closed-loop multibody 
 Reducing the bandwidth of sparse symmetric matrices
 Robot dynamics: equations and algorithms
 State estimation for legged robots: consistent fusion of leg kinematics and IMU
+Smooth parameterization of rigid-body inertia
 Symmetric quasidefinite matrices
 Symmetrical gaits of horses
 The acceleration vector of a rigid body
