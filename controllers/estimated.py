@@ -151,7 +151,8 @@ class Estimated(SampledWrapper):
 
         Args:
             robot: The robot.
-            q: First guess of the configuration, (nq,); None for the initial state of the law. v: Of the velocity, (nv,).
+            q: First guess of the configuration, (nq,); None for the initial state of the law.
+            v: First guess of the velocity, (nv,).
             command: Number of entries of the command; 0 for a law without command, which has no such argument.
         """
         initial = self.initial_state(robot) if q is None else (q, np.zeros(robot.nv) if v is None else v)

@@ -29,9 +29,7 @@ class LiveVelocity:
         stop: Called when the space bar or the first button is pressed, such as `Runner.stop`.
     """
 
-    def __init__(
-        self, speed: float = 0.5, turning: float = 0.5, steps: int = 5, stop: Callable[[], Any] | None = None
-    ):
+    def __init__(self, speed: float = 0.5, turning: float = 0.5, steps: int = 5, stop: Callable[[], Any] | None = None):
         self._most = np.array([number("speed", speed), number("speed", speed), number("turning", turning)])
         self._steps, self._stop = int(number("steps", steps, least=1)), stop
         self._velocity, self._lock = np.zeros(3), threading.Lock()

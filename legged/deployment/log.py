@@ -80,13 +80,13 @@ class Log:
             with np.load(path, allow_pickle=False) as data:
                 parts = {field.name: np.array(data[field.name], dtype=float) for field in fields(cls)}
         except (OSError, KeyError, ValueError, EOFError) as error:
-            raise FileError(f"{str(path)!r} is no log of a loop: {error}") from error
+            raise FileError(str(path), f"is no log of a loop: {error}") from error
         if len({len(part) for part in parts.values()}) != 1:
-            raise FileError(f"{str(path)!r} is no log of a loop: its arrays have different lengths")
+            raise FileError(str(path), "is no log of a loop: its arrays have different lengths")
         return cls(**parts)
 
     def estimated_run(self, robot: Robot) -> Run:
-        """Return the estimated motion as a run, for the viewer; `legged.view` shows it as a ghost beside the truth.
+        """Return the estimated motion as a run; `legged.view` shows it as a ghost beside the true one.
 
         Args:
             robot: The robot.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import socket
 import struct
@@ -120,10 +121,8 @@ class Sender:
         """Send the packets that are due at a time, [s]. An address that does not answer is no error."""
         while self._queue and self._queue[0][0] <= time:
             _, _, data, address = heapq.heappop(self._queue)
-            try:
+            with contextlib.suppress(OSError):  # the network or the other side is away, which a watchdog notices
                 self._socket.sendto(data, address)
-            except OSError:  # the network or the other side is away, which a watchdog notices
-                pass
 
 
 class Receiver:

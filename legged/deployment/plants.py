@@ -61,7 +61,9 @@ class SimulatedRobot:
         step: float = 2e-3,
     ):
         self.robot = robot
-        self.simulation = Simulation(robot, ground=ground or Rigid(), q=q, v=v, integrator=TimeStepping(step), fall=False)
+        self.simulation = Simulation(
+            robot, ground=ground or Rigid(), q=q, v=v, integrator=TimeStepping(step), fall=False
+        )
         self._sensors = _Sensors(robot, instruments or Instruments(), 1.0 / rate, self.simulation.q, self.simulation.v)
         self._every, self._command, self._torques = max(1, round(1.0 / (rate * step))), None, np.zeros(robot.nj)
         self._steps, self._read = 0, -1

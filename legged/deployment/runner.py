@@ -47,10 +47,11 @@ class Operation:
     def __str__(self) -> str:
         if not len(self.periods):
             return f"no evaluation: {self.reason}"
-        low, middle, high = np.percentile(self.periods, [1, 50, 99]) * 1e3
+        low, middle, high, most = np.percentile(self.periods, [1, 50, 99, 100]) * 1e3
+        longest = 1e3 * max(self.durations, default=0.0)
         return (
             f"{len(self.periods)} evaluations, {self.reason}; period {middle:.3f} ms ({low:.3f} to {high:.3f}, 98 % of "
-            f"them), at most {1e3 * self.periods.max():.3f} ms; longest evaluation {1e3 * self.durations.max():.3f} ms, "
+            f"them), at most {most:.3f} ms; longest evaluation {longest:.3f} ms, "
             f"{self.missed} late, {self.silent} without a measurement"
         )
 
@@ -125,7 +126,7 @@ class Runner:
         """
         recorder, self._stop = Recorder(), ""
         state = _State(self.interface.clock())
-        reason, nj = _OVER, None
+        reason = _OVER
         try:
             reason = self._loop(duration, state, recorder)
         except KeyboardInterrupt:

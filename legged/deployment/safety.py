@@ -86,7 +86,9 @@ class SafetyLimits:
             reading: The readings. q: Estimated configuration, (nq,).
         """
         joints, rates = np.asarray(reading.joints), np.asarray(reading.joint_rates)
-        if (joints < np.asarray(self.lower) - self.margin).any() or (joints > np.asarray(self.upper) + self.margin).any():
+        if (joints < np.asarray(self.lower) - self.margin).any() or (
+            joints > np.asarray(self.upper) + self.margin
+        ).any():
             return "a joint is beyond its limits of position"
         if (np.abs(rates) > self.velocity).any():
             return "a joint is faster than its limit"
