@@ -62,7 +62,7 @@ class Estimated(SampledWrapper):
         law = controllers.Estimated(controllers.Locomotion("trot"), legged.estimation.InvariantFilter())
 
     At the times k / frequency the instruments read the robot, and the estimator is updated. Between them the law
-    receives the last estimate; contact wrenches are those of the measured forces on the feet. The memory is those of
+    receives the last estimate; contact wrenches are those of the measured forces on the feet in contact. The memory is those of
     the instruments and of the estimator, the estimate q and v, and the wrenches on the links.
 
     Attributes:
@@ -129,7 +129,8 @@ class Estimated(SampledWrapper):
         following = where(moves, self.estimator.update(known, reading, dt), known)
         q, v = self.estimator.state(following, reading)
         rotations, _ = link_poses(self._plant, q)
-        wrenches = link_wrenches(self.estimator.sensed, rotations, reading.forces)
+        forces = [where(c > 0.5, 1.0, 0.0) * f for c, f in zip(reading.contacts, reading.forces, strict=True)]
+        wrenches = link_wrenches(self.estimator.sensed, rotations, forces)
         return np.concatenate([following, q, v, wrenches.ravel()])
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
