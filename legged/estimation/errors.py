@@ -30,7 +30,7 @@ class InvariantFilter(ContactKalmanFilter):
 
     @staticmethod
     def lever(x: Array) -> Array:
-        """Return skew(x), (3, 3): a rotation of the estimate about the world's origin turns x (`ContactKalmanFilter`).
+        """Return skew(x), (3, 3): a rotation of the estimate about the world's origin turns x.
 
         Args:
             x: (3,), any unit.

@@ -70,20 +70,32 @@ def instrument_readings(
     for (name, shape), array in zip(shapes.items(), (q, v, torques, forces), strict=True):
         if array.shape != (len(times), *shape):
             raise ShapeError(f"{name} must be {(len(times), *shape)}, one row for each time, got shape {array.shape}")
-
-    def read(seed: Any, k: Any, memory: Any, q: Any, v: Any, torques: Any, forces: Any) -> Any:
-        sensors = replace(started, seed=seed)
-        rotations, _ = link_poses(robot, q)
-        wrenches = link_wrenches(sensors.sensed, rotations, [rotations[0].T @ force for force in forces])
-        return sensors.read(memory, k, dt, q, v, torques, wrenches), sensors.memory(q, v)
-
-    kernel = compile_function(read, seed=(), k=(), memory=memory.shape, **shapes)
+    kernel = instrument_kernel(started, dt)
     given = np.asarray(instruments.seed if seeds is None else seeds, dtype=float)
     rows = []
     for k in range(len(times)):
         reading, memory = kernel(given, float(k), memory, q[k], v[k], torques[k], forces[k])
         rows.append(reading)
     return Reading(*(np.array(parts) for parts in zip(*rows, strict=True)))
+
+
+def instrument_kernel(started: Instruments, dt: float) -> Kernel:
+    """Return readings as machine code: (seed, k, memory, q, v, torques, forces in world axes) -> (reading, memory).
+
+    Args:
+        started: The instruments that `start` has returned. dt: Time between readings, [s].
+    """
+    sensed = started.sensed
+    robot, nj = sensed.robot, sensed.robot.nj
+
+    def read(seed: Any, k: Any, memory: Any, q: Any, v: Any, torques: Any, forces: Any) -> Any:
+        sensors = replace(started, seed=seed)
+        rotations, _ = link_poses(robot, q)
+        wrenches = link_wrenches(sensed, rotations, [rotations[0].T @ force for force in forces])
+        return sensors.read(memory, k, dt, q, v, torques, wrenches), sensors.memory(q, v)
+
+    state = {"q": (robot.nq,), "v": (robot.nv,)}
+    return compile_function(read, seed=(), k=(), memory=(10,), **state, torques=(nj,), forces=(len(sensed.feet), 3))
 
 
 @checked

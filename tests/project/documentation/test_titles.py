@@ -56,8 +56,6 @@ Modeling and control of contact between constrained rigid bodies
 Modular framework for dynamic modeling and analyses of legged robots
 New class of control laws for robotic manipulators
 Nonlinear control of mechanical systems with an unactuated cyclic variable
-On solving contact problems with Coulomb friction: formulations and numerical comparisons
-On the adaptive control of robot manipulators
 Numerical calculation of the base inertial parameters of robots
 On solving contact problems with Coulomb friction: formulations and numerical comparisons
 On the adaptive control of robot manipulators
