@@ -1,8 +1,8 @@
 """Gains of the optional mechanisms of the compiler: times without and with each of them, in turns in one process.
 
 `python -m benchmarks.pages --write mechanisms` writes the table of `docs/explanation/mechanisms.md` in 90 s of
-processor time. Times are those of the processor in the calling thread, so that other programs disturb them little; those of
-threads are wall times.
+processor time. Times are those of the processor in the calling thread, so that other programs disturb them little;
+those of threads are wall times.
 """
 
 from __future__ import annotations
