@@ -14,7 +14,7 @@ from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler import jacobian
 from legged.differentiation.equations import contact_forces
-from legged.differentiation.simulation import DifferentiableSimulation, StepDerivative, StepResult
+from legged.differentiation.steps import DifferentiableSteps, StepDerivative, StepResult
 from legged.errors import ArgumentError, LeggedError, ShapeError
 from legged.robot.configuration import integrate
 from legged.spatial import Array
@@ -64,7 +64,7 @@ class DifferentiableRollout:
         impact_times: Whether derivatives contain the change of the times of impacts, see `impacts`.
     """
 
-    simulation: DifferentiableSimulation
+    simulation: DifferentiableSteps
     states: Array
     commands: Array
     parameters: Array
@@ -292,7 +292,7 @@ class DifferentiableRollout:
         return self.simulation.step(clock, self.parameters, self.commands[-1], self.state_at(k - 1)).state
 
 
-def _kernels(sim: DifferentiableSimulation, cost: Callable[[Array, Array, Array], Any]) -> Callable[..., Any]:
+def _kernels(sim: DifferentiableSteps, cost: Callable[[Array, Array, Array], Any]) -> Callable[..., Any]:
     """Return the compiled function of q, v and command that returns a cost and its slope, (2 nv + nu,)."""
     robot, nv = sim.robot, sim.robot.nv
 

@@ -49,6 +49,7 @@ def test_the_multipliers_of_a_mass_that_bounces_are_those_of_its_saltation_matri
     cycle = limit_cycle(run, tolerance=0.05)  # the first order of the step, times the multiplier
     np.testing.assert_allclose(cycle.multipliers[:2], exact, rtol=0.02, atol=2e-3)
     assert np.abs(cycle.multipliers[2:]).max() < 1e-9  # contact forces
+    np.testing.assert_allclose(cycle.monodromy, run.sensitivities(np.eye(bouncing.nx))[-1], rtol=1e-12, atol=1e-9)
     # The steps themselves do not change the time of the impact: det = -e, not e^2.
     steps = limit_cycle(bouncing.rollout(forces, q=[z], v=[v]), tolerance=0.05)
     assert np.prod(steps.multipliers[:2]).real == pytest.approx(-E, rel=1e-3)
