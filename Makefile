@@ -1,6 +1,7 @@
 # make run        simulate the paper's robots and write its tables and figures to results/paper; STUDY=hop runs another
 #                 study of examples/studies, STUDY=all runs all of them
 # make test       run the fast tests; make test-slow runs the slow ones
+# make bytecode   compile the tests, and what they import, to bytecode, before several processes do so
 # make lint       check style, formatting, import layers and types; make format formats the code
 # make mutants    list single-line changes of the numerical code that no test detects; MUTANTS="--number 20"
 # make docs       build the documentation site in results/site
@@ -18,20 +19,26 @@ STUDY ?= paper
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys, venv, ensurepip; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+# Modules are compiled to bytecode by their first import, and kept: most of those that are installed are never imported.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Recreate a virtual environment whose interpreter has been moved or upgraded.
 ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
 $(shell rm -f $(VENV)/made $(VENV)/*.stamp)
 endif
 
-.PHONY: run test test-slow mutants docs lint types strict-types format bench bench-contact replay-page clean
+.PHONY: run test test-slow mutants docs lint types strict-types format bench bench-contact replay-page bytecode clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m examples.studies $(STUDY) --output $(RESULTS)/$(STUDY)
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 --durations 15
+
+bytecode: $(VENV)/test.stamp
+	$(BIN)/python -m pytest --collect-only -qq >/dev/null
 
 test-slow: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 -m slow --timeout 3600
@@ -86,7 +93,7 @@ $(VENV)/bench.stamp: pyproject.toml | $(VENV)/made
 
 $(VENV)/lint.stamp: pyproject.toml | $(VENV)/made
 	$(INSTALL) --editable '.[lint,test]'
-	@touch $@ $(VENV)/run.stamp
+	@touch $@ $(VENV)/run.stamp $(VENV)/test.stamp
 
 $(VENV)/docs.stamp: pyproject.toml | $(VENV)/made
 	$(INSTALL) --editable '.[docs]'

@@ -20,9 +20,8 @@ from legged.ground.ground import contact_motion, contact_wrenches
 from legged.robot.configuration import normalized
 from legged.simulation.loop.chart import semi_implicit_euler
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_batch import MemberTemplate
-from legged.simulation.stepping.motion import Plan, new_engine
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
+from legged.simulation.stepping.stepper import Stepper
 from legged.table import Table
 
 TIME_STEP, STEPS = 1e-3, 100  # [s]; time steps in one call
@@ -57,14 +56,13 @@ def compiled_rollout(
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()
     batch = RolloutBatch(robot, sweep, q, v, fall, element=element)
-    times, starts = np.array([0.0, steps * time_step]), batch.starts
-    plan = Plan.of_break_times(times, starts.break_times(steps * time_step))
-    members = Members.at(starts.states, 2, element.dtype)
-    engine = new_engine(MemberTemplate(batch, starts.numbers), starts, members, integrator, True)
+    times, starts = np.array([0.0, steps * time_step]), batch.starts.started(range(sweep.count), *batch.given_states)
+    stepper = Stepper(batch, integrator, True, starts, times)
+    engine, members = stepper.prepare(), stepper.members
 
     def run(threads: int) -> Members:
         members.state[:], members.outcome[:] = starts.states, 0.0
-        for _ in engine.motion(plan, threads):
+        for _ in engine.motion(stepper.plan, threads):
             pass
         return members
 

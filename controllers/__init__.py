@@ -14,6 +14,7 @@ from controllers.balance.planar import (
 )
 from controllers.balance.spatial import BendSwivelBalance, BendSwivelControl
 from controllers.commands import CommandedLaw, CommandedPosture, LiveCommand, SampledCommand
+from controllers.estimated import Estimated
 from controllers.gaits import (
     Alternating,
     Crawl,
@@ -73,6 +74,7 @@ __all__ = [
     "ContactSchedule",
     "Crawl",
     "Delay",
+    "Estimated",
     "FaceContact",
     "FeedForward",
     "FootKinematics",

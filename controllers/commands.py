@@ -18,8 +18,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from controllers.gaits.gait import check_joints, level_state
+from controllers.gaits.gait import level_state
 from legged import arguments, taylor
+from legged.algorithms.legs.foot_kinematics import check_joints
 from legged.arguments import Numbers
 from legged.checked import checked
 from legged.compiler.ir import Expression

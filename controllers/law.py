@@ -9,8 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from controllers.gaits.gait import Gait, Reference, check_joints
+from controllers.gaits.gait import Gait, Reference
 from controllers.gaits.numerical_gait import NumericalGait
+from legged.algorithms.legs.foot_kinematics import check_joints
 from legged.arguments import Numbers, number
 from legged.checked import checked
 from legged.contact.rigid import Rigid

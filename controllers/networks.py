@@ -95,8 +95,8 @@ class Network:
         for name, size in others:
             values[name], start = state[start : start + size], start + size
         for results, function, arguments in self.steps:
-            found = function(*[values[name] for name in arguments])
-            values.update(zip(results, found if isinstance(found, tuple) else (found,), strict=False))
+            result = function(*[values[name] for name in arguments])
+            values.update(zip(results, result if isinstance(result, tuple) else (result,), strict=False))
         action, *following = [np.ravel(values[name]) for name in self.outputs]
         return action, np.concatenate(following) if following else np.zeros(0)
 

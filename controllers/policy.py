@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -114,7 +115,7 @@ class Policy:
 
         It is the controller of `legged.simulate`: at the times of the task it chooses an action from the observation,
         with the filters of observations and targets, and else keeps the last one; servos act at every call.
-        `kernel(robot).to_c("policy")` writes it as one C99 file.
+        `to_c` writes it as one C99 file.
 
         Args:
             robot: The robot. t is in seconds, q and v as everywhere, the memory, (m,), zero at the start.
@@ -129,6 +130,16 @@ class Policy:
         shapes: dict[str, Any] = {"t": (), "q": (robot.nq,), "v": (robot.nv,)}
         shapes |= {"memory": memory.shape, "command": law.command.shape}
         return compile_function(policy, **shapes)
+
+    def to_c(self, robot: Robot, path: str | Path, precision: str | None = None) -> tuple[Path, Path]:
+        """Write the law as one C99 file with its header, path.c and path.h; return their paths.
+
+        The C function is that of `kernel`, `policy(&t, q, v, memory, command, new_memory, torques)`.
+
+        Args:
+            robot: The robot. path: Path of the files, with or without a suffix. precision: "double" or "float".
+        """
+        return self.kernel(robot).to_c(path, precision)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) in the posture of a zero action, (nq,) and (nv,), if the task knows its height."""

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from controllers.balance import Balanced
-from controllers.gaits.leg_detection import leg_chains
 from controllers.gaits.numerical_gait import NumericalGait
 from controllers.law import GaitLaw
 from controllers.tracking import ComputedTorque, FeedForward, JointPD
+from legged.algorithms.legs.leg_chains import leg_chains
 from legged.arguments import number, rounded_array
 from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix

@@ -13,6 +13,7 @@ from legged.contact.rigid import Rigid
 from legged.dynamics.inverse import floating_inverse_dynamics
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground, contact_motion, contact_wrenches
+from legged.robot.base import FloatingBase
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -189,7 +190,7 @@ class FeedForward(GaitLaw):
         """
         base = self.robot.base
         q_0, v_0 = memory[: base.nq], memory[base.nq : base.nq + base.nv]
-        if base.kind == "floating":  # normalize the quaternion, whose length drifts in the integration
+        if isinstance(base, FloatingBase):  # normalize the quaternion, whose length drifts in the integration
             q_0 = np.concatenate([q_0[:4] / np.sqrt(q_0[:4] @ q_0[:4]), q_0[4:]])
         q_d, qd_d, _ = self.reference(t, phase)
         return np.concatenate([q_0, q_d]), np.concatenate([v_0, qd_d])

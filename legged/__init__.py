@@ -17,6 +17,17 @@ _MODULES = {
 }
 _MOVED: dict[str, str] = {}
 """Old public name -> the module and name of the object that replaces it, for one release."""
+_ELSEWHERE = {
+    "Ball": "Spherical",
+    "Free": "FloatingBase",
+    "FreeFlyer": "FloatingBase",
+    "FreeJoint": "FloatingBase",
+    "Hinge": "Revolute",
+    "Model": "Robot",
+    "Slide": "Prismatic",
+    "Weld": "Fixed",
+}
+"""Name in MuJoCo, Drake or Pinocchio -> public name of the same thing here."""
 __all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
@@ -32,6 +43,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != f"{__name__}.{name}":
             raise
+    if name in _ELSEWHERE:
+        words = f"module {__name__!r} has no attribute {name!r}: its name here is {__name__}.{_ELSEWHERE[name]}"
+        raise AttributeError(words, name=name)
     from legged.errors import deprecated_names
 
     return deprecated_names(__name__, _MOVED)(name)

@@ -273,9 +273,8 @@ FROM_ABOVE = {
     "frame": "legged.viewer.show",
     "save_html": "legged.viewer.show",
     "snapshot": "legged.simulation.plots.animation",
-    "home_of": "controllers.gaits.standing",
 }
-"""Name of a function -> the module that defines it: those that draw, and the standing posture of exported robots."""
+"""Name of a function -> the module that defines it: all of them draw."""
 
 
 def from_above(name: str) -> Callable[..., Any]:

@@ -254,9 +254,9 @@ def main() -> None:
     study = Study(options.folder, options.processes)
     study.record_tests()
     changes = drawn(study.copies[0], options.number, options.seed, options.only)
-    found = study.outcomes(changes, options.seconds)
-    killed, undecided = len(found.pop("killed", [])), found.pop("undecided", [])
-    survivors = [mutant for mutants in found.values() for mutant in mutants]
+    outcome = study.outcomes(changes, options.seconds)
+    killed, undecided = len(outcome.pop("killed", [])), outcome.pop("undecided", [])
+    survivors = [mutant for mutants in outcome.values() for mutant in mutants]
     lines = [f"{killed} of {killed + len(survivors)} decided changes killed, {len(undecided)} undecided"]
     for word, mutants in (("survived", survivors), ("undecided", undecided)):
         lines += [f"{word}: {mutant}" for mutant in mutants]

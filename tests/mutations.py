@@ -169,7 +169,7 @@ def _variants(node: ast.expr) -> Iterator[str]:
 
 def drawn(root: Path, number: int, seed: int, only: str) -> list[Mutant]:
     """Return changes drawn evenly over the packages by their numbers of lines."""
-    found = []
+    mutations = []
     for place in PLACES:
         files = [root / place] if place.endswith(".py") else sorted((root / place).rglob("*.py"))
         for path in (file.relative_to(root) for file in files):
@@ -177,9 +177,9 @@ def drawn(root: Path, number: int, seed: int, only: str) -> list[Mutant]:
                 by_line: dict[int, list[Mutant]] = {}
                 for mutant in mutants(root, path):
                     by_line.setdefault(mutant.line, []).append(mutant)
-                found += by_line.values()
+                mutations += by_line.values()
     rng = random.Random(seed)
-    return [rng.choice(choices) for choices in rng.sample(found, min(number, len(found)))]
+    return [rng.choice(choices) for choices in rng.sample(mutations, min(number, len(mutations)))]
 
 
 def mentions(path: Path, line: int) -> list[int]:
@@ -188,17 +188,17 @@ def mentions(path: Path, line: int) -> list[int]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     names: set[str] = set()
-    found: set[int] = set()
+    lines: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno <= line <= (node.end_lineno or 0):
             names |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and type(part.ctx) is ast.Store}
         if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
-            found |= {statement.lineno for statement in node.body}
+            lines |= {statement.lineno for statement in node.body}
     for function in functions:
         for part in ast.walk(function):
             if isinstance(part, ast.Name | ast.Attribute) and ast.unparse(part).rpartition(".")[2] in names:
-                found.add(part.lineno)
-    return sorted(found)
+                lines.add(part.lineno)
+    return sorted(lines)
 
 
 @contextmanager

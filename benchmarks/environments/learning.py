@@ -1,7 +1,9 @@
 """The command `python -m benchmarks.environments.learning`: train a policy, and measure it here and in MuJoCo.
 
-    python -m benchmarks.environments.learning go2.urdf --minutes 5 --threads 2 --out results/go2
+    python -m benchmarks.environments.learning go2.urdf --steps 18000000 --threads 1 --out results/go2
+    python -m benchmarks.environments.learning g1.urdf --task rough --minutes 12 --threads 1 --out results/g1
 
+A training to a number of transitions gives the same policy on each computer of one kind, whatever else runs on it.
 It prints the wall time of environment, policy and learner, and how well the policy follows commanded velocities: as
 trained, with a delay of 10 ms and 20 % more mass, and in MuJoCo on the scene of `legged.save_mjcf`; the part of robots
 that survive pushes; and the time and the operations of the policy as C in a loop at 500 Hz.
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +24,9 @@ import numpy as np
 
 import controllers
 import legged
-from legged.environments import Range, Task, velocity
+from legged.environments import TASKS, Range, Task
 from legged.learning.evaluation import COMMANDS, Tracking, heading_velocities, survival, tracking
+from legged.learning.ppo import Settings
 from legged.learning.training import CHECKPOINT, Training, progress
 from legged.table import Table
 
@@ -129,13 +133,12 @@ def time_as_c(task: Task, network: controllers.Network, steps: int = 50_000) -> 
     """
     robot = task.robot
     law = controllers.Policy(network, task)
-    kernel = law.kernel(robot)
     counts = legged.count(lambda observed: network(observed)[0], observed=(network.observed,))
     sizes = {"memory": 2 * robot.nj + network.memory, "nj": robot.nj, "nq": robot.nq, "nv": robot.nv}
     q = ", ".join(f"{x:.17g}" for x in law.initial_state(robot)[0])
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "loop.c", Path(folder) / "loop"
-        own = kernel.to_c(Path(folder) / "policy").source
+        own, _ = law.to_c(robot, Path(folder) / "policy")
         source.write_text(_LOOP.format(**sizes, q=q, nc=task.command_size, steps=steps))
         flags = ["-O2", "-Wall", "-Werror", "-std=gnu99"]
         subprocess.run(["gcc", *flags, "-o", program, source, own, "-lm"], check=True)
@@ -170,28 +173,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.environments.learning", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("robot", help="URDF of a quadruped, such as Go2")
-    parser.add_argument("--minutes", type=float, default=5.0, help="duration of the training; 0 only reads --resume")
+    parser.add_argument("robot", help="URDF of a robot with legs that is symmetric, such as Go2")
+    parser.add_argument("--task", choices=("velocity", "rough"), default="velocity")
+    parser.add_argument("--minutes", type=float, help="duration of the training; 5 by default, 0 only reads --resume")
+    parser.add_argument("--steps", type=int, help="number of transitions, in place of a duration")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--num-envs", type=int, default=2048)
+    parser.add_argument("--num-envs", type=int, default=1024)
     parser.add_argument("--out", type=Path, default=Path("results/learning"))
     parser.add_argument("--resume", type=Path)
     given = parser.parse_args()
-    task = velocity(legged.load(given.robot))
-    training = Training(
-        task, given.out, num_envs=given.num_envs, seed=given.seed, threads=given.threads, resume=given.resume
-    )
-    if given.minutes > 0.0:
-        with progress(training, given.minutes, None) as report:
-            training.run(given.minutes, report=report)
+    task, settings = TASKS[given.task](legged.load(given.robot)), Settings(mirrored=True)
+    known = {"num_envs": given.num_envs, "seed": given.seed, "threads": given.threads, "resume": given.resume}
+    training = Training(task, given.out, settings=settings, **known)
+    minutes = 5.0 if given.minutes is None and given.steps is None else given.minutes
+    begin = time.process_time()
+    if minutes != 0.0:
+        with progress(training, minutes, given.steps) as report:
+            training.run(minutes, given.steps, report)
+    spent = time.process_time() - begin
     from legged.app.learning import time_table, write_report
 
     learner = training.learner
-    print(time_table(learner).text())
+    print(time_table(learner).text(), f"processor time of this call: {spent:.0f} s", sep="\n")
     for table in measure(task, learner.act, learner.network(), given.threads):
         print(table.text(), flush=True)
-    print(*write_report(training, given.out, "velocity"), given.out / CHECKPOINT, sep="\n")
+    print(*write_report(training, given.out, given.task), given.out / CHECKPOINT, sep="\n")
 
 
 if __name__ == "__main__":

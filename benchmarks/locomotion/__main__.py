@@ -3,7 +3,8 @@
     python -m benchmarks.locomotion [ROBOT ...] [--rows ROW ...] [--laws LAW ...] [--output FOLDER]
 
 It simulates the trials of all robots, and writes tables of successful trials and reached velocities as Markdown and all
-outcomes as JSON. All trials of a robot are members of a few rollouts. A robot takes some minutes on two cores.
+outcomes as JSON. All trials of a robot are members of a few rollouts, which are sweeps: those that a call has finished
+are in FOLDER/stores, and the next call does not simulate them again. A robot takes some minutes on two cores.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from pathlib import Path
 
 from benchmarks.locomotion.endurance import endurance_table
 from benchmarks.locomotion.in_mujoco import mujoco_table
-from benchmarks.locomotion.loops import Motions, simulate_balanced, simulate_locomotion
+from benchmarks.locomotion.loops import balanced_setup, locomotion_setup
 from benchmarks.locomotion.outcomes import (
     EARLIER,
     LAWS,
     OURS,
     Outcome,
-    outcomes,
     refused,
     success_table,
+    swept,
     velocity_table,
 )
 from benchmarks.locomotion.speeds import speed_table
@@ -33,13 +34,11 @@ from benchmarks.locomotion.stops import stop_table
 from benchmarks.locomotion.throughput import throughput_table
 from benchmarks.locomotion.trials import ROWS, Trial, trials
 from benchmarks.locomotion.walkers import ROBOTS, Walker, walkers
+from legged import sweeps
 from legged.errors import LeggedError
 from legged.table import Table
 
-_SIMULATE: dict[str, Callable[[Walker, list[Trial]], Motions]] = {
-    OURS: simulate_locomotion,
-    EARLIER: simulate_balanced,
-}
+_SETUPS: dict[str, Callable[[Walker, list[Trial]], sweeps.Setup]] = {OURS: locomotion_setup, EARLIER: balanced_setup}
 _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "stops": stop_table,
     "speeds": speed_table,
@@ -50,8 +49,8 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
 """Rows with tables of their own."""
 
 
-def measure(walker: Walker, groups: list[str], laws: list[str]) -> list[Outcome]:
-    """Return the outcomes of a robot's trials, and print how long each kind takes."""
+def measure(walker: Walker, groups: list[str], laws: list[str], store: Path) -> list[Outcome]:
+    """Return the outcomes of a robot's trials, from the stores of earlier calls or simulated, and print the times."""
     wanted, measured = trials(walker.feet, groups), []
     for law in laws:
         chosen = wanted if law == OURS else [_slow(x) for x in wanted if _is_straight(x)]
@@ -66,7 +65,10 @@ def measure(walker: Walker, groups: list[str], laws: list[str]) -> list[Outcome]
             if not batch:
                 continue
             try:
-                own = outcomes(walker, law, _SIMULATE[law](walker, batch))
+                folder = store / "-".join([walker.name, law, kind, *(f"{x:g}" for x in command or ())]).replace(
+                    " ", "_"
+                )
+                own = swept(walker, law, batch, _SETUPS[law](walker, batch), folder)
             except LeggedError as error:
                 print(f"{walker.name}, {law}, {kind}: {error}", flush=True)
                 own = refused(walker, law, batch)
@@ -104,7 +106,7 @@ def main() -> None:
     measured = walkers(options.robots or ROBOTS)
     groups = [row for row in options.rows if row in ROWS]
     for walker in measured if groups else ():
-        results += measure(walker, groups, options.laws)
+        results += measure(walker, groups, options.laws, options.output / "stores")
         _write(results, options.output)
     tables = [success_table(results), velocity_table(results)] if results else []
     for name, table_of in _TABLES.items():

@@ -11,6 +11,7 @@ import controllers
 import legged
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, PLAIN, RATES, STAIRS, STONES, UNKNOWN, WAVES, Trial
 from benchmarks.locomotion.walkers import Walker
+from legged import sweeps
 from legged.ground import Slope, Stairs
 from legged.spatial import Array
 
@@ -68,8 +69,35 @@ class Waves:
         return np.stack([-slope * up, 0.0 * up, up], axis=-1)
 
 
+def simulate(setup: sweeps.Setup, walker: Walker, trials: list[Trial]) -> Motions:
+    """Return the motions of trials by the setup of these trials."""
+    return motions_of(walker, trials, setup, setup.rollout({"trial": np.arange(len(trials))}))
+
+
 def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
     """Return the motions of trials of one kind under `Locomotion`."""
+    return simulate(locomotion_setup(walker, trials), walker, trials)
+
+
+def simulate_balanced(walker: Walker, trials: list[Trial]) -> Motions:
+    """Return the motions of trials of one kind and one speed under `Balanced`, whose gait has a stride, no command."""
+    return simulate(balanced_setup(walker, trials), walker, trials)
+
+
+def motions_of(walker: Walker, trials: list[Trial], setup: sweeps.Setup, runs: legged.Rollouts) -> Motions:
+    """Return the motions of some trials of a setup, with the generalized forces in the memory of `Locomotion`."""
+    law = setup.controller
+    while hasattr(law, "law"):
+        law = law.law
+    if not isinstance(law, controllers.Locomotion):
+        return Motions(trials, runs, None)
+    start = law.initial_state(walker.robot)
+    size, own = (len(x.start(walker.robot, None, *start)[1]) for x in (setup.controller, law))
+    return Motions(trials, runs, runs.rest[:, :, size - own : size - own + walker.robot.nv])
+
+
+def locomotion_setup(walker: Walker, trials: list[Trial]) -> sweeps.Setup:
+    """Return the setup of trials of one kind under `Locomotion`; its sample "trial" is the index of a trial."""
     kind, robot = trials[0].kind, walker.robot
     known = None if kind.startswith(UNKNOWN) else _terrain(walker, kind)
     law = replace(walker.law(walker.schedule(walker.gait)), terrain=known)
@@ -90,13 +118,11 @@ def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
     vary |= _terrain_values(walker, trials, *paths) | _plant_values(walker, trials)
     starts = [replace(law, terrain=_terrain(walker, kind, trial)).initial_state(robot) for trial in trials]
     periods, q = [gait.period for gait in gaits], np.array([q for q, _ in starts])
-    runs = _rollout(walker, loop, trials, periods, q, np.zeros(robot.nv), vary)
-    size, own = (len(x.start(robot, None, *starts[0])[1]) for x in (loop, law))
-    return Motions(trials, runs, runs.rest[:, :, size - own : size - own + robot.nv])
+    return _setup(walker, loop, trials, periods, q, np.zeros(robot.nv), vary)
 
 
-def simulate_balanced(walker: Walker, trials: list[Trial]) -> Motions:
-    """Return the motions of trials of one kind and one speed under `Balanced`, whose gait has a stride, no command."""
+def balanced_setup(walker: Walker, trials: list[Trial]) -> sweeps.Setup:
+    """Return the setup of trials of one kind and one speed under `Balanced`; as `locomotion_setup`."""
     robot, kind = walker.robot, trials[0].kind
     motion = controllers.Walk if walker.feet == 2 else controllers.Tripod if walker.feet == 6 else controllers.Trot
     usual = controllers.suited(motion, robot, home=walker.home)
@@ -111,7 +137,7 @@ def simulate_balanced(walker: Walker, trials: list[Trial]) -> Motions:
     ]
     vary = _terrain_values(walker, trials) | _plant_values(walker, trials)
     periods = [2.0 * period] * len(trials)
-    return Motions(trials, _rollout(walker, loop, trials, periods, np.array(starts), v, vary), None)
+    return _setup(walker, loop, trials, periods, np.array(starts), v, vary)
 
 
 def _wrapped(walker: Walker, law: Any, kind: str) -> tuple[Any, str]:
@@ -178,10 +204,10 @@ def _plant_values(walker: Walker, trials: list[Trial]) -> dict[str, Any]:
     return values
 
 
-def _rollout(
+def _setup(
     walker: Walker, law: Any, trials: list[Trial], periods: list[float], q: Array, v: Array, vary: dict[str, Any]
-) -> legged.Rollouts:
-    """Return the rollout of trials from states q, (B, nq), and v, (nv,)."""
+) -> sweeps.Setup:
+    """Return the setup of trials from states q, (B, nq), and v, (nv,)."""
     kind = trials[0].kind
     pushes = []
     if kind == PLAIN:
@@ -191,16 +217,18 @@ def _rollout(
         at = [PUSHED_AT + trial.phase * period for trial, period in zip(trials, periods, strict=True)]
         impulses = sizes[:, None] * np.stack([np.cos(angles), np.sin(angles), 0.0 * angles], axis=1)
         vary = vary | {"pushes.0.impulse": impulses, "pushes.0.at": np.array(at)}
-    return legged.rollout(
-        walker.robot,
-        law,
-        ground=legged.Rigid(friction=0.6, terrain=_terrain(walker, kind)),
-        until=DURATION[kind.removeprefix(UNKNOWN)],
-        q=q,
-        v=v,
-        vary=vary,
-        pushes=pushes,
-        integrator=_STEP,
-        sample=SAMPLE,
-        progress=False,
+    options = {
+        "ground": legged.Rigid(friction=0.6, terrain=_terrain(walker, kind)),
+        "v": v,
+        "pushes": pushes,
+        "integrator": _STEP,
+    }
+    values = vary | {"q": q}
+
+    def of_trials(samples: dict[str, Array]) -> dict[str, Array]:
+        chosen = samples["trial"].astype(int)
+        return {name: np.asarray(x)[chosen] for name, x in values.items()}
+
+    return sweeps.Setup(
+        walker.robot, law, DURATION[kind.removeprefix(UNKNOWN)], {}, of_trials, sample=SAMPLE, options=options
     )

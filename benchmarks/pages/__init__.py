@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.contact import derivatives
-from benchmarks.pages import algorithms, balance, others, terms
+from benchmarks.pages import algorithms, balance, others, sizes, terms
 from benchmarks.pages.parts import Part
 
 _PAGE = "explanation/contact_derivatives.md"
@@ -11,5 +11,12 @@ _DERIVATIVES = {
     "contact-derivatives-accuracy": Part(_PAGE, derivatives.accuracy, 0.95, slow=True),
     "contact-derivatives-in-continuous-time": Part(_PAGE, derivatives.continuous, 0.1, slow=True),
 }
-PARTS: dict[str, Part] = {**algorithms.PARTS, **balance.PARTS, **others.PARTS, **terms.PARTS, **_DERIVATIVES}
+PARTS: dict[str, Part] = {
+    **algorithms.PARTS,
+    **balance.PARTS,
+    **others.PARTS,
+    **sizes.PARTS,
+    **terms.PARTS,
+    **_DERIVATIVES,
+}
 """All computed parts of the documentation by name."""

@@ -1,17 +1,20 @@
 """Gains of the optional mechanisms of the compiler: times without and with each of them, in turns in one process.
 
-`python -m benchmarks.pages --write mechanisms` writes the table of `docs/explanation/mechanisms.md`.
+`python -m benchmarks.pages --write mechanisms` writes the table of `docs/explanation/mechanisms.md` in 90 s of
+processor time. Times are those of the processor in the calling thread, so that other programs disturb them little; those of
+threads are wall times.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -20,14 +23,16 @@ import legged
 import robots
 from benchmarks.harness.subjects import SUBJECTS
 from examples.studies.paper.timing import states
+from legged import environments
 from legged.compiler import mechanisms
 from legged.compiler.cache import machine_code
 from legged.ground import realistic_ground
 
-ROUNDS, SHORTEST = 5, 0.02
-"""Rounds of a comparison, and the time of a workload in each, [s]."""
-STATES, MEMBERS = 1000, 256
+ROUNDS, SHORTEST, LONGEST = 7, 0.02, 0.5
+"""Most rounds of a comparison, the time of a workload in each, [s], and that from which there are three rounds, [s]."""
+STATES, MANY_STATES, MEMBERS = 1000, 4096, 64
 THREADS = "thread pool"
+Call = Callable[[], Any]
 
 
 @contextmanager
@@ -46,23 +51,21 @@ def empty_cache() -> Iterator[None]:
                 os.environ["LEGGED_CACHE"] = before
 
 
+@cache
 def subject(name: str) -> legged.Robot:
     """Return a robot of the benchmarks."""
     return next(s for s in SUBJECTS if s.name == name).make()
 
 
-def one_state(name: str) -> Callable[[], Any]:
-    """Return a call of forward dynamics for one state."""
+def dynamics(function: Callable[..., Any], name: str, count: int = 1, threads: int = 1) -> Call:
+    """Return a call of a function of the dynamics for one state, or for `count` states."""
     robot = subject(name)
-    kernel, arrays = legged.compile(legged.forward_dynamics, robot), [a[0].copy() for a in states(robot, 1)]
+    kernel = legged.compile(function, robot)
+    arrays = states(robot, count)[: len(kernel.arguments)]
+    if count > 1:
+        return lambda: kernel(*arrays, threads=threads)
+    arrays = [array[0].copy() for array in arrays]
     return lambda: kernel(*arrays)
-
-
-def batch(name: str, threads: int = 1) -> Callable[[], Any]:
-    """Return a call of forward dynamics for a batch."""
-    robot = subject(name)
-    kernel, arrays = legged.compile(legged.forward_dynamics, robot), states(robot, STATES)
-    return lambda: kernel(*arrays, threads=threads)
 
 
 def _trot() -> tuple[legged.Robot, Any, Any]:
@@ -70,119 +73,148 @@ def _trot() -> tuple[legged.Robot, Any, Any]:
     return robot, controllers.ComputedTorque(gait), realistic_ground(robot, penetration=5e-3)
 
 
-def step() -> Callable[[], Any]:
+def step() -> Call:
     """Return a step of `Simulation` in free flight, with a command."""
     robot = robots.spatial_quadruped()
     simulation, command = legged.Simulation(robot, compiled=True), np.zeros(robot.nj)
     return lambda: simulation.step(command)
 
 
-def simulated() -> Callable[[], Any]:
-    """Return a simulation of a trot of 2 s."""
+def simulated() -> Call:
+    """Return a simulation of a trot of 0.2 s."""
     robot, law, ground = _trot()
-    return lambda: legged.simulate(robot, law, ground=ground, until=2.0)
+    return lambda: legged.simulate(robot, law, ground=ground, until=0.2)
 
 
-def rollout(threads: int = 1) -> Callable[[], Any]:
-    """Return a rollout of 256 members for 2 s."""
+def rollout(threads: int = 1) -> Call:
+    """Return a rollout of 64 members for 0.2 s."""
     robot, law, ground = _trot()
     v = law.initial_state(robot)[1] + 0.02 * np.random.default_rng(0).standard_normal((MEMBERS, robot.nv))
-    return lambda: legged.rollout(robot, law, ground=ground, v=v, until=2.0, threads=threads)
+    return lambda: legged.rollout(robot, law, ground=ground, v=v, until=0.2, threads=threads)
 
 
-def compiled(make: Callable[[], legged.Robot]) -> Callable[[], Any]:
-    """Return a compilation of forward dynamics, with an empty cache."""
-    robot = make()
+def control_step() -> Call:
+    """Return a control step of an environment with 64 robots."""
+    robot = robots.spatial_quadruped()
+    environment = environments.make("velocity", robot, num_envs=MEMBERS, threads=1)
+    environment.reset(seed=1)
+    actions = np.zeros((MEMBERS, robot.nj))
+    return lambda: environment.step(actions)
+
+
+def from_empty_cache(make: Callable[[], Call]) -> Call:
+    """Return the first call of a workload in a new process, with an empty cache."""
 
     def run() -> None:
         with empty_cache():
-            legged.compile(legged.forward_dynamics, robot)
+            make()()
 
     return run
 
 
-def first_step(name: str) -> Callable[[], Any]:
-    """Return the first time step of a robot on rigid ground, with an empty cache."""
-    robot = subject(name)
-
-    def run() -> None:
-        with empty_cache():
-            legged.simulate(robot, ground=legged.contact.Rigid(), integrator=legged.TimeStepping(1e-3), until=1e-3)
-
-    return run
+def first_step(name: str) -> Call:
+    """Return the first time step of a robot on rigid ground."""
+    robot = subject(name) if name else robots.spatial_quadruped()
+    high = robot.state(base_position=(0.0, 0.0, 1.0))
+    integrator, ground = legged.TimeStepping(1e-3), legged.contact.Rigid()
+    return lambda: legged.simulate(robot, ground=ground, q=high[0], integrator=integrator, until=1e-3)
 
 
-def large_results() -> Callable[[], Any]:
-    """Return a call of the inertia matrix for a batch whose results have 28 MB."""
-    robot = subject("G1")
-    kernel, q = legged.compile(legged.inertia_matrix, robot), states(robot, 4096)[0]
-    return lambda: kernel(q)
-
-
-CASES: dict[tuple[str, str], Callable[[], Callable[[], Any]]] = {
-    (mechanisms.ENTRY_POINT, "forward dynamics of Go2, one state"): lambda: one_state("Go2"),
-    (mechanisms.ENTRY_POINT, "forward dynamics of G1, one state"): lambda: one_state("G1"),
-    (mechanisms.ENTRY_POINT, "forward dynamics of Go2, 1000 states"): lambda: batch("Go2"),
-    (mechanisms.ENTRY_POINT, "`Simulation.step` with a command"): step,
-    (mechanisms.ENTRY_POINT, "`simulate`, a trot of 2 s"): simulated,
-    (mechanisms.PACKING, "forward dynamics of Go2, one state"): lambda: one_state("Go2"),
-    (mechanisms.PACKING, "forward dynamics of G1, one state"): lambda: one_state("G1"),
-    (mechanisms.PACKING, "`simulate`, a trot of 2 s"): simulated,
-    (mechanisms.OUTLINING, "first compilation of a chain of 50 links"): lambda: compiled(lambda: robots.chain(50)),
-    (mechanisms.OUTLINING, "first compilation of Go2"): lambda: compiled(lambda: subject("Go2")),
-    (mechanisms.OUTLINING, "first compilation of G1"): lambda: compiled(lambda: subject("G1")),
-    (mechanisms.OUTLINING, "first time step of G1 on rigid ground"): lambda: first_step("G1"),
-    (mechanisms.STREAMING, "forward dynamics of Go2, 1000 states"): lambda: batch("Go2"),
-    (mechanisms.STREAMING, "forward dynamics of G1, 1000 states"): lambda: batch("G1"),
-    (mechanisms.LIST_SCHEDULING, "forward dynamics of Go2, one state"): lambda: one_state("Go2"),
-    (mechanisms.LIST_SCHEDULING, "forward dynamics of G1, 1000 states"): lambda: batch("G1"),
-    (mechanisms.LIST_SCHEDULING, "`rollout` of 256 members for 2 s"): rollout,
-    (mechanisms.CALL_BATCHING, "forward dynamics of Go2, one state"): lambda: one_state("Go2"),
-    (mechanisms.CALL_BATCHING, "forward dynamics of G1, one state"): lambda: one_state("G1"),
-    (mechanisms.HOISTING, "`rollout` of 256 members for 2 s"): rollout,
-    (mechanisms.RESULT_MEMORY, "inertia matrices of G1, 4096 states"): large_results,
-    (mechanisms.BACKGROUND, "first time step of G1 on rigid ground"): lambda: first_step("G1"),
+FORWARD = legged.forward_dynamics
+FUNCTIONS = {
+    "forward dynamics": FORWARD,
+    "inverse dynamics": legged.inverse_dynamics,
+    "inertia matrices": legged.inertia_matrix,
 }
-"""What is timed for each mechanism: a function that makes the workload."""
-THREADED = {
-    "forward dynamics of G1, 1000 states, 2 threads": lambda threads: batch("G1", threads),
-    "`rollout` of 256 members for 2 s, 2 threads": rollout,
+COUNTS = {"one state": 1, f"{STATES} states": STATES, f"{MANY_STATES} states": MANY_STATES}
+WORKLOADS: dict[str, Callable[[], Call]] = {
+    **{
+        f"{words} of {name}, {number}": partial(dynamics, function, name, count)
+        for words, function in FUNCTIONS.items()
+        for name in ("Go2", "G1")
+        for number, count in COUNTS.items()
+    },
+    "`Simulation.step` with a command": step,
+    "`simulate`, a trot of 0.2 s": simulated,
+    "`rollout` of 64 members for 0.2 s": rollout,
+    "control step of 64 robots in an environment": control_step,
+    "first compilation of a chain of 50 links": lambda: from_empty_cache(
+        lambda: partial(legged.compile, FORWARD, robots.chain(50))
+    ),
+    "first compilation of G1": lambda: from_empty_cache(lambda: partial(legged.compile, FORWARD, subject("G1"))),
+    "first `simulate`, a trot of 0.2 s": lambda: from_empty_cache(simulated),
+    "first time step of the quadruped on rigid ground": lambda: from_empty_cache(lambda: first_step("")),
+    "first time step of G1 on rigid ground": lambda: from_empty_cache(lambda: first_step("G1")),
+    "first control step of an environment": lambda: from_empty_cache(control_step),
+}
+"""What users run, by a name: functions that make the workload."""
+_ONE_STATE = tuple(name for name in WORKLOADS if "dynamics" in name and name.endswith("one state"))
+_BATCHES = tuple(name for name in WORKLOADS if name.endswith(f" {STATES} states"))
+_LOOPS = tuple(name for name in WORKLOADS if name.startswith(("`", "control")))
+CASES: dict[str, tuple[str, ...]] = {
+    mechanisms.ENTRY_POINT: (*_ONE_STATE, _BATCHES[0], *_LOOPS[:2]),
+    mechanisms.PACKING: (*_ONE_STATE, _LOOPS[1]),
+    mechanisms.OUTLINING: ("first compilation of a chain of 50 links", "first compilation of G1"),
+    mechanisms.STREAMING: _BATCHES,
+    mechanisms.CALL_BATCHING: (*_ONE_STATE, _BATCHES[0], *_LOOPS[1:]),
+    mechanisms.RESULT_MEMORY: tuple(name for name in WORKLOADS if name.endswith(f"G1, {MANY_STATES} states")),
+}
+"""The workloads that each mechanism can change."""
+BACKGROUND = tuple(name for name in WORKLOADS if name.startswith("first") and "compilation" not in name)
+THREADED: dict[str, Callable[[int], Call]] = {
+    "forward dynamics of G1, 1000 states, 2 threads": partial(dynamics, FORWARD, "G1", STATES),
+    "`rollout` of 64 members for 0.2 s, 2 threads": rollout,
 }
 """What is timed with one thread and with two."""
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
     """Yield (mechanism, benchmark, time with it [us], ratio of the time without it)."""
-    for (name, case), make in CASES.items():
-        with empty_cache():
-            used = make()
-            used()
-            with mechanisms.without(name):
-                unused = make()
-                unused()
-            yield name, case, *_compared(used, unused, name)
-    for case, make in THREADED.items():
-        with empty_cache():
-            yield THREADS, case, *_compared(make(2), make(1))
+    with empty_cache():
+        used = cache(lambda case: WORKLOADS[case]())
+        for name, cases in CASES.items():
+            for case in cases:
+                with mechanisms.without(name):
+                    unused = WORKLOADS[case]()
+                yield name, case, *_compared(used(case), unused, time.thread_time, name)
+        for case, make in THREADED.items():
+            yield THREADS, case, *_compared(make(2), make(1), time.perf_counter)
+    for case in BACKGROUND:
+        yield mechanisms.BACKGROUND, case, *_overlap(WORKLOADS[case]())
 
 
-def _compared(used: Callable[[], Any], unused: Callable[[], Any], *off: str) -> tuple[str, str]:
-    """Return the smallest time of a function, [us], and the median of the ratios of another one's time to it.
+def _compared(used: Call, unused: Call, clock: Callable[[], float], *off: str) -> tuple[str, str]:
+    """Return the smallest time of a function, [us], and the ratio of the smallest time of another one to it.
 
     The other one is called without the given mechanisms.
     """
-    used(), unused()
-    count = max(1, int(SHORTEST / max(_time(used, 1), 1e-7)))
-    rounds = []
-    for _ in range(ROUNDS):
-        first = _time(used, count)
+
+    def seconds(function: Call, count: int) -> float:
+        start = clock()
+        for _ in range(count):
+            function()
+        return (clock() - start) / count
+
+    used()
+    with mechanisms.without(*off):
+        unused()
+    once = seconds(used, 1)
+    count, times = max(1, int(SHORTEST / max(once, 1e-7))), []
+    for _ in range(3 if once > LONGEST else ROUNDS):
+        first = seconds(used, count)
         with mechanisms.without(*off):
-            rounds.append((first, _time(unused, count)))
-    return f"{1e6 * min(a for a, _ in rounds):.3g}", f"{statistics.median(b / a for a, b in rounds):.2f}"
+            times.append((first, seconds(unused, count)))
+    with_it, without_it = map(min, zip(*times, strict=True))
+    return f"{1e6 * with_it:.3g}", f"{without_it / with_it:.2f}"
 
 
-def _time(function: Callable[[], Any], count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
+def _overlap(function: Call) -> tuple[str, str]:
+    """Return the processor time of a function in both threads, [us], and its ratio to that of the longer thread.
+
+    The ratio is the gain on two free processors if neither thread waits for the other.
+    """
+    with mock.patch.object(machine_code, "_has_free_processor", lambda: True):
+        whole, main = time.process_time(), time.thread_time()
         function()
-    return (time.perf_counter() - start) / count
+        whole, main = time.process_time() - whole, time.thread_time() - main
+    return f"{1e6 * whole:.3g}", f"at most {whole / max(main, whole - main):.2f}"

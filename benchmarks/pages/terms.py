@@ -93,13 +93,13 @@ def operations(task: Task, function: Callable[[State], Any]) -> int:
 
 def counted() -> dict[str, int]:
     """Return name -> operations of every term, for the robots of the page."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for task, others in _tasks():
         for function in [*functions_of(task), *others.values()]:
             name = function.__qualname__.split(".")[0]
-            if name not in found and hasattr(terms, name):
-                found[name] = operations(task, function)
-    return found
+            if name not in numbers and hasattr(terms, name):
+                numbers[name] = operations(task, function)
+    return numbers
 
 
 def documented() -> dict[str, tuple[str, str, str, str]]:

@@ -30,6 +30,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum_rate
 from legged.errors import DefinitionError, SingularError
+from legged.robot.base import FixedBase
 from legged.robot.configuration import read
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, solve_factored
@@ -66,7 +67,7 @@ class GyroscopicBalance:
 
     def __post_init__(self) -> None:
         robot = self.robot
-        if robot.base.kind != "fixed" or robot.nv != 3 or len(robot.joints) != 3 or robot.nq != 3:
+        if not isinstance(robot.base, FixedBase) or robot.nv != 3 or len(robot.joints) != 3 or robot.nq != 3:
             raise DefinitionError(
                 f"robot {robot.name!r} must have a fixed base and three joints in a chain: pivot, gimbal and wheel"
             )

@@ -42,6 +42,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum_rate
 from legged.errors import DefinitionError
+from legged.robot.base import FixedBase
 from legged.robot.configuration import read
 from legged.robot.joint import ConstantVelocity, Spherical
 from legged.robot.robot import Robot
@@ -129,7 +130,7 @@ class BendSwivelBalance:
     def __post_init__(self) -> None:
         joints = [joint.definition for joint in self.robot.joints]
         ball = len(joints) == 2 and isinstance(joints[0], Spherical) and joints[0].sequence is None
-        if self.robot.base.kind != "fixed" or not ball or not isinstance(joints[1], ConstantVelocity):
+        if not isinstance(self.robot.base, FixedBase) or not ball or not isinstance(joints[1], ConstantVelocity):
             raise DefinitionError(
                 f"robot {self.robot.name!r} must have a fixed base and two joints, a quaternion ball joint as support "
                 f"and a constant-velocity joint outward of it"

@@ -13,6 +13,7 @@ from controllers.gaits.foot_path import Path, path_named
 from controllers.gaits.leg import FittedLeg, Leg
 from controllers.gaits.leg_detection import legs_of
 from legged import taylor
+from legged.algorithms.legs.foot_kinematics import check_joints
 from legged.arguments import Numbers, list_as_array
 from legged.checked import checked
 from legged.errors import ArgumentError, DefinitionError, ReachError, ShapeError
@@ -311,12 +312,3 @@ def level_state(robot: Robot, position: Array, velocity: Array, angles: Array, r
     q_base = base.configuration(position, np.eye(3)) if base.nv else empty
     v_base = base.velocity(q_base, np.zeros(3), velocity) if base.nv else empty
     return np.concatenate([q_base, angles]), np.concatenate([v_base, rates])
-
-
-def check_joints(robot: Robot) -> None:
-    """Raise DefinitionError for a robot with quaternion ball joints."""
-    if robot.nq - robot.base.nq != robot.nj:
-        raise DefinitionError(
-            f"robot {robot.name!r} has quaternion ball joints; gaits and controllers need one coordinate per degree "
-            f"of freedom, so define these joints with an Euler sequence"
-        )

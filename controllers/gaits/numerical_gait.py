@@ -11,12 +11,12 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from controllers.gaits.crawl import Crawl
-from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.gait import Gait, level_state
 from controllers.gaits.leg import FittedLeg
-from controllers.gaits.leg_detection import LegChain, leg_chains
-from controllers.gaits.standing import home_of
 from legged import taylor
+from legged.algorithms.legs.foot_kinematics import FootKinematics
+from legged.algorithms.legs.leg_chains import LegChain, leg_chains
+from legged.algorithms.legs.standing import home_of
 from legged.arguments import Number, Numbers
 from legged.checked import checked
 from legged.dynamics.kinematics import center_of_mass

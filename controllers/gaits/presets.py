@@ -11,7 +11,8 @@ from controllers.gaits.alternating import Tripod, Trot, Walk
 from controllers.gaits.crawl import Crawl
 from controllers.gaits.gait import Gait
 from controllers.gaits.numerical_gait import NumericalGait
-from controllers.gaits.standing import Home, Stand, home_of
+from controllers.gaits.standing import Stand
+from legged.algorithms.legs.standing import Home, home_of
 from legged.checked import checked
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError

@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gaits.foot_kinematics import FootKinematics
-from controllers.gaits.leg_detection import joint_axes
-from controllers.gaits.standing import Home, home_of
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule, foot_rows
 from controllers.locomotion.motion import Foot, tangent_axes
@@ -21,6 +18,9 @@ from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from controllers.locomotion.velocity_command import Command
 from legged import arguments
+from legged.algorithms.legs.foot_kinematics import FootKinematics
+from legged.algorithms.legs.leg_chains import joint_axes
+from legged.algorithms.legs.standing import Home, home_of
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gaits.standing import Home
 from controllers.locomotion.gait.footsteps import (
     UNEVEN,
     FootstepLaw,
@@ -34,6 +33,7 @@ from controllers.locomotion.velocity_command import (
     read_command,
 )
 from controllers.zero_order_hold import is_sample_time, sample_times
+from legged.algorithms.legs.standing import Home
 from legged.compiler.ir import Expression, where
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.ground.terrain import Terrain

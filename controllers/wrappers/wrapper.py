@@ -235,10 +235,16 @@ class NominalModel(Wrapper):
             ("bases", lambda robot: [robot.base.kind]),
             ("contact points", lambda robot: [contact.name for contact in robot.contacts]),
         ):
-            if names(robot) != names(self.model):
+            own, wanted = names(self.model), names(robot)
+            if own != wanted:
+                missing = [name for name in wanted if name not in own]
+                different = (
+                    f"first {missing[0]!r} of the robot, which the model lacks" if missing else f"{own}, {wanted}"
+                )
                 raise DefinitionError(
-                    f"the nominal model {self.model.name!r} and the robot {robot.name!r} have different {words}; "
-                    f"a nominal model differs in numbers only"
+                    f"the nominal model {self.model.name!r} and the robot {robot.name!r} have different {words}, "
+                    f"{different}; a nominal model differs in numbers only: give it a payload that it ignores as a "
+                    f"link of mass zero on a fixed joint"
                 )
         controller, memory = adapt(self.law).start(self.model, ground, q, v)
         return replace(self, law=controller, _robot=robot), memory

@@ -36,8 +36,17 @@ from legged.rotations import quaternion_log
 from legged.spatial import Array
 
 CENTER_OF_MASS = "center_of_mass"
-KINDS = {"position": (3, 3), "orientation": (3, 9), "pose": (6, 12)}
-"""Kinds of targets: number of equations, and number of values that describe the target."""
+
+
+class TargetSize(NamedTuple):
+    """Number of equations of a target, and of the numbers that describe it."""
+
+    equations: int
+    numbers: int
+
+
+KINDS = {"position": TargetSize(3, 3), "orientation": TargetSize(3, 9), "pose": TargetSize(6, 12)}
+"""Sizes of each kind of target."""
 
 
 class RobotWithLoops(Protocol):
@@ -151,7 +160,7 @@ class InverseKinematics:
         def errors(q: Array, wanted: Array) -> tuple[Array, Array]:
             rows, slopes, at = [], [], 0
             for name, kind in self.targets.items():
-                size = KINDS[kind][1]
+                size = KINDS[kind].numbers
                 error, slope = _error(self.robot, q, frames.get(name, name), kind, wanted[at : at + size])
                 at += size
                 rows.append(error)
@@ -162,7 +171,10 @@ class InverseKinematics:
                 slopes.append(slope)
             return np.concatenate(rows), np.concatenate(slopes)
 
-        size, factors = sum(KINDS[kind][1] for kind in self.targets.values()), _weights_of(self.targets, weights or {})
+        size, factors = (
+            sum(KINDS[kind].numbers for kind in self.targets.values()),
+            _weights_of(self.targets, weights or {}),
+        )
         if closed is not None:
             factors = np.concatenate([factors, np.ones(len(closed.closing_errors(q)[0]))])
         self._method = LevenbergMarquardt(self.robot, errors, size, factors, self._free, self._limits)
@@ -317,7 +329,7 @@ class InverseKinematics:
                 yield what, _rows(what, value[1] if kind == "pose" else value, (3,), batch)
 
     def _by_name(self, e: Array) -> dict[str, Array]:
-        bounds = np.cumsum([0, *(KINDS[kind][0] for kind in self.targets.values())])
+        bounds = np.cumsum([0, *(KINDS[kind].equations for kind in self.targets.values())])
         return {name: e[:, bounds[i] : bounds[i + 1]] for i, name in enumerate(self.targets)}
 
 
@@ -368,7 +380,7 @@ def _weights_of(targets: Mapping[str, str], weights: Mapping[str, float]) -> Arr
         if name not in targets:
             raise UnknownNameError("target", name, targets)
     given = {name: arguments.number(f"the weight of {name!r}", w, above=0.0) for name, w in weights.items()}
-    return np.concatenate([np.full(KINDS[kind][0], given.get(name, 1.0)) for name, kind in targets.items()])
+    return np.concatenate([np.full(KINDS[kind].equations, given.get(name, 1.0)) for name, kind in targets.items()])
 
 
 def _free_columns(robot: Robot, hold: Iterable[str]) -> Array:

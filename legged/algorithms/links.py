@@ -62,9 +62,9 @@ def links_at(robot: Robot, q: Array, coordinates: str = "link") -> Links:
     """
     if coordinates not in COORDINATES:
         raise UnknownNameError("kind of coordinates", coordinates, COORDINATES)
-    h = [robot.base.motion_matrix(q) if body.kind == "base" else body.P for body in robot.bodies]
+    h = [body.motion_matrix(robot.base, q) for body in robot.bodies]
     I = [body.regrouped.M for body in robot.bodies]
-    H = [np.zeros((6, body.nv)) if body.kind == "base" else body.rotor_momentum for body in robot.bodies]
+    H = [np.zeros((6, body.nv)) if body.is_base else body.rotor_momentum for body in robot.bodies]
     identities = [_IDENTITY] * len(robot.bodies)
     if coordinates == "link":
         return Links(robot, transforms(robot, q), h, I, H, identities, _IDENTITY)

@@ -69,7 +69,7 @@ def _outward(links: Links, q: Array, v: Array, vdot: Array, wrenches: Wrenches) 
     f, tau_joint = [], []
     for body in outward(links.robot):
         k, h = body.index, links.h[body.index]
-        if body.kind == "base":
+        if body.is_base:
             a.append(base_bias(links, q, v) + (h @ vdot[body.v] if body.nv else 0.0))
         else:
             a.append(links.X[k] @ a[body.parent] + h @ vdot[body.v] + cross_motion(t[k], h @ v[body.v]))

@@ -31,6 +31,7 @@ from legged.dynamics.arguments import read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import center_of_mass, point_jacobian, point_positions
 from legged.errors import ArgumentError, ShapeError, SingularError
+from legged.robot.base import FixedBase, PlanarBase
 from legged.robot.placement import Vector
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, solve_factored
@@ -115,7 +116,7 @@ def velocity_gains(
             dv_free = dv_free + response @ impulse
     rows: dict[Any, Array] = dict(zip(free, dv_free, strict=True)) | dict(zip(moved, motion, strict=True))
     dv = np.stack([rows[k] for k in range(robot.nv)])
-    moving = robot.mass - (robot.bodies[0].moments.mass if robot.base.kind == "fixed" else 0.0)
+    moving = robot.mass - (robot.bodies[0].moments.mass if isinstance(robot.base, FixedBase) else 0.0)
     linear = center_of_mass_jacobian(robot, q) @ dv * (robot.mass / moving)
     relative = linear - (_contact_velocity(points) @ dv if points else 0.0)
     r = center_of_mass(robot, q) - (_center(points) if support is None else np.asarray(support))
@@ -192,7 +193,7 @@ def _constraints(robot: Robot, points: list[_Point], compliant: bool) -> Array:
     if compliant:
         points = [_Point(_center(points), sum((p.J for p in points[1:]), points[0].J) / len(points), points[0].moving)]
     first, others = points[0], points[1:]
-    if robot.base.kind == "planar":
+    if isinstance(robot.base, PlanarBase):
         rows = [first.J[[0, 2]]]
         if others:
             along = others[0].position - first.position

@@ -32,6 +32,9 @@ def train_command(
     hidden: Annotated[
         list[int] | None, typer.Option(min=1, help="Size of a hidden layer; may be repeated. By default 128 and 64.")
     ] = None,
+    mirrored: Annotated[
+        bool, typer.Option("--mirrored", help="Teach the policy reflected data too, for a robot that is symmetric.")
+    ] = False,
     output: Annotated[
         Path,
         typer.Option(
@@ -52,7 +55,7 @@ def train_command(
     from legged.learning.ppo import Settings
     from legged.learning.training import Training, progress
 
-    settings = Settings(hidden=tuple(hidden)) if hidden else Settings()
+    settings = Settings(hidden=tuple(hidden or Settings.hidden), mirrored=mirrored)
     made = TASKS[known_name("task", task, TASKS)](select_robot(robot))
     if minutes is None and steps is None:
         minutes = 10.0

@@ -21,7 +21,7 @@ import numpy as np
 import controllers
 import robots
 from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
-from controllers.gaits.leg_detection import leg_chains
+from legged.algorithms.legs.leg_chains import leg_chains
 from legged.arguments import known_name
 from legged.errors import DefinitionError, LeggedError, UnknownNameError
 from legged.files.load import load
@@ -184,7 +184,7 @@ def select_gait(name: str, robot: Robot, controller: str, **given: float | None)
     Robots from files, and standing robots, get a gait scaled to their size; robots defined in code that of the paper.
     """
     kind = getattr(controllers, name)
-    if issubclass(kind, controllers.Walk) and robot.base.kind == "floating" and len(leg_chains(robot)) == 2:
+    if issubclass(kind, controllers.Walk) and isinstance(robot.base, FloatingBase) and len(leg_chains(robot)) == 2:
         raise DefinitionError(
             f"robot {robot.name!r} has two legs and moves in space: no control law here balances its walk sideways; "
             f"use `stand`, or walk with a planar base as planar_biped does"

@@ -14,21 +14,19 @@ from contextlib import contextmanager
 from legged.errors import UnknownNameError
 
 ENTRY_POINT, PACKING, OUTLINING = "entry point", "packing", "outlining"
-STREAMING, LIST_SCHEDULING, CALL_BATCHING = "streaming", "list scheduling", "call batching"
-HOISTING, RESULT_MEMORY, BACKGROUND = "hoisting", "result memory", "background compilation"
+STREAMING, CALL_BATCHING = "streaming", "call batching"
+RESULT_MEMORY, BACKGROUND = "result memory", "background compilation"
 MECHANISMS = {
     ENTRY_POINT: "calls of kernels for one state enter machine code directly, in place of ctypes",
     PACKING: "operations of alike modules share vectors in code for one state",
     OUTLINING: "alike segments of large graphs share their code, which then compiles faster",
     STREAMING: "batches are transposed in registers while they are computed, and long kernels run in sections",
-    LIST_SCHEDULING: "operations are ordered by the length of the chains that need them",
     CALL_BATCHING: "elementary functions of several arguments that are known at the same time share a call",
-    HOISTING: "what does not change in a time loop is computed before it",
     RESULT_MEMORY: "memory of large results is used again",
     BACKGROUND: "loops and shared modules are compiled by a second thread",
 }
 """What each mechanism does, by its name."""
-OF_CODE = frozenset({PACKING, OUTLINING, STREAMING, LIST_SCHEDULING, CALL_BATCHING})
+OF_CODE = frozenset({PACKING, OUTLINING, STREAMING, CALL_BATCHING})
 """Mechanisms on which the machine code of a graph depends."""
 
 _off: frozenset[str] = frozenset()

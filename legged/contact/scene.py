@@ -102,22 +102,22 @@ class Scene:
         """
         robots = (robot, *(body.robot(robot.gravity) for body in bodies))
         own = self_pairs(robot) if ground.self_collision else ()
-        found = (*pairs_of(robots, ground.pairs, ground.obstacles), *own)
-        known = {material.name for pair in found for material in pair.materials if material is not None}
+        pairs = (*pairs_of(robots, ground.pairs, ground.obstacles), *own)
+        known = {material.name for pair in pairs for material in pair.materials if material is not None}
         for name in (name for pair in ground.material_pairs for name in (pair.first, pair.second)):
             known_name("material", name, sorted({ground.material, *known}))
-        return cls(robots, ground, found)
+        return cls(robots, ground, pairs)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The m contact candidates, in the order of every array over contacts."""
-        found, obstacles = [], dict[int, int]()
+        candidates, obstacles = [], dict[int, int]()
         for pair in self.pairs:
             number = 0
             if isinstance(pair, ShapePair) and pair.second is None:
                 number = obstacles.setdefault(id(pair.other.shape), len(obstacles) + 1)
-            found += [Candidate(name, pair.first, pair.second, pair.materials, number) for name in pair.names]
-        return tuple(found)
+            candidates += [Candidate(name, pair.first, pair.second, pair.materials, number) for name in pair.names]
+        return tuple(candidates)
 
     def contact_geometry(self, qs: Sequence[Array]) -> ContactGeometry:
         """Return gaps, frames and points of the candidates.
@@ -137,11 +137,11 @@ class Scene:
         Args:
             qs: Configuration of each robot, (nq,), mixed units.
         """
-        poses, found = [motion(robot, q) for robot, q in zip(self.robots, qs, strict=True)], [(np.inf, "")]
+        poses, gaps = [motion(robot, q) for robot, q in zip(self.robots, qs, strict=True)], [(np.inf, "")]
         for pair in (pair for pair in self.pairs if not _spheres_apart(pair, poses)):
             contacts = zip(pair.detect(poses, self.ground.terrain), pair.names, strict=True)
-            found += [(float(contact.gap), name) for contact, name in contacts]
-        return min(found)
+            gaps += [(float(contact.gap), name) for contact, name in contacts]
+        return min(gaps)
 
     def impulses(
         self,
@@ -219,28 +219,28 @@ def pairs_of(
         )
     if named is not None:
         return tuple(pair for one, other in named for pair in _named(robots, links, fixed, one, other))
-    (robot, *bodies), found = robots, []
+    (robot, *bodies), pairs = robots, []
     shaped = [link.name for link in robot.links if link.shapes]
     points = [_contact_point(robot, k) for k in range(len(robot.contacts))]
     for body in bodies:
-        found += _on_terrain(links[body.name])
+        pairs += _on_terrain(links[body.name])
     colliding = [(name, body.name) for name in shaped for body in bodies]
     for one, other in [*colliding, *combinations([body.name for body in bodies], 2)]:
-        found += _between(links[one], links[other])
+        pairs += _between(links[one], links[other])
     for a, b in _shaped_pairs(robot):
         if a.body != b.body and _member(robot, a) != _member(robot, b):
-            found += _between(links[a.name], links[b.name])
+            pairs += _between(links[a.name], links[b.name])
     touching = [link.name for link in robot.links if any(contact.link == link.index for contact in robot.contacts)]
     for name in [*touching, *(body.name for body in bodies)] if obstacles else ():
-        found += [pair for obstacle in obstacles for pair in _on_obstacle(robots, links[name], *obstacle)]
-    return (*points, *found)
+        pairs += [pair for obstacle in obstacles for pair in _on_obstacle(robots, links[name], *obstacle)]
+    return (*points, *pairs)
 
 
 def self_pairs(robot: Robot) -> tuple[Pair, ...]:
     """Return the pairs of shapes of different links of a robot, or of each robot of a group; see `Rigid`."""
     poses, links = [motion(robot, robot.neutral())], _links([robot])
     carriers = {link.body for link in robot.links}
-    found: list[Pair] = []
+    between_links: list[Pair] = []
     for one, other in _shaped_pairs(robot):
         bodies = one.body, other.body
         if _member(robot, one) != _member(robot, other) or one.body == other.body:
@@ -250,8 +250,8 @@ def self_pairs(robot: Robot) -> tuple[Pair, ...]:
         pairs = _between(links[one.name], links[other.name])
         overlapping = (pair for pair in pairs if not _spheres_apart(pair, poses))
         if all(contact.gap > 0.0 for pair in overlapping for contact in pair.detect(poses, Flat())):
-            found += pairs
-    return tuple(found)
+            between_links += pairs
+    return tuple(between_links)
 
 
 def _shaped_pairs(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
@@ -304,16 +304,16 @@ class _Placed:
 
 def _links(robots: Sequence[Robot]) -> dict[str, _Placed]:
     """Return the links of all robots by name."""
-    found: dict[str, _Placed] = {}
+    placed: dict[str, _Placed] = {}
     for number, robot in enumerate(robots):
         for link in robot.links:
-            if link.name in found or link.name == TERRAIN:
+            if link.name in placed or link.name == TERRAIN:
                 raise DefinitionError(
                     f"two things in the scene are named {link.name!r}; links, free bodies and the {TERRAIN!r} need "
                     f"names that differ"
                 )
-            found[link.name] = _Placed(number, link)
-    return found
+            placed[link.name] = _Placed(number, link)
+    return placed
 
 
 def _named(
@@ -352,11 +352,11 @@ def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, obstacle: 
         balls.append((BodyShape(pair.first, Ball(pair.center, pair.radius, pair.material)), pair.names[0]))
     if balls:
         return [ShapePair(ball, BodyShape(None, obstacle), (f"{own}-{name}",)) for ball, own in balls]
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for shape, own in placed.shapes:
         first, second = ordered(shape, BodyShape(None, obstacle))
-        found.append(ShapePair(first, second, _numbered(f"{own}-{name}", candidate_count(first.shape, second.shape))))
-    return found
+        pairs.append(ShapePair(first, second, _numbered(f"{own}-{name}", candidate_count(first.shape, second.shape))))
+    return pairs
 
 
 def _contact_point(robot: Robot, k: int) -> SphereTerrain:
@@ -369,7 +369,7 @@ def _contact_point(robot: Robot, k: int) -> SphereTerrain:
 
 def _on_terrain(placed: _Placed) -> list[Pair]:
     """Return the pairs of a link's shapes and the terrain."""
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for shape, name in placed.shapes:
         solid = shape.shape
         names = _numbered(name, candidate_count(solid, None))
@@ -377,23 +377,23 @@ def _on_terrain(placed: _Placed) -> list[Pair]:
             centers = [np.asarray(solid.center)] if isinstance(solid, Sphere) else list(solid.ends)
             balls = zip(centers, names, strict=True)
             for center, own in balls:
-                found.append(SphereTerrain(placed.side, center, solid.radius, (own,), solid.material))
+                pairs.append(SphereTerrain(placed.side, center, solid.radius, (own,), solid.material))
         else:
-            found.append(SolidTerrain(shape, names))
-    return found
+            pairs.append(SolidTerrain(shape, names))
+    return pairs
 
 
 def _between(one: _Placed, other: _Placed) -> list[ShapePair]:
     """Return the pairs of the shapes of two links."""
     if (one.robot, one.link.body) == (other.robot, other.link.body):
         raise DefinitionError(f"{one.link.name!r} and {other.link.name!r} are one rigid body and cannot collide")
-    found: list[ShapePair] = []
+    pairs: list[ShapePair] = []
     for a, name in one.shapes:
         for b, with_name in other.shapes:
             first, second = ordered(a, b)
             names = _numbered(f"{name}-{with_name}", candidate_count(first.shape, second.shape))
-            found.append(ShapePair(first, second, names))
-    return found
+            pairs.append(ShapePair(first, second, names))
+    return pairs
 
 
 def _numbered(name: str, count: int) -> tuple[str, ...]:

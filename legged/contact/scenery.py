@@ -75,8 +75,8 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
         notes.append(f"{left_out} of kind {_KINDS[_DISTANCE_FIELD]}, which are left out")
     if notes:
         warn_caller(f"{source}: fixed shapes: {'; '.join(notes)}", FileWarning)
-    found = {"friction": friction, "terrain": terrain, "obstacles": tuple(obstacles), "combination": "maximum"}
-    return Rigid(**(found | options))
+    properties = {"friction": friction, "terrain": terrain, "obstacles": tuple(obstacles), "combination": "maximum"}
+    return Rigid(**(properties | options))
 
 
 def _obstacle(model: Any, data: Any, geom: int, friction: float, where: str) -> tuple[Shape, str]:

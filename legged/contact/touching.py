@@ -84,19 +84,19 @@ class TouchingSystem:
         """
         return M @ (v - self.v_free[0])
 
-    def write(self, found: Solution) -> None:
+    def write(self, solution: Solution) -> None:
         """Write a solution to the tables, and the velocities of all bodies after it, if `solution` has not done it.
 
         Args:
-            found: The solution.
+            solution: The solution.
         """
         tables = self._tables
-        if found.p is not self._solved:
+        if solution.p is not self._solved:
             _, v_free, v_next = tables.bodies.wide
             v_next[:] = v_free
-            v_next[self.pattern.velocities] = self.after(found.p)
-            tables.p[:], tables.u[:] = found.p, found.u
-        tables.residual[...] = found.residual
+            v_next[self.pattern.velocities] = self.after(solution.p)
+            tables.p[:], tables.u[:] = solution.p, solution.u
+        tables.residual[...] = solution.residual
 
     def matrices(self) -> tuple[BlockMatrix, BlockJacobian]:
         """Return the inertia matrix and the Jacobian."""
@@ -172,8 +172,8 @@ class TouchingSystem:
         if start.p is not self._solved:
             self.solution(self, target, start.p)
         self._tables.improve(goal, enough, scale)
-        found = self.solution(self, target, self._tables.best)
-        return found if found.residual <= start.residual else start
+        solution = self.solution(self, target, self._tables.best)
+        return solution if solution.residual <= start.residual else start
 
 
 Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Array, Array], Solution]
@@ -308,13 +308,13 @@ def newton_solution(ground: Rigid, system: TouchingSystem, target: Array, guess:
         guess: Initial impulses, (k, 3), [N s], contact frames.
     """
     goal, enough = CONVERGED * ground.tolerance, ground.tolerance
-    found = system.solution(system, target, guess)
+    solution = system.solution(system, target, guess)
     for scale in SCALES:
-        if found.residual > (goal if scale == 1.0 else enough):
-            found = system.semismooth(target, found, goal, enough, scale)
-    if found.residual > enough:
-        found = proximal_newton(system, target, system, found, ground.iterations, enough, goal)
-    return found
+        if solution.residual > (goal if scale == 1.0 else enough):
+            solution = system.semismooth(target, solution, goal, enough, scale)
+    if solution.residual > enough:
+        solution = proximal_newton(system, target, system, solution, ground.iterations, enough, goal)
+    return solution
 
 
 @cache

@@ -20,6 +20,7 @@ from legged.conversions.charts import (
 )
 from legged.errors import MismatchError, NotFiniteError, ShapeError, UnknownNameError
 from legged.files.export_description import base_names, own_stage_names, slide_name, stage_names
+from legged.robot.base import FloatingBase
 from legged.robot.joint import Follower, Joint, PlacedJoint, Screw, Spherical
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -272,7 +273,7 @@ class _Matcher:
             chart = self._take(theirs.name).chart
             assert chart is not None
             return [JointConversion(chart, slice(0, base.nq), slice(0, base.nv), theirs.q, theirs.v)]
-        if base.kind != "floating":
+        if not isinstance(base, FloatingBase):
             names = base_names(base)
             return [self._single(name, i, i) for i, name in enumerate(names)]
         free = [joint for joint in self.remaining.values() if joint.order is not None and joint.on_world]

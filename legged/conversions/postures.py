@@ -15,6 +15,7 @@ from legged.conversions.programs import mujoco
 from legged.errors import FileError, MismatchError
 from legged.files import reading
 from legged.files.mjcf.reader import compiled
+from legged.robot.base import FloatingBase
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -78,7 +79,7 @@ def _set_joint(robot: Robot, q: Array, element: Any, source: str) -> bool:
         raise FileError(source, f"{where} must be finite numbers, got {text!r}")
     joint = next((joint for joint in robot.joints if joint.name == name), None)
     if joint is None:
-        if len(values) == 7 and robot.base.kind == "floating":
+        if len(values) == 7 and isinstance(robot.base, FloatingBase):
             q[:7] = FreeChart(PINOCCHIO, OUR_BASE).to_configuration(_with_unit_quaternion(values, where, source))
             return True
         return False

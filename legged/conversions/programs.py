@@ -21,6 +21,7 @@ from legged.files.export_description import base_names, own_stage_names
 from legged.files.mjcf import roots
 from legged.files.mjcf.export import to_mjcf
 from legged.files.mjcf.reader import body_names, captured_warnings, joint_names
+from legged.robot.base import FloatingBase, PlanarBase
 from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.spatial import Array
@@ -108,7 +109,7 @@ def _own_trees(robot: Robot, model: Any, names: list[str]) -> set[int]:
 
 def _of_mujoco(robot: Robot, model: Any, names: list[str], own: set[int]) -> Iterator[OtherJoint]:
     chain = None
-    for body in own if robot.base.kind in ("floating", "planar") else ():
+    for body in own if isinstance(robot.base, FloatingBase | PlanarBase) else ():
         chain = roots.root_chain(model, body)
         if chain is not None and chain.kind == robot.base.kind:
             first, last = chain.joints[0], chain.joints[-1]
@@ -162,7 +163,7 @@ def legged(robot: Robot, other: Robot) -> Conversion:
 
 
 def _of_ours(robot: Robot) -> Iterator[OtherJoint]:
-    if robot.base.kind == "floating":
+    if isinstance(robot.base, FloatingBase):
         yield OtherJoint("the base", "free", slice(0, 7), slice(0, 6), OUR_BASE, True)
     else:
         for i, name in enumerate(base_names(robot.base)):
@@ -297,10 +298,10 @@ def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
         UnknownNameError, MismatchError: Names that are not exactly the joints of the robot, or a quaternion or free
             joint, which a joint state cannot represent.
     """
-    own = [*base_names(robot.base)] if robot.base.kind != "floating" else []
+    own = [*base_names(robot.base)] if not isinstance(robot.base, FloatingBase) else []
     own += [name for joint in robot.joints for name in own_stage_names(joint.definition)]
     chosen = own if names is None else list(names)
-    floats = robot.base.kind == "floating"
+    floats = isinstance(robot.base, FloatingBase)
     nq, nv = (7, 6) if floats else (0, 0)
     theirs = [OtherJoint("the odometry", "free", slice(0, 7), slice(0, 6), ROS, True)] if floats else []
     theirs += [

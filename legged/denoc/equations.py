@@ -37,7 +37,7 @@ from legged.dynamics.inertia import DenseArticulation, articulate
 from legged.dynamics.modules import SerialChain, by_module, dense
 from legged.errors import DefinitionError, SingularError
 from legged.robot.robot import Robot
-from legged.spatial import Array, skew
+from legged.spatial import Array, skew, solve_symmetric, zeros
 
 
 @checked
@@ -112,7 +112,9 @@ def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
 
 
 def _decoupled(robot: Robot, at: Kinematics) -> tuple[Array, Array]:
-    N_l, N_d = np.eye(6 * len(robot.bodies)), np.zeros((6 * len(robot.bodies), robot.nv))
+    n = 6 * len(robot.bodies)
+    N_l, N_d = zeros((n, n), at.origin), zeros((n, robot.nv), at.origin)
+    N_l[range(n), range(n)] = 1.0
     chains = world_chains(robot, at)
     for chain in chains:
         own = rows(robot, chain.index)
@@ -315,6 +317,8 @@ def floating_inverse_dynamics(
 
 
 def _solved(robot: Robot, inertia: Array, b: Array) -> Array:
+    if inertia.dtype == object or b.dtype == object:
+        return solve_symmetric(inertia, b)
     try:
         return np.linalg.solve(inertia, b)
     except np.linalg.LinAlgError as error:
@@ -339,6 +343,8 @@ class ArticulatedModule(DenseArticulation):
     @staticmethod
     def inverted(I_hat: Array) -> Array:
         """Return the inverse of I^^i, (n, n), or its pseudoinverse; I_hat: (n, n), [kg m^2] or [kg]."""
+        if I_hat.dtype == object:
+            return DenseArticulation.inverted(I_hat)
         try:
             return np.linalg.inv(I_hat)
         except np.linalg.LinAlgError:
@@ -392,7 +398,8 @@ def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
             )
     at = kinematics(robot, q)
     parts, chains = _articulate(robot, at), world_chains(robot, at)
-    U, D = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))
+    U, D = zeros((2, robot.nv, robot.nv), at.origin)
+    U[range(robot.nv), range(robot.nv)] = 1.0
     for i, module in enumerate(robot.modules):
         D[np.ix_(module.v, module.v)] = parts[i].I_hat
         for j in gamma(robot, i)[1:]:

@@ -14,7 +14,7 @@ from legged.denoc.kinematics import Kinematics, block_diagonal, gamma, kinematic
 from legged.dynamics import inertia
 from legged.dynamics.modules import by_module, dense
 from legged.robot.robot import Robot
-from legged.spatial import Array
+from legged.spatial import Array, zeros
 
 
 @checked
@@ -51,7 +51,8 @@ def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     M_tilde, chains = _composite(robot, at), world_chains(robot, at)
     N = [dense(chain.N) for chain in chains]
     H = [block_diagonal(chain.H_k) for chain in chains]
-    gim = reflected_inertia(robot)
+    own = reflected_inertia(robot)
+    gim = zeros(own.shape, own, at.origin) + own
     for j, above in enumerate(robot.modules):
         twice = block_diagonal([p.T @ H_k for p, H_k in zip(chains[j].p_k, chains[j].H_k, strict=True)])
         np.add.at(gim, np.ix_(above.v, above.v), -twice - twice.T)  # H takes the twist of the body, not of its parent

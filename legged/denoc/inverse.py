@@ -24,7 +24,7 @@ from legged.denoc.equations import (
 )
 from legged.errors import SingularError
 from legged.robot.robot import Robot
-from legged.spatial import Array
+from legged.spatial import Array, zeros
 from legged.table import Table
 
 _SINGULAR = 1e15
@@ -76,7 +76,7 @@ class ModuleInverse:
     @cached_property
     def matrix(self) -> Array:
         """I^-1, (nv, nv)."""
-        inverse = np.zeros((self.robot.nv, self.robot.nv))
+        inverse = zeros((self.robot.nv, self.robot.nv), *self.D_inverse)
         for own in self.robot.modules:
             for other in self.robot.modules:
                 inverse[np.ix_(own.v, other.v)] = self.block(own.index, other.index)
@@ -103,7 +103,7 @@ def module_inverse(robot: Robot, q: Array) -> ModuleInverse:
     udu(robot, q)  # refuses coupled joints
     parts = articulated_modules(robot, q)
     for module, part in zip(robot.modules, parts, strict=True):
-        if _condition(_scaled(part.I_hat)[0]) > _SINGULAR:
+        if part.I_hat.dtype != object and _condition(_scaled(part.I_hat)[0]) > _SINGULAR:
             raise SingularError(
                 f"the inertia matrix of robot {robot.name!r} has no inverse at this configuration: module "
                 f"M_{module.index} has a motion without inertia"
@@ -124,7 +124,8 @@ def _inverse(robot: Robot, q: Array, parts: Sequence[ArticulatedModule]) -> Modu
                 carried = free[k] if k == i else free[k] - N[k] @ (parts[k].Psi.T @ free[k])
                 free[j] = module_twist_propagation(robot, q, j, k) @ carried
                 blocks[i, j] = -free[j].T @ parts[j].Psi
-    return ModuleInverse(robot, blocks, tuple(np.linalg.pinv(part.I_hat, hermitian=True) for part in parts))
+    own = [p.inverse if p.I_hat.dtype == object else np.linalg.pinv(p.I_hat, hermitian=True) for p in parts]
+    return ModuleInverse(robot, blocks, tuple(own))
 
 
 @dataclass(frozen=True)

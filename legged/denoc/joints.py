@@ -14,7 +14,7 @@ from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
-from legged.spatial import Array, skew
+from legged.spatial import Array, skew, zeros
 
 
 def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
@@ -22,7 +22,7 @@ def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
 
     The kinetic energy is v^T (N^T M N + N^T H + H^T N + I_r) v / 2, I_r from `reflected_inertia`.
     """
-    H = np.zeros((6 * len(robot.bodies), robot.nv))
+    H = zeros((6 * len(robot.bodies), robot.nv), at.origin)
     for body in robot.bodies:
         H[6 * body.parent : 6 * body.parent + 3, body.v] += rotor_spin(body, at)
     return H
@@ -30,7 +30,7 @@ def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
 
 def rotor_momentum_rate(robot: Robot, at: Kinematics, moving: Rates) -> Array:
     """Return the time derivative of H, (6 n, nv), world axes: the axes of rotors rotate with their parents."""
-    H_dot = np.zeros((6 * len(robot.bodies), robot.nv))
+    H_dot = zeros((6 * len(robot.bodies), robot.nv), moving.twist)
     for body in robot.bodies:
         rate = np.cross(moving.twist[body.parent, :3], rotor_spin(body, at).T).T
         H_dot[6 * body.parent : 6 * body.parent + 3, body.v] += rate
@@ -39,7 +39,7 @@ def rotor_momentum_rate(robot: Robot, at: Kinematics, moving: Rates) -> Array:
 
 def reflected_inertia(robot: Robot) -> Array:
     """Return I_r, (nv, nv), [kg m^2] or [kg]: inertia of armature and rotors in the joint rates alone."""
-    inertia = np.zeros((robot.nv, robot.nv))
+    inertia = zeros((robot.nv, robot.nv), *(_reflected(body) for body in robot.bodies))
     for body in robot.bodies:
         inertia[body.v, body.v] += _reflected(body)
     return inertia
@@ -51,7 +51,7 @@ def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
     """
-    forces = np.zeros(robot.nv)
+    forces = zeros(robot.nv, q, v)
     for body in robot.bodies:
         physics, rates = body.physics, body.ratio * v[body.v]
         own = physics.damping * rates + physics.friction * np.tanh(rates / TRANSITION_SPEED)
@@ -69,7 +69,7 @@ def armature_rotation(robot: Robot, v: Array) -> Array:
     Args:
         robot: The robot. v: Velocity, (nv,).
     """
-    C = np.zeros((robot.nv, robot.nv))
+    C = zeros((robot.nv, robot.nv), v)
     if robot.bodies[0].has_turning_armature:
         C[3:6, 3:6] = np.asarray(robot.bodies[0].physics.armature) * skew(v[:3])
     return C
@@ -77,7 +77,7 @@ def armature_rotation(robot: Robot, v: Array) -> Array:
 
 def _deflection(body: Body, q: Array) -> Array:
     at, rest = body.joint_position(q), np.broadcast_to(np.asarray(body.physics.rest), body.nv)
-    if body.kind != "ball":
+    if not body.has_quaternion:
         return at - rest
     return quaternion_log(quaternion_product(quaternion_conjugate(quaternion_exp(rest)), at))
 

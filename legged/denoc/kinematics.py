@@ -19,9 +19,10 @@ from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.inertia import blocks_operator
 from legged.dynamics.modules import SerialChain, dense
 from legged.errors import NotFiniteError, ShapeError
+from legged.robot.base import EulerBase, FloatingBase
 from legged.robot.body import Body
 from legged.robot.robot import Robot
-from legged.spatial import Array, skew
+from legged.spatial import Array, skew, zeros
 
 
 class Kinematics(NamedTuple):
@@ -74,7 +75,7 @@ def rotor_spin(body: Body, at: Kinematics) -> Array:
     if rotor is None or not rotor.gyroscopic:
         return np.zeros((3, body.nv))
     p = at.p[body.index]
-    return rotor.gear * rotor.inertia * (p[3:] if body.kind == "prismatic" else p[:3])
+    return rotor.gear * rotor.inertia * (p[3:] if body.motion.unit == "m" else p[:3])
 
 
 class Rates(NamedTuple):
@@ -101,7 +102,8 @@ def twist_propagation(r: Vector3) -> Array:
 
     Source: Shah, Saha, Dutt 2012, eq. (2), whose a_(k,j) is -r, from O_k to O_j.
     """
-    A = np.eye(6)
+    A = zeros((6, 6), r)
+    A[range(6), range(6)] = 1.0
     A[3:, :3] = -skew(r)
     return A
 
@@ -115,7 +117,7 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
     (q,) = read_state(robot, q=q)
     rotation, origin, p = [], [], []
     for body in robot.bodies:
-        if body.kind == "base":
+        if body.is_base:
             R, o = robot.base.pose(q)
             P = robot.base.motion_matrix(q)
         else:
@@ -160,7 +162,7 @@ def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
     twist, p_dot = [], []
     for body, p in zip(robot.bodies, at.p, strict=True):
         t = p @ v[body.v]
-        if body.kind == "base":
+        if body.is_base:
             p_dot.append(_base_motion_rate(robot, q, v, at))
         else:
             t = t + _propagation_from_parent(body, at) @ twist[body.parent]
@@ -176,10 +178,10 @@ def _base_motion_rate(robot: Robot, q: Array, v: Array, at: Kinematics) -> Array
     with the angles before it. The axes of a planar base, and the translations of an Euler base, are the world's.
     """
     p = at.p[0]
-    p_dot = np.zeros_like(p)
-    if robot.base.kind == "floating":
+    p_dot = zeros(p.shape, p, v)
+    if isinstance(robot.base, FloatingBase):
         p_dot = _twice(skew(at.rotation[0] @ v[:3])) @ p
-    elif robot.base.kind == "euler":
+    elif isinstance(robot.base, EulerBase):
         first, second, third = p[:3, :3].T
         p_dot[:3, 1] = np.cross(first * v[0], second)
         p_dot[:3, 2] = np.cross(first * v[0] + second * v[1], third)
@@ -188,20 +190,22 @@ def _base_motion_rate(robot: Robot, q: Array, v: Array, at: Kinematics) -> Array
 
 def _twice(R: Array) -> Array:
     """Return the block diagonal matrix of R and R, (6, 6)."""
-    out = np.zeros((6, 6))
+    out = zeros((6, 6), R)
     out[:3, :3] = out[3:, 3:] = R
     return out
 
 
 def read_state(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
-    """Return `q` as floats (nq,) and all others as floats (nv,), or raise ShapeError or NotFiniteError."""
+    """Return `q` (nq,) and all others (nv,) as floats or traced scalars, or raise ShapeError or NotFiniteError."""
     out = []
     for name, value in arrays.items():
-        array = np.asarray(value, float)
+        array = np.asarray(value)
+        traced = array.dtype == object
+        array = array if traced else np.asarray(array, float)
         size = robot.nq if name == "q" else robot.nv
         if array.shape != (size,):
             raise ShapeError(f"{name} must be ({size},), got shape {array.shape}")
-        if not np.isfinite(array).all():
+        if not traced and not np.isfinite(array).all():
             raise NotFiniteError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
         out.append(array)
     return tuple(out)
@@ -221,8 +225,9 @@ def weights(robot: Robot, at: Kinematics) -> Array:
 
 def external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
     """Return w^F, (6 n,), [N m, N]: external wrenches on links, about their bodies' origins in world axes."""
-    total = np.zeros((len(robot.bodies), 2, 3))
-    for k, w in body_wrenches(robot, wrenches).items():
+    own = body_wrenches(robot, wrenches)
+    total = zeros((len(robot.bodies), 2, 3), at.origin, *own.values())
+    for k, w in own.items():
         total[k] = w.reshape(2, 3) @ at.rotation[k].T
     return total.ravel()
 
@@ -289,11 +294,11 @@ def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Ar
 
     The rows of body k are N_k = A_(k,k-1) N_(k-1) + p_k, so that Nd_k = A Nd_(k-1) + Ad N_(k-1) + pd_k.
     """
-    N, N_dot = np.zeros((2, len(robot.bodies), 6, robot.nv))
+    N, N_dot = zeros((2, len(robot.bodies), 6, robot.nv), at.origin, moving.twist)
     for body in robot.bodies:
         k, above = body.index, body.parent
         if above >= 0:
-            A_dot = np.zeros((6, 6))
+            A_dot = zeros((6, 6), moving.twist)
             A_dot[3:, :3] = -skew(moving.twist[k, 3:] - moving.twist[above, 3:])
             A = _propagation_from_parent(body, at)
             N[k], N_dot[k] = A @ N[above], A @ N_dot[above] + A_dot @ N[above]

@@ -9,6 +9,12 @@ import numpy as np
 from legged.errors import DefinitionError
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.parameters import ROBOT, numbers_of
+from legged.simulation.stepping.starts import InitialStates
+
+
+def started(batch: RolloutBatch) -> InitialStates:
+    """Return the only member of a batch at its start."""
+    return batch.starts.started(range(1), *batch.given_states)
 
 
 def places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) -> list[int]:
@@ -21,7 +27,7 @@ def places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) 
     Raises:
         DefinitionError: A parameter changes other numbers too.
     """
-    values, numbers = batch.sweep.values, batch.starts.numbers[0]
+    values, numbers = batch.sweep.values, started(batch).numbers[0]
     robot = [name for name in values if name.startswith(ROBOT)]
     sizes = np.cumsum([0, *(values[name].size for name in robot)])
     found = {name: list(range(a, b)) for name, a, b in zip(robot, sizes[:-1], sizes[1:], strict=True)}
@@ -30,7 +36,7 @@ def places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) 
             continue
         other = np.where(value == 0.0, 1e-3, 0.999 * value)
         changed = RolloutBatch.of(batch.robot, setup, state, vary={**values, name: other}, fall=False, count=1)
-        moved_numbers = changed.starts.numbers[0]
+        moved_numbers = started(changed).numbers[0]
         differs = np.flatnonzero(moved_numbers != numbers).tolist() if len(moved_numbers) == len(numbers) else []
         if len(differs) != value.size or not np.array_equal(moved_numbers[differs], other.ravel()):
             raise DefinitionError(

@@ -31,7 +31,7 @@ from legged.contact.impulses.elimination import solved
 from legged.contact.impulses.impulse_solver import ImpulseSolver
 from legged.contact.rigid import FreeBody, Rigid
 from legged.differentiation.equations import GivenSolver, RecordedSolver, deviation, moved, tangent_size
-from legged.differentiation.parameters import places
+from legged.differentiation.parameters import places, started
 from legged.errors import DefinitionError, ShapeError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
@@ -41,7 +41,7 @@ from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
-from legged.simulation.stepping.start import select_integrator
+from legged.simulation.stepping.stepper import select_integrator
 from legged.spatial import Array
 
 _ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]  # the last argument is a command
@@ -104,7 +104,7 @@ class DifferentiableSteps:
         pushes: Sequence[Push | ExternalWrench] = (),
         bodies: Sequence[FreeBody] = (),
     ):
-        rule = select_integrator(integrator, ground, bodies, TimeStepping())
+        rule = select_integrator(integrator, ground, bodies, None)
         assert isinstance(rule, TimeStepping)
         self.robot, self.integrator = robot, rule
         setup = controller, ground, tuple(pushes), tuple(bodies)
@@ -114,7 +114,7 @@ class DifferentiableSteps:
             known = batch.sweep.present(parameters)
             vary = {name: known[name] for name in dict.fromkeys(parameters)}
         batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=False, count=1)
-        starts = batch.starts
+        starts = started(batch)
         self._batch, self._order = batch, places(batch, setup, (q, v))
         self.values = starts.numbers[0][self._order] if vary else np.zeros(0)
         self._template = MemberTemplate(batch, starts.numbers, self._order)

@@ -248,7 +248,7 @@ class ArticulatedChain:
             remaining = self.M_hat[k]
             if body.index in prescribed:
                 self.factors[k] = JointFactors(np.zeros((6, body.nv)), ([], []))
-            elif body.kind == "base":
+            elif body.is_base:
                 own = mirror(p.T @ remaining @ p + rotors[k])
                 self.factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(own))
             else:
@@ -290,7 +290,7 @@ class ArticulatedChain:
             if body.index not in self.prescribed:
                 phi_hat = tau[k] - chain.p_k[k].T @ w[k]
                 phi_tilde[k] = solve_factored(self.factors[k].I_hat, phi_hat)
-                if body.kind != "base":
+                if not body.is_base:
                     eta = w[k] + self.factors[k].Psi @ phi_hat  # wrench transmitted through the joint
                     along = tau[k] - self.rotors[k] @ phi_tilde[k]  # its components along the joint
                     eta = with_joint_rows(body, eta, along)

@@ -46,7 +46,7 @@ def motion(robot: Robot, q: Array, v: Array | None = None) -> Motion:
     X = transforms(robot, q)
     rotation, origin, twist = [], [], []
     for body in outward(robot):
-        if body.kind == "base":
+        if body.is_base:
             R, o = robot.base.pose(q)
             t = robot.base.motion_matrix(q) @ v[body.v] if v is not None and body.nv else np.zeros(6)
         else:
@@ -146,7 +146,7 @@ def jacobian_at(robot: Robot, q: Array, at: Motion, k: int, r: Array) -> Array:
     J = np.zeros((6, robot.nv), dtype=object if robot.is_traced or q.dtype == object else float)
     for index in items(robot.ancestors(k)):
         body = robot.bodies[index]
-        P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
+        P = body.motion_matrix(robot.base, q)
         R, arm = at.rotation[index], where - at.origin[index]
         for column in range(body.nv):
             omega, velocity = R @ P[:3, column], R @ P[3:, column]

@@ -2,8 +2,7 @@
 
 A module is a serial chain of links. The functions of the first part are those of a single link (intra-modular level,
 section 2.1); the recursions run from link to link. The class `SerialChain` has the operators of a module
-(inter-modular level, section 2.2): applied to a vector, an operator runs a recursion along the chain, and `dense`
-gives its matrix.
+(inter-modular level, section 2.2): recursions along the chain, of which `dense` gives the matrix.
 
 A module twist t^i or a module wrench w^i is a list with the twist or wrench of each link, (6,), about the link's
 origin in its axes; a module-joint rate qd^i is a list with the rates of each joint. Links are the robot's bodies.
@@ -23,8 +22,9 @@ import numpy as np
 from legged.compiler.ir import item, module
 from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.passive import rotor_forces, spring_forces, velocity_forces
-from legged.robot.body import Body, Moments
+from legged.robot.body import Body
 from legged.robot.robot import Robot
+from legged.robot.stages.moments import Moments
 from legged.spatial import Array, Transform, angular_acceleration_tensor, cross, join
 
 STEP_1 = "1 twists, rates, wrenches"
@@ -61,7 +61,7 @@ def transforms(robot: Robot, q: Array) -> list[Transform]:
     Args:
         robot: The robot. q: Configuration, (nq,).
     """
-    return [Transform(()) if body.kind == "base" else body.transform(q) for body in outward(robot)]
+    return [Transform(()) if body.is_base else body.transform(q) for body in outward(robot)]
 
 
 def base_rate(robot: Robot, q: Array, v: Array, vdot: Array | None = None) -> tuple[Array, Array]:
@@ -297,7 +297,7 @@ def serial_chains(robot: Robot, q: Array) -> list[SerialChain]:
     chains = []
     for m in robot.modules:
         bodies = tuple(robot.bodies[k] for k in m.bodies)
-        p_k = tuple(P_0 if body.kind == "base" else body.P for body in bodies)
+        p_k = tuple(P_0 if body.is_base else body.P for body in bodies)
         H_k = tuple(body.rotor_momentum for body in bodies)
         parent_links = len(robot.modules[m.parent].bodies) if m.parent >= 0 else 0
         chains.append(SerialChain(m.index, m.parent, parent_links, bodies, tuple(X[k] for k in m.bodies), p_k, H_k))
@@ -356,7 +356,7 @@ def module_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tuple[
         with module(m.index):
             for body in (robot.bodies[k] for k in m.bodies):
                 with item(body.index):
-                    if body.kind == "base":
+                    if body.is_base:
                         t_k, td_k = base_rate(robot, q, v, vdot)
                     else:
                         before = (t_i[-1], td_i[-1]) if t_i else (t[m.parent][-1], td[m.parent][-1])

@@ -11,7 +11,7 @@ from legged.compiler.ir import where
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED, unchecked
 from legged.robot.robot import Robot
-from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
+from legged.rotations import quaternion_exp
 from legged.spatial import Array, cross, is_zero, join
 
 R = TypeVar("R", bound=Robot)
@@ -127,9 +127,7 @@ def deflection(body: Body, q: Array) -> Array:
         body: The body behind the joint. q: Configuration of the robot, (nq,).
     """
     at, rest = body.joint_position(q), np.array(_each(body.physics.rest, body))
-    if body.kind != "ball":
-        return at - rest
-    return quaternion_log(quaternion_product(quaternion_conjugate(quaternion_exp(rest)), at))
+    return body.motion.difference(quaternion_exp(rest) if body.has_quaternion else rest, at)
 
 
 def rotor_forces(body: Body, v: Array, vdot: Array | None, t: Array, td: Array) -> tuple[Array, Array]:

@@ -18,8 +18,8 @@ from legged.robot.construction.parameters import ParameterVector
 from legged.simulation.backend import advance
 from legged.simulation.controller import adapt
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.results.recording import contact_names
+from legged.simulation.stepping.batch import closed_loop
 
 if TYPE_CHECKING:
     from legged.environments.task import Task

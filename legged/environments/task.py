@@ -102,11 +102,13 @@ class Command:
         draw: Function of the `State` that returns a new command, (n,), in its units.
         interval: Shortest and longest time until the next one, [s].
         size: Number of entries, n.
+        reflection: Sign of each entry after an exchange of left and right, (n,); None for an unchanged command.
     """
 
     draw: Function
     interval: tuple[float, float] = (10.0, 10.0)
     size: int = 3
+    reflection: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)

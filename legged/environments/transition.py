@@ -228,10 +228,10 @@ def _selected(condition: Any, a: Array, b: Array) -> Array:
 
 
 def _number(what: str, function: Callable[[State], Any], s: State) -> Any:
-    found = called(what, function, s)
-    if np.ndim(found) != 0:
-        raise ShapeError(f"the {what} of the task must return one number, got shape {np.shape(found)}")
-    return np.asanyarray(found)[()] if isinstance(found, np.ndarray) else found * 1.0
+    value = called(what, function, s)
+    if np.ndim(value) != 0:
+        raise ShapeError(f"the {what} of the task must return one number, got shape {np.shape(value)}")
+    return np.asanyarray(value)[()] if isinstance(value, np.ndarray) else value * 1.0
 
 
 def transition_counts(task: Task) -> Counts:

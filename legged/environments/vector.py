@@ -61,7 +61,7 @@ class VectorEnvironment(VectorEnv):
         rendered: Numbers of the robots that `render` shows; None for all, as the wrapper `RecordVideo` asks.
 
     Attributes:
-        task: The task.
+        task: The task. autoreset_mode: As in `gymnasium.vector.SyncVectorEnv`.
 
     Raises:
         ArgumentError, UnknownNameError, DefinitionError: An argument or a part of the task is wrong.
@@ -83,10 +83,10 @@ class VectorEnvironment(VectorEnv):
         rendered: Sequence[int] | None = None,
     ):
         self.task, self.num_envs = task, whole("num_envs", num_envs, 1)
-        self._mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
+        self.autoreset_mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
         self.render_mode = None if render_mode is None else known_name("render mode", render_mode, RENDER_MODES)
         self.metadata = {
-            "autoreset_mode": self._mode,
+            "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
             "render_fps": round(1.0 / task.period),
         }
@@ -277,7 +277,7 @@ class VectorEnvironment(VectorEnv):
         if not self._begun:
             raise ArgumentError("call reset before the first step")
         ended = np.flatnonzero(self._over)
-        if len(ended) and self._mode == AutoresetMode.DISABLED:
+        if len(ended) and self.autoreset_mode == AutoresetMode.DISABLED:
             raise ArgumentError(f"the episode of robot {ended[0]} has ended: call reset(options={{'reset_mask': ...}})")
         self._actions[: self.num_envs] = given
         before = self._result
@@ -300,7 +300,7 @@ class VectorEnvironment(VectorEnv):
         if over.any():
             self._add_ended(infos, over)
         self._over[:] = over
-        if self._mode == AutoresetMode.SAME_STEP and over.any():
+        if self.autoreset_mode == AutoresetMode.SAME_STEP and over.any():
             self._restart(np.flatnonzero(over))
         self._show()
         return self._observations(), rewards, terminated, truncated, infos
@@ -326,7 +326,7 @@ class VectorEnvironment(VectorEnv):
             **{f"termination.{name}": causes[:, k] for k, name in enumerate(self.task.terminations)},
         }
         infos["_episode"] = over
-        if self._mode == AutoresetMode.SAME_STEP:
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
             final, rows = np.full(self.num_envs, None, dtype=object), np.flatnonzero(over)
             last = {group: values[rows].astype(np.float32) for group, values in self._observed[self._now].items()}
             for k, i in enumerate(rows):

@@ -13,10 +13,10 @@ import numpy as np
 
 from legged.arguments import shown
 from legged.errors import DefinitionError, FileError
-from legged.files.description import Shape, Tree
+from legged.files.description import SOLIDS, Shape, Tree
 from legged.files.meshes import open_mesh
 from legged.output import visible
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of, shape_with
+from legged.robot.shapes import Hull, hull_of, shape_with
 from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
 
@@ -60,22 +60,17 @@ def convert(shape: Shape, source: str) -> tuple[LinkShape, str]:
         DefinitionError: A shape without volume.
         FileError: A mesh that is missing, damaged or too large.
     """
-    place: Any = (shape.position, shape.rotation)
     if shape.kind == "mesh":
-        vertices, what = _mesh(shape, source)
+        vertices, what = mesh_vertices(shape, source)
         hull, outside = hull_of(vertices)
         words = [what] if what else []
         if outside > _EXACT:
             words.append(f"the hull has {len(hull.vertices)} vertices and lies up to {1e3 * outside:.2g} mm inside")
         return Hull(hull.vertices).moved(shape.rotation, shape.position), "; ".join(words)
-    if shape.kind == "sphere":
-        return Sphere(shape.size[0], shape.position), ""
-    if shape.kind in ("box", "ellipsoid"):
-        return {"box": Box, "ellipsoid": Ellipsoid}[shape.kind](np.array(shape.size), *place), ""
-    return {"cylinder": Cylinder, "capsule": Capsule}[shape.kind](*shape.size, *place), ""
+    return SOLIDS[shape.kind].make(shape.size, shape.position, shape.rotation), ""
 
 
-def _mesh(shape: Shape, source: str) -> tuple[Array, str]:
+def mesh_vertices(shape: Shape, source: str) -> tuple[Array, str]:
     """Return the vertices of a mesh, (n, 3), [m], shape axes, and in words how it differs from its convex hull."""
     if shape.vertices is not None:
         return shape.vertices, ""

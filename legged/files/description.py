@@ -5,12 +5,14 @@ URDF and MJCF readers produce a `Description`; the audit, the repairs, the robot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.errors import DefinitionError, FileError
+from legged.robot import shapes
 from legged.robot.construction.graph import check_names, outward
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
@@ -18,12 +20,40 @@ from legged.robot.shapes import Material
 from legged.spatial import Array
 
 
+class Solid(NamedTuple):
+    """A kind of shape that sizes define, with all that depends on the kind in files.
+
+    Attributes:
+        halves: Factors from the half lengths and radii of MuJoCo to the sizes of a `Shape`.
+        extent: Half the largest extent, [m], approximately, from the sizes.
+        make: Returns the shape of a link from sizes, position (3,), [m], and rotation (3, 3).
+    """
+
+    halves: tuple[float, ...]
+    extent: Callable[..., float]
+    make: Callable[[tuple[float, ...], Array, Array], Any]
+
+
+SOLIDS = {
+    "sphere": Solid((1.0,), max, lambda size, r, R: shapes.Sphere(size[0], r)),
+    "box": Solid((2.0, 2.0, 2.0), lambda size: max(size) / 2, lambda size, r, R: shapes.Box(np.array(size), r, R)),
+    "cylinder": Solid(
+        (1.0, 2.0), lambda size: size[0] + size[1] / 2, lambda size, r, R: shapes.Cylinder(size[0], size[1], r, R)
+    ),
+    "capsule": Solid(
+        (1.0, 2.0), lambda size: size[0] + size[1] / 2, lambda size, r, R: shapes.Capsule(size[0], size[1], r, R)
+    ),
+    "ellipsoid": Solid((1.0, 1.0, 1.0), max, lambda size, r, R: shapes.Ellipsoid(np.array(size), r, R)),
+}
+"""The kinds of shapes but meshes, by their names in MJCF."""
+
+
 @dataclass(frozen=True, eq=False)
 class Shape:
     """A collision shape of a link as stated in its file.
 
     Attributes:
-        kind: "sphere", "box", "cylinder", "capsule", "ellipsoid" or "mesh".
+        kind: "mesh", or a key of `SOLIDS`: "sphere", "box", "cylinder", "capsule" or "ellipsoid".
         size: Sphere: radius. Box: edges x, y, z. Cylinder and capsule: radius, length along z, which in a capsule is
             the distance of its spheres. Ellipsoid: half axes x, y, z. Mesh: empty. [m].
         position: Link origin to the center of the shape, (3,), [m], link axes.
@@ -59,6 +89,7 @@ class LinkEntry:
         center: Link origin to center of mass, (3,), [m], link axes.
         tensor: Inertia tensor about the center of mass, (3, 3), [kg m^2], link axes.
         shapes: Collision shapes.
+        visuals: Visual shapes, by which feet without collision shapes are measured.
     """
 
     name: str
@@ -66,6 +97,7 @@ class LinkEntry:
     center: Array = field(default_factory=lambda: np.zeros(3))
     tensor: Array = field(default_factory=lambda: np.zeros((3, 3)))
     shapes: tuple[Shape, ...] = ()
+    visuals: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)

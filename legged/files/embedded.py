@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from legged.errors import DefinitionError, LeggedError
+from legged.robot.base import FloatingBase
 from legged.robot.construction.description import from_description
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -26,7 +27,7 @@ DIGEST = "legged_digest"
 
 def add_to_urdf(root: ET.Element, robot: Robot) -> bool:
     """Add the base, gravity and description of a robot to a URDF; return whether it has a description."""
-    base = "floating" if robot.base.kind == "floating" else "fixed"
+    base = "floating" if isinstance(robot.base, FloatingBase) else "fixed"
     element = ET.SubElement(root, TAG, base=base, gravity=" ".join(map(repr, robot.gravity.tolist())))
     element.text = _json(robot)
     if element.text:

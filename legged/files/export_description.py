@@ -12,14 +12,15 @@ import numpy as np
 from legged.errors import FileWarning
 from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic
 from legged.files.description import Shape as FileShape
-from legged.robot.base import Base, EulerBase
+from legged.robot.base import Base, EulerBase, FloatingBase, PlanarBase
 from legged.robot.construction.builder import RobotBuilder
-from legged.robot.joint import Connection, Joint, Screw, Stage
+from legged.robot.joint import Connection, Joint, Screw
 from legged.robot.link import PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Cylinder, Hull, Shape, Sphere, shape_with
+from legged.robot.stages.stage import Stage
 
 _AXES = dict(zip("xyz", np.eye(3), strict=True))
 
@@ -38,7 +39,7 @@ def losses(robot: Robot) -> list[str]:
     """Return the properties of a robot that the elements of URDF and MJCF cannot store, and how to restore them."""
     default = RobotBuilder.build(robot.edit())
     lost = []
-    if robot.base.kind in ("planar", "euler"):
+    if isinstance(robot.base, PlanarBase | EulerBase):
         lost.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
     if any(isinstance(c.joint, Screw) for c in robot.connections):
         lost.append("screw joints, which become a slide that follows a hinge")
@@ -69,7 +70,7 @@ class _Writer:
         robot = self.robot
         self.links = [_entry(link) for link in robot.links]
         root = robot.links[0].name
-        if robot.base.kind in ("planar", "euler"):
+        if isinstance(robot.base, PlanarBase | EulerBase):
             root = self._base(root)
         mimics = {f.name: Mimic(f.master, f.ratio, f.offset) for f in robot.followers}
         for c in robot.connections:
@@ -79,7 +80,7 @@ class _Writer:
             self.links.append(LinkEntry(link, shapes=shapes))
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
-        links, joints, floating = tuple(self.links), tuple(self.joints), robot.base.kind == "floating"
+        links, joints, floating = tuple(self.links), tuple(self.joints), isinstance(robot.base, FloatingBase)
         own, physics = (robot.name, "a robot built in code", root), robot.base.physics if floating else JointPhysics()
         return Description(*own, links, joints, floating, (), robot.gravity, base_physics=physics)
 

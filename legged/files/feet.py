@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import instance, rounded_array, text
-from legged.errors import ArgumentError, FileError, UnknownNameError
-from legged.files.description import Shape, Tree
+from legged.errors import ArgumentError, FileError, LeggedError, UnknownNameError
+from legged.files.collision import convert, mesh_vertices
+from legged.files.description import SOLIDS, Shape, Tree
+from legged.files.soles import measure
 from legged.robot.placement import Placement, Vector
 from legged.robot.shapes import Material, Sphere
+from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
 
 Contact = Vector | Sphere
@@ -176,9 +179,7 @@ def _heights(tree: Tree, links: list[str]) -> list[float]:
 
 def _radius(shape: Shape) -> float:
     """Return the approximate extent of a shape from its center, [m]; 0 for a mesh, which is not opened."""
-    if shape.kind in ("box", "ellipsoid"):
-        return max(shape.size) / (2 if shape.kind == "box" else 1)
-    return shape.size[0] + sum(shape.size[1:]) / 2 if shape.size else 0.0
+    return SOLIDS[shape.kind].extent(shape.size) if shape.size else 0.0
 
 
 def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
@@ -193,7 +194,47 @@ def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
         if shapes:
             points = [point for link, s in shapes for point in _contact_points(tree, name, link, s)]
             return FootEntry(name, f"{how}; {words}", _labeled(tree, name, points))
-    return FootEntry(name, f"{how}; origin of the link, which has no sphere or box", {name: np.zeros(3)})
+    return _measured_foot(tree, name, how, is_round)
+
+
+def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry:
+    """Return a foot with the sole that its collision shapes have, else its visual shapes, else the origin of its link.
+
+    A round foot becomes its lowest point unless `is_round`.
+    """
+    back, reasons = tree.pose[name].inverse(), ["origin of the link"]
+    for what, near in (("collision", _shapes_near(tree, name)), ("visual", _visuals_near(tree, name))):
+        if not near:
+            reasons.append(f"no {what} shape")
+            continue
+        try:
+            placed = [_surface(s.moved(back @ tree.pose[link]), tree.description.source) for link, s in near]
+            down = back.rotation @ np.array([0.0, 0.0, -1.0])
+            sole = measure(placed, down)
+        except LeggedError as error:  # a missing or damaged mesh, or a missing library
+            reasons.append(f"its {what} shapes cannot be measured: {error}")
+            continue
+        contacts = list(sole.contacts)
+        if not is_round:
+            contacts = [s.center + s.radius * down if isinstance(s, Sphere) else s for s in contacts]
+        places = [np.asarray(s.center) if isinstance(s, Sphere) else s for s in contacts]
+        labels = list(_labeled(tree, name, places))
+        words = f"{how}; {sole.words(down)}, measured from its {what} shapes"
+        return FootEntry(name, words, dict(zip(labels, contacts, strict=True)))
+    return FootEntry(name, f"{how}; {'; '.join(reasons)}", {name: np.zeros(3)})
+
+
+def _surface(shape: Shape, source: str) -> LinkShape | Array:
+    """Return a shape of a foot for `measure`: of a mesh all vertices, (n, 3), [m], not those of a simplified hull."""
+    if shape.kind != "mesh":
+        return convert(shape, source)[0]
+    return mesh_vertices(shape, source)[0] @ shape.rotation.T + shape.position
+
+
+def _visuals_near(tree: Tree, name: str) -> list[tuple[str, Shape]]:
+    """Return (link, shape) of the visual shapes of a link, or if it has none of the links fixed to it."""
+    own = [(name, shape) for shape in tree.link[name].visuals]
+    return own or [(link, shape) for link in tree.groups[tree.head[name]] for shape in tree.link[link].visuals]
 
 
 def _shapes_near(tree: Tree, name: str) -> list[tuple[str, Shape]]:

@@ -5,7 +5,7 @@ The file reads from top to bottom: read, describe, resolve, build, report; see d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -206,7 +206,7 @@ def _read(path: str | Path, options: _Options) -> _Reading:
 def _of_whole(robot: Robot, source: str, options: _Options) -> _Reading:
     """Return the content of a file that has the whole robot, for the report."""
     tree = tree_of(replace(describe_robot(robot), source=source))
-    base = "floating" if robot.base.kind == "floating" else "fixed"
+    base = "floating" if isinstance(robot.base, FloatingBase) else "fixed"
     feet = tuple(
         FootEntry(robot.links[point.link].name, "given", {point.name: point.definition}) for point in robot.contacts
     )
@@ -333,15 +333,18 @@ def _base(kind: str, physics: JointPhysics) -> Base:
 
 
 def _joint(entry: JointEntry) -> Joint:
-    if entry.kind == "fixed":
-        return Fixed(entry.name)
-    if entry.kind in ("ball", "free"):
-        return {"ball": Spherical, "free": Free}[entry.kind](entry.name, physics=entry.physics)
-    if entry.kind == "planar":
-        first, second = _plane(entry.axis)
-        return Planar(entry.name, first, second, physics=entry.physics)
-    kinds = {"revolute": Revolute, "prismatic": Prismatic}
-    return kinds[entry.kind](entry.name, entry.axis, physics=entry.physics)
+    return _JOINTS[entry.kind](entry)
+
+
+_JOINTS: dict[str, Callable[[JointEntry], Joint]] = {
+    "fixed": lambda entry: Fixed(entry.name),
+    "revolute": lambda entry: Revolute(entry.name, entry.axis, physics=entry.physics),
+    "prismatic": lambda entry: Prismatic(entry.name, entry.axis, physics=entry.physics),
+    "planar": lambda entry: Planar(entry.name, *_plane(entry.axis), physics=entry.physics),
+    "ball": lambda entry: Spherical(entry.name, physics=entry.physics),
+    "free": lambda entry: Free(entry.name, physics=entry.physics),
+}
+"""The joint of each kind of a description."""
 
 
 def _plane(normal: Array) -> tuple[Array, Array]:

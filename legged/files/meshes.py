@@ -40,17 +40,17 @@ def open_mesh(path: str) -> Any:
         import trimesh
     except ImportError as error:
         raise FileError(path, "opening meshes needs trimesh: pip install 'legged[view]'") from error
-    kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
         raise FileError(path, f"is no mesh of a known format; these are {', '.join(FORMATS)}")
     content = reading.read_regular(path, MAX_BYTES, "meshes")
     companions = _Companions(path, MAX_BYTES - len(content))
     try:
-        if kind in ARCHIVES:
+        if suffix in ARCHIVES:
             _check_archive(content, path)
-        if kind in ("gltf", "glb"):
+        if suffix in ("gltf", "glb"):
             _check_arrays(content, path)
-        scene: Any = trimesh.load_scene(io.BytesIO(content), file_type=kind, resolver=companions)  # type: ignore[arg-type]
+        scene: Any = trimesh.load_scene(io.BytesIO(content), file_type=suffix, resolver=companions)  # type: ignore[arg-type]
         copies = (scene.graph[node][1] for node in scene.graph.nodes_geometry)
         triangles = sum(len(getattr(scene.geometry[name], "faces", ())) for name in copies)
     except FileError:

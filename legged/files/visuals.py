@@ -19,7 +19,7 @@ from legged.files.description import Shape, tree_of
 from legged.files.load import describe
 from legged.files.meshes import MAX_BYTES, open_mesh
 from legged.files.mjcf.reader import SHAPES, body_names, compiled, geom_vertices, shape_size
-from legged.robot.construction.builder import rpy
+from legged.files.urdf.visuals import visual_shape
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array
@@ -88,43 +88,17 @@ def _of_urdf(content: bytes, source: str) -> Iterator[tuple[str, list[Visual]]]:
 
 def _urdf_visual(element: Any, materials: dict[str, Color], source: str) -> Visual | None:
     """Return the shape of a <visual>; None for a shape that URDF does not define."""
-    material, origin = element.find("material"), element.find("origin")
-    color = None
+    material, color = element.find("material"), None
     if material is not None:
         color = _color(material) or materials.get(material.get("name"))
-    angles, xyz = (_numbers(origin, name, "0 0 0", source) for name in ("rpy", "xyz"))
-    place: Any = xyz, rpy(*angles)
-    geometry = next(iter(element.find("geometry") if element.find("geometry") is not None else ()), None)
-    if geometry is None:
-        return None
-    if geometry.tag == "mesh":
-        scale = _numbers(geometry, "scale", "1 1 1", source)
-        named = geometry.get("filename") or ""
-        try:
-            file = located(named, source)
-        except FileError:
-            file = ""
-        return Visual(Shape("mesh", (), *place, mesh=file, scale=tuple(scale.tolist())), color, named=named)
-    if geometry.tag == "box":
-        return Visual(Shape("box", tuple(_numbers(geometry, "size", "0 0 0", source).tolist()), *place), color)
-    sizes = {"sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
-    if geometry.tag not in sizes:
-        return None
-    size = [float(_numbers(geometry, name, "0", source)[0]) for name in sizes[geometry.tag]]
-    return Visual(Shape(geometry.tag, tuple(size), *place), color)
-
-
-def _numbers(element: Any, name: str, default: str, source: str) -> Array:
-    """Return the numbers in an attribute of an element, as many as `default` has."""
-    text, count = default if element is None else element.get(name) or default, len(default.split())
+    shape = visual_shape(element, source)
+    if shape is None or shape.kind != "mesh":
+        return shape and Visual(shape, color)
     try:
-        numbers = np.array([float(word) for word in text.split()])
-    except ValueError:
-        numbers = np.zeros(0)
-    if len(numbers) != count or not np.isfinite(numbers).all():
-        wanted = "one finite number" if count == 1 else f"{count} finite numbers"
-        raise FileError(source, f"{name!r} on line {element.sourceline} must be {wanted}, got {text!r}")
-    return numbers
+        file = located(shape.mesh, source)
+    except FileError:
+        file = ""
+    return Visual(replace(shape, mesh=file), color, named=shape.mesh)
 
 
 def _color(material: Any) -> Color | None:

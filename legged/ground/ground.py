@@ -85,8 +85,8 @@ class Ground:
                 f"points determine; give the law one, or the links no material"
             )
         own = law.coefficient, 0.0  # type: ignore[attr-defined]
-        found = [pair_coefficients(self, own, material, None)[0] for material in materials]
-        object.__setattr__(law, "coefficient", as_vector(found))
+        coefficients = [pair_coefficients(self, own, material, None)[0] for material in materials]
+        object.__setattr__(law, "coefficient", as_vector(coefficients))
         ground = copy.copy(self)
         object.__setattr__(ground, "friction", law)
         return ground
@@ -311,7 +311,7 @@ def contact_masses(robot: Robot, q: Array, masses: Array) -> dict[int, Array]:
         masses: Mass of each point, which may differ between directions, (n, 3, 3), [kg], world axes.
     """
     poses = link_poses(robot, q)[0]
-    found: dict[int, Array] = {}
+    inertias: dict[int, Array] = {}
     at = on_bodies(robot, [(contact.link, contact.position) for contact in robot.contacts])
     for contact, (k, r), mass in zip(robot.contacts, at, masses, strict=True):
         to_world = poses[contact.link] @ robot.links[contact.link].rotation.T  # from body axes
@@ -319,5 +319,5 @@ def contact_masses(robot: Robot, q: Array, masses: Array) -> dict[int, Array]:
         arm = skew(r)
         moment = arm @ inner
         added = np.block([[mirror(-moment @ arm), moment], [moment.T, inner]])
-        found[k] = found[k] + added if k in found else added
-    return found
+        inertias[k] = inertias[k] + added if k in inertias else added
+    return inertias

@@ -18,6 +18,7 @@ from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inverse import bias_forces
 from legged.errors import ArgumentError
 from legged.ground.ground import Ground, contact_motion, contact_wrenches
+from legged.robot.base import FloatingBase
 from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
@@ -101,11 +102,11 @@ def _transport(robot: Robot, v: Array) -> Array:
             for j in range(3):
                 entries[row + i][column + j] = block[i, j]
 
-    if robot.base.kind == "floating":
+    if isinstance(robot.base, FloatingBase):
         put(0, 0, -skew(v[0:3]))
         put(3, 3, -skew(v[0:3]))
         put(3, 0, -skew(v[3:6]))
     for body in robot.bodies:
-        if body.kind == "ball" and not body.follows:
+        if body.has_quaternion and not body.follows:
             put(body.v.start, body.v.start, -skew(v[body.v]))
     return np.stack([np.stack(row) for row in entries]) if robot.nv else np.zeros((0, 0))

@@ -19,8 +19,8 @@ from legged.learning.ppo import Settings, torch
 from legged.output import output_file, replaced
 from legged.version import __version__
 
-FORMAT = "legged training 1"
-_PARTS = ("task", "robot", "settings", "num_envs", "seed", "versions", "learner", "curve")
+FORMAT = "legged training 2"
+_PARTS = ("task", "robot", "settings", "num_envs", "seed", "dtype", "versions", "learner", "curve")
 
 
 def task_record(task: Task) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def write_checkpoint(path: str | Path, task: Task, settings: Settings, content: 
 
     Args:
         path: The file, `.pt`. task: The task. settings: Numbers of the learner.
-        content: `num_envs`, `seed`, the state of the `learner`, and the figures of each iteration, `curve`.
+        content: `num_envs`, `seed`, `dtype`, the state of the `learner`, and the figures of each iteration, `curve`.
     """
     versions = {"legged": __version__, "torch": str(torch.__version__), "numpy": np.__version__}
     versions["python"] = platform.python_version()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from controllers.networks import Network
 from legged.arguments import shown
 from legged.environments.snapshots import restore, snapshot
 from legged.errors import ArgumentError, MissingError
+from legged.learning.mirror import Mirror
 
 try:
     import torch
@@ -26,6 +28,7 @@ except ImportError as error:
     raise MissingError("learning needs torch: pip install 'legged[train]'") from error
 
 GROUPS = ("actor", "critic")
+_ROWS = 4096  # of a part of a minibatch, whose numbers in the layers take a few megabytes
 
 
 @dataclass(frozen=True)
@@ -34,16 +37,18 @@ class Settings:
 
     Attributes:
         steps: Control steps of each robot between two updates. epochs: Passes over them.
-        batches: Number of minibatches of a pass.
+        batches: Number of minibatches of a pass, each of random control steps of all robots.
         gamma: Discount per control step. lam: Lambda of generalized advantage estimation.
         clip: Largest relative change of a probability that is rewarded. entropy: Weight of the entropy of actions.
         divergence: Desired Kullback-Leibler divergence of the policies before and after an update.
         rate: First learning rate. largest_norm: To which gradients are scaled down.
         hidden: Sizes of the hidden layers. deviation: First standard deviation of actions, dimensionless.
+        mirrored: Whether half of the data of each pass teach the policy as their reflections from left to right, so
+            that it learns a symmetric gait; see `legged.learning.mirror`.
     """
 
     steps: int = 24
-    epochs: int = 3
+    epochs: int = 2
     batches: int = 4
     gamma: float = 0.99
     lam: float = 0.95
@@ -54,6 +59,7 @@ class Settings:
     largest_norm: float = 1.0
     hidden: tuple[int, ...] = (128, 64)
     deviation: float = 0.7
+    mirrored: bool = False
 
 
 class Normalizer(nn.Module):
@@ -70,12 +76,18 @@ class Normalizer(nn.Module):
         self.register_buffer("count", torch.zeros(()))
 
     def update(self, x: Tensor) -> None:
-        """Add observations, (n, k), in their units."""
-        part = len(x) / (self.count + len(x))
-        change = x.mean(0) - self.mean
-        self.variance.lerp_(x.var(0, unbiased=False) + (1.0 - part) * change**2, part)
+        """Add observations that have been normalized, (n, k), dimensionless."""
+        part, unit = len(x) / (self.count + len(x)), self.deviation()
+        variance, mean = torch.var_mean(x, 0, unbiased=False)
+        change = mean * unit
+        self.variance.lerp_(variance * unit**2 + (1.0 - part) * change**2, part)
         self.mean.add_(change * part)
         self.count.add_(len(x))
+
+    def average(self, order: np.ndarray, signs: np.ndarray) -> None:
+        """Average the mean and the variance with those of reflected observations; see `mirror.Reflection`."""
+        self.mean.lerp_(self.mean[order] * torch.from_numpy(signs).float(), 0.5)
+        self.variance.lerp_(self.variance[order], 0.5)
 
     def deviation(self) -> Tensor:
         """Return the standard deviations, (k,), in the units of observations."""
@@ -128,11 +140,12 @@ class PPO:
         seconds: Wall time so far of "environment", "policy" and "learner", [s].
 
     Raises:
-        ArgumentError: The environment is of another kind.
+        ArgumentError: The environment is of another kind. DefinitionError: `mirrored`, and the task has no reflection.
     """
 
     def __init__(self, env: Any, settings: Settings | None = None, seed: int = 1):
         self.env, self.settings = env, settings or Settings()
+        self._mirror = Mirror.of(env.task) if self.settings.mirrored else None
         observed, _ = env.reset(seed=seed)
         if not isinstance(observed, dict):
             raise ArgumentError(f"PPO needs a VectorEnvironment with groups=True, got {shown(env)}")
@@ -155,8 +168,10 @@ class PPO:
         data, figures = self._collected()
         begin = time.perf_counter()
         figures |= self._updated(data)
-        self.net.actor_input.update(data["actor"])
-        self.net.critic_input.update(data["critic"])
+        for name, normal in zip(GROUPS, (self.net.actor_input, self.net.critic_input), strict=True):
+            normal.update(data[name].flatten(0, 1))
+        if self._mirror is not None:
+            self.net.actor_input.average(self._mirror.observation.order, self._mirror.observation.signs)
         self.seconds["learner"] += time.perf_counter() - begin
         return {"transitions": float(self.transitions), **figures}
 
@@ -214,28 +229,30 @@ class PPO:
 
     @torch.no_grad()
     def _collected(self) -> tuple[dict[str, Tensor], dict[str, float]]:
-        """Return (observations, actions, probabilities, advantages and returns, each (n, ...); figures)."""
+        """Return (normalized observations, actions, advantages and returns, each (steps, N, ...); figures)."""
         s, net, N = self.settings, self.net, self.env.num_envs
-        rows: dict[str, list[Tensor]] = {name: [] for name in (*GROUPS, "action", "mean", "value", "reward", "over")}
+        nj, inputs = len(net.log_deviation), (net.actor_input, net.critic_input)
+        data = {name: torch.empty(s.steps, N, len(x.mean)) for name, x in zip(GROUPS, inputs, strict=True)}
+        data |= {name: torch.empty(s.steps, N, nj) for name in ("action", "mean")}
+        value, reward, over = (torch.empty(s.steps, N) for _ in range(3))
         deviation, ended, terms = net.log_deviation.exp(), [], np.zeros(len(self.env.task.rewards))
-        for _ in range(s.steps):
+        for t in range(s.steps):
             begin = time.perf_counter()
-            actor, critic = (x.clone() for x in self.observed)
-            mean = net.actor(net.actor_input(actor))
-            value = net.critic(net.critic_input(critic))[:, 0]
-            action = mean + deviation * torch.randn(mean.shape, generator=self._random)
+            for name, x, normal in zip(GROUPS, self.observed, inputs, strict=True):
+                data[name][t] = normal(x)
+            data["mean"][t] = net.actor(data["actor"][t])
+            value[t] = net.critic(data["critic"][t])[:, 0]
+            noise = torch.randn(N, nj, generator=self._random)
+            data["action"][t] = data["mean"][t] + deviation * noise
             middle = time.perf_counter()
-            observed, reward, terminated, truncated, infos = self.env.step(action.numpy())
+            observed, earned, terminated, truncated, infos = self.env.step(data["action"][t].numpy())
             end = time.perf_counter()
-            self.observed, reward = self._tensors(observed), torch.from_numpy(reward).float()
+            self.observed, reward[t] = self._tensors(observed), torch.from_numpy(earned)
             if truncated.any():  # the value of the last state stands for the rest of an episode whose time is over
                 last = np.stack([x[self._groups[1]] for x in infos["final_obs"][truncated]])
-                reward[torch.from_numpy(truncated)] += (
-                    s.gamma * net.critic(net.critic_input(torch.from_numpy(last)))[:, 0]
-                )
-            over = torch.from_numpy(terminated | truncated).float()
-            for name, x in zip(rows, (actor, critic, action, mean, value, reward, over), strict=True):
-                rows[name].append(x)
+                rest = net.critic(net.critic_input(torch.from_numpy(last)))[:, 0]
+                reward[t, torch.from_numpy(truncated)] += s.gamma * rest
+            over[t] = torch.from_numpy(terminated | truncated)
             terms = terms + infos["terms"].mean(axis=0)
             if "episode" in infos:
                 chosen = infos["_episode"]
@@ -243,16 +260,14 @@ class PPO:
             self.seconds["environment"] += end - middle
             self.seconds["policy"] += middle - begin + time.perf_counter() - end
         begin = time.perf_counter()
-        data = {name: torch.stack(x) for name, x in rows.items()}
         advantage, running = torch.zeros(s.steps, N), torch.zeros(N)
         following = net.critic(net.critic_input(self.observed[1]))[:, 0]
         for t in reversed(range(s.steps)):
-            goes_on = s.gamma * (1.0 - data["over"][t])
-            running = data["reward"][t] + goes_on * following - data["value"][t] + goes_on * s.lam * running
-            advantage[t], following = running, data["value"][t]
-        data["returns"] = advantage + data.pop("value")
+            goes_on = s.gamma * (1.0 - over[t])
+            running = reward[t] + goes_on * following - value[t] + goes_on * s.lam * running
+            advantage[t], following = running, value[t]
+        data["returns"] = advantage + value
         data["advantage"] = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        data = {name: x.flatten(0, 1) for name, x in data.items() if name not in ("reward", "over")}
         self.transitions += s.steps * N
         self.seconds["learner"] += time.perf_counter() - begin
         period = self.env.task.period
@@ -266,37 +281,68 @@ class PPO:
         return data, figures
 
     def _updated(self, data: dict[str, Tensor]) -> dict[str, float]:
-        """Change the networks by passes over the data; return figures by name."""
+        """Change the networks by passes over the data; return figures by name.
+
+        Gradients of a minibatch are sums over parts that fit into the cache.
+        """
         s, net, group = self.settings, self.net, self.optimizer.param_groups[0]
-        before = net.log_deviation.detach().exp()
+        before, figures = net.log_deviation.detach().clone(), []
         data["probability"] = _log_probability(data["action"], data["mean"], before)
-        figures = []
         for _ in range(s.epochs):
-            for chosen in torch.randperm(len(data["action"]), generator=self._random).chunk(s.batches):
-                part = {name: x[chosen] for name, x in data.items()}
-                mean, deviation = net.actor(net.actor_input(part["actor"])), net.log_deviation.exp()
-                with torch.no_grad():
-                    spread = (before**2 + (part["mean"] - mean) ** 2) / (2.0 * deviation**2)
-                    divergence = float((torch.log(deviation / before) + spread - 0.5).sum(1).mean())
+            for chosen in torch.randperm(s.steps, generator=self._random).chunk(s.batches):
+                total, error, divergence = len(chosen) * self.env.num_envs, 0.0, 0.0
+                half = 0 if self._mirror is None else len(chosen) // 2
+                self.optimizer.zero_grad(set_to_none=False)
+                for part in self._parts(data, chosen, half):
+                    found = self._backward(part, before, total)
+                    error += found[0] / total
+                    divergence += found[1] / (total - half * self.env.num_envs)
                 if divergence > 2.0 * s.divergence:
                     group["lr"] = max(1e-5, group["lr"] / 1.5)
                 elif 0.0 < divergence < 0.5 * s.divergence:
                     group["lr"] = min(1e-2, group["lr"] * 1.5)
-                ratio = torch.exp(_log_probability(part["action"], mean, deviation) - part["probability"])
-                clipped = ratio.clamp(1.0 - s.clip, 1.0 + s.clip)
-                gain = torch.min(ratio * part["advantage"], clipped * part["advantage"]).mean()
-                error = ((net.critic(net.critic_input(part["critic"]))[:, 0] - part["returns"]) ** 2).mean()
-                loss = error - gain - s.entropy * net.log_deviation.sum()
-                self.optimizer.zero_grad()
-                loss.backward()
                 nn.utils.clip_grad_norm_(net.parameters(), s.largest_norm)
                 self.optimizer.step()
-                figures.append((error.item(), divergence))
+                figures.append((error, divergence))
         error, divergence = np.mean(figures, axis=0)
-        found = {"value_error": error, "divergence": divergence, "rate": group["lr"], "deviation": before.mean()}
-        return {name: float(x) for name, x in found.items()}
+        shown = {"value_error": error, "divergence": divergence, "rate": group["lr"], "deviation": before.exp().mean()}
+        return {name: float(x) for name, x in shown.items()}
+
+    def _parts(self, data: dict[str, Tensor], chosen: Tensor, half: int) -> Iterator[dict[str, Tensor]]:
+        """Yield rows of some control steps in parts that fit into the cache, the first `half` of them reflected."""
+        for steps, mirror in ((chosen[:half], self._mirror), (chosen[half:], None)):
+            rows = {name: x[steps].flatten(0, 1) for name, x in data.items()}
+            if mirror is not None:
+                for name, reflection in (("actor", mirror.observation), ("action", mirror.action)):
+                    rows[name] = rows[name][:, reflection.order] * torch.from_numpy(reflection.signs).float()
+                del rows["mean"]  # the policy before the update is symmetric only about
+            for part in zip(*(x.split(_ROWS) for x in rows.values()), strict=True):
+                yield dict(zip(rows, part, strict=True))
+
+    def _backward(self, part: dict[str, Tensor], before: Tensor, total: int) -> tuple[float, float]:
+        """Add gradients of the loss of some rows of a minibatch; return sums of (squared errors of values, divergence).
+
+        Args:
+            part: The rows; those of reflected ones have no `mean` and no divergence.
+            before: Logarithms of the standard deviations of the policy that acted, (actions,).
+            total: Number of rows of the minibatch.
+        """
+        s, net = self.settings, self.net
+        mean, log_deviation = net.actor(part["actor"]), net.log_deviation
+        ratio = torch.exp(_log_probability(part["action"], mean, log_deviation) - part["probability"])
+        clipped = ratio.clamp(1.0 - s.clip, 1.0 + s.clip)
+        gain = torch.min(ratio * part["advantage"], clipped * part["advantage"]).sum()
+        error = ((net.critic(part["critic"])[:, 0] - part["returns"]) ** 2).sum()
+        entropy = len(ratio) * log_deviation.sum()
+        ((error - gain - s.entropy * entropy) / total).backward()
+        if "mean" not in part:
+            return error.item(), 0.0
+        with torch.no_grad():
+            spread = (torch.exp(2.0 * before) + (part["mean"] - mean) ** 2) / (2.0 * torch.exp(2.0 * log_deviation))
+            divergence = (log_deviation - before + spread - 0.5).sum()
+        return error.item(), divergence.item()
 
 
-def _log_probability(action: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+def _log_probability(action: Tensor, mean: Tensor, log_deviation: Tensor) -> Tensor:
     """Return the logarithm of the density of actions, (n,), up to a constant."""
-    return -(0.5 * ((action - mean) / deviation) ** 2 + torch.log(deviation)).sum(-1)
+    return -(0.5 * ((action - mean) * torch.exp(-log_deviation)) ** 2 + log_deviation).sum(-1)

@@ -62,14 +62,18 @@ class StableBaselines3Env(VecEnv):
 
     def step_wait(self) -> Any:
         """Advance all robots by a control step; return (observations, rewards, dones, infos of each robot)."""
-        observed, reward, terminated, truncated, found = self.env.step(self._actions)
+        observed, reward, terminated, truncated, step_infos = self.env.step(self._actions)
         over = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(over):
             infos[i] = {
-                "terminal_observation": found["final_obs"][i],
+                "terminal_observation": step_infos["final_obs"][i],
                 "TimeLimit.truncated": bool(truncated[i]),
-                "episode": {"r": float(found["episode"]["r"][i]), "l": int(found["episode"]["l"][i]), "t": 0.0},
+                "episode": {
+                    "r": float(step_infos["episode"]["r"][i]),
+                    "l": int(step_infos["episode"]["l"][i]),
+                    "t": 0.0,
+                },
             }
         return observed, reward.astype(np.float32), over, infos
 

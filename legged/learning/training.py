@@ -39,7 +39,8 @@ class Training:
         num_envs: Number of robots. settings: Numbers of the learner. seed: Of all random numbers.
         threads: Of environment and learner; by default the number of processors for the environment, and at most two
             for the learner.
-        resume: Checkpoint to go on from; its numbers replace `num_envs`, `settings` and `seed`.
+        dtype: Type of the numbers of the time steps, "float32" or "float64"; see `VectorEnvironment`.
+        resume: Checkpoint to go on from; its values replace `num_envs`, `settings`, `seed` and `dtype`.
 
     Attributes:
         task: The task. learner: The learner. curve: Figures of each iteration, see `PPO.iterate`.
@@ -57,18 +58,20 @@ class Training:
         settings: Settings | None = None,
         seed: int = 1,
         threads: int | None = None,
+        dtype: str = "float32",
         resume: str | Path | None = None,
     ):
         self.task, self.folder = task, None if folder is None else Path(folder)
         self.num_envs, self.seed, self.settings = num_envs, seed, settings or Settings()
-        self.threads = threads
+        self.threads, self.dtype = threads, dtype
         self.curve: list[dict[str, float]] = []
         content = None
         if resume is not None:
             content = read_checkpoint(resume)
             check_task(resume, content, task)
             self.num_envs, self.seed, self.settings = content["num_envs"], content["seed"], content["settings"]
-        env = make(task, num_envs=self.num_envs, groups=True, threads=threads)
+            self.dtype = content["dtype"]
+        env = make(task, num_envs=self.num_envs, groups=True, threads=threads, dtype=self.dtype)
         self.learner = PPO(env, self.settings, self.seed)
         if content is not None:
             self.learner.restore(content["learner"])
@@ -114,7 +117,8 @@ class Training:
         """Write the checkpoint into the folder, if there is one, and return its path."""
         if self.folder is None:
             return None
-        content = {"num_envs": self.num_envs, "seed": self.seed, "learner": self.learner.state(), "curve": self.curve}
+        content: dict[str, Any] = {"num_envs": self.num_envs, "seed": self.seed, "dtype": self.dtype}
+        content |= {"learner": self.learner.state(), "curve": self.curve}
         return write_checkpoint(self.folder / CHECKPOINT, self.task, self.settings, content)
 
     @contextlib.contextmanager

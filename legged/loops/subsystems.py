@@ -153,7 +153,7 @@ class ArticulatedGroup:
         self.group, self.place = group, {e: i for i, e in enumerate(group.entries)}
         self.bodies = [robot.bodies[k] for k in group.bodies]
         self.X = {body.index: body.transform(q) for body in self.bodies if body.parent >= 0}
-        self.P = {body.index: robot.base.motion_matrix(q) if body.kind == "base" else body.P for body in self.bodies}
+        self.P = {body.index: body.motion_matrix(robot.base, q) for body in self.bodies}
         self.I_hat, self.F, M_head = self._composite(M_hat, object if robot.is_traced else np.result_type(q, float))
         self.rows = select_rows(J[np.ix_(group.rows, group.entries)], c[list(group.rows)], flags)
         L, n = self.rows.L, len(group.entries)

@@ -7,6 +7,7 @@ coordinates of the base (`docs/reference/conventions.md`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +15,15 @@ from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.joint import euler_axes
 from legged.robot.physics import JointPhysics
+from legged.robot.stages.motion import random_middle_angle, random_quaternion, rotation_between
 from legged.rotations import (
     euler_angles,
     euler_matrix,
     euler_rate_matrix,
+    quaternion_exp,
     quaternion_matrix,
     quaternion_of,
+    quaternion_product,
     quaternion_rate,
 )
 from legged.spatial import Array, cross, join
@@ -81,9 +85,49 @@ class Base:
         """
         return v
 
+    def integrate(self, q: Array, dq: Array) -> Array:
+        """Return q (+) dq, (nq of the base,); see `legged.robot.configuration.integrate`.
+
+        Args:
+            q: Configuration of the base, (nq of the base,). dq: Step, (nv of the base,), [rad] and [m], frame as v.
+        """
+        return q + dq
+
+    def difference(self, start: Array, end: Array) -> Array:
+        """Return dq, (nv of the base,), [rad] and [m], of least size with integrate(start, dq) = end.
+
+        Args:
+            start: Configuration of the base, (nq of the base,), mixed units, world axes.
+            end: Configuration of the base, (nq of the base,), mixed units, world axes.
+        """
+        return end - start
+
+    def coasted(self, v: Array, h: Any) -> Array:
+        """Return v after a motion without acceleration of the angles and of the origin in the world, (nv of the base,).
+
+        Args:
+            v: Velocity of the base, (nv of the base,). h: Duration, [s].
+        """
+        return v
+
+    @property
+    def quaternion_blocks(self) -> tuple[tuple[slice, slice], ...]:
+        """The (entries of q, entries of v) of each unit quaternion and its angular velocity."""
+        return ()
+
     def neutral(self) -> Array:
         """Return q, (nq of the base,), with base frame and world frame coincident."""
         return np.zeros(self.nq)
+
+    def random(self, uniform: Array, rng: np.random.Generator) -> Array:
+        """Return a random q, (nq of the base,): angles within pi, positions within 1 m, a unit quaternion.
+
+        Middle Euler angles are at least 0.2 rad away from gimbal lock.
+
+        Args:
+            uniform: Random numbers between -1 and 1, (nq of the base,), dimensionless. rng: The generator for others.
+        """
+        return uniform
 
     def configuration(self, position: Array, rotation: Array) -> Array:
         """Return q, (nq of the base,), for a pose of the base. Floats only.
@@ -165,6 +209,9 @@ class PlanarBase(MovingBase):
     def configuration(self, position: Array, rotation: Array) -> Array:
         return np.array([np.arctan2(rotation[0, 2], rotation[0, 0]), position[0], position[2]])
 
+    def random(self, uniform: Array, rng: np.random.Generator) -> Array:
+        return np.concatenate([np.pi * uniform[:1], uniform[1:]])
+
 
 @checked
 @dataclass(frozen=True)
@@ -206,8 +253,27 @@ class FloatingBase(MovingBase):
         R, _ = self.pose(q)
         return np.concatenate([quaternion_rate(q[:4], v[:3]), R @ v[3:6]])
 
+    def integrate(self, q: Array, dq: Array) -> Array:
+        p = quaternion_product(q[:4], quaternion_exp(dq[:3]))
+        return np.concatenate([p, q[4:7] + quaternion_matrix(q[:4]) @ dq[3:6]])
+
+    def difference(self, start: Array, end: Array) -> Array:
+        translation = quaternion_matrix(start[:4]).T @ (end[4:7] - start[4:7])
+        return np.concatenate([rotation_between(start[:4], end[:4]), translation])
+
+    def coasted(self, v: Array, h: Any) -> Array:
+        R = quaternion_matrix(quaternion_exp(h * v[:3]))
+        return np.concatenate([v[:3], R.T @ v[3:6]])
+
+    @property
+    def quaternion_blocks(self) -> tuple[tuple[slice, slice], ...]:
+        return ((slice(0, 4), slice(0, 3)),)
+
     def neutral(self) -> Array:
         return np.array([1.0, 0, 0, 0, 0, 0, 0])
+
+    def random(self, uniform: Array, rng: np.random.Generator) -> Array:
+        return np.concatenate([random_quaternion(rng), uniform[4:]])
 
     def configuration(self, position: Array, rotation: Array) -> Array:
         return np.concatenate([quaternion_of(rotation), position])
@@ -256,3 +322,7 @@ class EulerBase(MovingBase):
 
     def configuration(self, position: Array, rotation: Array) -> Array:
         return np.concatenate([euler_angles(self.sequence, rotation), position])
+
+    def random(self, uniform: Array, rng: np.random.Generator) -> Array:
+        first, _, third = np.pi * uniform[:3]
+        return np.array([first, random_middle_angle(self.sequence, rng), third, *uniform[3:]])

@@ -8,68 +8,21 @@ from functools import cached_property
 
 import numpy as np
 
+from legged.robot.base import Base
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Coupling
 from legged.robot.physics import NUMBERS, JointPhysics, PerFreedom
-from legged.robot.placement import IDENTITY, Placement, snap
-from legged.rotations import quaternion_matrix
+from legged.robot.placement import IDENTITY, Placement
+from legged.robot.stages.moments import Moments
+from legged.robot.stages.motion import MOTIONS, StageMotion
 from legged.spatial import (
     Array,
-    AxisRotation,
     ElementaryTransform,
-    Rotation,
     Transform,
     Translation,
     is_finite,
     is_zero,
-    mass_matrix,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Zeroth, first and second moments of mass about a frame's origin, in its axes.
-
-    Attributes:
-        mass: Sum of m, [kg].
-        h: Sum of m r, (3,), [kg m].
-        J: Sum of m r r^T, (3, 3), [kg m^2]; the inertia tensor is tr(J) - J.
-    """
-
-    mass: float
-    h: Array
-    J: Array
-
-    @property
-    def M(self) -> Array:
-        """The mass matrix, (6, 6), [kg m^2, kg m, kg], eq. (19)."""
-        return mass_matrix(self.mass, self.h, np.trace(self.J) * np.eye(3) - self.J)
-
-    def moved(self, where: Placement) -> Moments:
-        """Return the moments about the origin of an outer frame, in its axes; `where` is this frame's pose in it."""
-        R, r = where.rotation, where.position
-        h = R @ self.h
-        J = R @ self.J @ R.T + np.outer(h, r) + np.outer(r, h) + self.mass * np.outer(r, r)
-        return Moments(self.mass, h + self.mass * r, J)
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(self.mass + other.mass, self.h + other.h, self.J + other.J)
-
-    def __sub__(self, other: Moments) -> Moments:
-        return Moments(self.mass - other.mass, self.h - other.h, self.J - other.J)
-
-    def snapped(self) -> Moments:
-        """Return the moments with entries that are zero within rounding set to zero; traced entries are kept."""
-        return Moments(self.mass, _snapped(self.h), _snapped(self.J))
-
-
-def _snapped(x: Array) -> Array:
-    if x.dtype == object:
-        plain = [isinstance(entry, float) for entry in x.ravel().tolist()]
-        snapped = x.copy()
-        snapped.ravel()[plain] = _snapped(x.ravel()[plain].astype(float))
-        return snapped
-    return snap(x, 2 * max(float(np.abs(x).max(initial=0.0)), 1e-12))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +35,7 @@ class Body:
     Attributes:
         name: For messages.
         index, parent: Indices in `robot.bodies`; parent is -1 for the base.
-        kind: "base", "revolute", "prismatic", "screw" or "ball".
+        kind: "base", or the kind of the joint's stage: "revolute", "prismatic", "screw" or "ball".
         q, v: Slices of the joint's entries; a coupled joint has its master's.
         P: (6, nv), columns p: joint rates to relative twist, body axes; includes the ratio of a coupled joint.
         moments: Moments of mass about the body's origin, in body axes.
@@ -110,6 +63,29 @@ class Body:
     after_joint: float = 0.0
     coupling: Coupling | None = None
     physics: JointPhysics = field(default_factory=JointPhysics)
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is the base, whose joint to the world is `robot.base`."""
+        return self.parent < 0
+
+    @property
+    def motion(self) -> StageMotion:
+        """The motion of its joint; the base has none."""
+        return MOTIONS[self.kind]
+
+    @property
+    def has_quaternion(self) -> bool:
+        """Whether the coordinates of its joint are a unit quaternion; for the base see `robot.base`."""
+        return not self.is_base and self.motion.has_quaternion
+
+    def motion_matrix(self, base: Base, q: Array) -> Array:
+        """Return P of the joint or P_0 of the base, (6, nv): v to the relative twist, body axes.
+
+        Args:
+            base: The robot's base. q: Configuration of the robot, (nq,).
+        """
+        return base.motion_matrix(q) if self.is_base else self.P
 
     @property
     def M(self) -> Array:
@@ -140,11 +116,6 @@ class Body:
     def ratio(self) -> float:
         """Rate of the joint per entry of v."""
         return 1.0 if self.coupling is None else self.coupling.ratio
-
-    @property
-    def pitch(self) -> float:
-        """Translation along the axis per angle of a screw, [m/rad]."""
-        return self.P[5, 0] / self.P[2, 0]
 
     @cached_property
     def has_friction(self) -> bool:
@@ -199,7 +170,7 @@ class Body:
 
         The coordinates of the other bases, and of joints, are integrals of v, of which there are as many.
         """
-        is_twist = self.kind == "base" and self.q.stop - self.q.start > self.nv
+        is_twist = self.is_base and self.q.stop - self.q.start > self.nv
         return is_twist and not _all_zero(self.physics.armature)
 
     @cached_property
@@ -249,27 +220,11 @@ class Body:
 
     def transform_at_zero(self) -> Transform:
         """Return the transform from the parent body to this body at zero joint position."""
-        rest = np.array([1.0, 0.0, 0.0, 0.0]) if self.kind == "ball" else np.zeros(1)
-        return Transform((*self.before_joint, *self._joint_transforms(rest), *self.from_joint().steps))
+        moved = self._joint_transforms(self.motion.neutral())
+        return Transform((*self.before_joint, *moved, *self.from_joint().steps))
 
     def _joint_transforms(self, q: Array) -> tuple[ElementaryTransform, ...]:
-        if self.kind == "revolute":
-            return (AxisRotation(2, *self._cosine_and_sine(q[0])),)
-        if self.kind == "screw":
-            slide = Translation(np.array([0.0, 0.0, self.pitch * q[0]]))
-            return AxisRotation(2, *self._cosine_and_sine(q[0])), slide
-        if self.kind == "prismatic":
-            offset = () if self.joint_offset == (1.0, 0.0) else (AxisRotation(2, *self.joint_offset),)
-            return (*offset, Translation(np.array([0.0, 0.0, q[0]])))
-        return (Rotation(quaternion_matrix(q)),)
-
-    def _cosine_and_sine(self, angle):
-        c, s = self.joint_offset
-        if c == 0.0 or s == 0.0:  # an offset by quarter turns costs no operations
-            cosine, sine = np.cos(angle), np.sin(angle)
-            return cosine * c - sine * s, sine * c + cosine * s
-        shifted = angle + np.arctan2(s, c)
-        return np.cos(shifted), np.sin(shifted)
+        return self.motion.transforms(q, self.joint_offset, self.P)
 
 
 def _all_zero(x: PerFreedom) -> bool:
@@ -287,7 +242,7 @@ def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
         x: A wrench (6,) or a symmetric matrix (6, 6), [any unit], body axes.
         rows: P^T x, (nv of the joint,) or (nv of the joint, 6), [any unit].
     """
-    if body.kind == "screw":
+    if not body.motion.has_unit_columns:
         return x
     x = x.astype(np.result_type(x, rows))
     for column, row in zip(body.P.T, rows, strict=True):
@@ -323,20 +278,8 @@ def regroup(bodies: Sequence[Body]) -> list[Moments]:
     regrouped = [body.moments for body in bodies]
     for index in range(len(bodies) - 1, 0, -1):
         body = bodies[index]
-        shared = _shared_with_parent(body.kind, regrouped[index])
+        shared = body.motion.moments_shared_with_parent(regrouped[index])
         regrouped[index] = regrouped[index] - shared
         pose = Placement(*body.transform_at_zero().child_pose(IDENTITY.rotation, IDENTITY.position))
         regrouped[body.parent] = regrouped[body.parent] + shared.moved(pose)
     return [moments.snapped() for moments in regrouped]
-
-
-def _shared_with_parent(kind: str, moments: Moments) -> Moments:
-    """Return the part of a body's moments of mass that its joint does not move relative to the parent."""
-    z = np.array([0.0, 0.0, 1.0])
-    if kind == "revolute":
-        return Moments(moments.mass, moments.h * z, moments.J * np.outer(z, z))
-    if kind == "prismatic":
-        return Moments(0.0, np.zeros(3), moments.J)
-    if kind == "screw":
-        return Moments(0.0, np.zeros(3), moments.J * np.outer(z, z))
-    return Moments(moments.mass, np.zeros(3), np.zeros((3, 3)))

@@ -12,15 +12,7 @@ from legged.checked import checked
 from legged.compiler.ir import require_unit_norm
 from legged.elements import Element, to_float
 from legged.robot.body import Body
-from legged.robot.joint import ConstantVelocity
-from legged.rotations import (
-    quaternion_conjugate,
-    quaternion_exp,
-    quaternion_log,
-    quaternion_matrix,
-    quaternion_product,
-    quaternion_rate,
-)
+from legged.robot.stages.motion import random_middle_angle
 from legged.spatial import Array
 
 if TYPE_CHECKING:
@@ -58,8 +50,8 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
 
 def _quaternions(robot: Robot, name: str) -> list[tuple[str, slice]]:
     """Return each quaternion of a configuration with a name: a description for messages, and its entries."""
-    names = ["the base"] if robot.base.kind == "floating" else []
-    names += [body.name for body in robot.bodies if body.kind == "ball"]
+    names = ["the base"] * len(robot.base.quaternion_blocks)
+    names += [body.name for body in robot.bodies if body.has_quaternion]
     places = zip(names, quaternion_blocks(robot), strict=True)
     return [(f"{name}[{at.start}:{at.stop}], the quaternion of {part}", at) for part, (at, _) in places]
 
@@ -111,7 +103,7 @@ def configuration_rate(robot: Robot, q: Array, v: Array) -> Array:
     base = robot.base
     qd = [(slice(0, base.nq), base.rate(q[: base.nq], v[: base.nv]))]
     for body in _masters(robot):
-        qd.append((body.q, quaternion_rate(q[body.q], v[body.v]) if body.kind == "ball" else v[body.v]))
+        qd.append((body.q, body.motion.rate(q[body.q], v[body.v])))
     return scatter(robot.nq, qd)
 
 
@@ -125,16 +117,10 @@ def integrate(robot: Robot, q: Array, dq: Array) -> Array:
         robot: The robot. q: Configuration, (nq,). dq: Step in the tangent space, (nv,), [rad] and [m], frame as v.
     """
     q, dq = read(robot, q=q, dq=dq)
-    n, m = robot.base.nq, robot.base.nv
-    if n == m:
-        base = q[:n] + dq[:m]
-    else:
-        p = quaternion_product(q[:4], quaternion_exp(dq[:3]))
-        base = np.concatenate([p, q[4:7] + quaternion_matrix(q[:4]) @ dq[3:6]])
-    moved = [(slice(0, n), base)]
+    base = robot.base
+    moved = [(slice(0, base.nq), base.integrate(q[: base.nq], dq[: base.nv]))]
     for body in _masters(robot):
-        at, change = q[body.q], dq[body.v]
-        moved.append((body.q, quaternion_product(at, quaternion_exp(change)) if body.kind == "ball" else at + change))
+        moved.append((body.q, body.motion.integrate(q[body.q], dq[body.v])))
     return scatter(robot.nq, moved)
 
 
@@ -148,17 +134,11 @@ def difference(robot: Robot, start: Array, end: Array) -> Array:
         end: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
     """
     start, end = read(robot, start=start, end=end)
-    n, m = robot.base.nq, robot.base.nv
-    if n == m:
-        base = end[:n] - start[:n]
-    else:
-        translation = quaternion_matrix(start[:4]).T @ (end[4:7] - start[4:7])
-        base = np.concatenate([_rotation_between(start[:4], end[:4]), translation])
-    moved = [(slice(0, m), base)]
+    base = robot.base
+    steps = [(slice(0, base.nv), base.difference(start[: base.nq], end[: base.nq]))]
     for body in _masters(robot):
-        a, b = start[body.q], end[body.q]
-        moved.append((body.v, _rotation_between(a, b) if body.kind == "ball" else b - a))
-    return scatter(robot.nv, moved)
+        steps.append((body.v, body.motion.difference(start[body.q], end[body.q])))
+    return scatter(robot.nv, steps)
 
 
 def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
@@ -169,11 +149,8 @@ def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). h: Duration, [s].
     """
-    moved = integrate(robot, q, h * v)
-    if robot.base.kind != "floating":
-        return moved, v
-    R = quaternion_matrix(quaternion_exp(h * v[:3]))
-    return moved, np.concatenate([v[:3], R.T @ v[3:6], v[6:]])
+    n = robot.base.nv
+    return integrate(robot, q, h * v), np.concatenate([robot.base.coasted(v[:n], h), v[n:]])
 
 
 def normalized(robot: Robot, q: Array) -> Array:
@@ -194,13 +171,8 @@ def quaternion_blocks(robot: Robot) -> list[tuple[slice, slice]]:
     Args:
         robot: The robot.
     """
-    blocks = [(slice(0, 4), slice(0, 3))] if robot.base.kind == "floating" else []
-    return blocks + [(body.q, body.v) for body in robot.bodies if body.kind == "ball"]
-
-
-def _rotation_between(a: Array, b: Array) -> Array:
-    """Return the rotation vector, (3,), [rad], from quaternion a to quaternion b in the axes of a."""
-    return quaternion_log(quaternion_product(quaternion_conjugate(a), b))
+    joints = [(body.q, body.v) for body in robot.bodies if body.has_quaternion]
+    return [*robot.base.quaternion_blocks, *joints]
 
 
 @checked
@@ -209,35 +181,11 @@ def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
 
     Middle Euler angles are at least 0.2 rad away from gimbal lock, constant-velocity joints from their singularity.
     """
-    q = rng.uniform(-1.0, 1.0, robot.nq)
+    q, n = rng.uniform(-1.0, 1.0, robot.nq), robot.base.nq
+    q[:n] = robot.base.random(q[:n], rng)
     for body in _masters(robot):
-        if body.kind in ("revolute", "screw"):
-            q[body.q] *= np.pi
-    if robot.base.kind == "planar":
-        q[0] *= np.pi
-    elif robot.base.kind == "floating":
-        q[:4] = _unit_quaternion(rng)
-    elif robot.base.kind == "euler":
-        q[:3] *= np.pi
-        q[1] = _away_from_lock(robot.base.sequence, rng)  # type: ignore[attr-defined]
-    for body in robot.bodies:
-        if body.kind == "ball":
-            q[body.q] = _unit_quaternion(rng)
+        q[body.q] = body.motion.random(q[body.q], rng)
     for joint in robot.joints:
-        sequence = getattr(joint.definition, "sequence", None)
-        if sequence is not None:
-            q[joint.q.start + 1] = _away_from_lock(sequence, rng)
-        if isinstance(joint.definition, ConstantVelocity):
-            q[joint.q.start + 1] = _away_from_lock("xyz", rng)
+        if (sequence := joint.definition.locking_sequence) is not None:
+            q[joint.q.start + 1] = random_middle_angle(sequence, rng)
     return q
-
-
-def _away_from_lock(sequence: str, rng: np.random.Generator) -> float:
-    reach = np.pi / 2 - 0.2
-    middle = rng.uniform(-reach, reach)
-    return middle + np.pi / 2 if sequence[0] == sequence[2] else middle
-
-
-def _unit_quaternion(rng: np.random.Generator) -> Array:
-    p = rng.normal(size=4)
-    return p / np.linalg.norm(p)

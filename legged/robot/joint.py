@@ -2,7 +2,7 @@
 
 The recursions treat a joint with several degrees of freedom as a chain of one-DoF joints with massless links between,
 as the paper does (its reference [33]). Only the quaternion ball joint is a single stage with three degrees of freedom.
-A stage is revolute, prismatic, a screw or a ball.
+`legged.robot.stages` has the kinds of stages.
 """
 
 from __future__ import annotations
@@ -16,57 +16,8 @@ from legged.arguments import rounded_array
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.physics import JointPhysics
-from legged.robot.placement import Placement, Vector, vector3
-from legged.spatial import Array
-
-Axis = str | Vector
-_NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-
-
-def unit_axis(what: str, axis: Axis) -> Array:
-    """Return an axis as a unit vector (3,), or raise DefinitionError.
-
-    Args:
-        what: Name of the axis, for messages. axis: "x", "-y", ... or a vector (3,) of unit length to nine digits.
-    """
-    if isinstance(axis, str):
-        if axis.lstrip("+-") not in _NAMED or len(axis) > 2:
-            raise DefinitionError(f"{what} must be 'x', 'y', 'z', '-x', '-y', '-z' or a unit vector, got {axis!r}")
-        return (-1.0 if axis.startswith("-") else 1.0) * np.array(_NAMED[axis[-1]]) + 0.0
-    vector = vector3(what, axis)
-    length = np.linalg.norm(vector)
-    if length == 0.0:
-        raise DefinitionError(f"{what} is zero; it must be a unit vector")
-    if abs(length - 1.0) > 1e-9:
-        raise DefinitionError(f"{what} must have unit length, got {vector} of length {length:.9g}; divide it by that")
-    return vector / length
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """A joint of the recursions.
-
-    Attributes:
-        kind: "revolute", "prismatic", "screw" or "ball".
-        axis: Unit vector, (3,), joint axes.
-        repeats: Index of an earlier stage of the joint whose coordinate this one shares; None for one of its own.
-        pitch: Translation along the axis per angle of a screw, [m/rad].
-    """
-
-    kind: str
-    axis: Array
-    repeats: int | None = None
-    pitch: float = 0.0
-
-    @property
-    def nq(self) -> int:
-        """Number of configuration coordinates of its own."""
-        return 0 if self.repeats is not None else 4 if self.kind == "ball" else 1
-
-    @property
-    def nv(self) -> int:
-        """Number of degrees of freedom of its own."""
-        return 0 if self.repeats is not None else 3 if self.kind == "ball" else 1
+from legged.robot.placement import Placement
+from legged.robot.stages.stage import Axis, Stage, unit_axis
 
 
 @checked
@@ -117,6 +68,16 @@ class Joint:
     def kind(self) -> str:
         """Name of the joint type in lower case."""
         return type(self).__name__.lower()
+
+    @property
+    def has_quaternion(self) -> bool:
+        """Whether its coordinates have a unit quaternion."""
+        return any(stage.motion.has_quaternion for stage in self.stages)
+
+    @property
+    def locking_sequence(self) -> str | None:
+        """Axes of three rotations, such as "zyx", whose second coordinate of q can lock the joint; None without."""
+        return None
 
     def _stage(self, kind: str, axis: Axis) -> Stage:
         return Stage(kind, unit_axis(f"the axis of joint {self.name!r}", axis))
@@ -211,6 +172,10 @@ class Spherical(Joint):
             return (Stage("ball", np.array([0.0, 0.0, 1.0])),)
         return tuple(self._stage("revolute", axis) for axis in euler_axes(self.sequence))
 
+    @property
+    def locking_sequence(self) -> str | None:
+        return self.sequence
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -252,6 +217,10 @@ class ConstantVelocity(Joint):
 
     first: Axis = "x"
     second: Axis = "y"
+
+    @property
+    def locking_sequence(self) -> str | None:
+        return "xyz"
 
     @property
     def stages(self) -> tuple[Stage, ...]:

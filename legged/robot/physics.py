@@ -19,7 +19,7 @@ from legged.errors import DefinitionError
 from legged.spatial import Array, is_finite
 
 if TYPE_CHECKING:
-    from legged.robot.joint import Stage
+    from legged.robot.stages.stage import Stage
 
 PerFreedom = float | Array | tuple[float, ...] | list[float]
 TRANSITION_SPEED = 0.01
@@ -166,7 +166,7 @@ def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[
             parts.append(JointPhysics())
             continue
         own = {k: np.broadcast_to(value, nv)[start : start + stage.nv] for k, value in given.items()}
-        if stage.kind == "ball":
+        if stage.motion.has_quaternion:
             _check_ball(name, own)
         parts.append(JointPhysics(**own, rotor=physics.rotor))
         start += stage.nv

@@ -153,16 +153,16 @@ def origin_along(axis: Array, next_axis: Array | None, next_position: Array | No
 
 
 def joint_transforms(
-    kind: str, start: Placement, axis: Array
+    has_axis: bool, has_free_origin: bool, start: Placement, axis: Array
 ) -> tuple[tuple[ElementaryTransform, ...], tuple[float, float], float]:
     """Return (transforms before the joint, (cos, sin) of the offset angle, translation along the axis after it).
 
     Args:
-        kind: "revolute", "prismatic", "screw" or "ball".
+        has_axis, has_free_origin: Of the joint, see `legged.robot.stages.motion.StageMotion`.
         start: The body's frame in its parent body's frame at q = 0.
         axis: The joint's axis, unit vector (3,), parent axes.
     """
-    if kind == "ball":
+    if not has_axis:
         fixed = [] if np.array_equal(start.rotation, np.eye(3)) else [Rotation(snap(start.rotation))]
         return (*_translations(start.position), *fixed), (1.0, 0.0), 0.0
     to_axis = _rotations_to(axis)
@@ -170,7 +170,7 @@ def joint_transforms(
     for step in to_axis:
         remaining = np.array(step.child_pose(np.eye(3), np.zeros(3))[0], float).T @ remaining
     offset = _exact(remaining[0, 0], remaining[1, 0])
-    before, after = _split(start.position, snap(axis)) if kind == "revolute" else (start.position, 0.0)
+    before, after = _split(start.position, snap(axis)) if has_free_origin else (start.position, 0.0)
     return (*_translations(before), *to_axis), offset, after
 
 

@@ -291,9 +291,8 @@ class Robot:
         """Return the configuration, (nq,), with every joint at zero and the base frame at the world frame."""
         q = np.zeros(self.nq)
         q[: self.base.nq] = self.base.neutral()
-        for body in self.bodies:
-            if body.kind == "ball":
-                q[body.q.start] = 1.0
+        for body in self.bodies[1:]:
+            q[body.q] = body.motion.neutral()
         return q
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from legged.arguments import real_array
 from legged.checked import checked
 from legged.errors import NotFiniteError, ShapeError, StateError
-from legged.robot.base import Base
+from legged.robot.base import Base, FloatingBase
 from legged.robot.configuration import read
 from legged.robot.joint import PlacedJoint
 from legged.rotations import euler_matrix, quaternion_matrix, quaternion_of
@@ -85,7 +85,7 @@ def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
         twist = base.motion_matrix(q[: base.nq]) @ v[: base.nv]
         arguments = {
             "base_position": position,
-            "base_orientation": q[:4].copy() if base.kind == "floating" else quaternion_of(R),
+            "base_orientation": q[:4].copy() if isinstance(base, FloatingBase) else quaternion_of(R),
             "base_linear_velocity": R @ twist[3:],
             "base_angular_velocity": R @ twist[:3],
         }
@@ -136,7 +136,7 @@ def _base_configuration(robot: Robot, position: Any, orientation: Any) -> Array:
         )
     if np.abs(o_q - o).max() > _TOLERANCE:
         raise StateError(f"the base of {robot.name!r} {_description(base)}: it cannot have base_position {position}")
-    return np.concatenate([p, o]) if base.kind == "floating" else q
+    return np.concatenate([p, o]) if isinstance(base, FloatingBase) else q
 
 
 def _base_velocity(robot: Robot, q: Array, angular: Any, linear: Any) -> Array:

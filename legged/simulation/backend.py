@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,8 @@ from legged.errors import NotFiniteError, SimulationWarning, SingularError, Trac
 from legged.robot.configuration import normalized
 from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
+from legged.simulation.controller import is_passive
+from legged.simulation.forces import unactuated_entries
 from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation
@@ -26,6 +29,7 @@ from legged.simulation.many_contacts import MANY_CONTACTS, MANY_WITH_FRICTION, S
 Array = np.ndarray
 NO_SOLUTION = (NotFiniteError, SingularError)
 """Errors of an evaluation at a state where the equations of motion have no solution."""
+_NEARBY = 1e-3  # [rad], [m], [rad/s] and [m/s], of states near the initial one
 _AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
 COMPILED = "compiled closed loop"
 _FRICTION_IN_PARTS = (
@@ -213,7 +217,6 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     traced = copy.copy(loop)  # with a copy of the controller, whose own state changes while it is traced and compared
     object.__setattr__(traced, "controller", independent_copy(loop.controller))
     object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
-    plant = compiled_plant(loop)
     parts = None if compiled else _in_parts(loop, q, s)
     if parts is not None:
         reason = f"{len(parts.scene.candidates)} contact candidates"
@@ -222,7 +225,7 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
             warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
         return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
     if compiled is False:
-        return Backend(plant, False, "compiled robot, controller in Python (as asked)")
+        return Backend(compiled_plant(loop), False, "compiled robot, controller in Python (as asked)")
     try:
         backend = Backend(traced, True, COMPILED)
         try:
@@ -244,7 +247,32 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
         if compiled:
             raise TraceError(f"the closed loop cannot be compiled: {reason}")
     warn_of_python(loop, reason)
-    return Backend(plant, False, f"compiled robot, controller in Python ({reason})")
+    return Backend(compiled_plant(loop), False, f"compiled robot, controller in Python ({reason})")
+
+
+def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> None:
+    """Warn, see `ClosedLoop.notices`, if a controller that is to be compiled returns forces for a base without motors.
+
+    A copy of the controller is evaluated at the initial state and near it. In Python each call is checked.
+
+    Args:
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        compiled: As in `simulate`.
+    """
+    if compiled is False or is_passive(loop.controller) or not unactuated_entries(loop.robot):
+        return
+    near, n, rng = replace(loop, controller=independent_copy(loop.controller)), loop.robot.nv, np.random.default_rng(0)
+    none = np.zeros((len(loop.robot.links), 6))
+    for size in (0.0, _NEARBY, _NEARBY):
+        xi, noise = size * rng.standard_normal((2, n))
+        state = np.concatenate([s[:n] + noise, s[n:]])
+        try:
+            moved = near.configuration(q, xi)
+            near.actuation(0.0, 0, moved, near.controller_update(0.0, 0, moved, state, none), none)
+        except SimulationWarning:
+            raise
+        except Exception:  # outside of the domain of the user's code, whose errors belong to the run
+            return
 
 
 def warn_of_python(loop: ClosedLoop, reason: str) -> None:

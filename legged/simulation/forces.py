@@ -119,7 +119,7 @@ def stops_of(robot: Robot) -> tuple[Stop, ...]:
 
 def _default_stiffness(body: Body, lower: Any, upper: Any, inertia: Any, effort: Any, speed: Any) -> Any:
     """Return the stiffness of a stop that holds the effort of the joint's motor, [N m/rad] or [N/m]; see the module."""
-    kind = "length" if body.kind == "prismatic" else "angle"
+    kind = "length" if body.motion.unit == "m" else "angle"
     least, s = inertia / STOP_TIME**2, STOP_DEFLECTION[kind]
     if not is_finite(effort):
         return least
@@ -151,7 +151,7 @@ def check_range(robot: Robot, q: Array) -> None:
     for body, lower, upper in _ranges(robot):
         x = float(body.joint_position(q)[0])
         if not lower - _RANGE_TOLERANCE <= x <= upper + _RANGE_TOLERANCE:
-            unit = "m" if body.kind == "prismatic" else "rad"
+            unit = body.motion.unit
             raise StateError(
                 f"joint {joint_name(robot, body)!r} is at {x:.4g} {unit}, beyond its stop at "
                 f"{lower if x < lower else upper:.4g} {unit}; a run must start within the joints' ranges, so give a q"

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import ClassVar, NamedTuple, Protocol
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from legged.checked import checked
+from legged.compiler import Members, Schedule
 from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SingularError
+
+if TYPE_CHECKING:
+    from legged.simulation.loop.closed_loop import ClosedLoop
 
 Array = np.ndarray
 _ROUNDING = 1e-9  # of a time step: a shorter remainder is rounding error
@@ -274,3 +278,66 @@ class TimeStepping(FixedStep):
 
     step: float = 1e-3
     rule: ClassVar[str] = "time_stepping"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Sample times of all robots, and the smooth intervals between the break times of each.
+
+    Attributes:
+        times: Sample times, (T,), [s].
+        intervals: The different lists of intervals. of: Index of the list of each robot, (N,).
+    """
+
+    times: Array
+    intervals: Sequence[list[SmoothInterval]]
+    of: Array
+
+    @classmethod
+    def of_loops(cls, times: Array, loops: Sequence[ClosedLoop], edges: bool = False) -> Plan:
+        """Return the plan of robots.
+
+        Args:
+            times: Sample times, (T,), [s]. loops: The closed loop of each robot; break times are those of controllers.
+            edges: As in `ClosedLoop.break_times`.
+        """
+        known = {id(loop.controller): loop for loop in loops}
+        break_times = {key: loop.break_times(float(times[-1]), edges) for key, loop in known.items()}
+        different = {key: k for k, key in enumerate(dict.fromkeys(break_times.values()))}
+        of = np.array([different[break_times[id(loop.controller)]] for loop in loops])
+        return cls(times, [smooth_intervals(times, *key) for key in different], of)
+
+    def schedule(self, integrator: FixedStep) -> Schedule:
+        """Return the fixed time steps of all robots between the samples.
+
+        A robot without a break time where another one has one gets an empty sequence of steps.
+        """
+        parts = [_split_at_samples(integrator.step_sequences(x)) for x in self.intervals]
+        ends = list(accumulate(max(map(len, own)) for own in zip(*parts, strict=True)))
+        pieces, samples = np.zeros((len(parts), ends[-1], 4)), np.full(ends[-1], -1)
+        for piece, own in zip(pieces, parts, strict=True):
+            for part, end in zip(own, ends, strict=True):
+                piece[end - len(part) : end] = [(p.start, p.h, p.count, p.phase) for p in part]
+        samples[[end - 1 for end in ends]] = range(len(ends))
+        return Schedule(pieces if len(parts) == 1 else pieces[self.of], samples)
+
+    def states(self, members: Members, nq: int, i: int = 0) -> list[StateSample]:
+        """Return the stored states of a robot.
+
+        Args:
+            members: All robots. nq: Length of a configuration. i: Index of the robot.
+        """
+        phases = (x.phase for x in self.intervals[self.of[i]] for _ in x.samples)
+        rows = members.stored[i, : int(members.outcome[i, 2])]
+        times = self.times[: len(rows)].tolist()
+        return [StateSample(t, phase, y[:nq], y[nq:]) for t, phase, y in zip(times, phases, rows, strict=False)]
+
+
+def _split_at_samples(plan: Sequence[StepSequence]) -> list[list[StepSequence]]:
+    """Return the step sequences up to each sample."""
+    parts: list[list[StepSequence]] = [[]]
+    for sequence in plan:
+        parts[-1].append(sequence)
+        if sequence.sample is not None:
+            parts.append([])
+    return parts[:-1]

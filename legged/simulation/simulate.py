@@ -25,12 +25,11 @@ from legged.errors import (
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
-from legged.simulation.backend import select_backend
 from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.energy import energy_warning
 from legged.simulation.checks.fall import Fall, Termination
 from legged.simulation.checks.overlap import overlap_warning
-from legged.simulation.checks.stable_step import StiffStops, largest_stable_step
+from legged.simulation.checks.stable_step import StiffStops, largest_stable_step, step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import (
     FixedStep,
@@ -42,19 +41,8 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
-from legged.simulation.stepping.batch import RolloutBatch, RolloutMember
-from legged.simulation.stepping.motion import new_motion
-from legged.simulation.stepping.start import (
-    check_base_forces,
-    check_command,
-    check_integrator,
-    default_fixed_step,
-    initial_state,
-    select_fall,
-    select_integrator,
-    step_warning,
-)
-from legged.simulation.variable_step import BDF
+from legged.simulation.stepping.batch import RolloutBatch, RolloutMember, initial_state, select_fall
+from legged.simulation.stepping.stepper import Stepper, select_integrator
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -132,11 +120,11 @@ def simulate(
         DefinitionError: Ground, integrator, bodies and controller are incompatible.
     """
     times = sample_times(until, sample)
-    default = default_fixed_step(robot) if isinstance(robot, ClosedRobot) else BDF()
-    chosen = select_integrator(integrator, ground, bodies, default)
+    closed = robot if isinstance(robot, ClosedRobot) else None
+    chosen = select_integrator(integrator, ground, bodies, closed, variable=True)
     setup, state = (controller, ground, pushes, bodies), initial_state(robot, controller, q, v)
     batch = RolloutBatch.of(robot, setup, state, fall=False, time_constant=time_constant, is_run=True)
-    check_command(batch.first.loop.controller)
+    batch.check_command()
     reason = ""
     if integrator is None:
         chosen = _suited(chosen, batch.first)
@@ -182,20 +170,20 @@ def _run(
     """
     loop, q, s, _ = batch.first
     warned = _warned(overlap_warning(loop, q, s), step_warning(loop, q, s, integrator))
-    check_base_forces(loop, q, s, compiled)
-    check_integrator(loop, integrator)
-    backend = select_backend(loop, q, s, compiled)
-    starts = batch.starts_for(compiled, [0], [q], [s[: loop.robot.nv]])
-    motion, plan = new_motion(batch, starts, times, integrator, compiled, backend, _condition(fall, loop, q))
+    condition, stepper = _condition(fall, loop, q), Stepper(batch, integrator, compiled, times=times)
+    engine, backend = stepper.prepare(), stepper.backend
+    assert backend is not None
     with ProgressBar(loop.robot.name, float(times[-1]), progress) as bar:
-        motion.run(plan, 1, bar.update)
-    states, ended, kind = plan.states(motion.members, loop.robot.nq), *motion.ending(0)
+        stepper.run(1, bar.update, condition)
+    states, ended, kind = stepper.states(), *stepper.ending()
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
     run = record_run(backend, f"{integrator}{reason}", states, ended)
     chatter = StiffStops(loop.robot, q, integrator).warning(run.q)
-    chatter = chatter or chatter_of_run(loop.robot, motion.engine.advance, integrator, states, run.vdot)
-    violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
+    chatter = chatter or chatter_of_run(loop.robot, engine.advance, integrator, states, run.vdot)
+    violated = ""
+    if isinstance(loop.ground, Rigid):
+        violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
     is_explained = kind is not None or chatter or violated or warned
     risen = "" if is_explained else energy_warning(run.energy, loop, integrator)
     run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated, risen))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,30 +12,34 @@ from legged.errors import SimulationError
 from legged.sweeps.jobs import Job, Outcome, Task
 
 _ATTEMPTS = 5  # of a chunk whose workers die, beside those that Dask makes itself
+_POLL, _CHECK = 0.02, 0.5  # [s] between two looks for finished chunks, and for workers
 _JOBS: dict[str, Job] = {}
 
 
-def on_cluster(client: Any, job: Job, missing: list[Task], problems: dict[str, str]) -> Iterator[tuple[Task, Outcome]]:
+def on_cluster(
+    client: Any, job: Job, missing: list[Task], problems: dict[str, str], worker_timeout: float | None = None
+) -> Iterator[tuple[Task, Outcome]]:
     """Yield the outcomes of chunks that the workers of Dask compute; those of workers that die are repeated.
 
     Args:
         client: A `dask.distributed.Client`. job: The job. missing: The chunks.
         problems: Receives the key of a chunk whose workers died at each attempt -> what happened.
+        worker_timeout: Longest time without any worker, [s]; None waits for workers without end.
 
     Raises:
-        SimulationError: The cluster was lost. Finished chunks are stored.
+        SimulationError: The cluster was lost, or had no worker for too long. Finished chunks are stored.
     """
     import cloudpickle
-    from distributed import CancelledError, KilledWorker, as_completed
+    from distributed import CancelledError, KilledWorker
     from distributed.client import FutureCancelledError
 
     identity, futures = secrets.token_hex(8), dict[Any, Task]()
     attempts = dict.fromkeys(missing, 0)
     try:
-        client.register_plugin(_plugin(identity, cloudpickle.dumps(job)))
+        _register(client, _plugin(identity, cloudpickle.dumps(job)))
         while attempts:
             futures = {_submitted(client, identity, task, attempts[task]): task for task in attempts}
-            for future in as_completed(futures):
+            for future in _completed(client, futures, worker_timeout):
                 task = futures[future]
                 try:
                     outcome = Outcome(*future.result())
@@ -56,6 +61,42 @@ def on_cluster(client: Any, job: Job, missing: list[Task], problems: dict[str, s
             if client.status == "running":
                 client.cancel(list(futures))
                 client.unregister_worker_plugin(_name(identity))
+
+
+def _register(client: Any, plugin: Any) -> None:
+    """Bring a plugin to all workers, again if one dies meanwhile, which is no loss of the cluster."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            client.register_plugin(plugin)
+            return
+        except OSError:
+            if client.status != "running" or attempt == _ATTEMPTS - 1:
+                raise
+
+
+def _completed(client: Any, futures: dict[Any, Task], worker_timeout: float | None) -> Iterator[Any]:
+    """Yield futures when they end.
+
+    Raises:
+        SimulationError: The cluster had no worker for too long.
+    """
+    from distributed import as_completed
+
+    running = as_completed(futures)
+    seen = checked = time.monotonic()  # when there was a worker, and when the workers were counted
+    while running.count():
+        batch = running.next_batch(block=False)
+        yield from batch
+        now = time.monotonic()
+        if now - checked > _CHECK:
+            checked, seen = now, now if client.nthreads() else seen
+            if worker_timeout is not None and now - seen > worker_timeout:
+                raise SimulationError(
+                    f"the cluster has had no worker for {worker_timeout:g} s (worker_timeout); finished chunks are "
+                    f"stored: start workers and call again"
+                )
+        if not batch:
+            time.sleep(_POLL)
 
 
 def _submitted(client: Any, identity: str, task: Task, attempt: int) -> Any:

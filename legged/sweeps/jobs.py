@@ -73,13 +73,13 @@ class Job:
         if versions() != self.versions:
             return Outcome(key, f"a worker has other versions than the client: {versions()} and {self.versions}")
         columns = {n: x[self.rows[k]] for n, x in self.columns.items()}
-        begin, texts = time.perf_counter(), list[str]()
+        begin, used, texts = time.perf_counter(), time.process_time(), list[str]()
         if isinstance(trial, Setup):
             with _SIMULATING, warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", SimulationWarning)
                 rows = evaluated(trial, columns, threads)
             texts = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, SimulationWarning)))
-            seconds = (time.perf_counter() - begin) * (threads or 1)
+            seconds = time.process_time() - used
         else:
             rows = called(trial, columns, self.stop)
             seconds = time.perf_counter() - begin

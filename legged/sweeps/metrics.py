@@ -45,12 +45,15 @@ class Metric:
         result: Function (signals, trials) of the reductions, name -> (B, ...), and `Trials` -> values, (B,).
         unit: Unit of the value.
         of_run: Function of the `legged.Run` of a trial instead of signals and result, called in Python.
+        of_rollouts: Function (runs, samples) of the `legged.Rollouts` of B trials and their samples, name -> (B,),
+            instead of signals and result, that returns values, (B,), each from its own trial alone.
     """
 
     signals: Mapping[str, tuple[str, Callable[..., Any]]]
     result: Callable[[dict[str, Array], Trials], Array] | None = None
     unit: str = ""
     of_run: Callable[[Any], Any] | None = None
+    of_rollouts: Callable[[Any, dict[str, Array]], Array] | None = None
 
     def __post_init__(self) -> None:
         for reduction, _ in self.signals.values():
@@ -82,6 +85,19 @@ def of_run(function: Callable[[Any], Any], unit: str = "") -> Metric:
         function: Function of the run of a trial, which returns a number. unit: Unit of the result.
     """
     return Metric({}, None, unit, function)
+
+
+@checked
+def of_rollouts(function: Callable[..., Any], unit: str = "") -> Metric:
+    """Return the metric of any function of the `legged.Rollouts` of some trials, which is called once for all of them.
+
+        lowest = of_rollouts(lambda runs, samples: runs.base_position[:, :, 2].min(axis=1), "m")
+
+    Args:
+        function: Function (runs, samples) of B trials and their samples, name -> (B,), that returns (B,) values, each
+            from its own trial alone. unit: Unit of the values.
+    """
+    return Metric({}, None, unit, None, function)
 
 
 def _base_position(q: Array, robot: Robot) -> Array:

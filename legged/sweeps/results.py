@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,7 @@ class SuccessMap:
         names: Names of the parameters. edges: Edges of the cells of each, (k + 1,), in its unit.
         successes, trials: Numbers in each cell, (k, ...), dimensionless.
         low, high: Confidence interval of the probability in each cell, (k, ...).
+        units: Units of the parameters that have one.
     """
 
     names: tuple[str, ...]
@@ -66,6 +67,7 @@ class SuccessMap:
     trials: Array
     low: Array
     high: Array
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rate(self) -> Array:
@@ -91,10 +93,11 @@ class SuccessMap:
             middle, rate = 0.5 * (self.edges[0][1:] + self.edges[0][:-1]), self.rate
             error = [np.nan_to_num(rate - self.low), np.nan_to_num(self.high - rate)]
             ax.errorbar(middle, rate, np.maximum(error, 0.0), fmt="o-", capsize=3)
-            ax.set(xlabel=as_label(self.names[0]), ylabel="share of successes", ylim=(-0.02, 1.02))
+            ax.set(xlabel=_with_unit(self.names[0], self.units), ylabel="share of successes", ylim=(-0.02, 1.02))
         else:
             shown = ax.pcolormesh(self.edges[0], self.edges[1], self.rate.T, cmap="RdYlBu", vmin=0.0, vmax=1.0)
-            ax.set(xlabel=as_label(self.names[0]), ylabel=as_label(self.names[1]))
+            x, y = (_with_unit(name, self.units) for name in self.names)
+            ax.set(xlabel=x, ylabel=y)
             made.colorbar(shown, ax=ax, label="share of successes")
         return made
 
@@ -132,7 +135,12 @@ def success_map(
         success_interval(int(k), int(n), confidence, method) for k, n in zip(successes.flat, trials.flat, strict=True)
     ]
     low, high = (np.array(x).reshape(trials.shape) for x in zip(*cells, strict=True))
-    return SuccessMap(tuple(parameters), edges, successes, trials, low, high)
+    units = {name: unit for name, unit in table.attrs.get("units", {}).items() if name in parameters}
+    return SuccessMap(tuple(parameters), edges, successes, trials, low, high, units)
+
+
+def _with_unit(name: str, units: Mapping[str, str]) -> str:
+    return f"{as_label(name, 24)}{f' [{as_label(units[name])}]' if name in units else ''}"
 
 
 def _edges(x: Array, bins: int) -> Array:
@@ -169,14 +177,15 @@ def parallel_coordinates(table: Any, columns: Sequence[str], color: str, most: i
     drawn = LineCollection(lines, array=valid[color].astype(float).to_numpy(), cmap="viridis", lw=0.6, alpha=0.6)
     ax.add_collection(drawn)
     units = table.attrs.get("units", {})
-    names = [f"{as_label(n, 24)}{f' [{as_label(units[n])}]' if n in units else ''}" for n in columns]
+    names = [_with_unit(name, units) for name in columns]
     ax.set_xticks(range(len(columns)), names, rotation=20, ha="right", fontsize=8)
     ax.set(xlim=(-0.1, len(columns) - 0.9), ylim=(-0.05, 1.05), yticks=[])
+    ax.spines[:].set_visible(False)
     for k in range(len(columns)):
-        ax.axvline(k, color="#888888", lw=0.8)
-        ax.text(k, -0.04, f"{low[k]:.3g}", fontsize=7, ha="center", va="top")
+        ax.plot([k, k], [0.0, 1.0], color="#888888", lw=0.8)
+        ax.text(k, -0.02, f"{low[k]:.3g}", fontsize=7, ha="center", va="top")
         ax.text(k, 1.02, f"{high[k]:.3g}", fontsize=7, ha="center")
-    made.colorbar(drawn, ax=ax, label=as_label(color))
+    made.colorbar(drawn, ax=ax, label=_with_unit(color, units))
     return made
 
 
@@ -229,12 +238,12 @@ def sensitivity(study: Sweep, result: str, seed: int = 0) -> Any:
         )
     problem = unit_problem(samples.columns)
     if samples.design == "sobol":
-        found = salib().analyze.sobol.analyze(problem, values, calc_second_order=False, seed=seed)
+        indices = salib().analyze.sobol.analyze(problem, values, calc_second_order=False, seed=seed)
         names = ("S1", "S1_conf", "ST", "ST_conf")
     else:
-        found = salib().analyze.morris.analyze(problem, samples.points, values, num_levels=4, seed=seed)
+        indices = salib().analyze.morris.analyze(problem, samples.points, values, num_levels=4, seed=seed)
         names = ("mu_star", "mu_star_conf", "mu", "sigma")
-    return pandas.DataFrame({name: np.asarray(found[name], float) for name in names}, index=list(samples.columns))
+    return pandas.DataFrame({name: np.asarray(indices[name], float) for name in names}, index=list(samples.columns))
 
 
 @checked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -141,19 +140,25 @@ class Setup:
             columns: Name -> values, (B,), any unit. threads: As in `legged.rollout`.
         """
         count_, arguments = len(next(iter(columns.values()))), self.arguments(columns)
+        masses = self._masses(arguments["vary"], count_)
+        if not any(metric.signals for metric in self.metrics.values()):
+            runs = self.rollout(columns, threads)
+            end = np.where(runs.fallen, runs.when, self.until)
+            trials = Trials(end, np.array(runs.fallen), masses, self._gravity())
+            return self._results(columns, {}, trials, threads, runs) | {"ended": list(runs.reasons)}
         function, places = observed(self.metrics, self.robot)
         sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
         steps = Reduction([place[2] for place in places])
-        before, command = 0.0, self._command()
-        with contextlib.suppress(ArgumentError):  # torques of a law that takes a command are known after a step
-            self._observe(sim, function, places, steps, 0.0)
+        before, command = 0.0, self._command(arguments["vary"])
+        sim.advance(0.0, command)  # takes no step; torques follow from the command, which metrics at the start need
+        self._observe(sim, function, places, steps, 0.0)
         for t in self._times():
             sim.advance(t, command)
             self._observe(sim, function, places, steps, t - before)
             before = t
             if np.all(sim.ended):
                 break
-        trials = Trials(np.array(sim.t), np.array(sim.ended), self._masses(arguments["vary"], count_), self._gravity())
+        trials = Trials(np.array(sim.t), np.array(sim.ended), masses, self._gravity())
         signals: dict[str, dict[str, Array]] = {name: {} for name in self.metrics}
         for (metric, signal, _, _), value in zip(places, steps.result() if places else [], strict=True):
             signals[metric][signal] = value
@@ -165,16 +170,23 @@ class Setup:
             steps.add([values[place[3]] for place in places], ~np.asarray(sim.ended), step)
 
     def _results(
-        self, columns: Mapping[str, Array], signals: dict[str, dict[str, Array]], trials: Trials, threads: int | None
+        self,
+        columns: Mapping[str, Array],
+        signals: dict[str, dict[str, Array]],
+        trials: Trials,
+        threads: int | None,
+        runs: Rollouts | None = None,
     ) -> dict[str, list[Any]]:
-        runs = None
         results = dict[str, list[Any]]()
         for name, metric in self.metrics.items():
             if metric.of_run is not None:
                 runs = self.rollout(columns, threads) if runs is None else runs
                 values = [metric.of_run(runs.run(i)) for i in range(len(trials.end))]
+            elif metric.of_rollouts is not None:
+                runs = self.rollout(columns, threads) if runs is None else runs
+                values = np.asarray(metric.of_rollouts(runs, dict(columns))).tolist()
             elif metric.result is not None:
-                values = np.asarray(metric.result(signals[name], trials)).tolist()
+                values = np.asarray(metric.result(signals.get(name, {}), trials)).tolist()
             else:
                 raise ArgumentError(f"metric {name!r} has neither a result nor a function of the run")
             if np.shape(values) != (len(trials.end),):
@@ -189,11 +201,20 @@ class Setup:
         times = np.append(times, self.until) if self.until - times[-1] > 1e-9 * self.until else times
         return [*times[1:-1].tolist(), float(self.until)]
 
-    def _command(self) -> Any:
-        """Return the command of a law that takes one, such as `controllers.Policy`: its own, or zero."""
-        size = getattr(getattr(self.controller, "task", None), "command_size", None)
-        command = getattr(self.controller, "command", None)
-        return np.zeros(size) if command is None and isinstance(size, int) else command if size is not None else None
+    def _command(self, vary: Mapping[str, Any]) -> Any:
+        """Return the command of a law that takes one, such as `controllers.Policy`: the varied, its own, or zero.
+
+        Args:
+            vary: As in `legged.rollout`.
+        """
+        law, name = self.controller, "controller."
+        while not hasattr(law, "task") and hasattr(law, "law"):  # in a wrapper, such as `controllers.SensorNoise`
+            law, name = law.law, f"{name}law."
+        size = getattr(getattr(law, "task", None), "command_size", None)
+        if not isinstance(size, int):
+            return None
+        own = np.zeros(size) if getattr(law, "command", None) is None else law.command
+        return vary.get(f"{name}command", own)
 
     def _gravity(self) -> float:
         return float(np.linalg.norm(self.robot.gravity))
@@ -210,8 +231,8 @@ class Setup:
     def seconds(self, columns: Mapping[str, Array]) -> float:
         """Return the estimated time of one trial on one core, [s], before any has been computed.
 
-        It is the measured time of starting one, and the counted operations of the forward dynamics, three times for
-        law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
+        It is the measured processor time of starting one, and the counted operations of the forward dynamics, three
+        times for law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
 
         Args:
             columns: Name -> values, (B,), of two trials or more, (B,), any unit.
@@ -220,9 +241,9 @@ class Setup:
         arguments, own = self.arguments(few), len(next(iter(few.values())))
         started = 0.0
         for _ in range(2):  # the first one traces
-            begin = time.perf_counter()
+            begin = time.process_time()
             sim = Simulation(self.robot, self.controller, num=own, **arguments)
-            started = time.perf_counter() - begin
+            started = time.process_time() - begin
         try:
             operations = float(count(forward_dynamics, self.robot).total)
         except LeggedError:

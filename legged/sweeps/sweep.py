@@ -58,6 +58,7 @@ def sweep(
     progress: bool | None = None,
     mix_versions: bool = False,
     retry: bool = False,
+    worker_timeout: float | None = 300.0,
 ) -> Sweep:
     """Return the study of a function or of a simulation at many samples, which is computed when its table is wanted.
 
@@ -78,6 +79,8 @@ def sweep(
         progress: Whether a bar shows progress and remaining time; by default on a terminal.
         mix_versions: Whether chunks that another version of the toolkit, Python or NumPy has computed are kept.
         retry: Whether chunks with failed trials are computed again.
+        worker_timeout: Longest time that the cluster of `client` may have no worker, [s], before the computation ends
+            with a `SimulationError`; None waits without end, such as for jobs in the queue of Slurm.
 
     Raises:
         MissingError: A library of the extra `sweep` is not installed.
@@ -94,6 +97,8 @@ def sweep(
         raise ArgumentError(f"client must be a dask.distributed.Client, got {shown(client)}")
     size = None if chunk is None else whole("chunk", chunk, 1)
     settings = {"units": dict(units or {}), "progress": progress, "mix_versions": mix_versions, "retry": retry}
+    patience = None if worker_timeout is None else number("worker_timeout", worker_timeout, "s", above=0.0)
+    settings["worker_timeout"] = patience
     return Sweep(named, samples, Store(store), client, size, number("seconds", seconds, "s", above=0.0), **settings)
 
 
@@ -118,10 +123,12 @@ class Sweep:
         progress: bool | None,
         mix_versions: bool,
         retry: bool,
+        worker_timeout: float | None,
     ):
         self.samples, self.store = samples, store
         self._trials, self._client, self._size, self._target = trials, client, chunk, seconds
         self._units, self._progress, self._mix, self._retry = units, progress, mix_versions, retry
+        self._worker_timeout = worker_timeout
         self._contents = {name: content_key(x.content if isinstance(x, Setup) else x) for name, x in trials.items()}
         self._given_bounds: list[int] | None = None
         self._estimate: float | None = None
@@ -143,7 +150,8 @@ class Sweep:
 
         Raises:
             FileError: The store cannot be written, is in use, or is of another version.
-            SimulationError: The cluster was lost. SimulationInterrupt: Ctrl-C. In both, all finished chunks are kept.
+            SimulationError, SimulationInterrupt: The cluster was lost, or had no worker for too long; Ctrl-C. In both,
+                all finished chunks are kept.
         """
         if not partial:
             self.compute()
@@ -280,11 +288,9 @@ class Sweep:
         for trial in self._trials.values():
             units |= trial.units if isinstance(trial, Setup) else {}
         name, shuffled = self.store.write_samples(self.samples), self.samples.order is not None
-        bounds = list(map(int, bounds))
-        kinds = self._contents
-        self.store.write_description(
-            Description(versions(), kinds, {k: u for k, u in units.items() if u}, name, len(order), shuffled, bounds)
-        )
+        bounds, units = list(map(int, bounds)), {k: u for k, u in units.items() if u}
+        description = Description(versions(), self._contents, units, name, len(order), shuffled, bounds)
+        self.store.write_description(description)
         rows = [order[a:b] for a, b in itertools.pairwise(bounds)]
         job = Job(self._trials, columns, rows, keys, self.store, versions())
         files = self.store.chunk_files()
@@ -328,7 +334,7 @@ class Sweep:
 
     def _outcomes(self, job: Job, missing: list[Task]) -> Iterator[tuple[Task, Outcome]]:
         if self._client is not None:
-            yield from on_cluster(self._client, job, missing, self._problems)
+            yield from on_cluster(self._client, job, missing, self._problems, self._worker_timeout)
         elif all(isinstance(x, Setup) for x in self._trials.values()):
             for name, k in missing:  # each chunk on all threads
                 yield (name, k), job.compute(name, k, os.cpu_count())

@@ -21,7 +21,7 @@ from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError
 from legged.files.mjcf.reader import captured_warnings
 from legged.files.urdf.export import to_urdf
-from legged.robot.base import MovingBase
+from legged.robot.base import FloatingBase, MovingBase
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -94,7 +94,7 @@ def _own_file(robot: Robot, endings: tuple[str, ...]) -> Path | None:
 
 
 def _pinocchio(pin: Any, robot: Robot) -> Engine:
-    free = (pin.JointModelFreeFlyer(),) if robot.base.kind == "floating" else ()
+    free = (pin.JointModelFreeFlyer(),) if isinstance(robot.base, FloatingBase) else ()
     path = _own_file(robot, (".urdf",))
     if path is not None:
         try:

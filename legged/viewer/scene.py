@@ -15,11 +15,12 @@ import numpy as np
 
 from legged.dynamics.kinematics import link_poses
 from legged.errors import FileError, LeggedError
+from legged.files.description import SOLIDS
 from legged.files.visuals import Visual, opened_mesh, visuals_of
 from legged.robot.link import PlacedLink
 from legged.robot.modules import COLORS
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
+from legged.robot.shapes import Sphere
 from legged.simulation.results.records import ModelRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import Drawing, drawing_of
@@ -185,7 +186,7 @@ def _meshes(visual: Visual, budget: float) -> list[Mesh]:
         assert visual.faces is not None
         return [Mesh(*_simplified(shape.vertices, visual.faces, budget), color or METAL)]
     if shape.kind != "mesh":
-        return [mesh_of(_KINDS[shape.kind](shape.size), color or METAL)]
+        return [mesh_of(SOLIDS[shape.kind].make(shape.size, np.zeros(3), np.eye(3)), color or METAL)]
     if not shape.mesh:
         raise FileError(visual.named, "the visual mesh was not found; put it there, or set ROS_PACKAGE_PATH")
     return list(_file_meshes(shape.mesh, shape.scale, color, budget))
@@ -241,15 +242,6 @@ def _simplified(vertices: Array, faces: Array, most: float) -> tuple[Array, Arra
         raise FileError("visual meshes", words) from error
     simplified = fast_simplification.simplify(vertices.astype(float), faces.astype(np.int32), target_count=int(most))
     return np.asarray(simplified[0], float), np.asarray(simplified[1])
-
-
-_KINDS = {
-    "sphere": lambda size: Sphere(*size),
-    "box": Box,
-    "cylinder": lambda size: Cylinder(*size),
-    "capsule": lambda size: Capsule(*size),
-    "ellipsoid": Ellipsoid,
-}
 
 
 # Shapes and stick figures

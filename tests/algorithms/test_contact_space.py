@@ -105,7 +105,7 @@ def test_two_constrained_bodies_in_contact_obey_the_whole_equations_of_motion(jo
     bodies = link_response(first, q1, v1, tau1, links[0]), link_response(second, q2, v2, tau2, links[1])
     J1, J2 = link_jacobian(first, q1, links[0]), link_jacobian(second, q2, links[1])
     Nd_v = Nd.T @ (J1 @ v1 - J2 @ v2)
-    found = contact_response(N, Nd_v, *bodies)
+    response = contact_response(N, Nd_v, *bodies)
     M1, M2 = legged.inertia_matrix(first, q1), legged.inertia_matrix(second, q2)
     tau1, tau2 = tau1 - legged.bias_forces(first, q1, v1), tau2 - legged.bias_forces(second, q2, v2)
     biases = [
@@ -118,18 +118,18 @@ def test_two_constrained_bodies_in_contact_obey_the_whole_equations_of_motion(jo
     right = np.concatenate([tau1, tau2, -N.T @ (biases[0] - biases[1]) - Nd_v])
     x = np.linalg.solve(system, right)
     scale = np.abs(x).max()
-    assert np.allclose(found.forces, x[-2:], rtol=0, atol=1e-10 * scale)
-    assert np.allclose(found.first, J1 @ x[: first.nv] + biases[0], rtol=0, atol=1e-9 * scale)
-    assert np.allclose(found.second, J2 @ x[first.nv : -2] + biases[1], rtol=0, atol=1e-9 * scale)
+    assert np.allclose(response.forces, x[-2:], rtol=0, atol=1e-10 * scale)
+    assert np.allclose(response.first, J1 @ x[: first.nv] + biases[0], rtol=0, atol=1e-9 * scale)
+    assert np.allclose(response.second, J2 @ x[first.nv : -2] + biases[1], rtol=0, atol=1e-9 * scale)
 
 
 def test_a_body_without_mobility_prescribes_the_motion_of_the_contact():
     rng = np.random.default_rng(0)
     A, N = rng.normal(size=(6, 6)), rng.normal(size=(6, 2))
     wall = BodyResponse(np.zeros((6, 6)), rng.normal(size=6))
-    found = contact_response(N, np.zeros(2), BodyResponse(A @ A.T, rng.normal(size=6)), wall)
-    assert np.array_equal(found.second, wall.b)
-    assert np.allclose(N.T @ (found.first - wall.b), 0.0, rtol=0, atol=1e-12)
+    response = contact_response(N, np.zeros(2), BodyResponse(A @ A.T, rng.normal(size=6)), wall)
+    assert np.array_equal(response.second, wall.b)
+    assert np.allclose(N.T @ (response.first - wall.b), 0.0, rtol=0, atol=1e-12)
 
 
 def test_a_ball_on_a_slope_slides_and_presses_with_the_closed_form():
@@ -138,12 +138,12 @@ def test_a_ball_on_a_slope_slides_and_presses_with_the_closed_form():
     n = np.array([-np.sin(angle), 0.0, np.cos(angle)])
     q = np.array([1.0, 0, 0, 0, 0.3, -0.2, 0.5])
     body = link_response(ball, q, np.zeros(6), np.zeros(6), "ball")
-    found = contact_response(
+    response = contact_response(
         contact_normals(q[None, 4:], n[None]), np.zeros(1), body, BodyResponse(0 * body.Phi, 0 * body.b)
     )
-    assert found.forces == pytest.approx([mass * 9.81 * np.cos(angle)], rel=1e-12)
+    assert response.forces == pytest.approx([mass * 9.81 * np.cos(angle)], rel=1e-12)
     down = -9.81 * np.sin(angle) * np.array([np.cos(angle), 0.0, np.sin(angle)])
-    assert found.first[3:] == pytest.approx(down, abs=1e-12)
+    assert response.first[3:] == pytest.approx(down, abs=1e-12)
 
 
 @pytest.mark.parametrize(("seed", "joints"), [(0, 3), (1, 6), (2, 9)])
@@ -265,10 +265,10 @@ def test_bias_acceleration_is_the_derivative_of_the_normal_velocity(other):
         return ContactSpace(robot, moved, (made,)).J @ v
 
     made = vertex_on_face(robot, q, v, "leg4_shank", point, normal, other)
-    found = ContactSpace(robot, q, (made,)).bias_acceleration(v)
+    vdot = ContactSpace(robot, q, (made,)).bias_acceleration(v)
     step = 1e-5
     slope = (velocity(step) - velocity(-step)) / (2 * step)
-    assert found == pytest.approx(slope, abs=1e-7 * np.abs(found).max())  # h^2 and rounding over h
+    assert vdot == pytest.approx(slope, abs=1e-7 * np.abs(vdot).max())  # h^2 and rounding over h
 
 
 def test_the_gap_between_a_vertex_and_a_face_grows_with_the_velocity_along_the_normal():
@@ -315,8 +315,8 @@ def test_subspaces_and_hybrid_forces_can_be_traced():
         return hybrid_forces(space, v, vdot, command), space.motion_basis, space.self_motion_projector, T, response.b
 
     ours, compiled = forces(robot, q, v), legged.compile(forces, robot)(q, v)
-    for expected, found in zip(ours, compiled, strict=True):
-        assert np.allclose(found, expected, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(expected).max(initial=0.0)))
+    for expected, actual in zip(ours, compiled, strict=True):
+        assert np.allclose(actual, expected, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(expected).max(initial=0.0)))
 
 
 def test_arrays_of_the_wrong_shape_are_refused():

@@ -43,15 +43,15 @@ def apart(ours, theirs) -> float:
 def test_derivatives_are_exact(seed):
     """Inverse dynamics to rounding; forward dynamics up to the condition number of the inertia matrix, at most 1e6."""
     robot, q, v, vdot, tau, wrenches = case(seed)
-    found = derivatives.check(robot, q, v, vdot, tau, wrenches)
-    assert max(found[:3]) < 1e-13 and max(found[3:]) < 1e-9, found
+    errors = derivatives.check(robot, q, v, vdot, tau, wrenches)
+    assert max(errors[:3]) < 1e-13 and max(errors[3:]) < 1e-9, errors
 
 
 def test_derivatives_with_gyroscopic_rotors_are_exact():
     robot, q, v, vdot, tau, wrenches = case(0, physics=True)
     assert sum(body.has_gyroscopic_rotor for body in robot.bodies) == 1
-    found = derivatives.check(robot, q, v, vdot, tau, wrenches)
-    assert max(found[:3]) < 1e-13 and max(found[3:]) < 1e-9, found
+    errors = derivatives.check(robot, q, v, vdot, tau, wrenches)
+    assert max(errors[:3]) < 1e-13 and max(errors[3:]) < 1e-9, errors
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -101,11 +101,11 @@ def test_derivatives_convert_to_pinocchios_tangents(tmp_path):
     q = legged.random_configuration(robot, np.random.default_rng(1))
     v, tau = np.random.default_rng(2).normal(size=(2, robot.nv))
     T = np.stack([their.to_velocity(q, e) for e in np.eye(robot.nv)], axis=1)
-    found = derivatives.of_forward_dynamics(robot, q, v, tau)
+    matrices = derivatives.of_forward_dynamics(robot, q, v, tau)
     at = their.to_configuration(q), their.to_velocity(q, v), their.to_force(q, tau)
     by_q, by_v, inverse = pin.computeABADerivatives(model, data, *at)
-    assert apart(T @ found.q, by_q @ T) < 1e-9 and apart(T @ found.v, by_v @ T) < 1e-9
-    assert apart(T @ found.tau @ T.T, symmetric(inverse)) < 1e-9
+    assert apart(T @ matrices.q, by_q @ T) < 1e-9 and apart(T @ matrices.v, by_v @ T) < 1e-9
+    assert apart(T @ matrices.tau @ T.T, symmetric(inverse)) < 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -152,14 +152,14 @@ def test_derivatives_cost_less_than_one_evaluation_per_direction():
 def test_frame_derivatives_are_exact(seed):
     robot, q, v, vdot, *_ = case(seed)
     frame = legged.Frame(robot.links[-1].name, at=np.array([0.1, -0.2, 0.3]), rotation=legged.rpy(0.3, 0.2, 0.1))
-    found = derivatives.of_frame_motion(robot, q, v, vdot, frame)
+    derivative = derivatives.of_frame_motion(robot, q, v, vdot, frame)
     by = derivatives.exact_derivatives
     twist = by(lambda q, v, _: legged.frame_twist(robot, q, v, frame, "local"), robot, q, v, vdot)
     rate = by(lambda q, v, x: legged.frame_acceleration(robot, q, v, x, frame, "local"), robot, q, v, vdot)
     expected = (twist[0], rate[0], rate[1], twist[1])
-    for ours, exact in zip(found, expected, strict=True):
+    for ours, exact in zip(derivative, expected, strict=True):
         assert np.abs(ours - exact).max() < 1e-12 * max(1.0, np.abs(exact).max())
-    assert np.abs(found.jacobian - rate[2]).max() < 1e-12
+    assert np.abs(derivative.jacobian - rate[2]).max() < 1e-12
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -167,8 +167,8 @@ def test_jacobian_rate_is_the_rate_of_the_jacobian(seed):
     robot, q, v, *_ = case(seed)
     way = moving(q, legged.configuration_rate(robot, q, v), 0.0 * q)
     _, exact, _ = parts(legged.frame_jacobian(robot, way, robot.links[-1].name))
-    found = derivatives.jacobian_rate(robot, q, v, robot.links[-1].name)
-    assert np.abs(found - exact).max() < 1e-13 * max(1.0, np.abs(exact).max())
+    derivative = derivatives.jacobian_rate(robot, q, v, robot.links[-1].name)
+    assert np.abs(derivative - exact).max() < 1e-13 * max(1.0, np.abs(exact).max())
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -190,14 +190,14 @@ def test_inertial_parameters_have_pinocchios_order():
 @pytest.mark.parametrize("seed", range(6))
 def test_centroidal_matrix_gives_momentum_and_its_rate(seed):
     robot, q, v, vdot, *_ = case(seed)
-    found = centroidal.dynamics(robot, q, v)
-    scale = max(np.abs(found.rate).max(), np.abs(found.matrix).max(), robot.mass)
-    assert np.abs(centroidal.momentum_matrix(robot, q) - found.matrix).max() < 1e-13 * scale
-    assert apart(found.momentum, legged.momentum(robot, q, v)) < 1e-12
+    momentum_terms = centroidal.dynamics(robot, q, v)
+    scale = max(np.abs(momentum_terms.rate).max(), np.abs(momentum_terms.matrix).max(), robot.mass)
+    assert np.abs(centroidal.momentum_matrix(robot, q) - momentum_terms.matrix).max() < 1e-13 * scale
+    assert apart(momentum_terms.momentum, legged.momentum(robot, q, v)) < 1e-12
     way = moving(q, legged.configuration_rate(robot, q, v), 0.0 * q)
     _, exact, _ = parts(centroidal.momentum_matrix(robot, way))
-    assert np.abs(found.rate - exact).max() < 1e-12 * scale
-    rate = found.matrix @ vdot + found.bias
+    assert np.abs(momentum_terms.rate - exact).max() < 1e-12 * scale
+    rate = momentum_terms.matrix @ vdot + momentum_terms.bias
     assert np.abs(rate - legged.momentum_rate(robot, q, v, vdot)).max() < 1e-12 * scale * robot.nv
 
 
@@ -206,6 +206,6 @@ def test_in_flight_only_gravity_changes_the_momentum():
     rng = np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
     tau[:6] = 0.0
-    found = centroidal.dynamics(robot, q, v)
-    rate = found.matrix @ legged.forward_dynamics(robot, q, v, tau) + found.bias
+    momentum_terms = centroidal.dynamics(robot, q, v)
+    rate = momentum_terms.matrix @ legged.forward_dynamics(robot, q, v, tau) + momentum_terms.bias
     assert rate == pytest.approx(np.concatenate([np.zeros(3), robot.mass * robot.gravity]), abs=1e-10)

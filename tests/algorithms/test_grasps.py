@@ -195,9 +195,9 @@ def test_recursive_inverse_kinematics_reach_their_targets(seed):
     there = legged.integrate(robot, q, 0.4 * rng.normal(size=robot.nv))
     names = [robot.links[-1].name, robot.links[6].name]
     targets = [soa.Target(name, p, R) for name in names for R, p in [legged.frame_pose(robot, there, name)]]
-    found = soa.inverse_kinematics(robot, q, targets)
+    solution = soa.inverse_kinematics(robot, q, targets)
     for target in targets:
-        R, p = legged.frame_pose(robot, found, target.frame)
+        R, p = legged.frame_pose(robot, solution, target.frame)
         assert p == pytest.approx(target.position, abs=1e-9)
         assert pytest.approx(target.rotation, abs=1e-9) == R
 
@@ -212,8 +212,8 @@ def test_the_last_steps_of_the_recursive_inverse_kinematics_converge_faster_than
     target = soa.Target(robot.links[-1].name, p, R)
 
     def error(steps):
-        found = soa.inverse_kinematics(robot, q, [target], damping=1.0, tolerance=0.0, iterations=steps)
-        R_found, p_found = legged.frame_pose(robot, found, target.frame)
+        solution = soa.inverse_kinematics(robot, q, [target], damping=1.0, tolerance=0.0, iterations=steps)
+        R_found, p_found = legged.frame_pose(robot, solution, target.frame)
         return np.linalg.norm(np.concatenate([p_found - p, legged.rotations.rotation_error(R_found @ R.T)]))
 
     errors = [error(steps) for steps in (1, 2, 3, 4)]

@@ -136,8 +136,8 @@ def test_more_attempts_find_another_branch():
     name = robot.links[-1].name
     ik = InverseKinematics(robot, {name: "pose"})
     there = np.array([2.5, -2.0])
-    found = ik.solve(np.zeros(2), {name: target_of(robot, there, name, "pose")}, attempts=20)
-    assert found.converged
+    solution = ik.solve(np.zeros(2), {name: target_of(robot, there, name, "pose")}, attempts=20)
+    assert solution.converged
 
 
 def test_wrong_arguments_are_named():
@@ -168,27 +168,27 @@ def test_members_of_a_batch_are_solved_as_single_problems_and_report_failures():
     feet = {name: np.array([target_of(robot, q, name, "position") for q in there]) for name in LEGS[:2]}
     feet[LEGS[0]][3] = (10.0, 0.0, 0.0)
     turns, places = zip(*(target_of(robot, q, "trunk", "pose") for q in there), strict=True)
-    found = ik.solve_batch(starts, {**feet, "trunk": (np.array(turns), np.array(places))})
-    assert found.converged.tolist() == [True, True, True, False, True]
-    assert (found.residual[found.converged] <= 1e-9).all() and found.residual[3] > 1.0
+    solutions = ik.solve_batch(starts, {**feet, "trunk": (np.array(turns), np.array(places))})
+    assert solutions.converged.tolist() == [True, True, True, False, True]
+    assert (solutions.residual[solutions.converged] <= 1e-9).all() and solutions.residual[3] > 1.0
     for i, start in enumerate(starts):
         wanted = {**{name: x[i] for name, x in feet.items()}, "trunk": (turns[i], places[i])}
         one = ik.solve(start, wanted, partial=True)
-        assert (one.iterations, one.converged) == (found.iterations[i], found.converged[i])
-        assert np.allclose(found.q[i], one.q, rtol=0, atol=1e-9)
-        assert all(np.allclose(found.errors[name][i], e, rtol=0, atol=1e-9) for name, e in one.errors.items())
+        assert (one.iterations, one.converged) == (solutions.iterations[i], solutions.converged[i])
+        assert np.allclose(solutions.q[i], one.q, rtol=0, atol=1e-9)
+        assert all(np.allclose(solutions.errors[name][i], e, rtol=0, atol=1e-9) for name, e in one.errors.items())
 
 
 def test_one_start_or_one_target_serves_a_whole_batch():
     robot = limited_arm()
     ik = InverseKinematics(robot, {"tip": "position"})
     points = np.array([target_of(robot, q, "tip", "position") for q in np.array([[0.3, -0.4], [-0.2, 0.6]])])
-    found = ik.solve_batch(np.array([0.1, 0.2]), {"tip": points})
-    for q, point in zip(found.q, points, strict=True):
+    solutions = ik.solve_batch(np.array([0.1, 0.2]), {"tip": points})
+    for q, point in zip(solutions.q, points, strict=True):
         assert np.abs(legged.frame_pose(robot, q, "tip").position - point).max() < 2e-9
     starts = np.array([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.8]])
-    found = ik.solve_batch(starts, {"tip": points[0]})
-    assert found.q.shape == (3, 2) and (found.q >= -0.5).all() and (found.q <= 0.8).all()
+    solutions = ik.solve_batch(starts, {"tip": points[0]})
+    assert solutions.q.shape == (3, 2) and (solutions.q >= -0.5).all() and (solutions.q <= 0.8).all()
     with pytest.raises(ShapeError, match=r"same number of them; got start 3, the position of 'tip' 2"):
         ik.solve_batch(starts, {"tip": points})
     with pytest.raises(ShapeError, match=r"the position of 'tip' must be"):
@@ -205,10 +205,10 @@ def test_only_members_that_have_not_converged_start_again():
     wanted = {"tip": np.array([inward, target_of(robot, np.array([0.3, -0.4]), "tip", "position")])}
     first = ik.solve_batch(np.zeros(2), wanted)
     assert first.converged.all()  # the saddle is left by a second-order step
-    found = ik.solve_batch(np.zeros(2), wanted, attempts=20)
-    assert found.converged.all()
-    np.testing.assert_array_equal(found.q[1], first.q[1])
-    assert np.linalg.norm(found.q[0]) <= np.linalg.norm(first.q[0]) + 1e-12
+    solutions = ik.solve_batch(np.zeros(2), wanted, attempts=20)
+    assert solutions.converged.all()
+    np.testing.assert_array_equal(solutions.q[1], first.q[1])
+    assert np.linalg.norm(solutions.q[0]) <= np.linalg.norm(first.q[0]) + 1e-12
 
 
 def straight_leg(lower=-np.inf, upper=np.inf):
@@ -228,11 +228,11 @@ def test_a_straight_leg_bends_to_draw_its_foot_in(limits, height):
     """By the law of cosines the foot at distance d from the hip needs |knee| = 2 acos(d / 0.8)."""
     robot = straight_leg(*limits)
     ik = InverseKinematics(robot, {"foot": "position"})
-    found = ik.solve(np.zeros(2), {"foot": (0.0, 0.0, -0.8 + height)})
+    solution = ik.solve(np.zeros(2), {"foot": (0.0, 0.0, -0.8 + height)})
     bend = 2.0 * np.arccos((0.8 - height) / 0.8)
-    assert abs(found.q[1]) == pytest.approx(bend, abs=1e-6)  # 1e-9 m over the slope at the smallest bend
-    assert limits[0] <= found.q[1] <= limits[1]
-    assert found.q[0] == pytest.approx(-found.q[1] / 2.0, abs=1e-6)
+    assert abs(solution.q[1]) == pytest.approx(bend, abs=1e-6)  # 1e-9 m over the slope at the smallest bend
+    assert limits[0] <= solution.q[1] <= limits[1]
+    assert solution.q[0] == pytest.approx(-solution.q[1] / 2.0, abs=1e-6)
 
 
 def test_a_target_beyond_a_straight_leg_stays_out_of_reach():
@@ -270,8 +270,8 @@ def test_the_limits_of_joints_that_follow_others_hold(ratio, offset):
     robot = builder.couple("second", "first", ratio, offset).build()
     ik = InverseKinematics(robot, {"tip": "position"})
     for goal in ((0.0, 0.0, 2.0), (0.0, 0.0, -2.0)):
-        found = ik.solve(np.zeros(1), {"tip": goal}, partial=True)
-        follower = ratio * found.q[0] + offset
+        solution = ik.solve(np.zeros(1), {"tip": goal}, partial=True)
+        follower = ratio * solution.q[0] + offset
         assert min(abs(follower + 0.6), abs(follower - 0.3)) < 1e-9  # at the limit
     tight = legged.JointPhysics(lower=2.0, upper=2.1)
     other = robot.edit().change_joint("first", physics=tight).build()

@@ -81,8 +81,8 @@ def test_halves_give_the_inverse_operational_inertia(n, base):
     q, link, point = legged.random_configuration(robot, rng), robot.links[-1].name, rng.normal(size=3)
     expected = operational.by_propagators(robot, q, [(link, point)])
     for cut in (None, *range(1, n + 1)):
-        found = operational.by_halves(robot, q, link, point, cut)
-        assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+        inverse_inertia = operational.by_halves(robot, q, link, point, cut)
+        assert np.abs(inverse_inertia - expected).max() < 1e-12 * np.abs(expected).max()
     kernel = legged.compile(lambda robot, q: operational.by_halves(robot, q, link, point), robot)
     assert np.abs(kernel(q) - expected).max() < 1e-12 * np.abs(expected).max()
 

@@ -101,9 +101,9 @@ def test_divide_and_conquer_includes_armature_friction_and_springs(base, version
 def test_parallel_prefix_motion_equals_the_sweep(seed):
     robot, q, v, *_ = case(seed)
     ours, swept = massive_bodies.parallel_prefix_motion(links_at(robot, q), q, v), motion(robot, q, v)
-    for found, known in zip(ours, swept, strict=True):
+    for actual, known in zip(ours, swept, strict=True):
         rounding = 1e-12 * max(1.0, np.abs(known).max()) * len(robot.bodies)
-        assert np.array(found) == pytest.approx(np.array(known), abs=rounding)
+        assert np.array(actual) == pytest.approx(np.array(known), abs=rounding)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -266,8 +266,8 @@ def test_elimination_of_blocks_gives_solutions_and_schur_complements(n, sparsity
     for i in kept:
         for j in range(i, n):
             a, b = (slice(p.start - inner.stop, p.stop - inner.stop) for p in (parts[i], parts[j]))
-            found = left.get((i, j), np.zeros((sizes[i], sizes[j])))
-            assert found == pytest.approx(S[a, b], abs=rounding * np.abs(A).max())
+            block = left.get((i, j), np.zeros((sizes[i], sizes[j])))
+            assert block == pytest.approx(S[a, b], abs=rounding * np.abs(A).max())
 
 
 def test_rounds_of_a_chain_are_those_of_odd_even_reduction():
@@ -370,7 +370,7 @@ def test_accuracy_of_divide_and_conquer():
 
     The error of articulated bodies is that of floats: were the reference one in floats, it would be zero.
     """
-    found = errors(64, 3.0)
-    assert 1e-14 < found["articulated bodies"] < 1e-11
-    assert 10 * found["articulated bodies"] < found["divide and conquer, inverse"] < 1e-8
-    assert found["divide and conquer, pivoted"] < 0.1 * found["divide and conquer, inverse"]
+    errors_of_methods = errors(64, 3.0)
+    assert 1e-14 < errors_of_methods["articulated bodies"] < 1e-11
+    assert 10 * errors_of_methods["articulated bodies"] < errors_of_methods["divide and conquer, inverse"] < 1e-8
+    assert errors_of_methods["divide and conquer, pivoted"] < 0.1 * errors_of_methods["divide and conquer, inverse"]

@@ -28,24 +28,24 @@ def test_the_error_keeps_to_the_tolerance_and_is_that_of_the_reduced_function(ro
     motion = swing(robot)
     short = legged.reduced_model(robot, *motion, tolerance=tolerance)
     exact = np.array([legged.inverse_dynamics(robot, *row) for row in zip(*motion, strict=True)])
-    found = np.abs(short.kernel(*motion) - exact).max(axis=0)
+    values = np.abs(short.kernel(*motion) - exact).max(axis=0)
     rounding = 1e-9 * np.abs(exact).max()
-    assert short.errors == pytest.approx(found, abs=rounding)
-    assert (found <= tolerance * np.abs(exact).max(axis=0) + rounding).all()
+    assert short.errors == pytest.approx(values, abs=rounding)
+    assert (values <= tolerance * np.abs(exact).max(axis=0) + rounding).all()
     assert short.largest == pytest.approx(np.abs(exact).max(axis=0), abs=rounding)
-    assert short.errors_along(*motion) == pytest.approx(found, abs=rounding)
+    assert short.errors_along(*motion) == pytest.approx(values, abs=rounding)
 
 
 def test_more_tolerance_saves_more_and_none_keeps_what_the_motion_needs():
     robot = robots.spatial_quadruped()
     motion = swing(robot)
-    found = [legged.reduced_model(robot, *motion, tolerance=tolerance) for tolerance in (0.0, 0.01, 0.1, 0.3)]
-    saved = [short.saved for short in found]
+    reduced = [legged.reduced_model(robot, *motion, tolerance=tolerance) for tolerance in (0.0, 0.01, 0.1, 0.3)]
+    saved = [short.saved for short in reduced]
     assert saved == sorted(saved) and saved[-1] > saved[0] + 0.1
-    assert found[0].error < 1e-12  # of the terms of a base at rest, which are zero
-    assert all(short.after.M + short.after.A < short.before.M + short.before.A for short in found[1:])
+    assert reduced[0].error < 1e-12  # of the terms of a base at rest, which are zero
+    assert all(short.after.M + short.after.A < short.before.M + short.before.A for short in reduced[1:])
     counts = legged.count(legged.inverse_dynamics, robot)
-    assert (found[0].before.M, found[0].before.A) == (counts.M, counts.A)
+    assert (reduced[0].before.M, reduced[0].before.A) == (counts.M, counts.A)
 
 
 def test_terms_are_named_by_their_modules_and_other_motions_have_larger_errors():
@@ -62,10 +62,10 @@ def test_a_term_by_hand():
     """x + 0.001 y with y up to 1 loses y at a tolerance of 1 %, and x y sin(z) with z = 0 loses everything."""
     graph = record(lambda x, y, z: np.stack([x + 0.001 * y, 1.0 + x * np.sin(z)]), {"x": (), "y": (), "z": ()})
     x, y = np.linspace(1.0, 2.0, 5), np.linspace(-1.0, 1.0, 5)
-    found = drop_terms(graph, (x, y, np.zeros(5)), np.array([2.0, 1.0]), 0.01)
-    assert found.graph.evaluate(1.5, 1.0, 0.3) == pytest.approx([1.5, 1.0])
-    assert found.errors == pytest.approx([0.001, 0.0])
-    assert sorted(round(term.contribution, 12) for term in found.dropped) == [0.0, 0.0005]
+    reduced = drop_terms(graph, (x, y, np.zeros(5)), np.array([2.0, 1.0]), 0.01)
+    assert reduced.graph.evaluate(1.5, 1.0, 0.3) == pytest.approx([1.5, 1.0])
+    assert reduced.errors == pytest.approx([0.001, 0.0])
+    assert sorted(round(term.contribution, 12) for term in reduced.dropped) == [0.0, 0.0005]
     with pytest.raises(TraceError, match="cannot be dropped"):
         table = LookupTable([1.0, 2.0])
         looked_up = record(lambda x: x + table(x), {"x": ()})

@@ -72,8 +72,10 @@ def test_every_operation_has_a_derivative_and_a_test():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_operation_against_differences(name, mode):
     x = np.array([0.23, 0.51, 0.78])
-    found = jacobian(FUNCTIONS[name], 0, mode)(x)
-    assert np.allclose(found, central(FUNCTIONS[name], x), rtol=0, atol=2e-8)  # differences: 1e-6^2 and rounding / 1e-6
+    derivative = jacobian(FUNCTIONS[name], 0, mode)(x)
+    assert np.allclose(
+        derivative, central(FUNCTIONS[name], x), rtol=0, atol=2e-8
+    )  # differences: 1e-6^2 and rounding / 1e-6
 
 
 def test_the_side_that_is_not_chosen_may_be_infinite_in_forward_mode():
@@ -93,9 +95,9 @@ def test_inverse_dynamics_of_random_robots_against_the_analytical_recursion(mode
         q, v, vdot = legged.random_configuration(robot, rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
         if robot.nq != robot.nv:
             continue  # ball joints: entries of a quaternion are no motions
-        found = jacobian(legged.inverse_dynamics, "v", mode)(robot, q, v, vdot)
+        derivative = jacobian(legged.inverse_dynamics, "v", mode)(robot, q, v, vdot)
         expected = derivatives.of_inverse_dynamics(robot, q, v, vdot).v
-        assert np.allclose(found, expected, rtol=0, atol=1e-10 * max(1.0, np.abs(expected).max()))
+        assert np.allclose(derivative, expected, rtol=0, atol=1e-10 * max(1.0, np.abs(expected).max()))
 
 
 @BOTH
@@ -121,10 +123,10 @@ def test_structure_of_the_results_is_kept():
     def f(x, scale):
         return {"sum": x.sum() * scale, "all": (scale * x, x[0])}
 
-    found = jacobian(f, "x")(np.array([1.0, 2.0]), 3.0)
-    assert found["sum"].tolist() == [3.0, 3.0]
-    assert found["all"][0].tolist() == [[3.0, 0.0], [0.0, 3.0]]
-    assert found["all"][1].tolist() == [1.0, 0.0]
+    derivative = jacobian(f, "x")(np.array([1.0, 2.0]), 3.0)
+    assert derivative["sum"].tolist() == [3.0, 3.0]
+    assert derivative["all"][0].tolist() == [[3.0, 0.0], [0.0, 3.0]]
+    assert derivative["all"][1].tolist() == [1.0, 0.0]
     assert jacobian(f, "scale")(np.array([1.0, 2.0]), 3.0)["sum"] == 3.0
 
 

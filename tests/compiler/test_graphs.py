@@ -11,7 +11,6 @@ from legged.compiler import Counts, Kernel, count, module, record, stage
 from legged.compiler.ir import where
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.counting import count_graph
-from legged.compiler.passes.hoist import hoist
 from legged.compiler.passes.simplify import simplify
 
 TIE = 0.0137
@@ -174,7 +173,7 @@ def test_depth_is_the_longest_chain():
     assert record(lambda x: -x, {"x": (3,)}).depth() == 0
 
 
-# Simplification and loop-invariant code motion
+# Simplification
 
 
 def cost(graph: Graph) -> int:
@@ -206,16 +205,3 @@ def test_long_sums_do_not_exhaust_the_stack():
     y = np.array([1.0, 2.0, 3.0])
     # 3000 terms, each rounded once or twice
     assert simplify(graph).evaluate(x, y) == pytest.approx(x @ np.tile(y, 1000), rel=1e-12)
-
-
-def test_loop_invariant_operations_move_to_the_preheader():
-    def function(a, p, b):
-        k, rising = np.sqrt(p[0]) * np.exp(p[1]), p[0] < p[1]
-        return np.stack([where(rising, a * k, b + k), where(rising, p[0], 3.0) * b, p[1]]), k
-
-    whole = record(function, {"a": (), "p": (2,), "b": ()})
-    preheader, body = hoist(whole, {"p"})
-    assert all(node.operation not in ("sqrt", "exp") for node in body.nodes)
-    for p in ([0.3, 0.7], [0.9, 0.2]):
-        for x, y in zip(whole.evaluate(1.5, p, 0.5), body.evaluate(1.5, preheader.evaluate(p), 0.5), strict=True):
-            np.testing.assert_array_equal(x, y)

@@ -52,12 +52,12 @@ def test_times_of_passes_exclude_the_passes_they_call_and_sum_to_the_total():
 
     with CompilationReport() as report:
         outer()
-    found = report.passes
-    assert list(found) == ["inner", "outer"] and found["inner"].calls == 2
-    assert found["inner"].seconds >= 0.06 and 0.01 <= found["outer"].seconds < 0.03
-    assert found["inner"].seconds + found["outer"].seconds <= report.total
+    passes = report.passes
+    assert list(passes) == ["inner", "outer"] and passes["inner"].calls == 2
+    assert passes["inner"].seconds >= 0.06 and 0.01 <= passes["outer"].seconds < 0.03
+    assert passes["inner"].seconds + passes["outer"].seconds <= report.total
     outer()  # the report is closed
-    assert report.passes is found and found["inner"].calls == 2
+    assert report.passes is passes and passes["inner"].calls == 2
 
 
 def test_report_contains_the_passes_of_the_thread_that_compiles_loops(monkeypatch):
@@ -73,7 +73,7 @@ def test_report_contains_the_passes_of_the_thread_that_compiles_loops(monkeypatc
     assert compiled(2.0) == pytest.approx(np.sqrt(2.0))
     generation = report.passes["code generation by LLVM"]
     assert generation.calls == 2 and report.passes["parsing of LLVM IR"].calls == 2
-    assert 0.0 < sum(found.seconds for found in report.passes.values()) <= report.total
+    assert 0.0 < sum(passes.seconds for passes in report.passes.values()) <= report.total
     assert report.elapsed > 0.0 and "elapsed time" in str(report)
 
 

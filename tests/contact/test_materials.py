@@ -86,9 +86,9 @@ def test_friction_of_the_ground_and_of_a_pair_vary_in_one_kernel():
         q, v = robot.neutral(), np.zeros(6)
         q[6], v[3] = 0.025, 1.0
         runs = legged.rollout(robot, None, ground=ground, vary={name: values}, q=q, v=v, until=0.08)
-        found = (1.0 - runs.v[:, -1, 3]) / 0.08 / G
+        actual = (1.0 - runs.v[:, -1, 3]) / 0.08 / G
         expected = np.maximum(values, 0.9) if material is RUBBER else values
-        assert np.abs(found - expected).max() < 1e-6
+        assert np.abs(actual - expected).max() < 1e-6
 
 
 def test_materials_of_links_reach_their_points_and_shapes_and_survive_editing():

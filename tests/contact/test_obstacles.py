@@ -94,10 +94,10 @@ def test_a_fixed_shape_has_the_contacts_of_a_body_at_rest(one, other):
             nearest = expected.gap.argmin()
             least, normal = expected.gap[nearest], sign * expected.frame[nearest, 0]
             center = center - least * normal
-        found = still.contact_geometry([np.concatenate([quaternion, center + least * normal])])
-        nearest = found.gap.argmin()
-        assert abs(least) < 1e-3 and abs(found.gap[nearest] - least) < (1e-5 if iterative else 1e-12)  # [m]
-        np.testing.assert_allclose(found.frame[nearest, 0], normal, atol=1e-2 if iterative else 1e-12)
+        geometry = still.contact_geometry([np.concatenate([quaternion, center + least * normal])])
+        nearest = geometry.gap.argmin()
+        assert abs(least) < 1e-3 and abs(geometry.gap[nearest] - least) < (1e-5 if iterative else 1e-12)  # [m]
+        np.testing.assert_allclose(geometry.frame[nearest, 0], normal, atol=1e-2 if iterative else 1e-12)
 
 
 def _is_iterative(one, other):

@@ -81,8 +81,8 @@ def test_a_block_slides_just_above_the_friction_angle_as_coulomb_has_it():
     runs = on_slopes(FRICTIONS, angles, 2.0, 1e-3)
     wanted = -G * (np.sin(angles) - FRICTIONS * np.cos(angles))
     x = uphill(runs.base_position, angles)
-    found = 2.0 * np.polyfit(runs.times[50:], x[:, 50:].T, 2)[0]
-    np.testing.assert_allclose(found, wanted, rtol=1e-3)
+    actual = 2.0 * np.polyfit(runs.times[50:], x[:, 50:].T, 2)[0]
+    np.testing.assert_allclose(actual, wanted, rtol=1e-3)
 
 
 def test_friction_of_a_sliding_block_opposes_its_motion_whatever_the_direction():

@@ -200,9 +200,9 @@ def impulses_of(scene, q, v):
 def test_contacts_at_different_heights_fulfil_the_contact_law(seed):
     """Tangential impulses on a body that tilts have moments, so that they are not free to move between its contacts."""
     scene = Scene.of(skid(), Rigid(0.8, pairs=(("skid", "terrain"),)))
-    found = impulses_of(scene, *tilted(1e-2, seed))
-    assert (found.p[:, 0] > 0.0).all()  # all contacts press
-    assert found.residual <= CONVERGED * scene.ground.tolerance
+    solution = impulses_of(scene, *tilted(1e-2, seed))
+    assert (solution.p[:, 0] > 0.0).all()  # all contacts press
+    assert solution.residual <= CONVERGED * scene.ground.tolerance
 
 
 def test_traced_impulses_on_a_tread_of_stairs_equal_plain_ones():
@@ -210,8 +210,8 @@ def test_traced_impulses_on_a_tread_of_stairs_equal_plain_ones():
     scene = Scene.of(skid(), Rigid(0.8, terrain=Stairs((1.0,), (0.1,)), pairs=(("skid", "terrain"),)))
 
     def step(q, v):
-        found = impulses_of(scene, q, v)
-        return found.p, *found.v_next
+        solution = impulses_of(scene, q, v)
+        return solution.p, *solution.v_next
 
     kernel = compile_function(step, None, q=(7,), v=(6,))
     for angle, seed in ((0.0, 0), (0.0, 1), (1e-2, 2)):

@@ -102,9 +102,9 @@ def test_solid_shapes_become_obstacles_at_the_distances_of_mujoco(tmp_path):
                 mujoco.mj_kinematics(model, data)
                 distance = mujoco.mj_geomDistance(model, data, *geoms, 2.0, None)
                 position = position - (distance - 2e-3) * away
-            found = scene.contact_geometry([np.array([1.0, 0.0, 0.0, 0.0, *data.qpos[:3]])])
-            assert distance < 5e-3 and abs(found.gap[number] - distance) < 2e-5  # [m]
-            assert found.frame[number, 0] @ away > 0.2  # from the obstacle to the ball
+            geometry = scene.contact_geometry([np.array([1.0, 0.0, 0.0, 0.0, *data.qpos[:3]])])
+            assert distance < 5e-3 and abs(geometry.gap[number] - distance) < 2e-5  # [m]
+            assert geometry.frame[number, 0] @ away > 0.2  # from the obstacle to the ball
 
 
 def test_other_scenery_is_named_or_refused(tmp_path):

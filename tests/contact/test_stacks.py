@@ -8,7 +8,7 @@ import pytest
 import legged
 from legged.contact import Box, FreeBody, Rigid
 from legged.contact.scene import Scene
-from legged.simulation.loop.flight import flight
+from legged.simulation.loop.chart import flight
 
 G, STEP, SIZE = 9.81, 1e-3, 0.1  # [m/s^2], [s], [m]
 
@@ -39,20 +39,20 @@ def step(scene, qs, vs, guess=None):
 @pytest.mark.parametrize("masses", [[1.0] * 3, [1.0, 1.0, 1000.0], [1.0] * 10, [1.0] * 9 + [1000.0]])
 def test_a_stack_stands_after_one_step_from_no_guess(masses):
     scene, qs = stack(masses)
-    found = step(scene, qs, [np.zeros(6)] * len(masses))
-    assert found.residual < 1e-5  # [m/s], the tolerance of the solver
-    assert max(np.abs(v).max() for v in found.v_next) < 1e-5  # [m/s], [rad/s], where free fall gives 1e-2
+    solution = step(scene, qs, [np.zeros(6)] * len(masses))
+    assert solution.residual < 1e-5  # [m/s], the tolerance of the solver
+    assert max(np.abs(v).max() for v in solution.v_next) < 1e-5  # [m/s], [rad/s], where free fall gives 1e-2
     weights = G * np.cumsum(masses[::-1])[::-1]
-    normal = found.p.reshape(len(masses), 4, 3)[:, :, 0].sum(axis=1) / STEP
+    normal = solution.p.reshape(len(masses), 4, 3)[:, :, 0].sum(axis=1) / STEP
     assert np.abs(normal / weights - 1.0).max() < 1e-3
 
 
 def test_sweeps_alone_do_not_carry_the_heavy_box():
     """The reason for Newton's method, and that the residual says so."""
     scene, qs = stack([1.0, 1.0, 1000.0], iterations=0)
-    found = step(scene, qs, [np.zeros(6)] * 3)
-    assert found.residual > 1e-3  # [m/s]
-    assert max(np.abs(v).max() for v in found.v_next) > 1e-3
+    solution = step(scene, qs, [np.zeros(6)] * 3)
+    assert solution.residual > 1e-3  # [m/s]
+    assert max(np.abs(v).max() for v in solution.v_next) > 1e-3
 
 
 def test_corners_of_a_box_at_rest_carry_equal_shares_without_tangential_forces():
@@ -114,7 +114,7 @@ def card_house(friction):
 def test_two_cards_stand_above_the_critical_friction(ratio, stands):
     """Their edges are parallel and have no common normal; by symmetry the force between them is horizontal."""
     scene, qs = card_house(ratio)
-    found = step(scene, qs, [np.zeros(6)] * 2)
-    assert found.residual < 1e-5
-    speed = max(np.abs(v).max() for v in found.v_next)
+    solution = step(scene, qs, [np.zeros(6)] * 2)
+    assert solution.residual < 1e-5
+    speed = max(np.abs(v).max() for v in solution.v_next)
     assert speed < 1e-6 if stands else speed > 1e-4  # [m/s], [rad/s] after a step of 1 ms

@@ -30,7 +30,7 @@ def arms():
 
 def heap(count, seed, x=0.0):
     """Return bodies on top of each other at a place, [m], that fall and turn."""
-    rng, found = np.random.default_rng(seed), []
+    rng, stones = np.random.default_rng(seed), []
     for k in range(count):
         shape = [Sphere(0.08), Capsule(0.06, 0.15), Box((0.15, 0.12, 0.1))][k % 3]
         turn, inertia = rng.normal(size=4), legged.box_inertia(rng.uniform(0.2, 2.0), (0.15, 0.12, 0.1))
@@ -38,10 +38,10 @@ def heap(count, seed, x=0.0):
             (x + rng.uniform(-0.15, 0.15), rng.uniform(-0.15, 0.15), 0.05 * (k + 1)),
             (*rng.normal(size=2), -2.0),
         )
-        found.append(
+        stones.append(
             FreeBody(f"b{k}", inertia, [shape], place, turn / np.linalg.norm(turn), velocity, rng.normal(size=3))
         )
-    return found
+    return stones
 
 
 def problem(bodies, ground):
@@ -54,16 +54,21 @@ def problem(bodies, ground):
     loop._step.write(0.0, STEP, q, s, 0.0, 0.0)
     loop._step.begin()
     everything = loop._step.bodies
-    found = loop.tables.detect(everything.poses)
-    found = Detected(*(part[found.gap < 0.05] for part in found))
-    system = system_of(everything, found)
-    return system, np.array([target_velocity(Rigid().recovery, gap, STEP) for gap in found.gap]), everything, found
+    detected = loop.tables.detect(everything.poses)
+    detected = Detected(*(part[detected.gap < 0.05] for part in detected))
+    system = system_of(everything, detected)
+    return (
+        system,
+        np.array([target_velocity(Rigid().recovery, gap, STEP) for gap in detected.gap]),
+        everything,
+        detected,
+    )
 
 
-def system_of(bodies, found):
-    coefficients, rows = np.tile([0.5, 0.0], (len(found.gap), 1)), np.arange(len(found.gap))
-    forces = np.zeros((found.numbers.max() + 1, 3))
-    return TouchingSystem(ContactTables(bodies, found, rows, coefficients, Rigid(), forces))
+def system_of(bodies, detected):
+    coefficients, rows = np.tile([0.5, 0.0], (len(detected.gap), 1)), np.arange(len(detected.gap))
+    forces = np.zeros((detected.numbers.max() + 1, 3))
+    return TouchingSystem(ContactTables(bodies, detected, rows, coefficients, Rigid(), forces))
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +102,10 @@ def test_products_of_blocks_are_those_of_dense_matrices(mixed):
 
 
 def test_velocities_after_impulses_are_those_of_the_inertia_matrix(mixed):
-    system, target, bodies, found = mixed
-    p = np.abs(np.random.default_rng(2).normal(size=(len(found.gap), 3)))
+    system, target, bodies, detected = mixed
+    p = np.abs(np.random.default_rng(2).normal(size=(len(detected.gap), 3)))
     solution = system.solution(system, target, p)
-    np.testing.assert_allclose(solution.u, contact_velocities(bodies, found, bodies.v_next), atol=1e-9)
+    np.testing.assert_allclose(solution.u, contact_velocities(bodies, detected, bodies.v_next), atol=1e-9)
     written = bodies.v_next.copy()
     bodies.v_next[:] = 0.0
     p, residual = solution.p.copy(), 2.0 * solution.residual
@@ -112,7 +117,7 @@ def test_velocities_after_impulses_are_those_of_the_inertia_matrix(mixed):
 
 
 def test_velocities_of_contacts_are_those_of_points_of_both_bodies(mixed):
-    system, _, bodies, found = mixed
+    system, _, bodies, detected = mixed
     velocity, layout = [], bodies.layout
     for body in range(len(layout.first)):
         J = np.eye(6) if layout.is_free[body] else np.zeros((6, 1))
@@ -121,15 +126,15 @@ def test_velocities_of_contacts_are_those_of_points_of_both_bodies(mixed):
         velocity.append(J @ bodies.v_free[bodies.layout.first[body] :][: J.shape[1]])
     for k, u in enumerate(system.u_free):
         ends = []
-        for body in (found.first[k], found.second[k]):
-            R, d = bodies.poses.rotation[body], found.point[k] - bodies.poses.origin[body]
+        for body in (detected.first[k], detected.second[k]):
+            R, d = bodies.poses.rotation[body], detected.point[k] - bodies.poses.origin[body]
             ends.append(R @ velocity[body][3:] + np.cross(R @ velocity[body][:3], d))
-        np.testing.assert_allclose(u, found.frame[k] @ (ends[0] - ends[1]), atol=1e-12)
+        np.testing.assert_allclose(u, detected.frame[k] @ (ends[0] - ends[1]), atol=1e-12)
 
 
 def test_robots_without_contact_are_left_out(mixed):
-    _, _, bodies, found = mixed
-    only = Detected(*(part[:1] for part in found))
+    _, _, bodies, detected = mixed
+    only = Detected(*(part[:1] for part in detected))
     one = system_of(bodies, only)
     whole = contact_velocities(bodies, only, bodies.v_free)
     assert len(one.pattern.velocities) <= 12 < len(bodies.v_free)
@@ -140,8 +145,8 @@ def test_robots_without_contact_are_left_out(mixed):
 @pytest.mark.parametrize("seed", range(6))
 def test_semismooth_iterations_solve_contact_problems_from_zero_impulses(seed, scale):
     """They converge quadratically: the last one before the goal of 1e-8 m/s leaves less than 1e-7 m/s of the law."""
-    system, target, _, found = problem(heap(8, seed, 2.0), Rigid(0.5))
-    start = system.solution(system, target, np.zeros((len(found.gap), 3)))
+    system, target, _, detected = problem(heap(8, seed, 2.0), Rigid(0.5))
+    start = system.solution(system, target, np.zeros((len(detected.gap), 3)))
     assert start.residual > 0.5  # [m/s]
     assert system.semismooth(target, start, 1e-8, 1e-5, scale).residual < 1e-7
     assert newton_solution(Rigid(0.5), system, target, start.p).residual < 1e-7

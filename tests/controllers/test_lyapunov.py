@@ -44,8 +44,8 @@ def test_convective_forces_have_the_christoffel_symbols(seed):
     slope = np.moveaxis(slope / (2 * h), 0, 2)
     symbols = 0.5 * (slope + np.swapaxes(slope, 1, 2) - np.moveaxis(slope, 2, 0))
     expected = np.einsum("ijk,j,k", symbols, v, w)
-    found = derivatives.convective_forces(robot, q, v, w)
-    assert found == pytest.approx(expected, abs=1e-7 * np.abs(slope).max())
+    forces = derivatives.convective_forces(robot, q, v, w)
+    assert forces == pytest.approx(expected, abs=1e-7 * np.abs(slope).max())
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -54,8 +54,8 @@ def test_the_reference_velocity_of_the_robot_itself_is_inverse_dynamics(seed):
     q, (v, vdot) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
     wrenches = rng.normal(size=(len(robot.links), 6))
     expected = legged.inverse_dynamics(robot, q, v, vdot, wrenches)
-    found = derivatives.reference_inverse_dynamics(robot, q, v, v, vdot, wrenches)
-    assert found == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())
+    forces = derivatives.reference_inverse_dynamics(robot, q, v, v, vdot, wrenches)
+    assert forces == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())
 
 
 def arm(base):

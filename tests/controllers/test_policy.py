@@ -168,8 +168,8 @@ def test_a_policy_is_exported_as_one_c_file_that_controls_as_onnxruntime(tmp_pat
     ]
     constants = single({"W": W, "b": b, "U": U, "c": c})
     path = onnx_file(tmp_path / "p.onnx", nodes, constants, {"x": [1, 48]}, {"action": [1, ROBOT.nj]})
-    session, kernel = runtime.InferenceSession(str(path)), Policy(Network.of_onnx(path), task).kernel(ROBOT)
-    source = kernel.to_c(tmp_path / "policy").source
+    law, session = Policy(Network.of_onnx(path), task), runtime.InferenceSession(str(path))
+    kernel, (source, _) = law.kernel(ROBOT), law.to_c(ROBOT, tmp_path / "policy")
     library = tmp_path / "policy.so"
     flags = ["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-std=c99"]
     subprocess.run(["gcc", *flags, "-o", library, source, "-lm"], check=True)

@@ -348,7 +348,11 @@ def test_impossible_wrappers_are_refused(make, error, words):
         (lambda: ActuatorLag(servo(), 0.0), DefinitionError, "must be positive"),
         (lambda: ActuatorLimits(servo(), 5.0, speed=2.0, corner_speed=3.0), DefinitionError, "below speed"),
         (lambda: ActuatorLimits(servo(), [5.0] * 3), ShapeError, "one per joint coordinate"),
-        (lambda: NominalModel(servo(), robots.planar_biped()), DefinitionError, "have different links"),
+        (
+            lambda: NominalModel(servo(), robots.planar_biped()),
+            DefinitionError,
+            "different links, first .* link of mass zero",
+        ),
     ],
 )
 def test_wrappers_that_do_not_fit_the_robot_are_refused(law, error, words):

@@ -31,8 +31,8 @@ CHARTS = {
 }
 
 
-def close(found, expected, tolerance):
-    return np.abs(found - expected).max() <= tolerance * max(np.abs(expected).max(), 1.0)
+def close(actual, expected, tolerance):
+    return np.abs(actual - expected).max() <= tolerance * max(np.abs(expected).max(), 1.0)
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -17,8 +17,8 @@ ROBOT = legged.random_tree(2, 12, joints=("revolute", "prismatic"), bases=("floa
 NAMES = [joint.name for joint in ROBOT.joints]
 
 
-def close(found, expected, tolerance=PROMISED):
-    return np.abs(found - expected).max(initial=0.0) <= tolerance * max(np.abs(expected).max(initial=0.0), 1.0)
+def close(actual, expected, tolerance=PROMISED):
+    return np.abs(actual - expected).max(initial=0.0) <= tolerance * max(np.abs(expected).max(initial=0.0), 1.0)
 
 
 def vectors(conversion, seed):
@@ -35,8 +35,8 @@ def compare_dynamics(conversion, case, inverse, forward):
     forces = inverse(their_q, their_v, conversion.to_acceleration(q, v, vdot))
     assert close(conversion.from_force(their_q, forces), legged.inverse_dynamics(robot, q, v, vdot)), case.label
     rates = forward(their_q, their_v, conversion.to_force(q, tau))
-    found = conversion.from_acceleration(their_q, their_v, rates)
-    assert close(found, legged.forward_dynamics(robot, q, v, tau)), case.label
+    accelerations = conversion.from_acceleration(their_q, their_v, rates)
+    assert close(accelerations, legged.forward_dynamics(robot, q, v, tau)), case.label
 
 
 def loaded(case, tmp_path):
@@ -221,8 +221,8 @@ def test_leading_axes_give_row_by_row_what_single_vectors_give():
         ]  # fmt: skip
         their_q, their_v = conversion.to_configuration(q), conversion.to_velocity(q, v)
         their_a, their_f = conversion.to_acceleration(q, v, vdot), conversion.to_force(q, tau)
-        for found, expected in zip((their_q, their_v, their_a, their_f), zip(*rows, strict=True), strict=True):
-            assert close(found, np.stack(expected), 1e-15)
+        for actual, expected in zip((their_q, their_v, their_a, their_f), zip(*rows, strict=True), strict=True):
+            assert close(actual, np.stack(expected), 1e-15)
         assert close(conversion.from_configuration(their_q), q, 1e-14)
         assert close(conversion.from_velocity(their_q, their_v), v, 1e-13)
         assert close(conversion.from_acceleration(their_q, their_v, their_a), vdot, 1e-13)

@@ -22,9 +22,9 @@ def test_key_frames_of_mjcf(tmp_path):
     path = tmp_path / "robot.xml"
     path.write_text(KEYS)
     robot = legged.load(path)
-    found = postures(robot, path)
-    assert list(found) == ["home", "key 1"]
-    assert found["home"] == pytest.approx([0, 0, 1, 0, 0.1, 0.2, 0.9, 0.7])
+    named = postures(robot, path)
+    assert list(named) == ["home", "key 1"]
+    assert named["home"] == pytest.approx([0, 0, 1, 0, 0.1, 0.2, 0.9, 0.7])
     assert any("legged.conversions.postures" in words for words in robot.audit.lost)
 
 
@@ -44,9 +44,9 @@ def arm(base=None):
 def test_group_states_of_srdf_add_up_by_name(tmp_path):
     path = tmp_path / "arm.srdf"
     path.write_text(SRDF)
-    found = postures(arm(), path)
-    assert found["up"] == pytest.approx([1, 0, 0, 0, 0, 0, 0, 0.5, -0.25])
-    assert found["away"] == pytest.approx([0.8, 0, 0, 0.6, 1, 2, 3, 0, 0])
+    named = postures(arm(), path)
+    assert named["up"] == pytest.approx([1, 0, 0, 0, 0, 0, 0, 0.5, -0.25])
+    assert named["away"] == pytest.approx([0.8, 0, 0, 0.6, 1, 2, 3, 0, 0])
     assert postures(arm(legged.FixedBase()), path)["up"] == pytest.approx([0.5, -0.25])
     with pytest.raises(MismatchError, match="none of the joints of robot"):
         postures(legged.random_tree(0, 3, joints=("revolute",), bases=("fixed",)), path)
@@ -75,12 +75,12 @@ def test_postures_of_public_robots_are_pinocchios(name):
     from oracles.urdfs import all_urdfs
 
     path, (file, base) = all_urdfs()[name], CASES[name]
-    (srdf,) = (found for folder in path.parents[:3] for found in sorted(Path(folder).glob(f"srdf/{file}"))[:1])
+    (srdf,) = (actual for folder in path.parents[:3] for actual in sorted(Path(folder).glob(f"srdf/{file}"))[:1])
     robot = legged.load(path, base, mimic="free")
     root = [pin.JointModelFreeFlyer()] if base == "floating" else []
     model = pin.buildModelFromUrdf(str(path), *root)
     pin.loadReferenceConfigurations(model, str(srdf), False)
-    to, found = legged.conversions.pinocchio(robot, model), postures(robot, srdf)
-    assert found
-    for key, q in found.items():
+    to, actual = legged.conversions.pinocchio(robot, model), postures(robot, srdf)
+    assert actual
+    for key, q in actual.items():
         np.testing.assert_allclose(to.to_configuration(q), model.referenceConfigurations[key], atol=1e-12)

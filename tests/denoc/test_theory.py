@@ -118,9 +118,9 @@ def test_matrices_have_the_papers_shape(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rate_of_the_complement_is_its_finite_difference(seed):
     case = random_case(seed)
-    found = denoc.complement_rate(case.robot, case.q, case.v)
+    derivatives = denoc.complement_rate(case.robot, case.q, case.v)
     wanted = rate(case.robot, lambda q, v: denoc.complement(case.robot, q), case.q, case.v)
-    assert np.abs(found - wanted).max(initial=0) <= RATE * np.abs(wanted).max(initial=1)
+    assert np.abs(derivatives - wanted).max(initial=0) <= RATE * np.abs(wanted).max(initial=1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -218,17 +218,17 @@ def test_modules_of_alike_legs_are_articulated_alike():
     q = robot.neutral()
     for joint in robot.joints:
         q[joint.q] = {"hip": [0.0, 0.5], "knee": [-1.0]}[joint.name.split("_")[1]]
-    found = legged.conditioning(robot, q)
-    assert found[1:] == pytest.approx(found[1], rel=1e-9)
+    conditioning = legged.conditioning(robot, q)
+    assert conditioning[1:] == pytest.approx(conditioning[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conditioning_is_that_of_the_blocks_of_d(seed):
     case = random_case(seed)
     _, D = denoc.udu(case.robot, case.q)
-    found = legged.conditioning(case.robot, case.q)
-    assert len(found) == len(case.robot.modules)
-    for module, number in zip(case.robot.modules, found, strict=True):
+    conditioning = legged.conditioning(case.robot, case.q)
+    assert len(conditioning) == len(case.robot.modules)
+    for module, number in zip(case.robot.modules, conditioning, strict=True):
         block = D[np.ix_(module.v, module.v)]
         wanted = np.linalg.cond(block) if block.size else 1.0
         assert number == pytest.approx(wanted, rel=1e-6)

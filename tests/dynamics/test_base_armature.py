@@ -84,8 +84,8 @@ def test_recursions_equal_the_dense_theory_and_are_inverse_to_each_other(seed, c
     tau = legged.inverse_dynamics(robot, q, v, vdot, wrenches)
     allowed = EXACT * np.abs([*inertia @ vdot, *h, *tau]).max()
     assert np.abs(tau - inertia @ vdot - h).max() < allowed
-    found = legged.forward_dynamics(robot, q, v, tau, wrenches)
-    assert np.abs(legged.inverse_dynamics(robot, q, v, found, wrenches) - tau).max() < 10 * allowed
+    acceleration = legged.forward_dynamics(robot, q, v, tau, wrenches)
+    assert np.abs(legged.inverse_dynamics(robot, q, v, acceleration, wrenches) - tau).max() < 10 * allowed
     base, torques = legged.floating_inverse_dynamics(robot, q, v, vdot[6:], wrenches)
     forces = legged.inverse_dynamics(robot, q, v, np.concatenate([base, vdot[6:]]), wrenches)
     assert np.abs(forces - np.concatenate([np.zeros(6), torques])).max() < 10 * allowed
@@ -124,8 +124,8 @@ def test_inverse_dynamics_and_inertia_matrices_agree(seed):
     robot, q, v, vdot, _ = case(seed)
     forces, M = legged.inverse_dynamics(robot, q, v, vdot), legged.inertia_matrix(robot, q)
     for coordinates in ("link", "absolute"):
-        found = newton_euler.inverse_dynamics(robot, q, v, vdot, coordinates=coordinates)
-        assert apart(found, forces) < EXACT
+        torques = newton_euler.inverse_dynamics(robot, q, v, vdot, coordinates=coordinates)
+        assert apart(torques, forces) < EXACT
         assert apart(composite.inertia_matrix(robot, q, coordinates=coordinates), M) < EXACT
     for method in (composite.inertia_matrix_by_inverse_dynamics, composite.inertia_matrix_by_unit_accelerations):
         assert apart(method(robot, q), M) < EXACT
@@ -211,11 +211,13 @@ def test_the_workspace_dynamics_of_the_base_are_its_forward_dynamics(seed):
     robot, q, v, _, _ = case(2 * seed, joints=("revolute",))
     out = outward_pass(robot, q, v)
     z = list(out.z)
-    found = inward_pass(robot, out, [b.regrouped.M for b in robot.bodies], z, lambda body, D, hold: np.zeros(body.nv))
+    dynamics = inward_pass(
+        robot, out, [b.regrouped.M for b in robot.bodies], z, lambda body, D, hold: np.zeros(body.nv)
+    )
     F = np.random.default_rng(seed).normal(size=6)
     vdot = legged.forward_dynamics(robot, q, v, np.concatenate([F, np.zeros(robot.nv - 6)]))
     td = vdot[:6] + np.concatenate([np.zeros(3), np.cross(v[:3], v[3:6])])
-    assert np.abs(found.P @ td + found.z - F).max() < 1e-9 * np.abs([*F, *(found.P @ td)]).max()
+    assert np.abs(dynamics.P @ td + dynamics.z - F).max() < 1e-9 * np.abs([*F, *(dynamics.P @ td)]).max()
 
 
 def test_loops_on_the_base():

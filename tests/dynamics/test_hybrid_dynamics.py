@@ -32,17 +32,17 @@ def test_hybrid_dynamics_solve_the_equations_of_motion_for_the_unknown_half(seed
     """Against the dense inertia matrix; trees with joint physics and with coupled joints among them."""
     case, names, given = case_and_names(seed)
     robot, q, v = case.robot, case.q, case.v
-    found = legged.hybrid_dynamics(robot, q, v, case.vdot, case.tau, case.wrenches, prescribed=names)
-    assert np.array_equal(found.vdot[given], case.vdot[given])
-    assert np.array_equal(found.tau[~given], case.tau[~given])
+    solution = legged.hybrid_dynamics(robot, q, v, case.vdot, case.tau, case.wrenches, prescribed=names)
+    assert np.array_equal(solution.vdot[given], case.vdot[given])
+    assert np.array_equal(solution.tau[~given], case.tau[~given])
     inertia, h = legged.inertia_matrix(robot, q), legged.bias_forces(robot, q, v, case.wrenches)
-    allowed = EXACT * size_of_forces(inertia, found.vdot, h)
-    assert inertia @ found.vdot + h == pytest.approx(found.tau, abs=allowed)
+    allowed = EXACT * size_of_forces(inertia, solution.vdot, h)
+    assert inertia @ solution.vdot + h == pytest.approx(solution.tau, abs=allowed)
     free = np.flatnonzero(~given)
     right = case.tau[free] - h[free] - inertia[np.ix_(free, np.flatnonzero(given))] @ case.vdot[given]
     dense = np.linalg.solve(inertia[np.ix_(free, free)], right)
-    size = np.abs(found.vdot).max(initial=1.0)
-    assert found.vdot[free] == pytest.approx(dense, abs=100 * EXACT * size)
+    size = np.abs(solution.vdot).max(initial=1.0)
+    assert solution.vdot[free] == pytest.approx(dense, abs=100 * EXACT * size)
 
 
 def test_hybrid_dynamics_are_forward_dynamics_with_no_joint_prescribed_and_inverse_dynamics_with_all():

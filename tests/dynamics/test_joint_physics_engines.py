@@ -157,5 +157,7 @@ def compare(case, twin):
     assert legged.inverse_dynamics(robot, q, v, vdot, wrenches) == pytest.approx(
         forces, abs=CLOSE * np.abs(forces).max()
     )
-    found = twin.forward_dynamics(robot, q, v, tau, wrenches)
-    assert legged.forward_dynamics(robot, q, v, tau, wrenches) == pytest.approx(found, abs=CLOSE * np.abs(found).max())
+    acceleration = twin.forward_dynamics(robot, q, v, tau, wrenches)
+    assert legged.forward_dynamics(robot, q, v, tau, wrenches) == pytest.approx(
+        acceleration, abs=CLOSE * np.abs(acceleration).max()
+    )

@@ -33,7 +33,7 @@ def rigid_body_wrenches(robot, q, v, vdot):
     """Return the wrench on every link that its motion takes, (n_links, 6), about the world's origin in world axes."""
     R, o = legged.link_poses(robot, q)
     twists = legged.link_twists(robot, q, v)
-    found = np.zeros((len(robot.links), 6))
+    applied = np.zeros((len(robot.links), 6))
     for link in robot.links:
         k, body = link.index, link.inertia
         omega = R[k] @ twists[k, :3]
@@ -42,8 +42,8 @@ def rigid_body_wrenches(robot, q, v, vdot):
         turning = legged.frame_acceleration(robot, q, v, vdot, link.name)[:3]
         inertia = R[k] @ body.tensor @ R[k].T
         f = body.mass * (rate - robot.gravity)
-        found[k] = *(inertia @ turning + np.cross(omega, inertia @ omega) + np.cross(c, f)), *f
-    return found
+        applied[k] = *(inertia @ turning + np.cross(omega, inertia @ omega) + np.cross(c, f)), *f
+    return applied
 
 
 def in_world(robot, q, rows):
@@ -58,14 +58,14 @@ def test_joint_wrenches_do_the_work_of_the_generalized_forces_and_constraint_wre
     """For any virtual velocity: h^T f^J = tau, (8), summed and for each joint."""
     case = random_case(seed, joints=ALL_JOINTS)
     robot, q = case.robot, case.q
-    found = legged.joint_wrenches(robot, q, case.v, case.vdot, case.wrenches)
+    wrenches = legged.joint_wrenches(robot, q, case.v, case.vdot, case.wrenches)
     tau = legged.inverse_dynamics(robot, q, case.v, case.vdot, case.wrenches)
     virtual = np.random.default_rng(seed).normal(size=robot.nv)
     relative = relative_twists(robot, q, virtual)
-    scale = np.abs(found.transmitted).max() * max(np.abs(relative).max(), 1.0)
-    assert (found.transmitted * relative).sum() == pytest.approx(tau @ virtual, abs=30 * EXACT * scale)
-    assert np.abs((found.constraint * relative).sum(axis=1)).max() < EXACT * scale
-    assert found.active + found.constraint == pytest.approx(found.transmitted, abs=EXACT * scale)
+    scale = np.abs(wrenches.transmitted).max() * max(np.abs(relative).max(), 1.0)
+    assert (wrenches.transmitted * relative).sum() == pytest.approx(tau @ virtual, abs=30 * EXACT * scale)
+    assert np.abs((wrenches.constraint * relative).sum(axis=1)).max() < EXACT * scale
+    assert wrenches.active + wrenches.constraint == pytest.approx(wrenches.transmitted, abs=EXACT * scale)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -73,8 +73,8 @@ def test_joint_wrenches_move_every_link_by_newtons_laws(seed):
     """f_i = f_i^J + f_i^x - sum of f_j^J, (5) and (6), link by link, those of fixed joints included."""
     case = random_case(seed, joints=ALL_JOINTS)
     robot, q = case.robot, case.q
-    found = legged.joint_wrenches(robot, q, case.v, case.vdot, case.wrenches)
-    transmitted = in_world(robot, q, found.transmitted)
+    wrenches = legged.joint_wrenches(robot, q, case.v, case.vdot, case.wrenches)
+    transmitted = in_world(robot, q, wrenches.transmitted)
     on_link = transmitted + in_world(robot, q, case.wrenches)
     for c in robot.connections:
         on_link[robot.link(c.parent).index] -= transmitted[robot.link(c.child).index]
@@ -91,12 +91,12 @@ def test_joint_wrenches_equal_pinocchios(seed):
     case = random_case(seed, joints=kinds, bases=("floating",))
     robot, twin = case.robot, pinocchio_twin(case.robot)
     twin.inverse_dynamics(robot, case.q, case.v, case.vdot, case.wrenches)
-    found = legged.joint_wrenches(robot, case.q, case.v, case.vdot, case.wrenches).transmitted
-    for link, w in zip(robot.links, found, strict=True):
+    wrenches = legged.joint_wrenches(robot, case.q, case.v, case.vdot, case.wrenches).transmitted
+    for link, w in zip(robot.links, wrenches, strict=True):
         joint, place = twin.where[link.name]
         assert place.isApprox(pin.SE3.Identity())
         theirs = twin.data.f[joint]
-        size = np.abs(found).max()
+        size = np.abs(wrenches).max()
         assert w == pytest.approx(np.concatenate([theirs.angular, theirs.linear]), abs=10 * EXACT * size)
 
 
@@ -107,13 +107,13 @@ def test_the_parts_of_a_joint_wrench_by_hand():
     builder = legged.RobotBuilder("pendulum", legged.Link("mount"), base=legged.FixedBase())
     robot = builder.add(legged.Revolute("pin", "y"), bob, to="mount").build()
     vdot = legged.forward_dynamics(robot, [angle], [rate], [torque])
-    found = legged.joint_wrenches(robot, [angle], [rate], vdot)
+    wrenches = legged.joint_wrenches(robot, [angle], [rate], vdot)
     tension = m * (9.81 * np.cos(angle) + length * rate**2)
-    assert found.active[1] == pytest.approx([0, torque, 0, 0, 0, 0], abs=1e-12)
+    assert wrenches.active[1] == pytest.approx([0, torque, 0, 0, 0, 0], abs=1e-12)
     # the tangential force at the pin carries the motor's torque to the bob
-    assert found.constraint[1] == pytest.approx([0, 0, 0, -torque / length, 0, tension], abs=1e-12)
-    assert found.constraint[0] == pytest.approx(in_world(robot, [angle], found.transmitted)[1], abs=1e-12)
-    assert not found.active[0].any()
+    assert wrenches.constraint[1] == pytest.approx([0, 0, 0, -torque / length, 0, tension], abs=1e-12)
+    assert wrenches.constraint[0] == pytest.approx(in_world(robot, [angle], wrenches.transmitted)[1], abs=1e-12)
+    assert not wrenches.active[0].any()
 
 
 def test_a_gyroscopic_rotor_loads_its_parent_as_a_flywheel_on_it_does():
@@ -161,9 +161,9 @@ def test_joint_wrenches_of_a_closed_robot_do_the_work_of_the_motors(name):
     wrenches = {robot.links[-1].name: rng.normal(size=6)}
     motor = {"closing": 1.7} if name == "revolute" else {}
     vdot, multipliers, *_ = loops.solve(closed, q, v, tau, wrenches, loop_forces=motor)
-    found = loops.joint_wrenches(closed, q, v, vdot, multipliers, wrenches, loop_forces=motor)
-    scale = np.abs(found.transmitted).max() * np.abs(virtual).max()
-    work = (found.transmitted * relative_twists(robot, q, virtual)).sum()
+    joint_wrenches = loops.joint_wrenches(closed, q, v, vdot, multipliers, wrenches, loop_forces=motor)
+    scale = np.abs(joint_wrenches.transmitted).max() * np.abs(virtual).max()
+    work = (joint_wrenches.transmitted * relative_twists(robot, q, virtual)).sum()
     assert work == pytest.approx(tau @ virtual, abs=1e-9 * scale)  # of the solution of (21)
     alone = legged.joint_wrenches(robot, q, v, vdot, wrenches).transmitted
-    assert np.abs(alone - found.transmitted).max() > 1e-3 * np.abs(alone).max()
+    assert np.abs(alone - joint_wrenches.transmitted).max() > 1e-3 * np.abs(alone).max()

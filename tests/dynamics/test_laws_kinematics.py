@@ -90,8 +90,8 @@ def test_point_accelerations_are_rates_of_velocities_and_hold_no_gravity(seed):
     case = small_case(seed)
     robot, points = case.robot, points_of(case)
     wanted = rate(robot, lambda q, v: legged.point_motion(robot, q, v, points)[1], case.q, case.v, case.vdot)
-    found = legged.point_accelerations(robot, case.q, case.v, case.vdot, points)
-    assert found == pytest.approx(wanted, abs=RATE * (1 + np.abs(wanted).max()))
+    vdot = legged.point_accelerations(robot, case.q, case.v, case.vdot, points)
+    assert vdot == pytest.approx(wanted, abs=RATE * (1 + np.abs(wanted).max()))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -99,8 +99,8 @@ def test_point_twist_rates_without_acceleration_are_the_rate_of_the_jacobian_tim
     case = small_case(seed)
     robot, (link, point) = case.robot, points_of(case)[-1]
     J_dot = rate(robot, lambda q, v: legged.point_jacobian(robot, q, link, point), case.q, case.v)
-    (found,) = legged.point_twist_rates(robot, case.q, case.v, np.zeros(robot.nv), [(link, point)])
-    assert found == pytest.approx(J_dot @ case.v, abs=RATE * (1 + np.abs(found).max()))
+    (twist_rates,) = legged.point_twist_rates(robot, case.q, case.v, np.zeros(robot.nv), [(link, point)])
+    assert twist_rates == pytest.approx(J_dot @ case.v, abs=RATE * (1 + np.abs(twist_rates).max()))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

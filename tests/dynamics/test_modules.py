@@ -162,8 +162,8 @@ def test_any_intra_modular_algorithm_gives_the_same_accelerations(seed, intra):
     wanted = legged.forward_dynamics(robot, *state)
     tolerance = 1e-9 * np.abs(wanted).max()  # rounding times the largest condition number
     for modules in ([len(robot.modules) - 1], range(len(robot.modules))):
-        found = legged.forward_dynamics(robot, *state, intra_modular=dict.fromkeys(modules, intra))
-        assert found == pytest.approx(wanted, abs=tolerance)
+        vdot = legged.forward_dynamics(robot, *state, intra_modular=dict.fromkeys(modules, intra))
+        assert vdot == pytest.approx(wanted, abs=tolerance)
 
 
 @pytest.mark.parametrize("intra", [DenseArticulation, CompositeCholesky])

@@ -44,10 +44,10 @@ def test_the_page_prints_the_certified_accuracy(section, name):
 def test_the_page_prints_the_claims_on_branches_and_the_reduced_models():
     """Counts are exact; the choice of terms may differ by a few on another machine, where sums have other rounding."""
     assert accuracy.text_of("branches") in PAGE
-    found, shown = (
+    reduced, shown = (
         re.findall(r"\| (\S+ %) \| (\d+), (\d+) \|", text)
         for text in (accuracy.text_of("reduced models"), PAGE.partition("<!-- accuracy: reduced models -->")[2])
     )
-    for (tolerance, *ours), (same, *theirs) in zip(found, shown, strict=True):
+    for (tolerance, *ours), (same, *theirs) in zip(reduced, shown, strict=True):
         assert tolerance == same
         assert [int(x) for x in ours] == pytest.approx([int(x) for x in theirs], rel=0.05)

@@ -77,10 +77,10 @@ def test_results_have_the_type_of_the_arguments_and_errors_fall_with_its_precisi
     with mp.workdps(50):
         size = size_of(exact)
         for kind, digits, bound in ((mpf, 30, 1e-24), (np.longdouble, 30, 1e-14), (float, 30, 1e-10)):
-            found = results(robot, name, kind, digits)
+            actual = results(robot, name, kind, digits)
             if kind is not float:
-                assert {type(x) for x in found} <= {kind, int, str}
-            pairs = [(exact_number(x), y) for x, y in zip(found, exact, strict=True) if isinstance(y, mpf)]
+                assert {type(x) for x in actual} <= {kind, int, str}
+            pairs = [(exact_number(x), y) for x, y in zip(actual, exact, strict=True) if isinstance(y, mpf)]
             assert max((abs(x - y) for x, y in pairs), default=0) <= bound * size, kind
 
 
@@ -89,10 +89,10 @@ def test_intervals_contain_the_results_of_more_digits(robot, name):
     """Of robots without quaternions, whose norm is known to rounding only; an interval may be wide, never wrong."""
     if robot == "floating":
         pytest.skip("the quaternion of the base has a rounded norm")
-    exact, found = results(robot, name, mpf, 60), results(robot, name, iv.mpf, 40)
-    assert {type(x) for x in found} <= {iv.mpf, int, str}
+    exact, actual = results(robot, name, mpf, 60), results(robot, name, iv.mpf, 40)
+    assert {type(x) for x in actual} <= {iv.mpf, int, str}
     with mp.workdps(60):
-        for x, y in zip(found, exact, strict=True):
+        for x, y in zip(actual, exact, strict=True):
             if isinstance(y, mpf):
                 low, high = (mp.make_mpf(end) for end in x._mpi_)
                 assert low <= y + mpf(10) ** -50 and y - mpf(10) ** -50 <= high  # rounding of the 60 digits
@@ -178,17 +178,19 @@ def test_loops_close_to_all_digits_and_their_methods_agree(joint):
         q = loops.assemble(closed, array_of(q, mpf), tolerance=1e-27)
         v, tau = (array_of(x, mpf) for x in rng.normal(size=(2, closed.robot.nv)))
         v = loops.consistent_velocity(closed, q, v, tolerance=1e-26)
-        found = [loops.solve(closed, q, v, tau, method=method) for method in ("elimination", "direct", "projection")]
+        solutions = [
+            loops.solve(closed, q, v, tau, method=method) for method in ("elimination", "direct", "projection")
+        ]
         plain = loops.solve(closed, *(x.astype(float) for x in (q, v, tau)))
-        scale = size_of(found[0].vdot)
-        assert max(abs(loops.acceleration(closed, q, v, found[0].vdot))) < 1e-24 * scale
-        for other in found[1:]:
-            assert max(abs(other.vdot - found[0].vdot)) < 1e-21 * scale  # of 30 digits, nine for conditioning
-            assert max(abs(other.multipliers - found[0].multipliers)) < 1e-21 * size_of(found[0].multipliers)
+        scale = size_of(solutions[0].vdot)
+        assert max(abs(loops.acceleration(closed, q, v, solutions[0].vdot))) < 1e-24 * scale
+        for other in solutions[1:]:
+            assert max(abs(other.vdot - solutions[0].vdot)) < 1e-21 * scale  # of 30 digits, nine for conditioning
+            assert max(abs(other.multipliers - solutions[0].multipliers)) < 1e-21 * size_of(solutions[0].multipliers)
         divided = loops.divide_and_conquer.forward_dynamics(closed, q, v, tau)
-        assert max(abs(divided - found[0].vdot)) < 1e-21 * scale
-        assert max(abs(plain.vdot - found[0].vdot)) < 1e-8 * scale
-        assert plain.rank == found[0].rank
+        assert max(abs(divided - solutions[0].vdot)) < 1e-21 * scale
+        assert max(abs(plain.vdot - solutions[0].vdot)) < 1e-8 * scale
+        assert plain.rank == solutions[0].rank
 
 
 def test_contact_dynamics_with_redundant_contacts_have_the_multipliers_of_floats():
@@ -196,10 +198,10 @@ def test_contact_dynamics_with_redundant_contacts_have_the_multipliers_of_floats
     feet = [point.name for point in robot.contacts] + [robot.contacts[0].name]
     with mp.workdps(30):
         x = case_of(robot, 0, mpf)
-        found = legged.contact_dynamics(robot, x.q, x.v, x.tau, feet)
+        dynamics = legged.contact_dynamics(robot, x.q, x.v, x.tau, feet)
         plain = legged.contact_dynamics(robot, *(part.astype(float) for part in (x.q, x.v, x.tau)), feet)
-        assert {type(entry) for entry in found.forces.ravel()} == {mpf}
-        assert found.forces.astype(float) == pytest.approx(plain.forces, abs=1e-9 * np.abs(plain.forces).max())
+        assert {type(entry) for entry in dynamics.forces.ravel()} == {mpf}
+        assert dynamics.forces.astype(float) == pytest.approx(plain.forces, abs=1e-9 * np.abs(plain.forces).max())
 
 
 def test_series_and_traced_scalars_are_elements():

@@ -97,8 +97,8 @@ def test_a_singular_inertia_is_an_error_in_any_type():
 
 def test_elements_that_were_lifted_by_hand_stay_elements():
     q = elements.lift(np.array([mpf(x) for x in robots.chain(2).neutral()], object))
-    found = legged.center_of_mass(robots.chain(2), q)
-    assert type(found[0]) is elements.Element and type(elements.drop(found)[0]) is mpf
+    center = legged.center_of_mass(robots.chain(2), q)
+    assert type(center[0]) is elements.Element and type(elements.drop(center)[0]) is mpf
     assert type(rotations.quaternion_exp(np.array([mpf(1), mpf(0), mpf(0)], object))[0]) is mpf
 
 

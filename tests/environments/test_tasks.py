@@ -223,9 +223,9 @@ def test_references_come_from_runs_files_and_trajectories(tmp_path):
         tmp_path / "motion.npz",
         str(tmp_path / "run.npz"),
     ):
-        found = Reference(ROBOT, motion)
-        np.testing.assert_allclose(found.q, expected.q, atol=1e-12)
-        np.testing.assert_allclose(found.v, expected.v, atol=1e-12)
+        reference = Reference(ROBOT, motion)
+        np.testing.assert_allclose(reference.q, expected.q, atol=1e-12)
+        np.testing.assert_allclose(reference.v, expected.v, atol=1e-12)
     # Differences of q have errors of second order in the 20 ms between samples.
     np.testing.assert_allclose(Reference(ROBOT, (t, q)).v[5:-5, 2], 0.2, atol=1e-3)
     with pytest.raises(FileError, match="missing"):

@@ -24,7 +24,7 @@ def files(tmp_path_factory):
     run = legged.simulate(robot, until=0.03)
     runs = legged.rollout(robot, until=0.02, vary={"robot.gravity": np.zeros((2, 3))})
     ball = trimesh.creation.icosphere(1, 0.1)
-    found = {
+    lines = {
         "run": (run.save(folder / "run"), legged.Run.load),
         "rollouts": (runs.save(folder / "runs"), Rollouts.load),
         "table": (run.to_csv(folder / "table"), lambda path: legged.Run.from_csv(robot, path)),
@@ -41,30 +41,30 @@ def files(tmp_path_factory):
                 archive.writestr("mesh.obj", ball.export(file_type="obj"))
         else:
             ball.export(path)
-        found[kind] = path, lambda path: opened_mesh(str(path))
-    return found
+        lines[kind] = path, lambda path: opened_mesh(str(path))
+    return lines
 
 
 def damaged(content, rng):
     """Return bytes with some of them changed, removed, repeated or replaced by large numbers."""
-    found = bytearray(content)
+    changed = bytearray(content)
     for _ in range(rng.choice((1, 1, 3, 10))):
-        at = rng.randrange(len(found) or 1)
+        at = rng.randrange(len(changed) or 1)
         match rng.randrange(6):
             case 0:
-                found[at : at + 1] = bytes([rng.randrange(256)])
+                changed[at : at + 1] = bytes([rng.randrange(256)])
             case 1:
-                del found[at : at + rng.randrange(1, 40)]
+                del changed[at : at + rng.randrange(1, 40)]
             case 2:
-                found[at:at] = found[at : at + rng.randrange(1, 40)]
+                changed[at:at] = changed[at : at + rng.randrange(1, 40)]
             case 3:
-                found[at : at + 4] = b"\xff\xff\xff\x7f"
+                changed[at : at + 4] = b"\xff\xff\xff\x7f"
             case 4:
-                found[at : at + 1] = rng.choice((b"9e999", b"nan", b"-", b"", b"\x00", b"<", b'"', b"{", b"\n"))
+                changed[at : at + 1] = rng.choice((b"9e999", b"nan", b"-", b"", b"\x00", b"<", b'"', b"{", b"\n"))
             case _:
-                del found[at:]
-        found = found or bytearray(b" ")
-    return bytes(found)
+                del changed[at:]
+        changed = changed or bytearray(b" ")
+    return bytes(changed)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -49,11 +49,11 @@ def compare(case, other, tolerance=1e-12):
     q, v = to.to_configuration(case.q), to.to_velocity(case.q, case.v)
     forces = legged.inverse_dynamics(case.robot, case.q, case.v, case.vdot)
     vdot = to.to_acceleration(case.q, case.v, case.vdot)
-    found = to.from_force(q, legged.inverse_dynamics(other, q, v, vdot))
-    assert np.abs(found - forces).max(initial=0.0) <= tolerance * np.abs(forces).max(initial=0.0), case.label
+    torques = to.from_force(q, legged.inverse_dynamics(other, q, v, vdot))
+    assert np.abs(torques - forces).max(initial=0.0) <= tolerance * np.abs(forces).max(initial=0.0), case.label
     rates = legged.forward_dynamics(case.robot, case.q, case.v, case.tau)
-    found = to.from_acceleration(q, v, legged.forward_dynamics(other, q, v, to.to_force(case.q, case.tau)))
-    assert np.abs(found - rates).max(initial=0.0) <= 100 * tolerance * np.abs(rates).max(initial=0.0), case.label
+    torques = to.from_acceleration(q, v, legged.forward_dynamics(other, q, v, to.to_force(case.q, case.tau)))
+    assert np.abs(torques - rates).max(initial=0.0) <= 100 * tolerance * np.abs(rates).max(initial=0.0), case.label
 
 
 def one_joint(joint):

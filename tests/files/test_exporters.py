@@ -59,8 +59,8 @@ def test_what_exporters_write_around_a_robot_changes_nothing(name, expected, tmp
     path = tmp_path / "robot.urdf"
     path.write_bytes(VARIANTS[name].encode())
     robot = legged.load(path)
-    for found, wanted in zip(matrices(robot), expected, strict=True):
-        assert np.abs(found - wanted).max() < 1e-14 * np.abs(wanted).max()  # 1e-17 rad of an angle
+    for actual, wanted in zip(matrices(robot), expected, strict=True):
+        assert np.abs(actual - wanted).max() < 1e-14 * np.abs(wanted).max()  # 1e-17 rad of an angle
     assert ("numbers below 1e-100" in " ".join(robot.audit.lost)) == (name == "tiny numbers")
 
 
@@ -70,8 +70,8 @@ def test_comments_in_other_encodings(encoding, expected, tmp_path):
     path, text = tmp_path / "robot.urdf", BIPED.replace('<link name="trunk">', '<!-- 左 足 -->\n<link name="trunk">')
     mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
     path.write_bytes(mark + text.encode(encoding))
-    for found, wanted in zip(matrices(legged.load(path)), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for actual, wanted in zip(matrices(legged.load(path)), expected, strict=True):
+        np.testing.assert_array_equal(actual, wanted)
 
 
 def test_names_in_an_encoding_that_is_not_declared_are_refused_with_the_way_out(tmp_path):

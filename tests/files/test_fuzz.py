@@ -185,13 +185,13 @@ def originals(tmp_path_factory):
     """Return sound files of all formats, as (suffix, content, function that reads, mutations)."""
     folder, robot = tmp_path_factory.mktemp("sound"), robots.planar_biped()
     run = legged.simulate(robot, until=0.02, integrator=legged.simulation.RungeKutta4(1e-3))
-    found = [(".urdf", BIPED.encode(), legged.load, TEXT_MUTATIONS)]
-    found.append((".urdf", legged.save_urdf(robot, folder / "a.urdf").read_bytes(), legged.load, TEXT_MUTATIONS))
+    files = [(".urdf", BIPED.encode(), legged.load, TEXT_MUTATIONS)]
+    files.append((".urdf", legged.save_urdf(robot, folder / "a.urdf").read_bytes(), legged.load, TEXT_MUTATIONS))
     if find_spec("mujoco"):
-        found.append((".xml", legged.save_mjcf(robot, folder / "a.xml").read_bytes(), legged.load, TEXT_MUTATIONS))
-        found.append((".xml", GEOMETRIES.encode(), legged.load, TEXT_MUTATIONS))
-    found.append((".npz", run.save(folder / "run").read_bytes(), legged.Run.load, BYTE_MUTATIONS))
-    return found
+        files.append((".xml", legged.save_mjcf(robot, folder / "a.xml").read_bytes(), legged.load, TEXT_MUTATIONS))
+        files.append((".xml", GEOMETRIES.encode(), legged.load, TEXT_MUTATIONS))
+    files.append((".npz", run.save(folder / "run").read_bytes(), legged.Run.load, BYTE_MUTATIONS))
+    return files
 
 
 def fuzz(originals, seeds, path):

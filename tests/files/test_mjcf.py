@@ -71,8 +71,8 @@ def test_forces_are_mujocos_inverse_dynamics(load, name):
         q, v, vdot = random_state(robot, seed)
         qpos, qvel, qacc = theirs.to_configuration(q), theirs.to_velocity(q, v), theirs.to_acceleration(q, v, vdot)
         forces = legged.inverse_dynamics(robot, q, v, vdot)
-        found = theirs.from_force(qpos, inverse(model, qpos, qvel, qacc))
-        assert np.abs(forces - found).max() <= 1e-12 * np.abs(forces).max()
+        torques = theirs.from_force(qpos, inverse(model, qpos, qvel, qacc))
+        assert np.abs(forces - torques).max() <= 1e-12 * np.abs(forces).max()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -106,8 +106,8 @@ def test_a_robot_read_from_mjcf_goes_through_mjcf_again(load, name, tmp_path):
         q, v, tau = random_state(robot, seed)
         qpos, qvel, force = theirs.to_configuration(q), theirs.to_velocity(q, v), theirs.to_force(q, tau)
         rates = legged.forward_dynamics(robot, q, v, tau)
-        found = theirs.from_acceleration(qpos, qvel, acceleration(model, qpos, qvel, force))
-        assert np.abs(found - rates).max() <= PROMISED * np.abs(rates).max()
+        vdot = theirs.from_acceleration(qpos, qvel, acceleration(model, qpos, qvel, force))
+        assert np.abs(vdot - rates).max() <= PROMISED * np.abs(rates).max()
 
 
 def test_armature_and_damping_of_the_free_joint_are_those_of_the_base(load, tmp_path):
@@ -122,8 +122,8 @@ def test_armature_and_damping_of_the_free_joint_are_those_of_the_base(load, tmp_
         qpos, qvel = theirs.to_configuration(q), theirs.to_velocity(q, v)
         M, f = smooth_terms(model, qpos, qvel)
         bias = legged.inverse_dynamics(robot, q, v, vdot)
-        found = theirs.from_force(qpos, M @ theirs.to_acceleration(q, v, vdot) - f)
-        assert np.abs(found - bias).max() <= 1e-12 * np.abs(bias).max()
+        rate_forces = theirs.from_force(qpos, M @ theirs.to_acceleration(q, v, vdot) - f)
+        assert np.abs(rate_forces - bias).max() <= 1e-12 * np.abs(bias).max()
         columns = [theirs.from_force(qpos, M @ theirs.to_acceleration(q, 0.0 * v, e)) for e in np.eye(robot.nv)]
         inertia = legged.inertia_matrix(robot, q)
         assert np.abs(np.array(columns).T - inertia).max() <= 1e-12 * np.abs(inertia).max()

@@ -181,8 +181,8 @@ def test_files_whose_y_points_up_are_noticed(turn, tmp_path):
     path = tmp_path / "robot.urdf"
     text = BIPED.replace('<origin xyz="0 0 0.6" rpy="0 0 0"/>', f'<origin xyz="0 0 0" rpy="{turn}"/>')
     path.write_text(text.replace("1.5707963", "-1.5707963"))
-    found = [finding for finding in legged.audit(path).findings if finding.kind == "up"]
-    assert [(each.severity, "y seems to point up" in each.words) for each in found] == [("suspicious", True)] * (
+    findings = [finding for finding in legged.audit(path).findings if finding.kind == "up"]
+    assert [(each.severity, "y seems to point up" in each.words) for each in findings] == [("suspicious", True)] * (
         turn != "0 0 0"
     )
 

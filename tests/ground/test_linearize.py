@@ -54,9 +54,11 @@ def test_deviations_of_random_robots_grow_as_the_linear_model_says(seed):
     tau, direction = rng.normal(size=robot.nv), rng.normal(size=3 * robot.nv)
     A, B, vdot = legged.linearize(robot, q, v, tau)
     expected = A @ direction[: 2 * robot.nv] + B @ direction[2 * robot.nv :]
-    found = growth(robot, q, v, tau, direction)
+    growth_rate = growth(robot, q, v, tau, direction)
     scale = np.abs(A).max() + np.abs(B).max()
-    assert np.allclose(found, expected, rtol=0, atol=2e-5 * scale)  # differences of differences of step 1e-4 and 1e-5
+    assert np.allclose(
+        growth_rate, expected, rtol=0, atol=2e-5 * scale
+    )  # differences of differences of step 1e-4 and 1e-5
     assert np.allclose(vdot, legged.forward_dynamics(robot, q, v, tau), rtol=1e-9, atol=1e-9)
 
 
@@ -74,8 +76,8 @@ def test_a_standing_robot_on_a_compliant_ground():
 
     A, B, vdot = legged.linearize(robot, q, v, tau, ground=ground)
     expected = A @ direction[: 2 * robot.nv] + B @ direction[2 * robot.nv :]
-    found = growth(robot, q, v, tau, direction, wrench, h=1e-6, size=1e-7)
-    assert np.allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+    growth_rate = growth(robot, q, v, tau, direction, wrench, h=1e-6, size=1e-7)
+    assert np.allclose(growth_rate, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
     assert np.allclose(vdot, legged.forward_dynamics(robot, q, v, tau, wrench(q, v)))
     compiled = legged.compile(lambda robot, q, v, tau: legged.linearize(robot, q, v, tau, ground=ground), robot)
     assert np.allclose(compiled(q, v, tau).A, A, rtol=0, atol=1e-9 * np.abs(A).max())
@@ -86,8 +88,8 @@ def test_a_robot_at_rest_on_the_surface_has_no_contact_stiffness():
     robot = robots.spatial_quadruped()
     q, v = controllers.Stand(hip_height=0.5).initial_state(robot)
     tau = np.zeros(robot.nv)
-    found, free = (legged.linearize(robot, q, v, tau, ground=ground) for ground in (realistic_ground(robot), None))
-    assert np.allclose(found.A, free.A, rtol=0, atol=1e-9 * np.abs(free.A).max())
+    model, free = (legged.linearize(robot, q, v, tau, ground=ground) for ground in (realistic_ground(robot), None))
+    assert np.allclose(model.A, free.A, rtol=0, atol=1e-9 * np.abs(free.A).max())
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])

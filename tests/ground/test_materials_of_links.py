@@ -54,8 +54,8 @@ def friction_of(robot, on, integrator):
 )
 def test_a_sliding_sled_decelerates_by_the_friction_of_its_pair(law, rule, material, mu, integrator):
     """The start of sliding, where a bristle bends by mu F / k, and the arctangent of 1 m/s take 3 % of the friction."""
-    found = friction_of(sled(material), ground(law, **rule), integrator)
-    assert found == pytest.approx(mu, rel=0.04, abs=1e-4)
+    friction = friction_of(sled(material), ground(law, **rule), integrator)
+    assert friction == pytest.approx(mu, rel=0.04, abs=1e-4)
     assert legged.Rigid(0.6, **rule).coefficients(material, None)[0] == pytest.approx(mu)
 
 

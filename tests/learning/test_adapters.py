@@ -18,6 +18,12 @@ def made(groups=False, **options):
     return environments.make(TASK, num_envs=4, groups=groups, threads=1, **options)
 
 
+def assert_learned(before, after):
+    after = [*after]
+    assert all(torch.isfinite(x).all() for x in after)
+    assert any(not torch.equal(x, y) for x, y in zip(before, after, strict=True))
+
+
 @pytest.fixture
 def rsl_rl_env():
     pytest.importorskip("tensordict", reason="tensordict, which rsl_rl needs, is not installed")
@@ -69,9 +75,7 @@ def test_rsl_rl_learns(rsl_rl_env, tmp_path):
     runner = runners.OnPolicyRunner(rsl_rl_env, config, None, "cpu")
     before = [x.detach().clone() for x in runner.alg.actor.parameters()]
     runner.learn(2, init_at_random_ep_len=True)
-    after = [*runner.alg.actor.parameters()]
-    assert all(torch.isfinite(x).all() for x in after)
-    assert any(not torch.equal(x, y) for x, y in zip(before, after, strict=True))
+    assert_learned(before, runner.alg.actor.parameters())
 
 
 @pytest.mark.parametrize("groups, policy", [(False, "MlpPolicy"), (True, "MultiInputPolicy")])
@@ -95,14 +99,77 @@ def test_stable_baselines3_learns(groups, policy):
     assert dones.all() and all(info["TimeLimit.truncated"] and "terminal_observation" in info for info in infos)
 
 
-def test_skrl_takes_the_standard_interface():
-    wrap = pytest.importorskip("skrl.envs.wrappers.torch", reason="skrl is not installed").wrap_env
-    env = wrap(made(), wrapper="gymnasium", verbose=False)
-    observed, _ = env.reset()
-    assert observed.shape == (4, 48) and env.num_envs == 4
-    for _ in range(10):
-        observed, reward, _, truncated, _ = env.step(torch.zeros(4, NJ))
-    assert observed.shape == (4, 48) and reward.shape == (4, 1) and truncated.all()
+def test_skrl_learns():
+    agents, wrappers, memories, models, trainers = (
+        pytest.importorskip(f"skrl.{name}", reason="skrl is not installed")
+        for name in ("agents.torch.ppo", "envs.wrappers.torch", "memories.torch", "models.torch", "trainers.torch")
+    )
+
+    class Policy(models.GaussianMixin, models.Model):
+        def __init__(self, **spaces):
+            models.Model.__init__(self, **spaces)
+            models.GaussianMixin.__init__(self)
+            self.net = torch.nn.Linear(self.num_observations, self.num_actions)
+            self.deviation = torch.nn.Parameter(torch.zeros(self.num_actions))
+
+        def compute(self, inputs, role):
+            return self.net(inputs["observations"]), {"log_std": self.deviation}
+
+    class Value(models.DeterministicMixin, models.Model):
+        def __init__(self, **spaces):
+            models.Model.__init__(self, **spaces)
+            models.DeterministicMixin.__init__(self)
+            self.net = torch.nn.Linear(self.num_observations, 1)
+
+        def compute(self, inputs, role):
+            return self.net(inputs["observations"]), {}
+
+    env = wrappers.wrap_env(made(), wrapper="gymnasium", verbose=False)
+    spaces = {"observation_space": env.observation_space, "action_space": env.action_space, "device": "cpu"}
+    nets = {"policy": Policy(**spaces), "value": Value(**spaces)}
+    memory = memories.RandomMemory(memory_size=12, num_envs=4, device="cpu")  # 12 steps with an end of all episodes
+    silent = {"experiment": {"write_interval": 0, "checkpoint_interval": 0}}
+    agent = agents.PPO(models=nets, memory=memory, cfg={"rollouts": 12, "learning_epochs": 1, **silent}, **spaces)
+    before = [x.detach().clone() for net in nets.values() for x in net.parameters()]
+    silent = {"disable_progressbar": True, "headless": True, "close_environment_at_exit": False}
+    trainers.SequentialTrainer(env=env, agents=agent, cfg={"timesteps": 24, **silent}).train()
+    after = [x for net in nets.values() for x in net.parameters()]
+    assert_learned(before, after)
+
+
+def test_torchrl_learns():
+    envs, modules, objectives, values = (
+        pytest.importorskip(f"torchrl.{name}", reason="torchrl is not installed")
+        for name in ("envs", "modules", "objectives", "objectives.value")
+    )
+    from tensordict.nn import TensorDictModule, TensorDictSequential
+
+    env = envs.GymWrapper(made(autoreset="disabled"), device="cpu")
+    net = torch.nn.Sequential(torch.nn.Linear(48, 2 * NJ), modules.NormalParamExtractor())
+    actor = modules.ProbabilisticActor(
+        TensorDictSequential(TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"])),
+        in_keys=["loc", "scale"],
+        distribution_class=modules.TanhNormal,
+        distribution_kwargs={"low": env.action_spec.space.low[0], "high": env.action_spec.space.high[0]},
+        return_log_prob=True,
+    )
+    value = modules.ValueOperator(torch.nn.Linear(48, 1), in_keys=["observation"])
+    loss = objectives.ClipPPOLoss(actor, value)
+    advantage = values.GAE(gamma=0.99, lmbda=0.95, value_network=value)
+    optimizer = torch.optim.Adam(loss.parameters(), 1e-3)
+    before = [x.detach().clone() for x in loss.parameters()]
+    with torch.no_grad():
+        data = env.rollout(24, actor, break_when_any_done=False)
+    ends = data["next", "truncated"][..., 0]
+    assert ends[:, 9].all() and ends[:, 19].all() and ends.sum() == 8  # episodes of 10 steps, none of which falls
+    assert torch.equal(data["observation"][:, 1:10], data["next", "observation"][:, :9])
+    assert not torch.equal(data["observation"][:, 10], data["next", "observation"][:, 9])  # the last one stays
+    with torch.no_grad():
+        advantage(data)
+    losses = loss(data.reshape(-1))
+    (losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]).backward()
+    optimizer.step()
+    assert_learned(before, loss.parameters())
 
 
 def test_environments_that_start_anew_at_other_times_are_refused():

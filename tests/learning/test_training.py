@@ -33,7 +33,7 @@ def test_a_resumed_training_gives_the_curve_of_an_uninterrupted_one(tmp_path):
     whole.run(steps=5 * 48)
     begun = training(tmp_path / "parts")
     begun.run(steps=2 * 48)
-    resumed = training(tmp_path / "parts", resume=tmp_path / "parts" / CHECKPOINT, num_envs=3, seed=9)
+    resumed = training(tmp_path / "parts", resume=tmp_path / "parts" / CHECKPOINT, num_envs=3, seed=9, dtype="float64")
     resumed.run(steps=5 * 48)
     assert resumed.curve == whole.curve and len(whole.curve) == 5
     for x, y in zip(whole.learner.net.parameters(), resumed.learner.net.parameters(), strict=True):
@@ -112,9 +112,9 @@ def test_advantages_are_the_sums_of_their_definition():
     s, data = SMALL, None
     data, _ = learner._collected()
     with torch.no_grad():
-        value = learner.net.critic(learner.net.critic_input(data["critic"]))[:, 0].reshape(s.steps, 8)
+        value = learner.net.critic(data["critic"])[..., 0]
         after = learner.net.critic(learner.net.critic_input(learner.observed[1]))[:, 0]
-    returns, final = data["returns"].reshape(s.steps, 8), torch.cat([value[1:], after[None]])
+    returns, final = data["returns"], torch.cat([value[1:], after[None]])
     advantage = returns - value
     for t in range(s.steps - 1):  # no episode of 10 steps ends within 6 steps without a fall
         reward = advantage[t] - s.gamma * s.lam * advantage[t + 1] - s.gamma * final[t] + value[t]
@@ -124,7 +124,7 @@ def test_advantages_are_the_sums_of_their_definition():
 def test_normalization_has_the_mean_and_variance_of_all_observations():
     normal, x = Normalizer(3), 5.0 + 2.0 * torch.randn(1000, 3)
     for part in x.split([1, 99, 400, 500]):
-        normal.update(part)
+        normal.update(normal(part))
     np.testing.assert_allclose(normal.mean, x.mean(0), rtol=1e-5)
     np.testing.assert_allclose(normal.variance, x.var(0, unbiased=False), rtol=1e-4)  # sums in single precision
 

@@ -92,10 +92,10 @@ def test_compiled_inverse_dynamics_on_contacts_equal_plain_ones(case):
     )
     for seed in range(5):
         q, v, vdot = state(robot, seed)
-        for found, plain in zip(
+        for forces, plain in zip(
             kernel(q, v, vdot), legged.contact_inverse_dynamics(robot, q, v, vdot, contacts), strict=True
         ):
-            np.testing.assert_allclose(found, plain, atol=1e-8 * (1.0 + np.abs(plain).max(initial=0.0)))
+            np.testing.assert_allclose(forces, plain, atol=1e-8 * (1.0 + np.abs(plain).max(initial=0.0)))
 
 
 def test_unknown_contact_points_are_refused():

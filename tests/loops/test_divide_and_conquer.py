@@ -99,8 +99,8 @@ def test_divide_and_conquer_handles_loops_that_share_joints_and_redundant_constr
     """Mechanisms of thin rods, which the pivoted version accepts; in flat postures the constraints are inconsistent."""
     make, rows, rank = MECHANISMS[name]
     closed, q = make()
-    found = loops.mobility(closed, q)
-    assert (found.rows, found.rank) == (rows, rank)
+    mobility = loops.mobility(closed, q)
+    assert (mobility.rows, mobility.rank) == (rows, rank)
     assert max(apart(closed, q, np.random.default_rng(0), "pivoted")) < 1e-9
 
 

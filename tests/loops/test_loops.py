@@ -121,8 +121,8 @@ def test_kernels_take_numbers_of_the_tree_of_a_closed_robot():
     assert closed.with_parameters(values).loops == closed.loops
     expected = loops.forward_dynamics(closed.with_parameters(values), q, v, tau)
     plain = loops.forward_dynamics(closed, q, v, tau)
-    found = kernel(q, v, tau, [5.0, 0.0, 1.0, -2.0])
-    assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max()
+    actual = kernel(q, v, tau, [5.0, 0.0, 1.0, -2.0])
+    assert np.abs(actual - expected).max() < 1e-9 * np.abs(expected).max()
     assert np.abs(plain - expected).max() > 1e-2 * np.abs(expected).max()
     tree = closed.robot.edit().change_link(closed.robot.links[-1].name, mass=5.0)
     edited = replace(closed, robot=tree.change_robot(gravity=values["gravity"]).build())
@@ -234,14 +234,17 @@ def test_rounded_angles_do_not_lock_a_linkage(angle, weld):
     expected = (tau - 0.5 * slope * rate**2 - pull) / m
     kernel = legged.compile(loops.forward_dynamics, closed)
     methods = (*METHODS, "subsystems")
-    found = [loops.forward_dynamics(closed, q, v, [tau, 0, 0], method=method) for method in methods]
-    found += [kernel(q, v, [tau, 0.0, 0.0]), loops.divide_and_conquer.forward_dynamics(closed, q, v, [tau, 0, 0])]
+    accelerations = [loops.forward_dynamics(closed, q, v, [tau, 0, 0], method=method) for method in methods]
+    accelerations += [
+        kernel(q, v, [tau, 0.0, 0.0]),
+        loops.divide_and_conquer.forward_dynamics(closed, q, v, [tau, 0, 0]),
+    ]
     first = loops.independent_first(closed, q)
-    found += [loops.forward_dynamics(first, q, v, [tau, 0, 0])]
+    accelerations += [loops.forward_dynamics(first, q, v, [tau, 0, 0])]
     error = abs(angle - np.pi / 2)
-    for vdot in found:
+    for vdot in accelerations:
         assert vdot[0] == pytest.approx(expected, rel=1e-9 + 100 * error**2)
-        assert vdot == pytest.approx(found[0], rel=1e-9)
+        assert vdot == pytest.approx(accelerations[0], rel=1e-9)
     told = loops.mobility(closed, q)
     assert (told.freedoms, told.rank) == (1, 2)
     assert told.gap > 50
@@ -291,11 +294,11 @@ def test_motors_in_a_closing_joint_act_as_in_the_tree():
     ends = {"at": (D, 0, 0), "child_at": (-C, 0, 0)}
     other = builder.close(legged.Revolute("foot", "-y"), parent="ground", child="rocker", **ends).build()
     q = loops.assemble(other, [1.0, -0.5, 1.1], hold=["crank joint"])
-    found = loops.solve(other, q, np.zeros(3), np.zeros(3), loop_forces={"foot": tau})
+    solution = loops.solve(other, q, np.zeros(3), np.zeros(3), loop_forces={"foot": tau})
     closed = robots.four_bar(D, A, B, C)
     q = loops.assemble(closed, [1.0, -0.5, 1.6], hold=["crank joint"])
     expected = loops.forward_dynamics(closed, q, np.zeros(3), [0, 0, tau])
-    assert found.vdot[:2] == pytest.approx(expected[:2], rel=1e-9)
+    assert solution.vdot[:2] == pytest.approx(expected[:2], rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

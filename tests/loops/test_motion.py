@@ -58,8 +58,8 @@ def test_runs_start_in_and_pass_singular_postures(extra):
     v = -6.0 * np.array([1, -1, *[1] * (1 + extra)])
     run = legged.simulate(closed, until=0.6, q=np.zeros(3 + extra), v=v)
     assert run.backend == "compiled closed loop"
-    found = legged.simulation.loop_ranks(closed, run)
-    assert found[0] == 1 + extra and set(found[1:]) == {2 + extra}
+    ranks = legged.simulation.loop_ranks(closed, run)
+    assert ranks[0] == 1 + extra and set(ranks[1:]) == {2 + extra}
     assert run.q[-1, 0] < -np.pi  # past the next flat posture
     assert run.q[:, 2:] == pytest.approx(np.repeat(run.q[:, :1], 1 + extra, axis=1), abs=1e-12)
     assert legged.simulation.loop_errors(closed, run).max() < 1e-14

@@ -75,16 +75,16 @@ def test_inverse_kinematics_keeps_the_loops_closed():
     q = loops.assemble(closed, [1.0, -0.7, 1.5], hold=["crank joint"])
     goal = loops.assemble(closed, [1.4, -0.7, 1.5], hold=["crank joint"])
     ik = legged.InverseKinematics(closed, {"rocker": "orientation"})
-    found = ik.solve(q, {"rocker": legged.frame_pose(closed, goal, "rocker").rotation})
-    assert np.abs(loops.residual(closed, found.q)).max() < 1e-9
-    assert found.q == pytest.approx(goal, abs=1e-8)
+    solution = ik.solve(q, {"rocker": legged.frame_pose(closed, goal, "rocker").rotation})
+    assert np.abs(loops.residual(closed, solution.q)).max() < 1e-9
+    assert solution.q == pytest.approx(goal, abs=1e-8)
     closed, q, rng = looped(4, legged.Revolute("joint", "y"))
     name = closed.robot.links[-1].name
     goal = loops.assemble(closed, legged.integrate(closed.robot, q, 0.1 * rng.normal(size=closed.robot.nv)))
     wanted = legged.frame_pose(closed, goal, name)
-    found = legged.InverseKinematics(closed, {name: "pose"}).solve(q, {name: tuple(wanted)})
-    assert np.abs(loops.residual(closed, found.q)).max() < 1e-9
-    assert legged.frame_pose(closed, found.q, name).position == pytest.approx(wanted.position, abs=2e-9)
+    solution = legged.InverseKinematics(closed, {name: "pose"}).solve(q, {name: tuple(wanted)})
+    assert np.abs(loops.residual(closed, solution.q)).max() < 1e-9
+    assert legged.frame_pose(closed, solution.q, name).position == pytest.approx(wanted.position, abs=2e-9)
     v = loops.consistent_velocity(closed, q, rng.normal(size=closed.robot.nv))
     assert legged.frame_jacobian(closed, q, name) @ v == pytest.approx(legged.frame_twist(closed, q, v, name))
     far = legged.InverseKinematics(robots.four_bar(), {"rocker": "position"})

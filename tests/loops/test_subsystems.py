@@ -41,14 +41,16 @@ def ready_made(name, seed=0):
 def assert_same(closed, q, v, tau, wrenches=None, tolerance=1e-10, **options):
     """Compare acceleration, multipliers and rank with the direct solution; 1e-10: rounding times conditioning."""
     direct = loops.solve(closed, q, v, tau, wrenches, method="direct", **options)
-    found = loops.solve(closed, q, v, tau, wrenches, method="subsystems", **options)
+    solution = loops.solve(closed, q, v, tau, wrenches, method="subsystems", **options)
     free = legged.forward_dynamics(closed.robot, q, v, tau, wrenches)  # a loop may leave no motion at all
     scale = max(np.abs(direct.vdot).max(), np.abs(free).max())
-    assert np.abs(found.vdot - direct.vdot).max() < tolerance * scale
+    assert np.abs(solution.vdot - direct.vdot).max() < tolerance * scale
     load = max(np.abs(direct.multipliers).max(), np.abs(legged.bias_forces(closed.robot, q, v)).max())
-    assert np.abs(found.multipliers - direct.multipliers).max() < 100 * tolerance * load  # divided by small mobilities
-    assert found.rank == direct.rank
-    return found
+    assert (
+        np.abs(solution.multipliers - direct.multipliers).max() < 100 * tolerance * load
+    )  # divided by small mobilities
+    assert solution.rank == direct.rank
+    return solution
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "physics", "coupled"])
@@ -104,11 +106,11 @@ def test_ready_made_robots_forward_inverse_and_traced(name):
     """Inverse dynamics returns the actuators' forces of forward dynamics, and its multipliers."""
     closed, q, v, tau = ready_made(name)
     wrenches = np.random.default_rng(1).normal(size=(len(closed.robot.links), 6))
-    found = assert_same(closed, q, v, tau, wrenches)
-    load = np.abs(legged.bias_forces(closed.robot, q, v, wrenches)).max() + np.abs(found.multipliers).max()
-    inverse = loops.inverse_dynamics(closed, q, v, found.vdot, wrenches, actuated=DRIVEN[name])
+    solution = assert_same(closed, q, v, tau, wrenches)
+    load = np.abs(legged.bias_forces(closed.robot, q, v, wrenches)).max() + np.abs(solution.multipliers).max()
+    inverse = loops.inverse_dynamics(closed, q, v, solution.vdot, wrenches, actuated=DRIVEN[name])
     assert inverse.tau == pytest.approx(tau, abs=1e-10 * load)
-    assert inverse.multipliers == pytest.approx(found.multipliers, abs=1e-8 * load)
+    assert inverse.multipliers == pytest.approx(solution.multipliers, abs=1e-8 * load)
     forward = legged.compile(partial(forward_by_subsystems, closed), q=q.size, v=v.size, tau=v.size)
     plain = loops.forward_dynamics(closed, q, v, tau, method="subsystems")
     assert np.abs(forward(q, v, tau) - plain).max() < 1e-9 * np.abs(plain).max()  # other combinations of the rows
@@ -132,10 +134,10 @@ def test_parallelogram_with_a_redundant_bar(extra):
     closed, angle = parallelogram(extra), 1.1
     q = np.array([angle, -angle, *[angle] * (1 + extra)])
     v, tau = 2.0 * np.array([1, -1, *[1] * (1 + extra)]), np.array([4.0, *[0] * (2 + extra)])
-    found = assert_same(closed, q, v, tau)
-    inverse = loops.inverse_dynamics(closed, q, v, found.vdot, actuated=["a"])
-    assert inverse.tau == pytest.approx(tau, abs=1e-10 * np.abs(found.multipliers).max())
-    assert inverse.multipliers == pytest.approx(found.multipliers, abs=1e-10 * np.abs(found.multipliers).max())
+    solution = assert_same(closed, q, v, tau)
+    inverse = loops.inverse_dynamics(closed, q, v, solution.vdot, actuated=["a"])
+    assert inverse.tau == pytest.approx(tau, abs=1e-10 * np.abs(solution.multipliers).max())
+    assert inverse.multipliers == pytest.approx(solution.multipliers, abs=1e-10 * np.abs(solution.multipliers).max())
 
 
 def test_redundant_rows_stay_inactive_slightly_off_the_constraints():
@@ -170,9 +172,9 @@ def test_pinned_feet_of_robots_with_closed_legs(feet):
         position = legged.frame_pose(closed.robot, q, f"{foot}_foot").position
         closed = closed.close(legged.Spherical(f"{foot} stands"), parent=None, child=f"{foot}_foot", at=position)
     v = loops.consistent_velocity(closed, q, v)
-    found = assert_same(closed, q, v, tau)
-    inverse = loops.inverse_dynamics(closed, q, v, found.vdot, actuated=DRIVEN["five_bar_quadruped"])
-    load = np.abs(found.multipliers).max()
+    solution = assert_same(closed, q, v, tau)
+    inverse = loops.inverse_dynamics(closed, q, v, solution.vdot, actuated=DRIVEN["five_bar_quadruped"])
+    load = np.abs(solution.multipliers).max()
     if len(feet) == 1:  # several feet can press against each other
         assert inverse.tau == pytest.approx(tau, abs=1e-9 * load)
     passive = np.ones(closed.robot.nv, bool)
@@ -181,7 +183,7 @@ def test_pinned_feet_of_robots_with_closed_legs(feet):
     assert np.abs(inverse.tau[passive]).max() < 1e-9 * load
     again = loops.forward_dynamics(closed, q, v, inverse.tau, method="subsystems")
     assert again == pytest.approx(
-        found.vdot, abs=1e-8 * np.abs(found.vdot).max()
+        solution.vdot, abs=1e-8 * np.abs(solution.vdot).max()
     )  # loads of all legs over small masses
 
 
@@ -208,9 +210,9 @@ def test_forward_dynamics_equal_those_of_pinocchio(seed, kind):
     pin.initConstraintDynamics(twin.model, twin.data, constraints, data)
     args = twin.q(q), twin.v(v), twin.v(tau), constraints, data, pin.ProximalSettings(1e-14, 1e-14, 100)
     theirs = twin.ours(pin.constraintDynamics(twin.model, twin.data, *args))
-    found = loops.forward_dynamics(closed, q, v, tau, method="subsystems")
+    vdot = loops.forward_dynamics(closed, q, v, tau, method="subsystems")
     free = legged.forward_dynamics(robot, q, v, tau)
-    assert np.abs(found - theirs).max() < 1e-9 * max(np.abs(found).max(), np.abs(free).max())
+    assert np.abs(vdot - theirs).max() < 1e-9 * max(np.abs(vdot).max(), np.abs(free).max())
 
 
 @pytest.mark.parametrize("crank", [0.3, 1.0, 2.5, -1.2, -2.8])
@@ -276,9 +278,9 @@ def test_known_multipliers_make_the_next_subsystem_determinate():
     assert [step.joints for step in steps] == [("contact2",), ("contact1",), ("contact0",)]
     assert [step.links for step in steps] == [("body3",), ("body2",), ("body1",)]
     vdot = np.full(4, 2.0)
-    found = loops.inverse_dynamics(closed, np.zeros(4), np.zeros(4), vdot, actuated=["slide0"])
-    assert found.tau == pytest.approx([2.0 * (1 + 2 + 3 + 4), 0, 0, 0], abs=1e-12)
-    assert found.multipliers == pytest.approx([2.0 * (3 + 4), 2.0 * (2 + 3 + 4), 2.0 * 4])  # of contacts 1, 0, 2
+    forces = loops.inverse_dynamics(closed, np.zeros(4), np.zeros(4), vdot, actuated=["slide0"])
+    assert forces.tau == pytest.approx([2.0 * (1 + 2 + 3 + 4), 0, 0, 0], abs=1e-12)
+    assert forces.multipliers == pytest.approx([2.0 * (3 + 4), 2.0 * (2 + 3 + 4), 2.0 * 4])  # of contacts 1, 0, 2
 
 
 def test_motions_that_actuators_cannot_produce_leave_forces_at_other_joints():
@@ -294,8 +296,8 @@ def test_motions_that_actuators_cannot_produce_leave_forces_at_other_joints():
 def test_loop_forces_of_motors_in_closing_joints():
     closed, q = linkage("top")
     forces, v = {"top": 1.3}, np.zeros(3)
-    found = assert_same(closed, q, v, np.zeros(3), loop_forces=forces)
-    inverse = loops.inverse_dynamics(closed, q, v, found.vdot, actuated=["crank joint"], loop_forces=forces)
+    solution = assert_same(closed, q, v, np.zeros(3), loop_forces=forces)
+    inverse = loops.inverse_dynamics(closed, q, v, solution.vdot, actuated=["crank joint"], loop_forces=forces)
     assert inverse.tau == pytest.approx(np.zeros(3), abs=1e-12)
 
 
@@ -306,8 +308,8 @@ def test_a_tree_without_loops_has_its_forward_and_inverse_dynamics():
     solution = loops.solve(closed, q, v, tau, method="subsystems")
     assert solution.vdot == pytest.approx(legged.forward_dynamics(robot, q, v, tau), rel=1e-9)
     assert solution.multipliers.shape == (0,)
-    found = loops.inverse_dynamics(closed, q, v, solution.vdot, actuated=[])
-    assert found.tau == pytest.approx(tau, abs=1e-10 * np.abs(legged.bias_forces(robot, q, v)).max())
+    forces = loops.inverse_dynamics(closed, q, v, solution.vdot, actuated=[])
+    assert forces.tau == pytest.approx(tau, abs=1e-10 * np.abs(legged.bias_forces(robot, q, v)).max())
 
 
 def closed_legs(count):

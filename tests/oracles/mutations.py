@@ -62,8 +62,8 @@ def stuffed(rng: np.random.Generator, text: bytes) -> bytes:
 def renumbered(rng: np.random.Generator, text: bytes) -> bytes:
     """Replace a number, or one of several in an attribute, by another text."""
     root = etree.fromstring(text)
-    found = [(e, name) for e in root.iter() for name in e.attrib if _is_number(e.get(name).split()[0])]
-    element, name = found[int(rng.integers(len(found)))]
+    numbers = [(e, name) for e in root.iter() for name in e.attrib if _is_number(e.get(name).split()[0])]
+    element, name = numbers[int(rng.integers(len(numbers)))]
     words = element.get(name).split()
     words[int(rng.integers(len(words)))] = str(rng.choice(NUMBERS))
     element.set(name, " ".join(words))
@@ -73,9 +73,9 @@ def renumbered(rng: np.random.Generator, text: bytes) -> bytes:
 def renamed(rng: np.random.Generator, text: bytes) -> bytes:
     """Replace a name by another one of the file, or by an unusual one."""
     root = etree.fromstring(text)
-    found = [(e, name) for e in root.iter() for name in e.attrib if name in ("name", "link", "joint")]
-    element, name = found[int(rng.integers(len(found)))]
-    others = [e.get(n) for e, n in found]
+    named = [(e, name) for e in root.iter() for name in e.attrib if name in ("name", "link", "joint")]
+    element, name = named[int(rng.integers(len(named)))]
+    others = [e.get(n) for e, n in named]
     element.set(name, str(rng.choice(others + list(WORDS))))
     return etree.tostring(root)
 
@@ -178,8 +178,8 @@ def emptied(rng: np.random.Generator, text: bytes) -> bytes:
 def _any(rng: np.random.Generator, text: bytes):
     """Return (root, an element that is not the root)."""
     root = etree.fromstring(text)
-    found = list(root.iter("*"))[1:]
-    return root, found[int(rng.integers(len(found)))]
+    elements = list(root.iter("*"))[1:]
+    return root, elements[int(rng.integers(len(elements)))]
 
 
 def _is_number(word: str) -> bool:

@@ -47,7 +47,7 @@ INTERNAL = {
     "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "HybridControl.start", "Run.to_pandas", "Rollouts.to_pandas",
     *(f"{name}.solve" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "BDF", "Stiff", "TimeStepping")),
     *(f"{name}.take" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "TimeStepping")), "implicit",
-    "joint_of", "Sweep.fix_bounds",
+    "joint_of", "Sweep.fix_bounds", "Estimated.start", "Estimated.estimated", "Estimated.estimate", "Estimated.kernel",
 }  # fmt: skip
 """Classes and methods that only the toolkit calls, with values that it has computed."""
 
@@ -81,7 +81,7 @@ def cases(attempt: Callable[[Case], Answered]) -> tuple[list[Case], list[str]]:
     """
     values = usual_arguments()
     special, loop_state = special_arguments(values)
-    found, missing, seen = [], [], set()
+    calls, missing, seen = [], [], set()
     given = [resolved(values[name]) for name in ("robot", "closed", "run", "gait", "law")]
     objects: dict[type, Any] = {type(x): x for x in given}
     box = legged.FreeBody(
@@ -107,26 +107,26 @@ def cases(attempt: Callable[[Case], Answered]) -> tuple[list[Case], list[str]]:
             usual = values | (loop_state if module_name == "legged.loops" else {})
             case = Case(full, function, _arguments(parameters, special.get(full, {}), usual))
             outcome = attempt(case)
-            (found.append(case) if outcome.error is None else missing.append(f"{full}: {outcome.error}"))
+            (calls.append(case) if outcome.error is None else missing.append(f"{full}: {outcome.error}"))
             if outcome.error is None:
                 objects.setdefault(type(outcome.answer), outcome.answer)
     for case in _methods(objects, values):
         outcome = attempt(case)
-        (found.append(case) if outcome.error is None else missing.append(f"{case.name}: {outcome.error}"))
-    return found, missing
+        (calls.append(case) if outcome.error is None else missing.append(f"{case.name}: {outcome.error}"))
+    return calls, missing
 
 
 def _arguments(parameters: Iterable[inspect.Parameter], given: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
     """Return valid arguments: those given, default values, and those of the usual names."""
-    found = dict(given)
+    arguments = dict(given)
     for p in parameters:
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name in found or p.name.startswith("_"):
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name in arguments or p.name.startswith("_"):
             continue
         if p.default is not p.empty:
-            found[p.name] = p.default
+            arguments[p.name] = p.default
         elif p.name in usual:
-            found[p.name] = usual[p.name]
-    return found
+            arguments[p.name] = usual[p.name]
+    return arguments
 
 
 def _methods(objects: dict[type, Any], values: dict[str, Any]) -> Iterator[Case]:

@@ -12,7 +12,7 @@ import numpy as np
 import controllers
 import legged
 import robots
-from legged import environments
+from legged import environments, estimation
 
 FOLDER = Path(tempfile.mkdtemp())
 URDF, MJCF = FOLDER / "robot.urdf", FOLDER / "robot.xml"
@@ -192,6 +192,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "controllers.StepCommand": {"times": [0.1], "values": [0.2]},
         "legged.sensors.pressure_point": {"wrench": np.array([0.0, 0, 0, 0, 0, 10])},
         "legged.sensors.support_margin": {"point": np.array([0.2, 0.2, 0.0])},
+        "controllers.Estimated": {"estimator": estimation.InvariantFilter()},
         "controllers.Policy": {"network": lambda seen: seen[:12], "task": environments.velocity(quadruped)},
         "controllers.suited": {"robot": quadruped},
         "controllers.suited_law": {"kind": controllers.Balanced, "gait": trot},
@@ -296,7 +297,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "RobotEditor.change_link": {"name": names["link"], "mass": 2.0, "contacts": {"tip": (0.0, 0.0, 0.0)}, "shapes": []},
         "Fall.limits": {"robot": robot, "ground": values["ground"]}, "Fall.detector": {"robot": robot, "ground": values["ground"]},
         "Balanced.start": {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]},
-        "Balanced.initial_state": {"robot": quadruped}, "Policy.initial_state": {"robot": quadruped}, "Policy.kernel": {"robot": quadruped}, "Sweep.run": {"row": 0}, "Sweep.save": {"path": FOLDER / "study.parquet"}, "Policy.start": {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]}, "NumericalGait.initial_state": {"robot": quadruped},
+        "Balanced.initial_state": {"robot": quadruped}, "Policy.initial_state": {"robot": quadruped}, "Policy.kernel": {"robot": quadruped}, "Policy.to_c": {"robot": quadruped, "path": FOLDER / "policy"}, "Sweep.run": {"row": 0}, "Sweep.save": {"path": FOLDER / "study.parquet"}, "Policy.start": {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]}, "NumericalGait.initial_state": {"robot": quadruped},
         "NumericalGait.on": {"robot": quadruped}, "FootKinematics.jacobian": {"angles": home[0][7:]},
         "FootKinematics.positions": {"angles": home[0][7:]},
         "FootKinematics.rates": {"angles": bent, "velocities": np.zeros((1, 3)), "accelerations": np.zeros((1, 3))},

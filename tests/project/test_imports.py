@@ -36,8 +36,6 @@ SLOW = (
 DISTRIBUTION = ("legged", "controllers", "robots")
 PICTURES = ("legged.viewer", "legged.simulation.plots", "legged.robot.diagram")
 """Packages that draw; they import what they draw."""
-STANDING = "controllers.gaits.standing"
-"""The standing posture of a robot, which the export of a scene asks for."""
 BY_NAME = {
     "legged/__init__.py": "the table of public names, above all other modules",
     "legged/output.py": "the table of functions from packages above, the only way to them",
@@ -47,11 +45,15 @@ BY_NAME = {
     "legged/argument_checks.py": "the public names, in which annotations are looked up",
 }
 """Files that import modules whose names they compute, and what these are."""
-CIRCLES = {
-    "legged.robot": "methods of `Robot` that build another robot",
-    "legged.simulation": "the methods of a controller of several robots",
+_CONSTRUCTION = "legged.robot.construction"
+CLOSING = {
+    **{
+        ("legged.robot.robot", f"{_CONSTRUCTION}.{name}"): "methods of `Robot` build another robot or edit this one"
+        for name in ("assemble", "description", "edit", "parameters", "reduced")
+    },
+    ("legged.simulation.controller", "legged.simulation.robot_controllers"): "`adapt` accepts one controller per robot",
 }
-"""Packages inside which imports in functions close a circle, and for what."""
+"""Imports inside functions that close a circle, (importer, imported), and their purpose; without them there is none."""
 
 
 def loaded_by(program: str) -> set[str]:
@@ -167,7 +169,7 @@ def test_pictures_import_what_they_show_never_the_reverse():
     }
     assert not upward
     for name, module in output.FROM_ABOVE.items():
-        assert module.startswith((*PICTURES, STANDING)) and callable(output.from_above(name)), name
+        assert module.startswith(PICTURES) and callable(output.from_above(name)), name
 
 
 def test_no_module_below_the_command_line_uses_the_public_names():
@@ -178,9 +180,12 @@ def test_no_module_below_the_command_line_uses_the_public_names():
     )
 
 
-def test_circles_through_imports_inside_functions_stay_in_their_package():
-    circles = [group for group in nx.strongly_connected_components(module_graph()) if len(group) > 1]
-    assert all(any(group <= set(below(package)) for package in CIRCLES) for group in circles), circles
+def test_imports_inside_functions_close_no_circle_of_files_but_those_that_are_explained():
+    graph = module_graph()
+    circles = {name: group for group in nx.strongly_connected_components(graph) if len(group) > 1 for name in group}
+    unused = [edge for edge in CLOSING if edge[1] not in circles.get(edge[0], ())]
+    graph.remove_edges_from(CLOSING)
+    assert [group for group in nx.strongly_connected_components(graph) if len(group) > 1] == [] == unused
 
 
 def module_graph() -> nx.DiGraph:
@@ -291,3 +296,13 @@ def test_a_deprecated_name_serves_its_successor_and_warns_at_the_line_of_its_use
         _ = module.ball
     with pytest.raises(AttributeError, match="module 'legged' has no attribute 'Stpes'"):
         _ = getattr(legged, "Stpes")  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "here"), [("Ball", "Spherical"), ("Hinge", "Revolute"), ("FreeJoint", "FloatingBase")]
+)
+def test_names_of_other_programs_lead_to_ours(elsewhere, here):
+    with pytest.raises(AttributeError, match=f"'{elsewhere}': its name here is legged.{here}") as refusal:
+        getattr(legged, elsewhere)
+    assert refusal.value.obj is None  # otherwise Python adds the most similar name, such as Fall for Ball
+    assert hasattr(legged, here)

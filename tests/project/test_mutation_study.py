@@ -29,9 +29,9 @@ def shifted(x: float, by: float = 3.0, scale: float = 1.0) -> float:
 def module(tmp_path):
     (tmp_path / "module.py").write_text(TEXT)
     specification = importlib.util.spec_from_file_location("module", tmp_path / "module.py")
-    found = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(found)
-    return found
+    loaded = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(loaded)
+    return loaded
 
 
 def change(line: int, before: str, after: str) -> Mutant:
@@ -40,9 +40,9 @@ def change(line: int, before: str, after: str) -> Mutant:
 
 
 def test_operators_and_numbers_change_but_not_tolerances_defaults_and_texts(module, tmp_path):
-    found = {(mutant.line, mutant.after.strip()) for mutant in mutants(tmp_path, Path("module.py"))}
-    assert {line for line, _ in found} == {3, 8, 9, 10}
-    assert {(8, "if (x <= 0.0):"), (10, "return (scale * x + by - TOLERANCE)"), (3, "AXES = (0, 3)")} <= found
+    changes = {(mutant.line, mutant.after.strip()) for mutant in mutants(tmp_path, Path("module.py"))}
+    assert {line for line, _ in changes} == {3, 8, 9, 10}
+    assert {(8, "if (x <= 0.0):"), (10, "return (scale * x + by - TOLERANCE)"), (3, "AXES = (0, 3)")} <= changes
 
 
 def test_a_change_inside_a_function_replaces_its_code_and_another_asks_for_an_import(module, tmp_path):

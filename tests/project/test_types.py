@@ -28,10 +28,10 @@ legged.simulate(robot, lambda t: 0.0, until=1.0)
 
 def imported_names(path: Path) -> set[str]:
     """Return the names that the top level of a file imports from the packages of this project."""
-    found = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    statements = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
     return {
         name.asname or name.name
-        for node in found
+        for node in statements
         if (node.module or "").partition(".")[0] in ("legged", "controllers", "robots")
         for name in node.names
     }
@@ -59,6 +59,6 @@ def test_the_strict_check_reports_mistakes_and_names_that_are_not_exported(tmp_p
     folder = tmp_path / "checked"
     folder.mkdir()
     check = runpy.run_path(str(ROOT / "tests/project/strict_types.py"))["check"]
-    found = check([script], folder)
-    lines = {int(line.split(":")[1]) for line in found.stdout.splitlines() if " - error: " in line}
-    assert found.returncode == 1 and lines == {3, 7, 8, 9, 10}, found.stdout
+    report = check([script], folder)
+    lines = {int(line.split(":")[1]) for line in report.stdout.splitlines() if " - error: " in line}
+    assert report.returncode == 1 and lines == {3, 7, 8, 9, 10}, report.stdout

@@ -46,9 +46,9 @@ def test_angular_velocity_is_that_of_the_closed_form(seed):
     # The bisecting frame rotates by W v in its own axes, while S and v change.
     W = np.array([[np.cos(b), 0.0], [0.0, 1.0], [np.sin(b), 0.0]])
     acceleration = half @ (bias + np.cross(W @ v, S @ v))
-    found = legged.point_twist_rates(robot, q, v, np.zeros(2), [("arm", np.zeros(3))])[0, :3]
+    twist_rates = legged.point_twist_rates(robot, q, v, np.zeros(2), [("arm", np.zeros(3))])[0, :3]
     assert legged.point_jacobian(robot, q, "arm")[:3] == pytest.approx(half @ S, abs=ROUNDING)
-    assert found == pytest.approx(acceleration, abs=ROUNDING * (1.0 + v @ v))
+    assert twist_rates == pytest.approx(acceleration, abs=ROUNDING * (1.0 + v @ v))
 
 
 def test_both_shafts_rotate_at_the_same_speed_where_a_universal_joint_alternates():

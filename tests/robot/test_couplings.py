@@ -34,13 +34,13 @@ def freed(robot):
 
 
 def free_q(robot, free, q):
-    found = np.zeros(free.nq)
-    found[: free.base.nq] = q[: free.base.nq]
+    whole_q = np.zeros(free.nq)
+    whole_q[: free.base.nq] = q[: free.base.nq]
     for joint in robot.joints:
-        found[free.joint(joint.name).q] = q[joint.q]
+        whole_q[free.joint(joint.name).q] = q[joint.q]
     for joint in robot.followers:
-        found[free.joint(joint.name).q] = joint.ratio * q[joint.q] + joint.offset
-    return found
+        whole_q[free.joint(joint.name).q] = joint.ratio * q[joint.q] + joint.offset
+    return whole_q
 
 
 @every_seed
@@ -55,8 +55,8 @@ def test_dynamics_of_a_coupled_robot_are_the_projection_of_the_uncoupled_dynamic
     allowed = EXACT * size_of_forces(inertia, vdot, h)
     assert legged.inertia_matrix(robot, q) == pytest.approx(inertia, abs=EXACT * np.abs(inertia).max(initial=0))
     assert legged.inverse_dynamics(robot, q, v, vdot, by_name) == pytest.approx(inertia @ vdot + h, abs=allowed)
-    found = legged.forward_dynamics(robot, q, v, case.tau, by_name)
-    assert inertia @ found + h == pytest.approx(case.tau, abs=EXACT * size_of_forces(inertia, found, h))
+    acceleration = legged.forward_dynamics(robot, q, v, case.tau, by_name)
+    assert inertia @ acceleration + h == pytest.approx(case.tau, abs=EXACT * size_of_forces(inertia, acceleration, h))
     n0 = robot.base.nv
     base, torques = legged.floating_inverse_dynamics(robot, q, v, vdot[n0:], by_name)
     dense = denoc.floating_inverse_dynamics(robot, q, v, vdot[n0:], by_name)
@@ -96,8 +96,8 @@ def test_the_order_of_the_joints_only_permutes_results(seed):
     assert np.array_equal(legged.inverse_dynamics(shuffled, q, v, vdot, given.wrenches), tau[of_v])
     inertia = legged.inertia_matrix(given.robot, given.q)
     assert np.array_equal(legged.inertia_matrix(shuffled, q), inertia[np.ix_(of_v, of_v)])
-    found = legged.forward_dynamics(given.robot, given.q, given.v, given.tau, given.wrenches)
-    assert np.array_equal(legged.forward_dynamics(shuffled, q, v, given.tau[of_v], given.wrenches), found[of_v])
+    acceleration = legged.forward_dynamics(given.robot, given.q, given.v, given.tau, given.wrenches)
+    assert np.array_equal(legged.forward_dynamics(shuffled, q, v, given.tau[of_v], given.wrenches), acceleration[of_v])
     n0 = given.robot.base.nv
     base, torques = legged.floating_inverse_dynamics(given.robot, given.q, given.v, given.vdot[n0:])
     again = legged.floating_inverse_dynamics(shuffled, q, v, vdot[n0:])
@@ -156,8 +156,8 @@ def test_chained_couplings_resolve_to_the_first_master():
         builder.add(legged.Revolute(f"to_{name}", "y"), legged.Link(name, BODY), to=above, at=(0, 0, -0.3))
     robot = builder.couple("to_c", "to_b", 2.0, 0.1).couple("to_b", "to_a", -0.5, 0.3).build()
     assert (robot.nq, robot.nv, len(robot.joints)) == (1, 1, 1)
-    found = {joint.name: (joint.master, joint.ratio, joint.offset) for joint in robot.followers}
-    assert found == {"to_b": ("to_a", -0.5, 0.3), "to_c": ("to_a", -1.0, 0.7)}
+    couplings = {joint.name: (joint.master, joint.ratio, joint.offset) for joint in robot.followers}
+    assert couplings == {"to_b": ("to_a", -0.5, 0.3), "to_c": ("to_a", -1.0, 0.7)}
     R, _ = legged.link_poses(robot, np.array([0.4]))
     assert R[3] == pytest.approx(legged.rpy(0, 0.4 + (-0.2 + 0.3) + (-0.4 + 0.7), 0), abs=1e-15)
 
@@ -229,10 +229,10 @@ def test_a_free_joint_on_the_ground_is_equivalent_to_a_floating_base():
     assert (free.nq, free.nv) == (8, 7)
     in_world = np.concatenate([R @ v[3:6], v[:3], v[6:]])
     force = np.concatenate([R @ tau[3:6], tau[:3], tau[6:]])
-    found = legged.forward_dynamics(free, np.concatenate([p, q[:4], q[7:]]), in_world, force)
+    accelerations = legged.forward_dynamics(free, np.concatenate([p, q[:4], q[7:]]), in_world, force)
     vdot = legged.forward_dynamics(base, q, v, tau)
     acceleration = R @ (vdot[3:6] + np.cross(v[:3], v[3:6]))
-    assert found == pytest.approx(np.concatenate([acceleration, vdot[:3], vdot[6:]]), abs=1e-12)
+    assert accelerations == pytest.approx(np.concatenate([acceleration, vdot[:3], vdot[6:]]), abs=1e-12)
 
 
 MIMIC = """<robot name="r"><link name="base">{0}</link><link name="a">{0}</link><link name="b">{0}</link>

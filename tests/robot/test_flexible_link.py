@@ -9,7 +9,7 @@ from scipy.integrate import quad
 
 import legged
 from legged import Joint
-from legged.robot.joint import Stage
+from legged.robot.stages.stage import Stage
 
 EXAMPLE = runpy.run_module("examples.extending.flexible_link")
 cantilever, clamped_beam, swinging_arm = (EXAMPLE[name] for name in ("cantilever", "clamped_beam", "swinging_arm"))

@@ -145,14 +145,14 @@ def test_a_trot_of_ten_seconds_is_statistically_alike(law):
     rng = np.random.default_rng(0)
     v = controller.initial_state(robot)[1] + np.pad(0.05 * rng.normal(size=(16, 6)), ((0, 0), (0, robot.nj)))
     ground, integrator = realistic_ground(robot, penetration=5e-3), legged.SemiImplicitEuler(1e-3)
-    found = []
+    actual = []
     for dtype in ("float64", "float32"):
         runs = legged.rollout(robot, controller, ground=ground, until=10.0, v=v, dtype=dtype, integrator=integrator)
         assert not runs.fallen.any()
         x, _, z = np.moveaxis(runs.base_position[:, 200:], 2, 0)
         speeds = (x[:, -1] - x[:, 0]) / 8.0
         works = runs.rest[:, -1, -4:-2]
-        found.append([z.mean(), speeds.mean(), z.std(), *works.mean(axis=0), *works.std(axis=0)])
-    wanted, got = np.array(found)
+        actual.append([z.mean(), speeds.mean(), z.std(), *works.mean(axis=0), *works.std(axis=0)])
+    wanted, got = np.array(actual)
     np.testing.assert_allclose(got[:2], wanted[:2], rtol=1e-3)
     np.testing.assert_allclose(got[2:], wanted[2:], rtol=2e-2)

@@ -94,22 +94,22 @@ def test_only_near_pairs_are_evaluated():
     parts, q, s = loops(SceneInParts, arm(), ground, bodies)
     scene = parts.scene
     detected = PairTables(scene).detect(parts.poses(q, s))
-    found, every = detected.numbers, scene.contact_geometry([x for x, _ in parts.states(q, s)])
-    left = np.setdiff1d(np.arange(len(every.gap)), found)
+    numbers, every = detected.numbers, scene.contact_geometry([x for x, _ in parts.states(q, s)])
+    left = np.setdiff1d(np.arange(len(every.gap)), numbers)
     assert len(left) > 0 and every.gap[left].min() > 0.05  # [m]
-    np.testing.assert_allclose(detected.gap, every.gap[found], atol=1e-14)
-    np.testing.assert_allclose(detected.frame, every.frame[found], atol=1e-14)
-    np.testing.assert_allclose(detected.point, every.point[found], atol=1e-14)
+    np.testing.assert_allclose(detected.gap, every.gap[numbers], atol=1e-14)
+    np.testing.assert_allclose(detected.frame, every.frame[numbers], atol=1e-14)
+    np.testing.assert_allclose(detected.point, every.point[numbers], atol=1e-14)
 
 
 def stones(count, seed=0):
     """Hulls with different numbers of vertices and faces, close to each other above the ground."""
-    rng, found = np.random.default_rng(seed), []
+    rng, hulls = np.random.default_rng(seed), []
     for k in range(count):
         turn, place = rng.normal(size=4), (0.2 * k, 0.02 * k, 0.2)
         shape = Hull(rng.normal(size=(5 + 3 * k, 3)) * 0.1)
-        found.append(FreeBody(f"stone{k}", CUBE, [shape], place, turn / np.linalg.norm(turn)))
-    return found
+        hulls.append(FreeBody(f"stone{k}", CUBE, [shape], place, turn / np.linalg.norm(turn)))
+    return hulls
 
 
 def test_hulls_of_all_sizes_share_the_kernels_of_two_kinds_of_pairs():
@@ -132,15 +132,15 @@ def test_hulls_of_all_sizes_share_the_kernels_of_two_kinds_of_pairs():
 def test_pairs_that_come_near_are_found_again():
     """Two balls pass each other in steps of a third of their radius."""
     bodies = [FreeBody(f"ball{k}", CUBE, [Sphere(0.1)]) for k in range(2)]
-    tables, found = PairTables(Scene.of(arm(), Rigid(pairs=(("ball0", "ball1"),)), bodies)), []
+    tables, pairs_detected = PairTables(Scene.of(arm(), Rigid(pairs=(("ball0", "ball1"),)), bodies)), []
     count, limit = tables.starts[-1] + 1, (1.0 + MARGIN) * 0.2
     for place in np.arange(-2.0, 2.0, 0.03):  # [m]
         at = Poses(np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3)))
         at.origin[tables.starts[1]] = place, 0.0, 0.0
         for reach in (None, np.full(count, 0.05)):
-            found.append(len(tables.detect(at, reach).gap) == 1)
-            assert found[-1] == (abs(place) < limit + (0.0 if reach is None else 0.1)), place
-    assert 0 < sum(found) < len(found)
+            pairs_detected.append(len(tables.detect(at, reach).gap) == 1)
+            assert pairs_detected[-1] == (abs(place) < limit + (0.0 if reach is None else 0.1)), place
+    assert 0 < sum(pairs_detected) < len(pairs_detected)
 
 
 def towers(count):

@@ -23,34 +23,34 @@ SIZES = (2, 4, 8, 12, 16)
 
 
 def test_every_algorithm_is_counted_and_the_modular_one_is_the_cheapest_of_its_task():
-    found = field.costs(robots.planar_biped())
+    costs = field.costs(robots.planar_biped())
     every = {(task, name) for task, group in field.ALGORITHMS.items() for name in group}
     singular = ("sparse system", "constraint forces", "divide and conquer, inverse")  # thin rods
     refused = {("forward dynamics", name) for name in singular}
-    assert {(cost.task, cost.algorithm) for cost in found} == every - refused
+    assert {(cost.task, cost.algorithm) for cost in costs} == every - refused
     for task in field.ALGORITHMS:
-        group = {cost.algorithm: cost.M + cost.A for cost in found if cost.task == task}
+        group = {cost.algorithm: cost.M + cost.A for cost in costs if cost.task == task}
         assert "modular" not in group or min(group.values()) == group["modular"]
 
 
 def test_times_without_forward_dynamics_are_reported_without_their_figure(tmp_path):
-    found = field.costs(robots.chain(2), ["Newton-Euler"], timed=True)
-    paths = write(tmp_path, found, whole=False)
+    costs = field.costs(robots.chain(2), ["Newton-Euler"], timed=True)
+    paths = write(tmp_path, costs, whole=False)
     assert [path.name for path in paths] == ["algorithms.md", "algorithms.csv"]
     assert "time [us]" in paths[0].read_text()
 
 
 def test_constraint_forces_have_less_depth_and_more_operations_on_a_chain():
     """Featherstone and Fijany 1999."""
-    found = {c.algorithm: c for c in field.costs(robots.chain(12), ["articulated bodies", "constraint"])}
-    serial, parallel = found["articulated bodies"], found["constraint forces"]
+    costs = {c.algorithm: c for c in field.costs(robots.chain(12), ["articulated bodies", "constraint"])}
+    serial, parallel = costs["articulated bodies"], costs["constraint forces"]
     assert parallel.depth < serial.depth and parallel.M > serial.M
 
 
 def test_the_inertia_matrix_method_loses_to_recursion_on_chains_of_a_dozen_links():
     """Featherstone 1987: beyond n = 9 on a fixed base, by his counts."""
-    found = field.crossover("chain, fixed base", "inertia matrix, L^T D L", "articulated bodies", SIZES)
-    assert found is not None and 6 < found < 14
+    crossing = field.crossover("chain, fixed base", "inertia matrix, L^T D L", "articulated bodies", SIZES)
+    assert crossing is not None and 6 < crossing < 14
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
@@ -69,8 +69,8 @@ def test_the_cubic_method_is_closer_to_the_linear_one_on_a_humanoid_than_on_a_ch
     """Featherstone 2005: 15 % slower on a 30-DoF humanoid, 2.6 times slower on a chain."""
     ratio = {}
     for robot in (robots.humanoid(), robots.chain(30)):
-        found = {c.algorithm: c.M + c.A for c in field.costs(robot, ["inertia matrix", "articulated bodies"])}
-        ratio[robot.name] = found["inertia matrix, L^T D L"] / found["articulated bodies"]
+        costs = {c.algorithm: c.M + c.A for c in field.costs(robot, ["inertia matrix", "articulated bodies"])}
+        ratio[robot.name] = costs["inertia matrix, L^T D L"] / costs["articulated bodies"]
     assert ratio["humanoid"] < 1.5 < 2.5 < ratio["30-link chain"]
 
 
@@ -88,19 +88,19 @@ def test_condition_numbers_grow_with_length_and_shrink_with_branches():
 
 
 def test_data_is_written_as_csv_and_as_a_table(tmp_path):
-    found = field.costs(robots.planar_biped(), ["Newton"])
-    rows = list(csv.DictReader(io.StringIO(field.write_costs(tmp_path / "costs", found).read_text(encoding="utf-8"))))
+    costs = field.costs(robots.planar_biped(), ["Newton"])
+    rows = list(csv.DictReader(io.StringIO(field.write_costs(tmp_path / "costs", costs).read_text(encoding="utf-8"))))
     assert [row["algorithm"] for row in rows] == ["Newton-Euler", "Newton-Euler, absolute"]
-    assert int(rows[0]["M"]) == found[0].M
-    assert "Newton-Euler, absolute" in detail_table(found).text()
-    assert [row[0] for row in task_table(found, "inverse dynamics").rows] == ["Newton-Euler", "Newton-Euler, absolute"]
+    assert int(rows[0]["M"]) == costs[0].M
+    assert "Newton-Euler, absolute" in detail_table(costs).text()
+    assert [row[0] for row in task_table(costs, "inverse dynamics").rows] == ["Newton-Euler", "Newton-Euler, absolute"]
     with pytest.raises(UnknownNameError, match="algorithm named 'Lagrange'"):
         field.costs(robots.planar_biped(), ["Lagrange"])
 
 
 def test_a_timed_algorithm_has_a_time():
-    (found,) = field.costs(robots.planar_biped(), ["composite bodies, absolute"], timed=True)
-    assert found.time is not None and 0 < found.time < 1e4
+    (costs,) = field.costs(robots.planar_biped(), ["composite bodies, absolute"], timed=True)
+    assert costs.time is not None and 0 < costs.time < 1e4
 
 
 def test_every_study_is_a_command_with_an_example():

@@ -20,8 +20,8 @@ def test_humanoid_and_chain_have_thirty_degrees_of_freedom_and_equal_links():
 
 def test_counts_with_a_floating_base_are_near_the_claims():
     """1.15, 2.6 and 2.2 in the abstract; its humanoid is unknown, so that ten percent are agreement."""
-    found = branches.ratios("floating", "articulated bodies")
-    assert np.abs(np.array(found) / list(branches.CLAIMS.values()) - 1.0).max() < 0.1
+    ratios = branches.ratios("floating", "articulated bodies")
+    assert np.abs(np.array(ratios) / list(branches.CLAIMS.values()) - 1.0).max() < 0.1
     robot = branches.equal_links("floating", True)
     counts = legged.count(legged.forward_dynamics, robot)
     assert branches.operations("floating", True, "modular") == counts.M + counts.A

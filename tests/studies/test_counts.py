@@ -109,7 +109,7 @@ def test_counts_do_not_depend_on_the_number_of_modules_and_grow_linearly_with_th
     """The sentence below Table 1 of the paper, for robots of equally many joints."""
     counts = [module_counts.star_counts(modules, 24 // modules) for modules in (1, 4, 24)]
     for task in ("inverse", "forward"):
-        totals = [sum(getattr(found, task)) for found in counts]
+        totals = [sum(getattr(actual, task)) for actual in counts]
         assert max(totals) - min(totals) < 0.05 * max(totals)  # the first joints of modules differ from the others
     legs = [sum(module_counts.star_counts(number, 2).forward) for number in (3, 5, 7, 9)]
     assert np.ptp(np.diff(legs)) < 0.04 * np.mean(np.diff(legs))  # common factors of the sums at the trunk differ

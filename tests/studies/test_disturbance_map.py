@@ -147,9 +147,9 @@ def test_table_figure_and_rows_tell_of_every_run(quadruped, tmp_path):
     picture, rows = write(case, quadruped, tmp_path)
     assert picture.stat().st_size > 10_000
     with rows.open() as file:
-        found = list(csv.DictReader(file))
-    assert [row["outcome"] for row in found] == [OUTCOMES[k] for k in quadruped.outcomes.ravel()]
-    assert (float(found[5]["from_deg"]), float(found[5]["impulse [N s]"])) == (90.0, 4.0) and found[-1]["why"]
+        lines = list(csv.DictReader(file))
+    assert [row["outcome"] for row in lines] == [OUTCOMES[k] for k in quadruped.outcomes.ravel()]
+    assert (float(lines[5]["from_deg"]), float(lines[5]["impulse [N s]"])) == (90.0, 4.0) and lines[-1]["why"]
     (mesh,) = map_figure(case.robot, quadruped).axes[0].collections
     assert mesh.get_array().size == quadruped.outcomes.size
 

@@ -205,10 +205,10 @@ def test_what_is_asked_for_is_what_is_built():
 
 @pytest.mark.slow
 def test_the_command_prints_events_beside_the_papers_and_writes_figures_animations_and_the_run(tmp_path):
-    found = CliRunner().invoke(app, ["balance", "--duration", "0.2", "-o", str(tmp_path)])
-    assert found.exit_code == 0, found.output
-    assert re.search(r"the block hits the trunk +0\.0[78]\d +0\.08", found.output)
-    assert "left_foot_7 lands" in found.output and "times real time  2066 s" in found.output
+    result = CliRunner().invoke(app, ["balance", "--duration", "0.2", "-o", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert re.search(r"the block hits the trunk +0\.0[78]\d +0\.08", result.output)
+    assert "left_foot_7 lands" in result.output and "times real time  2066 s" in result.output
     assert legged.Run.load(tmp_path / "run.npz").bodies.names == (BLOCK,)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"figure-3-joint-angles.png", "figure-6-orientation.png", "feet.png"} <= names
@@ -216,8 +216,8 @@ def test_the_command_prints_events_beside_the_papers_and_writes_figures_animatio
 
 
 def test_the_command_asks_for_three_numbers():
-    found = CliRunner().invoke(app, ["balance", "--velocity", "4.5,0"])
-    assert found.exit_code == 2 and "takes three numbers" in found.output
+    result = CliRunner().invoke(app, ["balance", "--velocity", "4.5,0"])
+    assert result.exit_code == 2 and "takes three numbers" in result.output
 
 
 @pytest.mark.slow

@@ -33,6 +33,21 @@ def test_a_row_is_simulated_again_bit_for_bit(tmp_path):
         assert np.isclose(np.linalg.norm(way), table["distance"][row], rtol=1e-12)
 
 
+def test_a_function_of_all_rollouts_gets_the_samples_of_its_trials(tmp_path):
+    def moved(runs, samples):
+        assert len(runs) == len(samples["robot.trunk.mass"])
+        return runs.q[:, -1, 1] - runs.q[:, 0, 1] + 0.0 * samples["robot.trunk.mass"]
+
+    study = setup(metrics={"moved": sweeps.of_rollouts(moved, "m"), "success": sweeps.success})
+    values = {"robot.trunk.mass": np.array([5.0, -1.0, 6.0]), "pushes.0.impulse[0]": np.array([0.0, 0.0, 1.0])}
+    sweep = legged.sweep(study, values, tmp_path, chunk=3)
+    table = sweep.table()
+    assert (table["error"] != "").tolist() == [False, True, False] and table["success"].tolist() == [True, None, True]
+    for row in (0, 2):
+        run = sweep.run(row)
+        assert run.q[-1, 1] - run.q[0, 1] == table["moved"][row]
+
+
 def test_the_cost_of_transport_is_the_positive_work_over_weight_and_distance(tmp_path):
     sweep = legged.sweep(setup(until=0.2), sweeps.random(4, PUSHES), tmp_path, chunk=4)
     table, run = sweep.table(), sweep.run(2)
@@ -86,11 +101,16 @@ def test_a_policy_is_a_law_as_others(tmp_path):
     task = environments.velocity(robot)
     law = controllers.Policy(lambda x: weights @ x, task)
     options = {"ground": legged.Rigid(friction=0.8), "integrator": legged.TimeStepping(0.005)}
-    study = sweeps.Setup(robot, law, 0.05, options=options)
+    start = sweeps.Metric({"t": ("first", lambda t, tau: t + 0.0 * tau[-1])}, lambda signals, trials: signals["t"])
+    study = sweeps.Setup(robot, law, 0.05, sweeps.STANDARD | {"start": start}, options=options)
     sweep = legged.sweep(study, sweeps.random(4, {"ground.friction": (0.5, 1.0)}), tmp_path, chunk=4)
-    assert (sweep.table()["error"] == "").all() and sweep.run(1).q.shape[1] == robot.nq
-    same = sweeps.Setup(robot, controllers.Policy(lambda x: weights @ x, task), 0.05, options=options)
-    other = sweeps.Setup(robot, controllers.Policy(lambda x: 2.0 * (weights @ x), task), 0.05, options=options)
+    table = sweep.table()
+    assert (table["error"] == "").all() and sweep.run(1).q.shape[1] == robot.nq
+    assert (table["start"] == 0.0).all()  # torques are known from the command before the first step
+    same, other = (
+        sweeps.Setup(robot, controllers.Policy(network, task), 0.05, study.metrics, options=options)
+        for network in (lambda x: weights @ x, lambda x: 2.0 * (weights @ x))
+    )
     key = content.content_key(study.content)
     assert content.content_key(same.content) == key != content.content_key(other.content)
 

@@ -19,7 +19,7 @@ from sweeps.studied import PUSHES, product, samples, setup
 
 import legged
 from legged import sweeps
-from legged.errors import ArgumentError, FileError, LeggedError, SimulationInterrupt, SimulationWarning
+from legged.errors import ArgumentError, FileError, LeggedError, SimulationError, SimulationInterrupt, SimulationWarning
 from legged.sweeps import content
 
 
@@ -30,7 +30,7 @@ def files(store):
 @pytest.fixture(scope="module")
 def cluster():
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -263,6 +263,20 @@ def test_killed_workers_lose_nothing(cluster, tmp_path):
     killer.join()
 
 
+def test_a_cluster_without_workers_is_an_error_after_the_stated_time(tmp_path):
+    cluster = distributed.LocalCluster(1, processes=False, dashboard_address=":0")
+    with cluster, distributed.Client(cluster) as client:
+        client.retire_workers()
+        cluster.scale(0)
+        sweep = legged.sweep(product, samples(20), tmp_path, client, chunk=5, worker_timeout=1.0)
+        start = time.monotonic()
+        with pytest.raises(SimulationError, match=r"no worker for 1 s \(worker_timeout\)"):
+            sweep.table()
+        assert 1.0 < time.monotonic() - start < 10.0  # [s], on a busy machine
+        cluster.scale(1)
+        assert len(sweep.table()) == 20
+
+
 # Arguments
 
 
@@ -280,7 +294,9 @@ def test_bad_studies_are_refused_and_leave_no_folder(trial, given, tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("given", [{"chunk": 0}, {"chunk": 1.5}, {"seconds": 0.0}, {"client": 3}])
+@pytest.mark.parametrize(
+    "given", [{"chunk": 0}, {"chunk": 1.5}, {"seconds": 0.0}, {"client": 3}, {"worker_timeout": -1.0}]
+)
 def test_bad_options_are_refused(given, tmp_path):
     with pytest.raises(ArgumentError):
         legged.sweep(product, samples(), tmp_path, **given)

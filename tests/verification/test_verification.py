@@ -18,9 +18,9 @@ EVERYTHING = {"joints": ALL_JOINTS}
 @pytest.mark.parametrize("seed", [0, 2])
 def test_random_robots_with_all_that_joints_can_have_keep_every_law(seed):
     robot = legged.random_tree(seed, links=5, physics=True, coupled=True, shuffled=True, **EVERYTHING)
-    found = legged.verify(robot, states=1)
-    assert found.passed
-    assert len(found.checks) == (14 if robot.base.nv else 13)
+    verification = legged.verify(robot, states=1)
+    assert verification.passed
+    assert len(verification.checks) == (14 if robot.base.nv else 13)
 
 
 @pytest.mark.parametrize(("program", "bases"), [("pinocchio", ("floating", "planar")), ("mujoco", ("euler", "fixed"))])
@@ -29,8 +29,8 @@ def test_other_programs_agree_on_robots_of_every_base_as_exported(program, bases
     joints = ("revolute", "prismatic", "universal", "constantvelocity", "spherical", "planar", "fixed")
     for seed, base in enumerate(bases):
         robot = legged.random_tree(seed, links=3, joints=joints, bases=(base,), physics=True, coupled=True)
-        found = legged.verify(robot, program, states=1)
-        assert "(as exported)" in found.checks[-1].law
+        verification = legged.verify(robot, program, states=1)
+        assert "(as exported)" in verification.checks[-1].law
 
 
 URDF = """<robot name="arm">
@@ -51,8 +51,8 @@ def test_pinocchio_reads_the_file_itself_and_notices_another_mass(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(URDF)
     robot = legged.load(path, base="fixed")
-    found = legged.verify(robot, "pinocchio", states=1)
-    assert found.checks[-1].law == "inertia matrix of Pinocchio (arm.urdf)"
+    verification = legged.verify(robot, "pinocchio", states=1)
+    assert verification.checks[-1].law == "inertia matrix of Pinocchio (arm.urdf)"
     assert not failed(robot, "pinocchio")
     path.write_text(URDF.replace('<mass value="1"/>', '<mass value="1.01"/>'))
     assert failed(robot, "pinocchio") == {"inverse dynamics of Pinocchio", "inertia matrix of Pinocchio"}
@@ -72,8 +72,8 @@ def test_mujoco_reads_the_file_itself(tmp_path):
     path = tmp_path / "hopper.xml"
     path.write_text(MJCF)
     robot = legged.load(path)
-    found = legged.verify(robot, ("mujoco", "pinocchio"), states=1)
-    laws_compared = [check.law for check in found.checks if "matrix of" in check.law]
+    verification = legged.verify(robot, ("mujoco", "pinocchio"), states=1)
+    laws_compared = [check.law for check in verification.checks if "matrix of" in check.law]
     assert "inertia matrix of MuJoCo (hopper.xml)" in laws_compared
     assert "inertia matrix of Pinocchio (as exported)" in laws_compared
     path.write_text(MJCF.replace('mass="1"', 'mass="1.01"'))
@@ -188,11 +188,11 @@ def test_a_nan_in_any_state_is_a_failure(monkeypatch):
 
 
 def test_text_is_the_table_and_is_printed_on_request_only(capsys):
-    found = legged.verify(robots.planar_biped(), states=1)
+    verification = legged.verify(robots.planar_biped(), states=1)
     assert not capsys.readouterr().out
     legged.verify(robots.planar_biped(), states=1, show=True)
     out = capsys.readouterr().out
-    assert out == f"{found}\n" == f"{found!r}\n"
+    assert out == f"{verification}\n" == f"{verification!r}\n"
     assert "planar biped: largest relative error over 1 random states" in out
     assert "energy in 0.05 s of free motion" in out
     assert "FAILED" not in out

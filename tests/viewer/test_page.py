@@ -27,18 +27,18 @@ WEB = Path(legged.__file__).parent / "viewer/web"
 
 def unpacked(entries, text):
     """Return the arrays of a packer, read as src/data.js does."""
-    block, found = zlib.decompress(base64.b64decode(text)), []
+    block, arrays_of_entries = zlib.decompress(base64.b64decode(text)), []
     for entry in entries:
         shape, start, kind = entry["shape"], entry["start"], entry["kind"]
         count = int(np.prod(shape))
         if kind != "quantized":
-            found.append(np.frombuffer(block, kind, count, start).reshape(shape))
+            arrays_of_entries.append(np.frombuffer(block, kind, count, start).reshape(shape))
             continue
         coded = np.frombuffer(block, np.uint16, count, start).reshape(-1, shape[0])
         codes = np.cumsum(coded, axis=1, dtype=np.uint16).T
         values = np.array(entry["low"]) + codes * np.array(entry["step"])
-        found.append(np.where(codes == 65535, np.nan, values).reshape(shape))
-    return found
+        arrays_of_entries.append(np.where(codes == 65535, np.nan, values).reshape(shape))
+    return arrays_of_entries
 
 
 def data_of(page):
@@ -53,22 +53,22 @@ def test_packed_arrays_return_within_the_tolerance():
     values[7, 1], values[9:, 2, 0] = np.nan, 3.0
     wide, whole = 1e5 * rng.normal(size=(5, 2)), rng.integers(-1, 9, (6, 2))
     numbers = [packer.add(values, 1e-3), packer.add(wide, 1e-4), packer.add(whole, 1.0), packer.add(abs(whole))]
-    found = unpacked(packer.entries, packer.text())
+    arrays = unpacked(packer.entries, packer.text())
     kinds = [packer.entries[k]["kind"] for k in numbers]
     assert kinds == ["quantized", "float32", "int16", "uint32"]
-    assert (np.isnan(found[0]) == np.isnan(values)).all()
-    assert np.nanmax(abs(found[0] - values)) < 1e-3
-    np.testing.assert_allclose(found[1], wide, rtol=1e-7)  # 32 bits
-    assert (found[2] == whole).all() and (found[3] == abs(whole)).all()
+    assert (np.isnan(arrays[0]) == np.isnan(values)).all()
+    assert np.nanmax(abs(arrays[0] - values)) < 1e-3
+    np.testing.assert_allclose(arrays[1], wide, rtol=1e-7)  # 32 bits
+    assert (arrays[2] == whole).all() and (arrays[3] == abs(whole)).all()
 
 
 def test_empty_and_constant_arrays_are_packed():
     packer = Packer()
     for values in (np.zeros((0, 3)), np.zeros((4, 0, 3)), np.full((3, 2), 7.5), np.full((3, 1), np.nan)):
         packer.add(values, 1e-3)
-    found = unpacked(packer.entries, packer.text())
-    assert [x.shape for x in found] == [(0, 3), (4, 0, 3), (3, 2), (3, 1)]
-    assert (found[2] == 7.5).all() and np.isnan(found[3]).all()
+    arrays = unpacked(packer.entries, packer.text())
+    assert [x.shape for x in arrays] == [(0, 3), (4, 0, 3), (3, 2), (3, 1)]
+    assert (arrays[2] == 7.5).all() and np.isnan(arrays[3]).all()
 
 
 def test_page_holds_the_motion_of_the_run(trot):

@@ -80,9 +80,9 @@ def test_visual_shapes_of_a_urdf_are_read_with_colors_and_fixed_links(arm):
 def test_links_that_a_robot_lacks_belong_to_the_link_that_carries_them(arm):
     whole, fused = (legged.load(arm, base="fixed", fuse=fuse) for fuse in (False, True))
     assert set(visuals_of(whole, arm)) == {"base", "plate", "tip"}
-    found = visuals_of(fused, arm)
-    assert set(found) == {"base", "tip"}
-    assert found["base"][1].shape.position.tolist() == [1.0, 0.0, 1.0]
+    visuals = visuals_of(fused, arm)
+    assert set(visuals) == {"base", "tip"}
+    assert visuals["base"][1].shape.position.tolist() == [1.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(

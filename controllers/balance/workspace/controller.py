@@ -43,7 +43,6 @@ from legged.robot.body import Body
 from legged.robot.configuration import scatter_add
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
-from legged.rotations import quaternion_conjugate, quaternion_log, quaternion_product
 from legged.spatial import Array, sum_of
 
 _AIR_WEIGHT = 1e-6  # weight of a foot in the air, relative to standing feet, in the distribution of the wrench
@@ -120,10 +119,7 @@ class PostureServo:
 
     def _acceleration(self, body: Body, q: Array, v: Array) -> Array:
         kp, kd = self.gains
-        if body.kind == "ball":
-            error = quaternion_log(quaternion_product(quaternion_conjugate(q[body.q]), self.home[body.q]))
-        else:
-            error = self.home[body.q] - q[body.q]
+        error = body.motion.difference(q[body.q], self.home[body.q])
         return kp * error - kd * v[body.v]
 
     def _given(self, t: Any, q: Array, v: Array) -> Array:

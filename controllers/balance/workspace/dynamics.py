@@ -91,8 +91,8 @@ def outward_pass(robot: Robot, q: Array, v: Array) -> OutwardPass:
         start = base_rate(robot, q, v)
     motion = OutwardPass(X, [np.eye(3)], [np.zeros(3)], [start[0]], [start[1]], [], [], [])
     for body in outward(robot):
-        with stage(STAGE_2 if body.kind != "base" else STAGE_1):
-            if body.kind != "base":
+        with stage(STAGE_1 if body.is_base else STAGE_2):
+            if not body.is_base:
                 _append_motion(motion, body, q, v)
             k = body.index
             motion.gravity.append(join(np.zeros(3), motion.R[k].T @ gravity))
@@ -180,7 +180,7 @@ def inward_pass(
     with stage(STAGE_3):
         for body in inward(robot):
             k = body.index
-            if body.kind == "base":
+            if body.is_base:
                 continue
             H, X = body.P, out.X[k]
             factors, remaining = eliminate(body, P[k], body.rotor_inertia)
@@ -243,7 +243,7 @@ def _foot_space_terms(
         beta += list(foot.wrench_basis.T @ out.bias_acceleration(foot.body, foot.body_position))
     Omega = np.zeros((size, size), dtype=object)
     for body in inward(robot):
-        if body.kind != "base":
+        if not body.is_base:
             _propagate(body, out, free, pending, Omega, beta)
     chi = np.zeros((6, size), dtype=object)
     for rows, columns in pending[0]:

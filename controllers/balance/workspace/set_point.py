@@ -8,9 +8,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from controllers.gaits.foot_kinematics import FootKinematics
-from controllers.gaits.standing import home_of
 from legged import taylor
+from legged.algorithms.legs.foot_kinematics import FootKinematics
+from legged.algorithms.legs.standing import home_of
 from legged.compiler.ir import stage, where
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError, NotFiniteError, ShapeError

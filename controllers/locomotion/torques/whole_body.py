@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.gaits.standing import joint_limits
 from controllers.locomotion.forces.friction_cone import project_to_cone
 from controllers.locomotion.torques.quadratic_program import QuadraticProgram, solve
 from controllers.locomotion.torques.tasks import Task, WholeBodyModel
+from legged.algorithms.legs.standing import joint_limits
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.physics import motor_force
 from legged.robot.robot import Robot

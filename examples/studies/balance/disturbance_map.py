@@ -23,7 +23,7 @@ from legged.output import write_table
 from legged.robot.robot import Robot
 from legged.simulation.loop.external_wrenches import Push
 from legged.simulation.rollouts import Rollouts, rollout
-from legged.simulation.stepping.start import initial_state
+from legged.simulation.stepping.batch import initial_state
 from legged.spatial import Array
 from legged.table import Table
 

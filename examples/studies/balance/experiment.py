@@ -23,8 +23,8 @@ from legged.rotations import euler_matrix
 from legged.simulation import Run, simulate
 from legged.simulation.controller import adapt
 from legged.simulation.integrators import TimeStepping
-from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.results.records import GROUND
+from legged.simulation.stepping.batch import closed_loop
 from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
 

@@ -165,5 +165,5 @@ def write(folder: Path, study: sweeps.Sweep, optimum: sweeps.Optimum) -> Sequenc
     for name, figure in drawn.items():
         paths.append(folder / f"design-{name}.png")
         with replaced(paths[-1]) as draft:
-            figure.savefig(draft, dpi=130, format="png")
+            figure.savefig(draft, dpi=80, format="png")
     return [*paths, sweeps.save_page(study, folder / "design.html", list(drawn.values()), "Design study")]

@@ -26,11 +26,10 @@ from legged.robot.robot import Robot
 from legged.simulation import BDF, RungeKutta4
 from legged.simulation.backend import COMPILED, Backend, advance
 from legged.simulation.controller import adapt
-from legged.simulation.integrators import FixedStep, Integrator, smooth_intervals
+from legged.simulation.integrators import FixedStep, Integrator, Plan, smooth_intervals
 from legged.simulation.loop.chart import chart_rate
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.simulate import sample_times
-from legged.simulation.stepping.compiled_batch import aligned_schedule
 from legged.spatial import Array, solve_symmetric
 from legged.table import Table
 
@@ -212,7 +211,7 @@ def time_loop(loop: ClosedLoop, integrator: Integrator, q: Array, s: Array, unti
     if not isinstance(integrator, FixedStep):
         backend = Backend(loop, True, COMPILED)
         return lambda: deque(integrator.solve(backend, q, s, intervals), maxlen=0)
-    rule, schedule = integrator.rule, aligned_schedule([integrator.step_sequences(intervals)], np.array([0]))
+    rule, schedule = integrator.rule, Plan(times, [intervals], np.array([0])).schedule(integrator)
     code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, start.size)
     return lambda: code.run(Members.at(start, len(times)), np.zeros((1, 0)), schedule, 1)
 

@@ -12,6 +12,7 @@ import numpy as np
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
+from legged.robot.base import FloatingBase
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross
 
@@ -72,10 +73,10 @@ def _even(robot: Robot, q: Array, v: Array) -> Array:
 def _commutator(robot: Robot, v: Array, w: Array) -> Array:
     """Return b(v, w), (nv,), of the coordinates that are not rates of positions."""
     b = np.zeros(robot.nv, np.result_type(v, w))
-    if robot.base.kind == "floating":
+    if isinstance(robot.base, FloatingBase):
         b[:3] = cross(v[:3], w[:3])
         b[3:6] = cross(v[:3], w[3:6]) + cross(v[3:6], w[:3])
     for body in robot.bodies:
-        if body.kind == "ball":
+        if body.has_quaternion:
             b[body.v] = cross(v[body.v], w[body.v])
     return b

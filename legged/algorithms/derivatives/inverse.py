@@ -32,6 +32,7 @@ from legged.dynamics.modules import inward, newton_euler
 from legged.dynamics.passive import deflection
 from legged.elements import any_element
 from legged.moving_coordinates import cross_force
+from legged.robot.base import FloatingBase
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
@@ -97,7 +98,7 @@ def inverse_derivatives(
     with stage("1 motion of the axes"):
         motion = axis_motion(links, q, v, vdot)
     base_terms = None
-    if robot.base.kind == "floating":
+    if isinstance(robot.base, FloatingBase):
         (base_axes,) = motion.axes[0]
         base_terms, zero = (base_axes.psidd, base_axes.Sd), np.zeros((6, 6))
         motion.axes[0] = [base_axes._replace(Sd=zero, psidd=zero)]
@@ -291,7 +292,7 @@ def spring_derivative(body: Body, q: Array) -> Array:
         body: The body outward of the joint. q: Configuration, (nq,).
     """
     stiffness = np.broadcast_to(body.physics.stiffness, body.nv)
-    if body.kind != "ball":
+    if not body.has_quaternion:
         return np.diag(body.ratio**2 * stiffness)
     return stiffness[0] * rotation_vector_rate_matrix(deflection(body, q))
 

@@ -14,10 +14,10 @@ from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Pose, frame_pose, resolve_frame
 from legged.elements import any_element
-from legged.robot.body import Moments
 from legged.robot.configuration import integrate
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
+from legged.robot.stages.moments import Moments
 from legged.rotations import quaternion_log, quaternion_of
 from legged.spatial import Array, join
 

@@ -35,7 +35,7 @@ Step = Callable[[Body, Array], Array]
 @any_element
 @dataclass(frozen=True, eq=False)
 class SpatialOperators:
-    """The operators of a robot at a configuration; each is an `LinearOperator`.
+    """The operators of a robot at a configuration; each is a `LinearOperator`.
 
     Attributes:
         robot: The robot. q: Its configuration, (nq,).
@@ -201,7 +201,7 @@ class SpatialOperators:
 
     def axes(self, body: Body) -> Array:
         """Return the motion subspace H*(k), (6, nv of the joint), of the joint of a body."""
-        return self.robot.base.motion_matrix(self.q) if body.kind == "base" else body.P
+        return body.motion_matrix(self.robot.base, self.q)
 
     def transmitted(self, body: Body, z: Array) -> Array:
         """Return (I - G(k) H(k)) z, (6,), the part of a force that the joint transmits.

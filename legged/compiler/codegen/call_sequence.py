@@ -28,15 +28,15 @@ solution, has `width` more numbers before and after it. The matrix is replaced b
 pivoting, with the inverses of the pivots on the diagonal; entries of U that are zero are skipped. The function stops at
 a pivot that is zero or not a number.
 
-The LLVM IR below has abbreviations, which `assembly` replaces: `LOAD %p Structure.entry` loads an entry of a structure
-of `STRUCTURES`, `POINTER %p Structure.entry` makes it a pointer, and `SPLAT %x` fills a VECTOR of LANES numbers.
+The LLVM IR below has abbreviations, which `assembly` replaces: those of `ir_writer.with_entries`, and `SPLAT %x`, which
+fills a VECTOR of LANES numbers.
 """
 
 from __future__ import annotations
 
 import re
 
-from legged.compiler.codegen.ir_writer import ATTRIBUTES
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, with_entries
 
 SEQUENCE, WHILE_LOOP, EACH, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED = (
     f"legged_{name}"
@@ -351,19 +351,10 @@ def assembly() -> str:
     for name, (size, body) in _LOOPS.items():
         run = f"<{size} x double>"
         code += _LOOP.replace("NAME", name).replace("BODY", body).replace("RUN", run).replace("SIZE", str(size))
-    code = re.sub(
-        r"(%\w+) = POINTER (%\w+ \w+\.\w+)", r"\1.number = LOAD \2\n  \1 = inttoptr i64 \1.number to ptr", code
-    )
-    code = re.sub(r"(%[\w.]+) = LOAD (%\w+) (\w+)\.(\w+)", _loaded_entry, code)
+    code = with_entries(code, STRUCTURES)
     splat = r"\1.one = insertelement VECTOR poison, double \2, i64 0\n  " + (
         r"\1 = shufflevector VECTOR \1.one, VECTOR poison, <LANES x i32> zeroinitializer"
     )
     code = re.sub(r"(%\w+) = SPLAT (%\w+)", splat, code)
     code = code.replace("VECTOR", f"<{LANES} x double>").replace("LANES", str(LANES))
     return code.replace("ATTRIBUTES", ATTRIBUTES)
-
-
-def _loaded_entry(match: re.Match[str]) -> str:
-    result, structure, kind, field = match.groups()
-    address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {STRUCTURES[kind].index(field)}"
-    return f"{address}\n  {result} = load i64, ptr {result}.at, align 8"

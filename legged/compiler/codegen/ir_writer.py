@@ -7,7 +7,8 @@ plain numbers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -211,6 +212,30 @@ _INTRINSIC_ARGUMENTS = {  # name -> number of arguments
     **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
     **dict.fromkeys(("fma", "fmuladd"), 3),
 }
+
+
+def with_entries(code: str, structures: Mapping[str, Sequence[str]]) -> str:
+    """Return LLVM IR without its abbreviations for entries of structures, which are 64-bit integers.
+
+    `%x = LOAD %p Structure.entry` loads an entry, `%x = POINTER %p Structure.entry` makes it a pointer, and
+    `%x = AT %p Structure.entry` returns its address.
+
+    Args:
+        code: The code. structures: Names of the entries of each structure.
+    """
+    places = {f"{kind}.{entry}": k for kind, entries in structures.items() for k, entry in enumerate(entries)}
+
+    def address(match: re.Match[str]) -> str:
+        result, structure, entry = match.groups()
+        return f"{result} = getelementptr i64, ptr {structure}, i64 {places[entry]}"
+
+    for word, lines in (
+        ("POINTER", r"\1.number = LOAD \2 \3" + "\n" + r"  \1 = inttoptr i64 \1.number to ptr"),
+        ("LOAD", r"\1.at = AT \2 \3" + "\n" + r"  \1 = load i64, ptr \1.at, align 8"),
+        ("AT", address),
+    ):
+        code = re.sub(rf"(%[\w.]+) = {word} (%\w+) (\w+\.\w+)", lines, code)
+    return code
 
 
 def shared_function(name: str, w: IRWriter, types: Sequence[str], write: Callable[..., Value]) -> Iterator[str]:

@@ -18,9 +18,7 @@ exchange releases the lock, so that it is released exactly once for each sleep.
 
 from __future__ import annotations
 
-import re
-
-from legged.compiler.codegen.ir_writer import ATTRIBUTES
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, with_entries
 
 HELP, RUN, PAUSE = "legged_help", "legged_run", "legged_pause"
 UNFINISHED = -2
@@ -56,8 +54,8 @@ end:
 
 define internal i1 @take(ptr %job, ptr %work, i64 %most) ATTRIBUTES {
 start:
-  %task = LOAD %job Job.task
-  %argument = LOAD %job Job.argument
+  %function = POINTER %job Job.task
+  %argument = POINTER %job Job.argument
   %count = LOAD %job Job.count
   %step = LOAD %job Job.step
   %next = AT %job Job.next
@@ -74,9 +72,7 @@ try:
 work_on:
   %whole = add i64 %first, %step
   %end = call i64 @llvm.smin.i64(i64 %whole, i64 %count)
-  %function = inttoptr i64 %task to ptr
-  %input = inttoptr i64 %argument to ptr
-  %outcome = call i64 %function(i64 %first, i64 %end, ptr %input, ptr %work)
+  %outcome = call i64 %function(i64 %first, i64 %end, ptr %argument, ptr %work)
   %before = atomicrmw umin ptr %result, i64 %outcome seq_cst
   %k_next = add i64 %k, 1
   br label %chunk
@@ -89,8 +85,7 @@ start:
   %mailbox = AT %worker Worker.mailbox
   %asleep = AT %worker Worker.asleep
   %waiter = AT %worker Worker.waiter
-  %lock_number = LOAD %worker Worker.lock
-  %lock = inttoptr i64 %lock_number to ptr
+  %lock = POINTER %worker Worker.lock
   %rounds = LOAD %worker Worker.rounds
   br label %idle
 idle:
@@ -177,8 +172,7 @@ accepted:
   %is_asleep = icmp eq i64 %slept, 1
   br i1 %is_asleep, label %wake, label %asked
 wake:
-  %bed_number = LOAD %worker Worker.lock
-  %bed = inttoptr i64 %bed_number to ptr
+  %bed = POINTER %worker Worker.lock
   call void @PyThread_release_lock(ptr %bed)
   br label %asked
 asked:
@@ -187,8 +181,7 @@ asked:
   %w_next = LOAD %worker Worker.next
   br label %ask
 work_on:
-  %work_number = LOAD %job Job.work
-  %work = inttoptr i64 %work_number to ptr
+  %work = POINTER %job Job.work
   %is_unfinished = call i1 @take(ptr %job, ptr %work, i64 %most)
   br i1 %is_unfinished, label %later, label %finish
 later:
@@ -242,8 +235,6 @@ declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
 """
 
-_FIELDS = {f"{kind}.{name}": k for kind, names in (("Worker", WORKER), ("Job", JOB)) for k, name in enumerate(names)}
-
 
 def assembly(family: str) -> str:
     """Return the LLVM module.
@@ -252,19 +243,7 @@ def assembly(family: str) -> str:
         family: Family of the processor, "x86", "aarch64" or another one.
     """
     name, argument = _PAUSES.get(family, ("", ""))
-    code = re.sub(r"(%\w+) = AT (%\w+) (\w+\.\w+)", _entry_address, _CODE)
-    code = re.sub(r"(%\w+) = LOAD (%\w+) (\w+\.\w+)", _loaded_entry, code)
+    code = with_entries(_CODE, {"Worker": WORKER, "Job": JOB})
     code = code.replace("PAUSE", f"call void @{name}({argument})" if name else "")
     code = code.replace("UNFINISHED", str(UNFINISHED)).replace("ATTRIBUTES", ATTRIBUTES)
     return code + (f"declare void @{name}({argument.partition(' ')[0]})\n" if name else "")
-
-
-def _entry_address(match: re.Match[str]) -> str:
-    result, structure, field = match.groups()
-    return f"{result} = getelementptr i64, ptr {structure}, i64 {_FIELDS[field]}"
-
-
-def _loaded_entry(match: re.Match[str]) -> str:
-    result, structure, field = match.groups()
-    address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {_FIELDS[field]}"
-    return f"{address}\n  {result} = load i64, ptr {result}.at, align 8"

@@ -13,18 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.operations import is_call
 from legged.compiler.passes.call_batching import Batches, call_batches
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.differentiate import Scalar, derivatives
 from legged.compiler.passes.drop_terms import Term, drop_terms
-from legged.compiler.passes.hoist import hoist
 from legged.compiler.passes.outline.memory_plan import MemoryPlan
 from legged.compiler.passes.outline.templates import Section, outline
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
-from legged.compiler.passes.scheduling import cut_schedule, depth_first_order, fuse_multiply_adds, list_schedule
+from legged.compiler.passes.scheduling import cut_schedule, depth_first_order, fuse_multiply_adds
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.passes.slp import Vectorization, vectorize
 
@@ -70,15 +68,14 @@ class MemoryRequest(NamedTuple):
 
 
 class Scheduling(NamedTuple):
-    """Arguments of list scheduling.
+    """Arguments of scheduling.
 
     Attributes:
-        computed: Nodes that are computed before. window: Number of nodes from which the next one is chosen.
+        computed: Nodes that are computed before.
         section: Largest number of nodes of a section, apart from an eighth; None for a single section.
     """
 
     computed: Collection[int]
-    window: int
     section: int | None = None
 
 
@@ -89,19 +86,17 @@ class PassResults:
     Attributes:
         graph: The graph after all passes. rows: The rows of the Jacobian.
         dropped: The dropped terms. errors: Largest error of each result by them, (results,), in its unit.
-        preheader: The loop-invariant part; `graph` is then the other one.
         counts: The operation counts.
         batches: The batches of calls of elementary functions.
         vectorization: The packs of operations, None if there is none.
         outlined: The sections of bundles. memory: The memory plan.
-        order: The live nodes in depth-first order. sections: The remaining nodes as scheduled, in sections.
+        order: The live nodes in depth-first order. sections: The remaining nodes in this order, in sections.
     """
 
     graph: Graph
     rows: list[list[Scalar]] = field(init=False)
     dropped: tuple[Term, ...] = field(init=False)
     errors: np.ndarray = field(init=False)
-    preheader: Graph = field(init=False)
     counts: Counts = field(init=False)
     batches: Batches = field(init=False)
     vectorization: Vectorization | None = field(init=False)
@@ -122,7 +117,6 @@ def run_passes(
     differentiation: Differentiation | None = None,
     dropping: Dropping | None = None,
     simplified: bool = False,
-    invariant: Collection[str] | None = None,
     counted: bool = False,
     quaternion_epsilon: float | None = None,
     batched: bool = False,
@@ -140,7 +134,6 @@ def run_passes(
         differentiation: Compute the Jacobian inside a traced function.
         dropping: Drop terms of sums that contribute little.
         simplified: Factor common factors out of sums.
-        invariant: Names of the inputs that are constant in a loop; what depends on them alone moves out of it.
         counted: Count the operations.
         quaternion_epsilon: Check the norms of quaternions for numbers with this distance from 1 to the next one.
         batched: Batch the calls of elementary functions; packing and outlining need it.
@@ -158,8 +151,6 @@ def run_passes(
         graph, result.dropped, result.errors = drop_terms(graph, *dropping)
     if simplified:
         graph = simplify(graph)
-    if invariant is not None:
-        result.preheader, graph = hoist(graph, invariant)
     if counted:
         result.counts = count_graph(graph)
     if quaternion_epsilon is not None:
@@ -180,9 +171,7 @@ def run_passes(
     if scheduling is not None:
         nodes, computed, first = graph.nodes, scheduling.computed, graph.input_size
         remaining = [i for i in result.order if i not in computed and not is_call(nodes[i - first].operation)]
-        is_scheduled = mechanisms.is_on(mechanisms.LIST_SCHEDULING)
-        schedule = list_schedule(graph, remaining, scheduling.window) if is_scheduled else remaining
         length = scheduling.section
-        result.sections = [schedule] if length is None else cut_schedule(graph, schedule, length)
+        result.sections = [remaining] if length is None else cut_schedule(graph, remaining, length)
     result.graph = graph
     return result

@@ -2,18 +2,15 @@
 
 Multiplications are fused into the additions that use them: a*b + c becomes one instruction, which rounds once. LLVM
 contracts a product that a single sum uses. `fuse_multiply_adds` also fuses a product that several sums use: each of
-them repeats the multiplication, which costs nothing inside of a fused instruction, and one instruction is saved. Fusing
-before scheduling lets the schedule see the instructions that are executed.
+them repeats the multiplication, which costs nothing inside of a fused instruction, and one instruction is saved.
 
 Depth-first order keeps live ranges short: a graph has many more live values than the processor has registers, and each
-value that does not fit is spilled to memory and loaded again. List scheduling then separates operations from their
-arguments, since a processor can look only some dozens of instructions ahead while an operation waits for its arguments.
+value that does not fit is spilled to memory and loaded again.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -67,18 +64,6 @@ def _fusible_products(graph: Graph) -> dict[int, list[int]]:
     return fusible
 
 
-WINDOW, SMALL_WINDOW, _WIDE_WINDOW = 16, 4, 100
-"""Numbers of operations from which the next one is chosen; the wide window is used if all operations in the other one
-have to wait for their arguments longer than `_LATENCY`. A larger window spills more values. The small one is for
-batches of float32 numbers and for processors with 16 vector registers."""
-_LATENCY = 4.0
-"""Cycles from the issue of an operation to its result, in the processor model."""
-_DIVIDE_LATENCY = 24.0
-"""Cycles from the issue of a division to its result, in the processor model."""
-_ISSUE_INTERVAL = 0.5
-"""Cycles between the issues of two operations, in the processor model."""
-
-
 @compiler_pass("depth-first order")
 def depth_first_order(graph: Graph) -> list[int]:
     """Return the live nodes in depth-first order from the results, the deeper argument of a node first."""
@@ -105,42 +90,6 @@ def depth_first_order(graph: Graph) -> list[int]:
                 operands.sort(key=depths.__getitem__)
             stack += operands
     return order
-
-
-@compiler_pass("list scheduling")
-def list_schedule(graph: Graph, order: Sequence[int], size: int = WINDOW) -> list[int]:
-    """Return the given nodes reordered so that few of them wait for their arguments, by list scheduling.
-
-    The next operation is the first in a window on the given order whose arguments are available, or else the one whose
-    arguments become available first.
-
-    Args:
-        graph: The graph. order: Numbers of its nodes to schedule. size: Number of nodes in the window.
-    """
-    available = dict.fromkeys(order, math.inf)
-    nodes = {i: graph.nodes[i - graph.input_size] for i in order}
-    needs = {i: [a for a in node.arguments if isinstance(a, int) and a in available] for i, node in nodes.items()}
-    schedule: list[int] = []
-    remaining = iter(order)
-    window = list(itertools.islice(remaining, _WIDE_WINDOW))
-    now = 0.0
-    while window:
-        best, begin = 0, math.inf
-        for k, i in enumerate(window):
-            if k >= size and begin <= now + _LATENCY:
-                break
-            time = max([available[a] for a in needs[i]], default=0.0)
-            if time < begin:
-                best, begin = k, time
-            if begin <= now:
-                break
-        i = window.pop(best)
-        now = max(now, begin)
-        available[i] = now + (_DIVIDE_LATENCY if nodes[i].operation == "divide" else _LATENCY)
-        now += _ISSUE_INTERVAL
-        schedule.append(i)
-        window += itertools.islice(remaining, 1)
-    return schedule
 
 
 @compiler_pass("sections of the schedule")

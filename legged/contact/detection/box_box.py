@@ -37,12 +37,12 @@ class BoxContact(NamedTuple):
     """The contact points of two boxes, in A's axes from A's center.
 
     Attributes:
-        axis: Separation along the normal, [m].
+        separation: Separation along the normal, [m].
         n: Unit normal from A to B, (3,).
         gaps, points: Of each contact point, [m] and (3,), [m], half way between the surfaces.
     """
 
-    axis: Any
+    separation: Any
     n: Array
     gaps: list[Any]
     points: list[Array]
@@ -57,15 +57,16 @@ def box_box(a: Array, b: Array, C: Array, d: Array) -> BoxContact:
     """
     face, edge = _faces(a, b, C, d), _edges(a, b, C, d)
     tolerance = FACE_PREFERENCE * _shortest(a, b)
-    crossed = edge.axis > face.axis + tolerance
-    gaps = [where(crossed, edge.axis + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
+    crossed = edge.separation > face.separation + tolerance
+    gaps = [where(crossed, edge.separation + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
     points = [where(crossed, edge.points[0], point) for point in face.points]
-    found = BoxContact(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
+    contact = BoxContact(where(crossed, edge.separation, face.separation), where(crossed, edge.n, face.n), gaps, points)
     is_parallel, along = _parallel_edges(a, b, C, d)
-    meets = is_parallel & (along.axis > found.axis - tolerance)
+    meets = is_parallel & (along.separation > contact.separation - tolerance)
     gaps = [where(meets, own, gap) for own, gap in zip(along.gaps, gaps, strict=True)]
     points = [where(meets, own, point) for own, point in zip(along.points, points, strict=True)]
-    return BoxContact(where(meets, along.axis, found.axis), where(meets, along.n, found.n), gaps, points)
+    separation = where(meets, along.separation, contact.separation)
+    return BoxContact(separation, where(meets, along.n, contact.n), gaps, points)
 
 
 def _parallel_edges(a: Array, b: Array, C: Array, d: Array) -> tuple[Any, BoxContact]:
@@ -265,7 +266,7 @@ def _extreme_corner(corners: list[Corner], merits: list[Any], empty: Any) -> Cor
 def _clipped_edges(r: Array, f: Array, along: Array, across: Array) -> list[Corner]:
     """Return the ends of the two edges f +- across + t along, -1 <= t <= 1, inside the rectangle."""
     rates = [1.0 / where(np.abs(x) < _TINY, _TINY, x) for x in along[1:]]
-    found = []
+    points = []
     for middle in (f - across, f + across):
         low, high = -1.0, 1.0
         for half, rate, x in zip((1.0 + _ON_EDGE) * r, rates, middle[1:], strict=True):
@@ -273,20 +274,20 @@ def _clipped_edges(r: Array, f: Array, along: Array, across: Array) -> list[Corn
             low, high = np.maximum(low, np.minimum(one, other)), np.minimum(high, np.maximum(one, other))
         for t in (low, high):
             height, y, z = middle + t * along
-            found.append(Corner(low <= high, y, z, height))
-    return found
+            points.append(Corner(low <= high, y, z, height))
+    return points
 
 
 def _covered_corners(r: Array, f: Array, e_1: Array, e_2: Array) -> list[Corner]:
     """Return the corners of the rectangle that lie inside the parallelogram."""
     inverse = 1.0 / (e_1[1] * e_2[2] - e_1[2] * e_2[1])
-    found = []
+    corners = []
     for y, z in ((r[0], r[1]), (r[0], -r[1]), (-r[0], r[1]), (-r[0], -r[1])):
         alpha = ((y - f[1]) * e_2[2] - (z - f[2]) * e_2[1]) * inverse
         beta = ((z - f[2]) * e_1[1] - (y - f[1]) * e_1[2]) * inverse
-        found.append(
+        corners.append(
             Corner(
                 np.maximum(np.abs(alpha), np.abs(beta)) <= 1.0 + _ON_EDGE, y, z, f[0] + alpha * e_1[0] + beta * e_2[0]
             )
         )
-    return found
+    return corners

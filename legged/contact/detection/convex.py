@@ -92,15 +92,15 @@ def hull_size(hull: Hull, vertices: int | None = None) -> Array:
 
 def _facets(hull: Hull, points: Array) -> list[Array]:
     """Return (normal, four corners), (5, 3), of each face; those of a large quadrilateral if it has more corners."""
-    found = []
+    facets = []
     for normal in hull.faces[0]:
         height = points @ normal
         own = points[height > height.max() - 1e-7 * np.ptp(height)]
         far = ((own[:, None] - own[None]) ** 2).sum(axis=2)
         i, j = np.unravel_index(np.argmax(far), far.shape)
         beside = np.cross(normal, own[j] - own[i]) @ (own - own[i]).T
-        found.append(np.array([normal, own[i], own[np.argmin(beside)], own[j], own[np.argmax(beside)]]))
-    return found
+        facets.append(np.array([normal, own[i], own[np.argmin(beside)], own[j], own[np.argmax(beside)]]))
+    return facets
 
 
 def inner_radius(solid: Solid) -> Any:
@@ -242,7 +242,7 @@ def _cylinder(radius: Any, half: Any, normal: Array) -> Points:
 def _hull(vertices: Array, normal: Array) -> Points:
     """Return the lowest vertex, and the lowest vertices along four tilted normals."""
     height, one, other = (vertices @ axis for axis in contact_frame(normal))
-    found: Points = []
+    hull: Points = []
     numbers: list[Any] = []
     for p, q in ((0.0, 0.0), (TILT, TILT), (-TILT, TILT), (-TILT, -TILT), (TILT, -TILT)):
         merits = height + p * one + q * other if p else height
@@ -255,5 +255,5 @@ def _hull(vertices: Array, normal: Array) -> Points:
         for earlier in numbers:
             extra = where(number == earlier, FAR, extra)
         numbers.append(number)
-        found.append((point, extra))
-    return found
+        hull.append((point, extra))
+    return hull

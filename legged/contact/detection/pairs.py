@@ -271,11 +271,11 @@ def support_on_terrain(kind: Kind, size: Any, R: Array, center: Array, terrain: 
         kind: Of the shape. size: Its `dimensions`, [m]. R: A rotation matrix, (3, 3), shape axes to world axes.
         center: (3,), [m], world axes. terrain: The terrain.
     """
-    found = []
+    contacts = []
     for point, extra in support_points(Solid(*kind, np.asarray(size)), R.T @ terrain.normal(center[0], center[1])):
         contact = _point_on_terrain(center + R @ point, terrain)
-        found.append(contact._replace(gap=contact.gap + extra))
-    return found
+        contacts.append(contact._replace(gap=contact.gap + extra))
+    return contacts
 
 
 def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:

@@ -43,25 +43,25 @@ def convex_contacts(one: Solid, other: Solid, C: Array, d: Array, count: int) ->
         d: B's center to A's center, (3,), [m], B's axes.
         count: Number of contact points: 1, 2 or 4.
     """
-    found = crossing(one, other, C, d)
-    n = found.normal
+    crossed = crossing(one, other, C, d)
+    n = crossed.normal
     if count == 1:
-        return n, [(found.gap, found.point)]
+        return n, [(crossed.gap, crossed.point)]
     frame = contact_frame(n)
     upper, lower = _face(one, -(C.T @ n)), _face(other, n)
     upper = _Face([frame @ (d + C @ corner) for corner in upper.corners], frame @ (C @ upper.normal))
     lower = _Face([frame @ corner for corner in lower.corners], frame @ lower.normal)
     scale = np.minimum(_diameter(upper), _diameter(lower)) + _TINY
-    deepest = frame @ found.point
+    deepest = frame @ crossed.point
     corners = [
-        Corner(True, deepest[1], deepest[2], found.gap),
+        Corner(True, deepest[1], deepest[2], crossed.gap),
         *_covered(upper, lower, scale, 1.0),
         *_covered(lower, upper, scale, -1.0),
         *_crossings(upper, lower),
     ]
     spots: list[Spot] = []
     used: list[Corner] = []
-    for corner in extreme_corners(corners, 1.0 / scale, found.gap)[:count]:
+    for corner in extreme_corners(corners, 1.0 / scale, crossed.gap)[:count]:
         gap = corner.height
         for earlier in used:
             apart = (corner.y - earlier.y) ** 2 + (corner.z - earlier.z) ** 2
@@ -132,7 +132,7 @@ def _covered(own: _Face, cover: _Face, scale: Any, sign: float) -> list[Corner]:
     """Return the corners of a face that lie over the other face, with their heights times a sign over its plane."""
     if len(cover.corners) == 2:
         return []
-    p, m, found = cover.corners, cover.normal, []
+    p, m, points = cover.corners, cover.normal, []
     area = _cross(p[2] - p[0], p[3] - p[1])
     turn, wide = sign_of(area), np.abs(area) > _TINY
     slope = where(m[0] < 0.0, -1.0, 1.0) * np.maximum(np.abs(m[0]), _STEEPEST)
@@ -142,13 +142,13 @@ def _covered(own: _Face, cover: _Face, scale: Any, sign: float) -> list[Corner]:
             inside = inside & (turn * _cross(end - start, corner - start) >= -_EDGE * scale * scale)
         away = corner - p[0]
         height = away[0] + (m[1] * away[1] + m[2] * away[2]) / slope
-        found.append(Corner(inside, corner[1], corner[2], sign * height))
-    return found
+        points.append(Corner(inside, corner[1], corner[2], sign * height))
+    return points
 
 
 def _crossings(upper: _Face, lower: _Face) -> list[Corner]:
     """Return the points where edges of both faces cross, with the height of the upper edge over the lower one."""
-    found = []
+    points = []
     for p, p_end in _edges(upper):
         for q, q_end in _edges(lower):
             u, w, between = p_end - p, q_end - q, q - p
@@ -158,5 +158,5 @@ def _crossings(upper: _Face, lower: _Face) -> list[Corner]:
             s, t = _cross(between, w) * rate, _cross(between, u) * rate
             exists = skewed & (np.minimum(s, t) >= 0.0) & (np.maximum(s, t) <= 1.0)
             at = p + s * u
-            found.append(Corner(exists, at[1], at[2], at[0] - q[0] - t * w[0]))
-    return found
+            points.append(Corner(exists, at[1], at[2], at[0] - q[0] - t * w[0]))
+    return points

@@ -180,11 +180,11 @@ def _beside(ends: list[Spot], places: tuple[Any, Any], nearest: Any, half: float
     """Return the contacts at both ends of an interval of the segment, far apart if the interval is empty or if they
     coincide with the nearest point or with each other."""
     low, high = places
-    found = []
+    contacts = []
     for (gap, n, point), place in zip(ends, places, strict=True):
         unused = (high - low < SAME * half) | (np.abs(place - nearest) < SAME * half)
-        found.append((where(unused, gap + FAR, gap), n, point))
-    return found
+        contacts.append((where(unused, gap + FAR, gap), n, point))
+    return contacts
 
 
 def _spheres(radius: float, other: float, center: Array, center_b: Array, otherwise: Array) -> Spot:

@@ -25,15 +25,15 @@ class BlockMatrix:
         self._unused = pattern.unused
 
     def __matmul__(self, x: Array) -> Array:
-        found = np.zeros((self.size // BLOCK, BLOCK))
-        np.add.at(found, self._rows, (self._values @ x.reshape(-1, BLOCK)[self._columns][..., None])[..., 0])
-        return found.ravel()
+        product = np.zeros((self.size // BLOCK, BLOCK))
+        np.add.at(product, self._rows, (self._values @ x.reshape(-1, BLOCK)[self._columns][..., None])[..., 0])
+        return product.ravel()
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,), mixed units; 1 for velocities that are not used."""
-        found, own = np.empty((self.size // BLOCK, BLOCK)), np.flatnonzero(self._rows == self._columns)
-        found[self._rows[own]] = self._values[own].diagonal(axis1=1, axis2=2)
-        return np.where(self._unused, 1.0, found.ravel())
+        diagonal, own = np.empty((self.size // BLOCK, BLOCK)), np.flatnonzero(self._rows == self._columns)
+        diagonal[self._rows[own]] = self._values[own].diagonal(axis1=1, axis2=2)
+        return np.where(self._unused, 1.0, diagonal.ravel())
 
 
 class BlockJacobian:
@@ -52,9 +52,9 @@ class BlockJacobian:
         Args:
             v: Generalized velocities, (n,), mixed units.
         """
-        found, pattern = np.zeros((self.pattern.count, 3)), self.pattern
-        np.add.at(found, pattern.contact, (self.blocks @ v.reshape(-1, BLOCK)[pattern.block][..., None])[..., 0])
-        return found
+        velocities, pattern = np.zeros((self.pattern.count, 3)), self.pattern
+        np.add.at(velocities, pattern.contact, (self.blocks @ v.reshape(-1, BLOCK)[pattern.block][..., None])[..., 0])
+        return velocities
 
     def momentum(self, p: Array) -> Array:
         """Return the generalized momentum of impulses on the contacts, (..., n).
@@ -64,14 +64,14 @@ class BlockJacobian:
         """
         pattern, lead = self.pattern, p.shape[:-2]
         parts = np.moveaxis((p[..., pattern.contact, None, :] @ self.blocks)[..., 0, :], -2, 0)
-        found = np.zeros((pattern.size // BLOCK, *lead, BLOCK))
-        np.add.at(found, pattern.block, parts)
-        return np.moveaxis(found, 0, -2).reshape(*lead, pattern.size)
+        momentum = np.zeros((pattern.size // BLOCK, *lead, BLOCK))
+        np.add.at(momentum, pattern.block, parts)
+        return np.moveaxis(momentum, 0, -2).reshape(*lead, pattern.size)
 
     @cached_property
     def dense(self) -> Array:
         """The Jacobian as an array, (3 k, n), mixed units, contact frames."""
         pattern = self.pattern
-        found = np.zeros((pattern.count, pattern.size // BLOCK, 3, BLOCK))
-        np.add.at(found, (pattern.contact, pattern.block), self.blocks)
-        return found.transpose(0, 2, 1, 3).reshape(3 * pattern.count, pattern.size)
+        dense = np.zeros((pattern.count, pattern.size // BLOCK, 3, BLOCK))
+        np.add.at(dense, (pattern.contact, pattern.block), self.blocks)
+        return dense.transpose(0, 2, 1, 3).reshape(3 * pattern.count, pattern.size)

@@ -143,12 +143,12 @@ class ContactPattern:
 
         For each kind its number, and the numbers of the bodies, of their Jacobians and of their robots, (a,) each.
         """
-        layout, found = self.layout, list[tuple[int, Array, Array, Array]]()
+        layout, groups = self.layout, list[tuple[int, Array, Array, Array]]()
         for kind, (bodies, _, _) in enumerate(layout.articulated):
             own = bodies[np.isin(bodies, self.first) | np.isin(bodies, self.second)]
             if len(own):
-                found.append((kind, own, layout.jacobians[own], layout.places[layout.robots[own]]))
-        return found
+                groups.append((kind, own, layout.jacobians[own], layout.places[layout.robots[own]]))
+        return groups
 
     @cached_property
     def self_contacts(self) -> list[tuple[int, Array, Array, Array]]:
@@ -157,23 +157,23 @@ class ContactPattern:
         For each kind its number, and the numbers of the contacts, (c,), of their terms, (c, 2 sides, blocks), and of
         their robots, (c,).
         """
-        layout, found = self.layout, list[tuple[int, Array, Array, Array]]()
+        layout, groups = self.layout, list[tuple[int, Array, Array, Array]]()
         robots = np.where(self.robots[:, 0] == self.robots[:, 1], self.robots[:, 0], -1)
         for kind in range(layout.free):
             own = np.flatnonzero((robots >= 0) & (layout.kinds[robots] == kind))
             if len(own):
                 terms = np.flatnonzero(np.isin(self.contact, own)).reshape(len(own), 2, -1)
-                found.append((kind, own, terms, layout.places[robots[own]]))
-        return found
+                groups.append((kind, own, terms, layout.places[robots[own]]))
+        return groups
 
     @cached_property
     def partners(self) -> Array:
         """Numbers of the first and of the second contact of all pairs of contacts between the same bodies, (2, c)."""
-        found = [np.zeros((2, 0), dtype=int)]
+        pairs = [np.zeros((2, 0), dtype=int)]
         for members in self.pairs_of_bodies:
             one, other = np.triu_indices(members.shape[1], 1)
-            found.append(np.stack([members[:, one].ravel(), members[:, other].ravel()]))
-        return np.concatenate(found, axis=1)
+            pairs.append(np.stack([members[:, one].ravel(), members[:, other].ravel()]))
+        return np.concatenate(pairs, axis=1)
 
     @cached_property
     def pairs_of_bodies(self) -> list[Array]:

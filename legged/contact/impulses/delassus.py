@@ -154,9 +154,9 @@ class Contacts:
         poses = [motion(robot, q) for robot, q in zip(robots, qs, strict=True)]
         bodies: dict[Any, ContactBody] = {}
         axes: dict[Any, Array] = {}
-        found: list[list[ContactSide]] = []
+        sides_of_contacts: list[list[ContactSide]] = []
         for both, surface, frame, point in zip(sides, surfaces or [0] * len(sides), frames, points, strict=True):
-            found.append([])
+            sides_of_contacts.append([])
             group = (*((side.robot, side.body) for side in both if side is not None), surface)
             own = axes.setdefault(group, frame)
             is_turned = list(map(_identity, frame.ravel())) != list(map(_identity, own.ravel()))
@@ -171,8 +171,8 @@ class Contacts:
                     r = own @ (point - at.origin[k])
                     C = sign * np.hstack([-skew(r), np.eye(3)])
                     C = frame @ own.T @ C if is_turned else C
-                    found[-1].append(ContactSide(list(bodies).index(key), C))
-        return cls(robots, qs, extra, poses, list(bodies.values()), found, loops)
+                    sides_of_contacts[-1].append(ContactSide(list(bodies).index(key), C))
+        return cls(robots, qs, extra, poses, list(bodies.values()), sides_of_contacts, loops)
 
     def with_inertia(self, added: Array) -> Contacts:
         """Return the contacts with an addition to the diagonal of the inertia matrix of the first robot.
@@ -185,11 +185,11 @@ class Contacts:
     @cached_property
     def dense(self) -> list[DenseInertia | None]:
         """The inertia matrix of each robot with closed loops or coupled joints; None for other robots."""
-        found: list[DenseInertia | None] = []
+        inertias: list[DenseInertia | None] = []
         for n, (robot, q, extra) in enumerate(zip(self.robots, self.qs, self.extra, strict=True)):
             loops = None if n else self.loops
-            found.append(DenseInertia(robot, q, extra, loops) if loops is not None or robot.coupled_joints else None)
-        return found
+            inertias.append(DenseInertia(robot, q, extra, loops) if loops is not None or robot.coupled_joints else None)
+        return inertias
 
     def jacobian(self, robot: int, body: int, rows: Array) -> Array:
         """Return the Jacobian of components of the twist of a body, (k, nv), projected onto the closed loops.
@@ -209,8 +209,10 @@ class Contacts:
         """
         twists = [motion(robot, q, v).twist for robot, q, v in zip(self.robots, self.qs, vs, strict=True)]
         in_contact_axes = [body.T @ twists[body.robot][body.body] for body in self.bodies]
-        found = [sum_of(side.C @ in_contact_axes[side.contact_body] for side in sides) for sides in items(self.sides)]
-        return np.array(found).reshape(-1, 3)
+        velocities = [
+            sum_of(side.C @ in_contact_axes[side.contact_body] for side in sides) for sides in items(self.sides)
+        ]
+        return np.array(velocities).reshape(-1, 3)
 
     def places(self) -> Array:
         """Return the places of the contact points from the origin of a body along t1, t2 and n, (m, 3), [m].
@@ -222,10 +224,10 @@ class Contacts:
 
     def aligned(self) -> list[Any]:
         """Return whether the frame of each contact is that of the first one of its group, (m,), numbers or traced."""
-        found: list[Any] = []
+        flags: list[Any] = []
         for (_, C), *_ in self.sides:
-            found.append(C[0, 4] * C[0, 4] + C[0, 5] * C[0, 5] + C[1, 5] * C[1, 5] <= ALIGNED * ALIGNED)
-        return found
+            flags.append(C[0, 4] * C[0, 4] + C[0, 5] * C[0, 5] + C[1, 5] * C[1, 5] <= ALIGNED * ALIGNED)
+        return flags
 
     def delassus(self) -> tuple[BlockMatrix, ContactGroups]:
         """Return A = J (I + diag(extra))^-1 J^T, [1/kg], in two parts.
@@ -290,7 +292,7 @@ class Contacts:
 
     def _mobility(self, ports: list[tuple[int, int, Array]]) -> BlockMatrix:
         """Return the twists of ports per wrench on ports, blocks (n, n'); None between robots."""
-        found: BlockMatrix = [[None] * len(ports) for _ in ports]
+        mobility: BlockMatrix = [[None] * len(ports) for _ in ports]
         for n, (robot, q, extra) in enumerate(zip(self.robots, self.qs, self.extra, strict=True)):
             own = [number for number, (r, *_) in enumerate(ports) if r == n]
             places = [ports[number][1:] for number in own]
@@ -300,9 +302,9 @@ class Contacts:
                 blocks = _port_mobility(robot, q, extra, places) if own else []
             for i, a in enumerate(own):
                 for j, b in enumerate(own[i:], i):
-                    found[a][b] = blocks[i][j]
-                    found[b][a] = blocks[i][j].T if i < j else blocks[i][i]
-        return found
+                    mobility[a][b] = blocks[i][j]
+                    mobility[b][a] = blocks[i][j].T if i < j else blocks[i][i]
+        return mobility
 
     def _dense_mobility(self, n: int, ports: Sequence[tuple[int, Array]]) -> list[list[Array]]:
         """Return the blocks between ports of a robot with closed loops or coupled joints; see `_port_mobility`."""

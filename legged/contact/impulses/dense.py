@@ -104,9 +104,9 @@ def twist_jacobian(robot: Robot, q: Array, body: int, rows: Array) -> Array:
     selected = list(rows)
     for j in robot.ancestors(body):
         at = robot.bodies[j]
-        P = robot.base.motion_matrix(q) if at.kind == "base" else at.P
+        P = at.motion_matrix(robot.base, q)
         for k, column in zip(range(at.v.start, at.v.stop), (np.array(selected) @ P).T, strict=True):
             columns[k] = columns[k] + column
-        if at.kind != "base":
+        if not at.is_base:
             selected = [X[j].T @ row for row in selected]
     return np.array(columns).reshape(robot.nv, len(rows)).T

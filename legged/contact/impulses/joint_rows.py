@@ -308,8 +308,8 @@ class JointedSystem:
         """
         contacts, joints = self.split(p)
         p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
-        found = self.at(problem, target, p, self.after(p))
-        return Solution(found.p, found.u, found.residual)
+        solution = self.at(problem, target, p, self.after(p))
+        return Solution(solution.p, solution.u, solution.residual)
 
     def at(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
         """Return impulses of all rows after which the velocity is v, with their effect.
@@ -333,14 +333,14 @@ class JointedSystem:
         parts = np.split(v, np.cumsum([len(own) for own in self.v_free])[:-1])
         return np.concatenate([contacts.velocities(parts).reshape(-1), v[:n][list(self.rows.entries)]])
 
-    def assumed(self, found: Solution, v: Array) -> JointedSolution:
+    def assumed(self, solution: Solution, v: Array) -> JointedSolution:
         """Return a solution of the contacts with the impulses that the rows of joints assume.
 
         Args:
-            found: The solution of the contacts. v: Generalized velocities, (n,), mixed units.
+            solution: The solution of the contacts. v: Generalized velocities, (n,), mixed units.
         """
         u = v[list(self.rows.entries)]
         p = self.rows.assumed(u)
-        residual = np.maximum(found.residual, maximum_of(self.rows.violation(p, u)))
-        p, u = (np.concatenate([one.reshape(-1), two]) for one, two in ((found.p, p), (found.u, u)))
+        residual = np.maximum(solution.residual, maximum_of(self.rows.violation(p, u)))
+        p, u = (np.concatenate([one.reshape(-1), two]) for one, two in ((solution.p, p), (solution.u, u)))
         return JointedSolution(p, u, v, residual)

@@ -153,8 +153,8 @@ class GeneralizedSystem(NamedTuple):
         Args:
             M: Inertia matrix, (n, n), mixed units. J: The Jacobian. v: Generalized velocities, (n,), mixed units.
         """
-        found = M @ (v - np.concatenate(self.v_free))
-        return found if self.present is None else found + J.momentum(self.present)
+        momentum = M @ (v - np.concatenate(self.v_free))
+        return momentum if self.present is None else momentum + J.momentum(self.present)
 
     def matrices(self) -> tuple[Array, ContactJacobian]:
         """Return the inertia matrix of all robots, (n, n), and the Jacobian of the contact velocities.
@@ -172,8 +172,8 @@ class GeneralizedSystem(NamedTuple):
         for both in items(contacts.sides):
             rows: dict[int, Array] = {}
             for k, C in both:
-                found = C @ bodies[k]
-                for column, entries in enumerate(found.T, starts[contacts.bodies[k].robot]):
+                rows_of_contact = C @ bodies[k]
+                for column, entries in enumerate(rows_of_contact.T, starts[contacts.bodies[k].robot]):
                     if not all(map(is_zero_constant, entries)):
                         rows[column] = rows.get(column, 0.0) + entries
             columns.append(sorted(rows))
@@ -194,8 +194,8 @@ class GeneralizedSystem(NamedTuple):
             p_bar: Impulses from which the projections start, (m, 3), [N s], contact frames.
             u: Velocities, (m, 3), [m/s], contact frames. r: Steps of the projections, (m,), [1/kg].
         """
-        found = [projection(*numbers) for numbers in items(zip(p_bar, u, target, r, problem.mu, strict=True))]
-        return np.array([p for p, _ in found]), [slope for _, slope in found]
+        projections = [projection(*numbers) for numbers in items(zip(p_bar, u, target, r, problem.mu, strict=True))]
+        return np.array([p for p, _ in projections]), [slope for _, slope in projections]
 
     def linearized(
         self, problem: ContactProblem, target: Sequence[Any], p: Array, u: Array, r: Array, reduction: Any
@@ -209,8 +209,8 @@ class GeneralizedSystem(NamedTuple):
         """
         reductions = [reduction] * len(p)
         numbers = zip(p, u, target, r, problem.mu, reductions, strict=True)
-        found = [linearization(*own) for own in items(numbers)]
-        moved, slopes = zip(*found, strict=True)
+        pairs = [linearization(*own) for own in items(numbers)]
+        moved, slopes = zip(*pairs, strict=True)
         return np.array(moved), np.array(slopes)
 
     def advanced(
@@ -225,8 +225,8 @@ class GeneralizedSystem(NamedTuple):
             r: Steps of the projections, (m,), [1/kg].
         """
         numbers = zip(p, slopes, u, du, target, r, problem.mu, strict=True)
-        found = [advanced(*own) for own in items(numbers)]
-        return tuple(np.array(part).reshape(-1, 3) for part in zip(*found, strict=True))  # type: ignore[return-value]
+        iterates = [advanced(*own) for own in items(numbers)]
+        return tuple(np.array(part).reshape(-1, 3) for part in zip(*iterates, strict=True))  # type: ignore[return-value]
 
     def direction(self, M: Array, J: ContactJacobian, slopes: Sequence[Array], b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
@@ -303,10 +303,10 @@ def proximal_newton(
         v, p_bar, p, u = (state[start:end] for start, end in pairwise(bounds))
         residual, scale, _ = state[bounds[-1] :]
         best = Solution(p.reshape(shape), u.reshape(shape), residual)
-        v, p_bar, found, scale = _iterate(problem, target, system, v, p_bar.reshape(shape), best, scale, goal)
-        active = where((found.residual > goal) & ~is_lost(found.residual, free), 1.0, 0.0)
-        numbers = np.stack([found.residual, scale, active])
-        return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, found.p, found.u)), numbers])
+        v, p_bar, solution, scale = _iterate(problem, target, system, v, p_bar.reshape(shape), best, scale, goal)
+        active = where((solution.residual > goal) & ~is_lost(solution.residual, free), 1.0, 0.0)
+        numbers = np.stack([solution.residual, scale, active])
+        return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, solution.p, solution.u)), numbers])
 
     active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
     v = velocity_after(system, start.p, active)

@@ -131,9 +131,9 @@ def semismooth_newton(
     best = repeat_while(step, state, iterations)[slice(*bounds[3:])].reshape(shape)
 
     def end(p: Array) -> Solution:
-        found = system.solution(problem, target, p)
-        better = found.residual < start.residual
-        return Solution(*(where(better, a, b) for a, b in zip(found, start, strict=True)))
+        solution = system.solution(problem, target, p)
+        better = solution.residual < start.residual
+        return Solution(*(where(better, a, b) for a, b in zip(solution, start, strict=True)))
 
     return once(active[0], end, best, start)
 

@@ -76,12 +76,12 @@ def velocities(problem: ContactProblem, p: Array) -> Array:
     Args:
         problem: The contacts. p: Impulses, (m, 3), [N s], contact frames.
     """
-    found: list[Any] = [None] * len(problem.A)
+    rows: list[Any] = [None] * len(problem.A)
     w = problem.groups.wrenches(p)
     for group in problem.members:
         for i, u in zip(group, problem.groups.velocities(group, problem.u_free, w), strict=True):
-            found[i] = _velocity(problem, u, p, group, i)
-    return np.array(found).reshape(-1, 3)
+            rows[i] = _velocity(problem, u, p, group, i)
+    return np.array(rows).reshape(-1, 3)
 
 
 class Solution(NamedTuple):
@@ -115,8 +115,10 @@ def once(needed: Any, function: Callable[[Array], Solution], p: Array, present: 
     n, shape = p.size, p.shape
 
     def step(state: Array) -> Array:
-        found = function(state[:n].reshape(shape))
-        return np.concatenate([found.p.reshape(-1), found.u.reshape(-1), np.stack([found.residual, 0.0 * needed])])
+        solution = function(state[:n].reshape(shape))
+        return np.concatenate(
+            [solution.p.reshape(-1), solution.u.reshape(-1), np.stack([solution.residual, 0.0 * needed])]
+        )
 
     numbers = np.stack([present.residual, needed])
     end = repeat_while(step, np.concatenate([p.reshape(-1), present.u.reshape(-1), numbers]), 1)
@@ -239,8 +241,8 @@ def natural_map_residual(problem: ContactProblem, target: Sequence[Any], p: Arra
         velocity: u = A p + u_free, (m, 3), [m/s], contact frames.
     """
     rows = enumerate(zip(velocity, problem.A, strict=True))
-    found = (natural_map(u, row[i], target[i], p[i], problem.mu[i]) for i, (u, row) in rows)  # type: ignore[arg-type]
-    return maximum_of(np.abs(violation) for violations in found for violation in violations)
+    violations_of_rows = (natural_map(u, row[i], target[i], p[i], problem.mu[i]) for i, (u, row) in rows)  # type: ignore[arg-type]
+    return maximum_of(np.abs(violation) for violations in violations_of_rows for violation in violations)
 
 
 def natural_map(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:

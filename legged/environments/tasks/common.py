@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gaits.standing import Home, home_of
+from legged.algorithms.legs.standing import Home, home_of
 from legged.compiler import LookupTable
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions

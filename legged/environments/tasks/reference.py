@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import controllers
-from controllers.gaits.standing import home_of
+from legged.algorithms.legs.standing import home_of
 from legged.contact.rigid import Rigid
 from legged.environments.state import State
 from legged.environments.tasks.common import Rows

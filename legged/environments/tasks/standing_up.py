@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gaits.standing import joint_limits
+from legged.algorithms.legs.standing import joint_limits
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses, point_positions
 from legged.environments import terms

@@ -55,7 +55,7 @@ def velocity(robot: Robot, ground: Rigid | None = None, gait_period: float | Non
         rewards=_biped_rewards(stance, fallen) if has_two_legs else _rewards(stance),
         terminations={"fallen": fallen},
         start=standing(h, posture, 0.05 if has_two_legs else 0.1, speed=0.2 if has_two_legs else 0.5),
-        command=Command(uniform_velocity((-0.5 * speed, speed), 0.4 * speed, 1.0)),
+        command=Command(uniform_velocity((-0.5 * speed, speed), 0.4 * speed, 1.0), reflection=(1.0, -1.0, -1.0)),
         disturbance=Disturbance(),
         memory=memory,
         variations=stance.variations(),
@@ -70,10 +70,10 @@ def _rewards(stance: Stance) -> Mapping[str, Reward]:
     commands give a robot that stands a reward, which learners otherwise keep. Vertical motion, flight and long times in
     the air earn little or cost, since learners otherwise hop.
     """
-    T = stance.duration
+    T, h = stance.duration, stance.height
     return {
         "track_linear_velocity": Reward(terms.track_linear_velocity(), 2.0),
-        "track_yaw_rate": Reward(terms.track_yaw_rate(), 1.5),
+        "track_yaw_rate": Reward(terms.track_yaw_rate(), 2.0),
         "vertical_velocity": Reward(terms.vertical_velocity, -2.0),
         "flight": Reward(terms.flight, -0.5),
         "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.03),
@@ -81,6 +81,8 @@ def _rewards(stance: Stance) -> Mapping[str, Reward]:
         "joint_accelerations": Reward(terms.joint_accelerations, -1e-7),
         "action_rate": Reward(terms.action_rate, -0.005),
         "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 1.5 * T), 1.0),
+        "feet_clearance": Reward(terms.feet_clearance(0.2 * h), -2.0 / h**2),
+        "height_error": Reward(terms.height_error(h), -10.0 / h**2),
         "tilt": Reward(terms.tilt, -1.0),
         "posture_error": Reward(terms.posture_error, -0.15),
     }

@@ -12,7 +12,7 @@ import numpy as np
 from legged.checked import checked
 from legged.errors import ArgumentError, DefinitionError
 from legged.files import embedded
-from legged.files.description import IDENTITY, Description, JointEntry, Shape
+from legged.files.description import IDENTITY, SOLIDS, Description, JointEntry, Shape
 from legged.files.export_description import (
     describe_robot,
     format_numbers,
@@ -87,7 +87,7 @@ def save_mjcf(
         scene: Whether to write a scene. The following arguments are for a scene.
         ground: A `legged.contact.Rigid` or `legged.ground.Ground`. Plane terrains become planes, a `HeightMap` a height
             field, other terrains one of 20 m by 20 m with a spacing of 0.05 m. None: a level floor with friction 0.8.
-        home: Configuration of the key frame, (nq,). None: the standing posture of `controllers.gaits.standing.home_of`
+        home: Configuration of the key frame, (nq,). None: the standing posture of `controllers.home_of`
             with the feet on the ground; for a fixed base the joints as near to zero as their limits allow.
         kp, kd: Gains of position servos, one or (nj,) in the order of q, [N m/rad] or [N/m], and [N m s/rad] or
             [N s/m]. None: torque motors.
@@ -265,12 +265,7 @@ class _Writer:
             name = f"hull {len(self.root.findall('asset/mesh')) + 1}"
             self.asset("mesh", name=name, vertex=format_vector(shape.vertices.ravel()))
             return {"mesh": name}
-        size = np.array(shape.size)
-        if shape.kind == "box":
-            size = size / 2.0
-        elif shape.kind in ("capsule", "cylinder"):
-            size = size / (1.0, 2.0)
-        return {"size": format_vector(size)}
+        return {"size": format_vector(np.array(shape.size) / SOLIDS[shape.kind].halves)}
 
     def _add_joints(self, parent: ET.Element, joint: JointEntry) -> None:
         """Write the body of a joint; massless links before it become further joints of the body."""

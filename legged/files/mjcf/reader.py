@@ -19,7 +19,7 @@ import numpy as np
 
 from legged.errors import DefinitionError, FileError
 from legged.files import reading
-from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.description import IDENTITY, SOLIDS, Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.mjcf import roots
 from legged.files.mjcf.limits import check_limits
 from legged.files.mjcf.physics import FREE, PhysicsReader, unconverted_elements
@@ -271,13 +271,16 @@ class _Reader:
         R = _matrix(model.body_iquat[body])
         tensor = R @ np.diag(model.body_inertia[body]) @ R.T
         mass, center = float(model.body_mass[body]) or None, model.body_ipos[body].copy()
-        return LinkEntry(self.bodies[body], mass, center, (tensor + tensor.T) / 2, tuple(self._shapes(body)))
+        shapes = tuple(self._shapes(body, collide=True))
+        visuals = () if shapes else tuple(self._shapes(body, collide=False))
+        return LinkEntry(self.bodies[body], mass, center, (tensor + tensor.T) / 2, shapes, visuals)
 
-    def _shapes(self, body: int) -> Iterator[Shape]:
+    def _shapes(self, body: int, collide: bool) -> Iterator[Shape]:
+        """Yield the shapes of a body that collide, or those that are only drawn."""
         model = self.model
         first = int(model.body_geomadr[body])
         for geom in range(first, first + int(model.body_geomnum[body])):
-            if model.geom_contype[geom] or model.geom_conaffinity[geom]:
+            if bool(model.geom_contype[geom] or model.geom_conaffinity[geom]) == collide:
                 shape = geom_shape(model, geom, model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom]))
                 if shape is not None:
                     yield shape
@@ -357,7 +360,6 @@ def shape_size(kind: str, size: Array) -> tuple[float, ...]:
         kind: Kind of shape.
         size: Size of the geom in MuJoCo: half lengths along its axes, or radii, (3,), [m].
     """
-    if kind in ("box", "ellipsoid"):
-        return tuple(float(2 * x if kind == "box" else x) for x in size)
-    radius, half, _ = (float(x) for x in size)
-    return {"sphere": (radius,), "mesh": ()}.get(kind, (radius, 2 * half))
+    return (
+        tuple(float(factor * x) for factor, x in zip(SOLIDS[kind].halves, size, strict=False)) if kind in SOLIDS else ()
+    )

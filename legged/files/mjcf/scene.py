@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from legged.algorithms.legs.standing import home_of
 from legged.arguments import number, real_array
 from legged.dynamics.kinematics import link_poses
 from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError
@@ -21,7 +22,7 @@ from legged.files.export_description import (
     own_stage_names,
     uniform_value,
 )
-from legged.output import from_above
+from legged.robot.base import FloatingBase
 from legged.robot.configuration import read
 from legged.robot.robot import Robot
 from legged.robot.shapes import Material
@@ -111,7 +112,7 @@ def home_configuration(robot: Robot, ground: Any = None) -> Array:
                 q[joint.q] = np.clip(q[joint.q], joint.definition.physics.lower, joint.definition.physics.upper)
         return q
     try:
-        q[robot.base.nq :] = from_above("home_of")(robot).angles
+        q[robot.base.nq :] = home_of(robot).angles
     except LeggedError as error:
         words = f"the home posture of robot {robot.name!r} is unknown: {error}; pass home=q, such as robot.neutral()"
         raise DefinitionError(words) from error
@@ -273,7 +274,7 @@ def _joint_values(description: Description, scene: Scene) -> dict[str, Array]:
     robot, q = scene.robot, scene.home
     base = robot.base
     values: dict[str, Array] = dict(zip(base_names(base), q[: base.nq, None], strict=False))
-    if base.kind == "floating":
+    if isinstance(base, FloatingBase):
         values = {"base": np.concatenate([q[4:7], q[:4]])}
     for joint in robot.joints:
         own = q[joint.q]

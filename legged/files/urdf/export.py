@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -21,6 +22,7 @@ from legged.files.export_description import (
 from legged.files.urdf.reader import FIELDS, IN_URDF
 from legged.files.urdf.schema import LARGEST
 from legged.output import write_file
+from legged.robot.base import FloatingBase
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.robot.shapes import Ellipsoid, Hull
@@ -63,7 +65,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     if not embedded.add_to_urdf(root, robot):
         lost = losses(robot)
         own = robot.base.physics
-        if robot.base.kind == "floating" and (np.any(own.armature) or np.any(own.damping)):
+        if isinstance(robot.base, FloatingBase) and (np.any(own.armature) or np.any(own.damping)):
             lost.append("armature and damping of the base")
     left_out = sum(isinstance(shape, Ellipsoid | Hull) for link in robot.links for shape in link.shapes)
     if left_out:
@@ -99,13 +101,7 @@ def _link(element: ET.Element, link: LinkEntry) -> None:
         collision = ET.SubElement(element, "collision")
         ET.SubElement(collision, "origin", _origin(shape.position, shape.rotation))
         geometry = ET.SubElement(collision, "geometry")
-        if shape.kind == "sphere":
-            ET.SubElement(geometry, "sphere", radius=repr(shape.size[0]))
-        elif shape.kind == "cylinder":
-            radius, length = shape.size
-            ET.SubElement(geometry, "cylinder", radius=repr(radius), length=repr(length))
-        else:
-            ET.SubElement(geometry, "box", size=format_vector(np.array(shape.size)))
+        ET.SubElement(geometry, shape.kind, _SIZES[shape.kind](shape.size))
     if link.mass is None:
         return
     inertial, t = ET.SubElement(element, "inertial"), link.tensor
@@ -115,13 +111,21 @@ def _link(element: ET.Element, link: LinkEntry) -> None:
     ET.SubElement(inertial, "inertia", {name: format_numbers(t[place]) for name, place in places.items()})
 
 
+_SIZES: dict[str, Callable[[tuple[float, ...]], dict[str, str]]] = {
+    "sphere": lambda size: {"radius": repr(size[0])},
+    "cylinder": lambda size: {"radius": repr(size[0]), "length": repr(size[1])},
+    "box": lambda size: {"size": format_vector(np.array(size))},
+}
+"""The shapes of URDF but meshes: kind -> attributes for its sizes."""
+
+
 def _in_urdf(shape: Shape) -> list[Shape]:
     """Return shapes of URDF whose union is a shape: a cylinder and two spheres for a capsule.
 
     The list is empty for an ellipsoid, which URDF lacks, and a mesh, which would need a file of its own.
     """
     if shape.kind != "capsule":
-        return [] if shape.kind in ("ellipsoid", "mesh") else [shape]
+        return [shape] if shape.kind in _SIZES else []
     radius, length = shape.size
     along = shape.rotation @ np.array([0.0, 0.0, length / 2])
     ends = [Shape("sphere", (radius,), shape.position + end, np.eye(3)) for end in (-along, along)]

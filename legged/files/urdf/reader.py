@@ -22,6 +22,7 @@ from legged.errors import DefinitionError, FileError, LeggedError
 from legged.files import embedded, reading
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.urdf.schema import KINDS, LARGEST, MOST_LINKS, check_schema, repeated_axes
+from legged.files.urdf.visuals import visual_shape
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.shapes import Material
 
@@ -44,12 +45,13 @@ def parse_urdf(content: bytes, source: str) -> Description:
     repeated = repeated_axes(root)
     floating, gravity = embedded.stated_base(root)
     frictions = read_frictions(root, source)
+    visuals = _visuals(root, source)
     lost = check_schema(root, source)
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
     _remove_empty_collisions(root, lost)
     model = _model(root, source)
-    links = tuple(_link(link, frictions.get(link.name)) for link in model.links)
+    links = tuple(_link(link, frictions.get(link.name), visuals.get(link.name, ())) for link in model.links)
     notes: Counter[str] = Counter()
     joints = tuple(
         _joint(joint, {"rotor": motors.get(joint.name), **extensions.get(joint.name, {})}, source, notes)
@@ -103,13 +105,26 @@ def _root_name(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], sou
     return free[0]
 
 
-def _link(link: Any, material: Material | None) -> LinkEntry:
+def _visuals(root: Any, source: str) -> dict[str, tuple[Shape, ...]]:
+    """Return the visual shapes of each link, without those whose attributes cannot be read: the dynamics need none."""
+    shapes: dict[str, list[Shape]] = {}
+    for element in root.findall("link/visual"):
+        try:
+            shape = visual_shape(element, source)
+        except FileError:
+            continue
+        if shape is not None:
+            shapes.setdefault(element.getparent().get("name"), []).append(shape)
+    return {link: tuple(own) for link, own in shapes.items()}
+
+
+def _link(link: Any, material: Material | None, visuals: tuple[Shape, ...]) -> LinkEntry:
     shapes = tuple(replace(_shape(c), material=material) for c in link.collisions)
     if link.inertial is None:
-        return LinkEntry(link.name, shapes=shapes)
+        return LinkEntry(link.name, shapes=shapes, visuals=visuals)
     position, rotation = _pose(link.inertial.origin)
     tensor = rotation @ link.inertial.inertia @ rotation.T
-    return LinkEntry(link.name, link.inertial.mass, position, (tensor + tensor.T) / 2, shapes)
+    return LinkEntry(link.name, link.inertial.mass, position, (tensor + tensor.T) / 2, shapes, visuals)
 
 
 def _shape(collision: Any) -> Shape:

@@ -18,13 +18,13 @@ from legged.robot.construction.graph import LinkGraph, read_graph
 from legged.robot.construction.partition import RigidGroup, partitioned, refuse_massless_ends
 from legged.robot.construction.singular import refuse_singular
 from legged.robot.inertia import Inertia
-from legged.robot.joint import Coupling, Follower, PlacedJoint, Stage
+from legged.robot.joint import Coupling, Follower, PlacedJoint
 from legged.robot.link import ContactPoint, PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import IDENTITY, Placement, Vector, body_axes, joint_transforms, origin_along
 from legged.robot.robot import Robot
 from legged.robot.shapes import Sphere
-from legged.spatial import Array
+from legged.robot.stages.stage import Stage
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -131,7 +131,7 @@ def _bodies(
         joint_in_parent = frames[part.parent] @ part.start
         start = joint_in_parent @ body_in_link
         axis = joint_in_parent.rotation @ stage.axis
-        transforms = joint_transforms(stage.kind, start, axis)
+        transforms = joint_transforms(stage.motion.has_axis, stage.motion.has_free_origin, start, axis)
         moments = moments_of(part.inertia, link_in_body)
         if part.repeats is not None:
             slices, coupling = (bodies[part.repeats].q, bodies[part.repeats].v), Coupling(part.joint, part.joint)
@@ -139,7 +139,7 @@ def _bodies(
             nq, nv = entries[part.joint]
             slices, coupling = (slice(nq, nq + stage.nq), slice(nv, nv + stage.nv)), follows.get(part.joint)
             entries[part.joint] = nq + stage.nq, nv + stage.nv
-        P = _motion(stage) * (coupling.ratio if coupling else 1.0)
+        P = stage.motion.matrix(stage.pitch) * (coupling.ratio if coupling else 1.0)
         constants = *transforms, coupling, part.physics
         bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, moments, moments, *constants))
     regrouped = regroup(bodies)
@@ -148,27 +148,18 @@ def _bodies(
 
 def _body_frame(stage: Stage, children: list[_Part]) -> Placement:
     """Return the body's frame in its link's frame; see `legged.robot.placement`."""
-    if stage.kind == "ball":
+    if not stage.motion.has_axis:
         return IDENTITY
-    following = next((c for c in children if c.stage is not None and c.stage.kind != "ball"), None)
-    next_axis = following.start.rotation @ following.stage.axis if following and following.stage else None
+    following = next((c for c in children if c.stage is not None and c.stage.motion.has_axis), None)
+    next_stage = following.stage if following else None
+    next_axis = following.start.rotation @ next_stage.axis if following and next_stage else None
     next_position = following.start.position if following else (children[0].start.position if children else None)
     rotation = body_axes(stage.axis, next_axis, next_position)
-    shifted = stage.kind == "revolute" and following is not None and following.stage.kind == "revolute"  # type: ignore[union-attr]
-    along = origin_along(stage.axis, next_axis, next_position) if shifted else 0.0
+    is_free = following is not None and all(
+        s is not None and s.motion.has_free_origin for s in (stage, following.stage)
+    )
+    along = origin_along(stage.axis, next_axis, next_position) if is_free else 0.0
     return Placement(rotation, along * stage.axis)
-
-
-def _motion(stage: Stage) -> Array:
-    """Return P of a joint, (6, nv of the joint), body axes."""
-    P = np.zeros((6, 3 if stage.kind == "ball" else 1))
-    if stage.kind == "ball":
-        P[:3] = np.eye(3)
-    elif stage.kind == "screw":
-        P[2, 0], P[5, 0] = 1.0, stage.pitch
-    else:
-        P[2 if stage.kind == "revolute" else 5, 0] = 1.0
-    return P
 
 
 def _placed_joints(

@@ -17,7 +17,7 @@ import numpy as np
 from legged.arguments import known_name, rounded_array
 from legged.checked import checked
 from legged.errors import DefinitionError
-from legged.robot.base import FixedBase
+from legged.robot.base import FixedBase, FloatingBase, PlanarBase
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.graph import links_of
 from legged.robot.construction.parameters import base_fields
@@ -88,9 +88,9 @@ class Member:
             x, w = (np.array(part, dtype=float) for part in zip(*own, strict=True))
             return x.reshape(*shape, self.robot.nq), w.reshape(*shape, self.robot.nv)
         q, v = q[self.q], v[self.v]
-        if self.robot.base.kind == "planar":
+        if isinstance(self.robot.base, PlanarBase):
             return np.concatenate([q[2::-1], q[3:]]), np.concatenate([v[2::-1], v[3:]])
-        if self.robot.base.kind != "floating":
+        if not isinstance(self.robot.base, FloatingBase):
             return q, v
         R = quaternion_matrix(q[3:7])
         return np.concatenate([q[3:7], q[:3], q[7:]]), np.concatenate([v[3:6], R.T @ v[:3], v[6:]])
@@ -101,9 +101,9 @@ class Member:
         Args:
             q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
         """
-        if self.robot.base.kind == "planar":
+        if isinstance(self.robot.base, PlanarBase):
             return np.concatenate([q[2::-1], q[3:]]), np.concatenate([v[2::-1], v[3:]])
-        if self.robot.base.kind != "floating":
+        if not isinstance(self.robot.base, FloatingBase):
             return q, v
         R = quaternion_matrix(q[:4])
         return np.concatenate([q[4:7], q[:4], q[7:]]), np.concatenate([R @ v[3:6], v[:3], v[6:]])
@@ -115,7 +115,7 @@ class Member:
             q: Configuration of the group, (nq,), mixed units.
         """
         own, robot = q[self.q], self.robot
-        first = own[2::-1] if robot.base.kind == "planar" else np.concatenate([own[3:7], own[:3]])
+        first = own[2::-1] if isinstance(robot.base, PlanarBase) else np.concatenate([own[3:7], own[:3]])
         R, o = robot.base.pose(first[: robot.base.nq])
         return self.place.rotation @ R, self.place.position + self.place.rotation @ o
 
@@ -258,9 +258,9 @@ def _check_member(name: str, robot: Robot, gravity: Array, placed: bool) -> None
         raise DefinitionError(f"the robot name {name!r} must have letters and no {SEPARATOR!r}")
     if isinstance(robot, RobotGroup):
         raise DefinitionError(f"robot {name!r} is a group itself; combine the robots of both groups in one call")
-    if robot.base.kind not in ("fixed", "planar", "floating"):
+    if not isinstance(robot.base, FixedBase | PlanarBase | FloatingBase):
         raise DefinitionError(f"robot {name!r} has a base of kind {robot.base.kind!r}; give it a FloatingBase()")
-    if placed and robot.base.kind == "floating":
+    if placed and isinstance(robot.base, FloatingBase):
         raise DefinitionError(f"robot {name!r} has a floating base: state its place by q, not by `at` or `rotation`")
     if not np.array_equal(robot.gravity, gravity):
         raise DefinitionError(f"robot {name!r} has gravity {robot.gravity}, the first robot {gravity}; make them equal")
@@ -268,9 +268,9 @@ def _check_member(name: str, robot: Robot, gravity: Array, placed: bool) -> None
 
 def _carrier(name: str, robot: Robot) -> Joint:
     """Return the joint that carries the base link of a robot in the group."""
-    if robot.base.kind == "planar":
+    if isinstance(robot.base, PlanarBase):
         return Planar(name, "z", "x", physics=robot.base.physics)  # turns about y
-    return Free(name, physics=robot.base.physics) if robot.base.kind == "floating" else Fixed(name)
+    return Free(name, physics=robot.base.physics) if isinstance(robot.base, FloatingBase) else Fixed(name)
 
 
 def _add(builder: RobotBuilder, name: str, robot: Robot, carrier: Joint, place: Placement) -> list[str]:

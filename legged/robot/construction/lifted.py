@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from legged.elements import Element, Field
-from legged.robot.body import Body, Moments, regroup
+from legged.robot.body import Body, regroup
 from legged.robot.link import PlacedLink
 from legged.robot.physics import JointPhysics, unchecked
+from legged.robot.stages.moments import Moments
 from legged.rotations import quaternion_of
 from legged.spatial import Array, AxisRotation, ElementaryTransform, Rotation, Translation, is_zero, mirror
 

@@ -18,13 +18,14 @@ import numpy as np
 from legged.arguments import known_name, rounded_array
 from legged.errors import DefinitionError, InertiaError, NotFiniteError
 from legged.robot.base import MovingBase
-from legged.robot.body import Body, Moments, regroup
+from legged.robot.body import Body, regroup
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Fixed, Joint
 from legged.robot.link import PlacedLink
 from legged.robot.physics import NUMBERS, JointPhysics, unchecked
 from legged.robot.placement import Placement, snap
 from legged.robot.robot import Robot
+from legged.robot.stages.moments import Moments
 from legged.spatial import Array, Translation, is_zero, mirror
 
 R = TypeVar("R", bound=Robot)
@@ -92,7 +93,7 @@ def _physics_fields(joint: Joint, follows: bool) -> list[str]:
     """Return the numbers of a joint's physics that can vary."""
     if isinstance(joint, Fixed):
         return []
-    ball = any(stage.kind == "ball" for stage in joint.stages)
+    ball = joint.has_quaternion
     without = {"lower", "upper", "stop_stiffness", "restitution"} if ball else set()  # one armature for all axes
     without |= {field for field in ("armature", "stiffness") if ball and np.ndim(getattr(joint.physics, field))}
     without |= {"effort", "speed"} if follows else set()  # its master has the motor

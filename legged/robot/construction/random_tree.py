@@ -114,7 +114,7 @@ def _physics(joint: Joint, rng: np.random.Generator) -> JointPhysics:
     n = joint.nv
     damping, friction, rest = rng.uniform(0.0, 1.0, n), rng.uniform(0.0, 1.0, n), rng.uniform(-1.0, 1.0, n)
     armature, stiffness = rng.uniform(0.0, 0.2, n), rng.uniform(0.0, 2.0, n)
-    if any(stage.kind == "ball" for stage in joint.stages):
+    if joint.has_quaternion:
         armature, stiffness = armature[:1].sum(), stiffness[:1].sum()
     rotor = Rotor(rng.uniform(0.0, 0.05), rng.uniform(-5.0, 5.0), bool(rng.integers(2))) if n == 1 else None
     return JointPhysics(damping, friction, armature, stiffness, rest, rotor=rotor)

@@ -10,19 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from legged.arguments import instance
 from legged.errors import DefinitionError
 from legged.robot.construction.edit import RobotEditor
 from legged.robot.construction.graph import links_of
-from legged.robot.joint import Connection, Fixed, Joint, Stage
+from legged.robot.joint import Connection, Fixed, Joint
 from legged.robot.link import Link, moved_contact
 from legged.robot.placement import IDENTITY, Placement
 from legged.robot.robot import Robot
 from legged.robot.shapes import Sphere, shape_with
-from legged.rotations import quaternion_matrix
-from legged.spatial import Array, skew
+from legged.spatial import Array
 
 
 def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
@@ -85,18 +82,8 @@ def joint_placement(joint: Joint, q: Array) -> Placement:
     """
     place = IDENTITY
     for stage, entries in zip(joint.stages, joint.stage_entries, strict=True):
-        place = place @ _moved(stage, q[entries])
+        place = place @ stage.motion.placement(stage.axis, q[entries], stage.pitch)
     return place
-
-
-def _moved(stage: Stage, q: Array) -> Placement:
-    """Return the pose of the frame after a stage in the frame before it; exactly the identity at zero."""
-    if stage.kind == "ball":
-        return Placement(quaternion_matrix(q), np.zeros(3))
-    if stage.kind == "prismatic":
-        return Placement(np.eye(3), q[0] * stage.axis)
-    c, s, axis = np.cos(q[0]), np.sin(q[0]), stage.axis
-    return Placement(c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis), stage.pitch * q[0] * axis)
 
 
 def _merged(carrier: Link, link: Link, place: Placement) -> Link:

@@ -51,7 +51,7 @@ def refuse_singular(robot: Robot) -> None:
 
 
 def _motion_matrix(robot: Robot, body: Body, q: Array) -> Array:
-    return robot.base.motion_matrix(q) if body.kind == "base" else body.P
+    return body.motion_matrix(robot.base, q)
 
 
 def _smallest_inertias(robot: Robot, seed: int) -> Array:
@@ -132,7 +132,7 @@ def _message(robot: Robot, body: Body, smallest: float) -> str:
             f"link {body.name!r} has a motion with negative inertia, which gains energy by itself: a mass or a "
             f"principal inertia of it or outward of it is negative; correct that"
         )
-    if body.kind == "base":
+    if body.is_base:
         return (
             f"the base {body.name!r} can move without inertia; give it mass and inertia, or a base with "
             f"fewer degrees of freedom"

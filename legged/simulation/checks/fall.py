@@ -94,7 +94,7 @@ def can_fall(robot: Robot, ground: Ground | Rigid | None) -> bool:
         robot: The robot. ground: The ground.
     """
     members = robot.members if isinstance(robot, RobotGroup) else ()
-    return ground is not None and any(one.base.kind != "fixed" for one in (robot, *(m.robot for m in members)))
+    return ground is not None and any(one.base.nv for one in (robot, *(m.robot for m in members)))
 
 
 Pose = Callable[[Array], tuple[Array, Array]]
@@ -107,7 +107,7 @@ def _moving_bases(robot: Robot) -> list[tuple[str, Body, Pose]]:
     """
     if not isinstance(robot, RobotGroup):
         return [(robot.links[0].name, robot.bodies[0], lambda q: robot.base.pose(q[: robot.base.nq]))]
-    moving = [member for member in robot.members if member.robot.base.kind != "fixed"]
+    moving = [member for member in robot.members if member.robot.base.nv]
     return [(robot.links[m.links[0]].name, m.robot.bodies[0], m.base_pose) for m in moving]
 
 

@@ -22,7 +22,7 @@ from legged.simulation.results.recording import contact_names
 
 if TYPE_CHECKING:  # these modules import this package
     from legged.simulation.stepping.compiled_batch import MemberTemplate
-    from legged.simulation.stepping.start import InitialStates
+    from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
 PENETRATION = 5e-3

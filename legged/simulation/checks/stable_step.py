@@ -30,16 +30,19 @@ from legged.dynamics.passive import friction_slopes
 from legged.errors import NotFiniteError, SingularError
 from legged.ground.ground import Ground, contact_wrenches
 from legged.robot.configuration import scatter_add
+from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.simulation.controller import needs_command
 from legged.simulation.forces import Stop, joint_name, stops_of
 from legged.simulation.hidden_state import independent_copy
+from legged.simulation.integrators import FixedStep
+from legged.simulation.variable_step import BDF
 
 if TYPE_CHECKING:
-    from legged.simulation.integrators import FixedStep
     from legged.simulation.loop.closed_loop import ClosedLoop
 
 Array = np.ndarray
+_MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/explanation/simulation.md
 _RUNGE_KUTTA_LIMIT = 2.78  # stability limit of the classical method on the negative real axis
 _SMALL_SPEED = 1e-6  # [m/s], increment of the difference quotients of damping
 
@@ -137,6 +140,47 @@ def stable_step_of_friction(robot: Robot, q: Array) -> float:
     )
 
 
+def step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
+    """Return a warning of the integrator at the start of a run, or "".
+
+    A fixed step is too long for the stiffness and damping of compliant ground; joint friction is too steep for the step
+    of an explicit integrator, or dry friction is regularized.
+
+    Args:
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        integrator: The integrator.
+    """
+    return _ground_warning(loop, q, s, integrator) or _friction_warning(loop, q, integrator)
+
+
+def _ground_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
+    if not isinstance(integrator, FixedStep) or integrator.rule in ("time_stepping", "linearly_implicit"):
+        return ""
+    largest = stable_step_of_loop(loop, q, s, integrator)
+    if integrator.step <= _MARGIN * largest:
+        return ""
+    return (
+        f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to {largest:.2g} "
+        f"s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground"
+    )
+
+
+def _friction_warning(loop: ClosedLoop, q: Array, integrator: Any) -> str:
+    robot = loop.robot
+    is_explicit = getattr(integrator, "rule", "") == "runge_kutta"
+    if is_explicit and integrator.step > (limit := stable_step_of_friction(robot, q)):
+        return (
+            f"a step of {integrator.step:g} s is too long for the friction of the joints, which is stable up to "
+            f"{limit:.2g} s; take {0.5 * limit:.1g} s, or legged.SemiImplicitEuler, which takes friction implicitly"
+        )
+    if not loop.joint_laws.has_friction or not (is_explicit or isinstance(integrator, BDF)):
+        return ""
+    return (
+        f"{integrator} regularizes the dry friction of joints: one that friction should hold creeps at up to "
+        f"{TRANSITION_SPEED:g} rad/s or m/s; legged.SemiImplicitEuler holds it"
+    )
+
+
 class StiffStops:
     """The stops of a robot that are too stiff for the steps of an integrator.
 
@@ -167,7 +211,7 @@ class StiffStops:
             x = stop.body.joint_position(q.T)[0]
             depth = np.maximum(stop.lower - x, x - stop.upper)
             if (depth > 0.0).any():
-                name, unit = joint_name(self._robot, stop.body), "m" if stop.body.kind == "prismatic" else "rad"
+                name, unit = joint_name(self._robot, stop.body), stop.body.motion.unit
                 return (
                     f"a step of {self._step:g} s is too long for the stop of joint {name!r}, which is stable up to "
                     f"{limit:.2g} s and which the joint exceeds by up to {np.nanmax(depth):.2g} {unit}; take "

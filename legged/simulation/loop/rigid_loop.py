@@ -29,16 +29,12 @@ from legged.contact.impulses.impact import SOLVER, Impact, ImpulseSolver
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
-from legged.ground.ground import Ground, refuse_round_feet
 from legged.robot.configuration import drift, normalized
-from legged.robot.robot import Robot
-from legged.simulation.controller import Controller
-from legged.simulation.loop.chart import velocity_product
+from legged.simulation.loop.chart import flight, friction_change, midpoint, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory as ContactHistory
 from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory
-from legged.simulation.loop.external_wrenches import External, check_wrenches, push_wrenches
-from legged.simulation.loop.flight import flight, friction_change, midpoint
+from legged.simulation.loop.external_wrenches import push_wrenches
 from legged.simulation.loop.joint_laws import JointStep, joint_work, viscous_damping
 from legged.simulation.loop.results import ExternalForces, Outputs
 
@@ -298,28 +294,3 @@ class RigidLoop(ClosedLoop):
         mean = 0.5 * (v + v_next)
         pushed = self.pushed(loads, q, mean)[1] if self.wrench_rows[0] else 0.0
         return [h * (tau @ mean), impact.work, h * pushed, joint_work(self, h, v, v_next, joints, impact.joints)]
-
-
-def closed_loop(
-    robot: Robot,
-    controller: Controller,
-    ground: Ground | Rigid | None,
-    memory: int,
-    pushes: Sequence[External],
-    nodes: list[tuple[int, Array]],
-    bodies: Sequence[FreeBody],
-) -> ClosedLoop:
-    """Return a `RigidLoop` on rigid ground, otherwise a `ClosedLoop`.
-
-    Args:
-        robot, controller, ground, pushes, nodes: Fields of the closed loop, see `ClosedLoop`.
-        memory: Length of the controller's memory. bodies: Free bodies.
-
-    Raises:
-        UnknownNameError: An external wrench acts on no link or body.
-    """
-    check_wrenches(pushes, robot, bodies)
-    if isinstance(ground, Ground):
-        refuse_round_feet(robot)
-    parts = robot, controller, ground, memory, pushes, nodes
-    return RigidLoop(*parts, bodies) if isinstance(ground, Rigid) else ClosedLoop(*parts)

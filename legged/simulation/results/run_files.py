@@ -2,8 +2,8 @@
 
 The arrays of version 1 are named as in `_VERSION_1`, those of version 2 as the fields of a run; version 3 adds the
 warnings, version 4 the lines that belong to shapes, version 5 impulses, peaks and times of contacts, which are NaN for
-older files, version 6 the model and the surface of the ground, version 7 the planned footsteps. The array "version"
-states it; older files may lack it.
+older files, version 6 the model and the surface of the ground, version 7 the planned footsteps, and version 8 the last
+times of contacts. The array "version" states it; older files may lack it.
 The header of each array is checked before memory is allocated for it.
 """
 

@@ -13,6 +13,7 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.ground.ground import Ground
 from legged.ground.terrain import Flat, Slope, Stairs, Terrain
+from legged.robot.base import FixedBase
 from legged.robot.construction.group import WORLD_LINK
 from legged.robot.inertia import Inertia
 from legged.robot.link import PlacedLink
@@ -123,7 +124,7 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequenc
 def _bases(robot: Robot) -> dict[str, str]:
     """Return the base link of the robot to which each link belongs, by name; the world link of a group is left out."""
     first = robot.links[0]
-    is_world = first.name == WORLD_LINK and first.inertia.is_massless and robot.base.kind == "fixed"
+    is_world = first.name == WORLD_LINK and first.inertia.is_massless and isinstance(robot.base, FixedBase)
     own = {} if is_world else {first.name: first.name}
     for c in robot.connections:  # parent before child
         own[c.child] = own.get(c.parent, c.child)

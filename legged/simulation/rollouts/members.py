@@ -1,22 +1,103 @@
-"""The equations of any member of a compiled rollout, as kernels whose inputs are the member's numbers."""
+"""The members of a rollout as runs, whose equations are kernels with the numbers of a member as inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from legged.compiler import Kernel, Members, Schedule, trace
-from legged.simulation.backend import Backend
+from legged.contact.rigid import violation_message
+from legged.errors import ArgumentError
+from legged.simulation.backend import Backend, select_backend
+from legged.simulation.checks.chatter import chatter_of_run
+from legged.simulation.checks.energy import energy_warning
+from legged.simulation.checks.overlap import overlap_warning
+from legged.simulation.checks.stable_step import StiffStops, step_warning
+from legged.simulation.integrators import FixedStep, Plan
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.results.recording import record_run
+from legged.simulation.results.run import Run
+from legged.simulation.results.stick_figure import drawing_of
+from legged.simulation.rollouts.result import Rollouts
+from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import CompiledBatch
+from legged.simulation.stepping.engines import SolverEngine
 
 Array = np.ndarray
 
 
-class MemberBackend(Backend):
+@dataclass(frozen=True, eq=False)
+class MemberRuns:
+    """The function (rollouts, i) -> `Run`, which computes what the rollout has not stored.
+
+    Attributes:
+        batch: The members. integrator: The integrator. times: Sample times, (T,), [s].
+        backend: Description of the code that has advanced the members.
+        compiled: The time steps of all members; None if they are not compiled.
+    """
+
+    batch: RolloutBatch
+    integrator: FixedStep
+    times: Array
+    backend: str = "none: no time step was taken"
+    compiled: CompiledBatch | None = None
+
+    def __call__(self, runs: Rollouts, i: int) -> Run:
+        """Return member i as a run; its outputs are computed by kernels that all members share, if they are compiled.
+
+        Args:
+            runs: The result of the rollout. i: Index of the member.
+
+        Raises:
+            ArgumentError: Ctrl-C came before the member had started.
+        """
+        if not np.isfinite(runs.q[i, 0]).all():
+            raise ArgumentError(f"member {i} has no states: Ctrl-C came before it had started")
+        loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
+        plan = Plan.of_loops(self.times, [loop])
+        rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1, dtype=float)
+        reached = int(np.isfinite(rows).all(axis=1).sum())
+        members = Members(rows[:1], np.array([[0.0, 0.0, reached]]), rows[None])
+        states = plan.states(members, self.batch.robot.nq)
+        reason, when = runs.reasons[i], f" at t = {runs.when[i]:.3f} s"
+        ended = reason + ("" if " at t = " in reason else when) if reason else ""
+        equations, advance = self._equations(i, loop, members)
+        run = record_run(equations, self.integrator, states, ended)
+        first = self.batch.first
+        texts = (
+            overlap_warning(loop, states[0].q, states[0].s) if states else "",
+            step_warning(first.loop, first.q, first.s, self.integrator),
+            *first.loop.notices.values(),
+            StiffStops(self.batch.robot, first.q, self.integrator).warning(run.q),
+            chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
+            violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
+        )
+        texts = tuple(filter(None, texts))
+        risen = "" if reason or texts else energy_warning(run.energy, loop, self.integrator)
+        return replace(run, warnings=(*texts, *filter(None, (risen,))))
+
+    def _equations(
+        self, i: int, loop: ClosedLoop, members: Members
+    ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
+        """Return the equations of member i, and the function that advances it from given states over a schedule."""
+        if self.compiled is not None:
+            own = _MemberBackend(self._kernels, self.compiled, i, loop, self.backend)
+            return own, own.advance
+        backend = select_backend(loop, members.state[0], members.state[0], False)
+        backend.name = self.backend
+        return backend, SolverEngine([backend], members, self.integrator, "").advance
+
+    @cached_property
+    def _kernels(self) -> dict[Any, Kernel]:
+        """Kernels of the members' outputs, which all of them share."""
+        return {}
+
+
+class _MemberBackend(Backend):
     """The equations of one member.
 
     Args:

@@ -3,54 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler import Kernel, Members, Schedule, check_threads, default_threads, element_type
+from legged.compiler import Members, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid, violation_message
-from legged.errors import ArgumentError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
+from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend, select_backend
-from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
-from legged.simulation.checks.energy import energy_warning
+from legged.simulation.checks.chatter import chatter_of_members
 from legged.simulation.checks.fall import Fall
-from legged.simulation.checks.overlap import OverlapCheck, overlap_warning
-from legged.simulation.checks.stable_step import StiffStops
+from legged.simulation.checks.overlap import OverlapCheck
+from legged.simulation.checks.stable_step import StiffStops, step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep
-from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.results.recording import record_run
 from legged.simulation.results.records import ModelRecord
-from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.rollouts.members import MemberBackend
+from legged.simulation.rollouts.members import MemberRuns
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
-from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
-from legged.simulation.stepping.engines.solvers import SolverEngine
-from legged.simulation.stepping.motion import Motion, Plan, new_motion
-from legged.simulation.stepping.start import (
-    InitialStates,
-    check_base_forces,
-    check_command,
-    check_integrator,
-    default_fixed_step,
-    select_integrator,
-    step_warning,
-)
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.stepping.stepper import Stepper, select_integrator
 
 Array = np.ndarray
 INTERRUPTED = "interrupted"
@@ -120,202 +102,131 @@ def rollout(
     """
     times = sample_times(until, sample)
     closed = robot if isinstance(robot, ClosedRobot) else None
-    steps = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
+    steps = select_integrator(integrator, ground, bodies, closed)
     assert isinstance(steps, FixedStep)
     setup, element = (controller, ground, pushes, bodies), element_type(dtype)
     batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, element=element)
-    task = RolloutTask(batch, steps, times)
-    check_command(task.batch.first.loop.controller)
-    check_integrator(task.batch.first.loop, steps)
+    batch.check_command()
+    count = default_threads() if threads is None else check_threads(threads)
     with ProgressBar(batch.robot.name, until, progress) as bar:
-        runs = task.simulate(compiled, threads, bar.update)
+        runs = _run(batch, steps, times, compiled, count, bar.update)
     if INTERRUPTED in runs.reasons:
         count = runs.reasons.count(INTERRUPTED)
         raise SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)
     return runs
 
 
-@dataclass(frozen=True, eq=False)
-class RolloutTask:
-    """A batch with its integrator and sample times.
+def _run(
+    batch: RolloutBatch,
+    integrator: FixedStep,
+    times: Array,
+    compiled: bool | None,
+    threads: int,
+    update: Callable[[float], None],
+) -> Rollouts:
+    """Return the motions of all members.
 
-    Attributes:
+    Args:
         batch: The members. integrator: The integrator. times: Sample times, (T,), [s].
+        compiled: As in `rollout`. threads: Maximal number of threads. update: Called with the simulated time, [s].
     """
-
-    batch: RolloutBatch
-    integrator: FixedStep
-    times: Array
-
-    def simulate(self, compiled: bool | None, threads: int | None, update: Callable[[float], None]) -> Rollouts:
-        """Return the result of the rollout.
-
-        Args:
-            compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
-        """
-        batch, first = self.batch, self.batch.first
-        count = batch.sweep.count
-        starts = batch.starts_for(compiled, range(count), *batch.given_states, is_partial=True)
-        if len(starts.states) < count:
-            return self._unfinished(starts)
-        try:
-            motion, plan = new_motion(batch, starts, self.times, self.integrator, compiled)
-        except KeyboardInterrupt:
-            return self._unfinished(starts)
-        check_base_forces(first.loop, first.q, first.s, compiled)
-        engine = motion.engine
-        motion.run(plan, default_threads() if threads is None else check_threads(threads), update)
-        warned = self._warnings(motion, plan, starts)
-        return self.result(motion.members, motion.reasons, warned, engine.name, _compiled_members(engine))
-
-    def _unfinished(self, starts: InitialStates) -> Rollouts:
-        """Return the initial states of the members that had started when Ctrl-C came before the first time step."""
-        states = np.full((self.batch.sweep.count, starts.states.shape[1]), np.nan)
-        known = len(starts.states)
-        states[:known] = starts.states
-        members = Members.at(states, len(self.times), self.batch.element.dtype)
-        members.stored[:, 0], members.outcome[:known, 2] = members.state, 1.0
-        return self.result(members, {}, tuple(self.batch.first.loop.notices.values()), "none: no time step was taken")
-
-    def _warnings(self, motion: Motion, plan: Plan, starts: InitialStates) -> tuple[str, ...]:
-        """Return the texts of all warnings, and give those that have not been given."""
-        first, robot, members = self.batch.first, self.batch.robot, motion.members
-        word = "member" if len(starts.loops) > 1 else ""
-        template = MemberTemplate(self.batch, starts.numbers)
-        texts = [OverlapCheck().warning(template, starts, range(len(starts.loops)), word)]
-        texts.append(step_warning(first.loop, first.q, first.s, self.integrator))
-        if not motion.interrupted:
-            reached = members.stored[..., : robot.nq].reshape(-1, robot.nq)
-            texts.append(StiffStops(robot, first.q, self.integrator).warning(reached))
-            schedule = plan.schedule(self.integrator)
-            texts.append(chatter_of_members(robot, motion.engine.advance, schedule, members, self.times))
-        texts.append(self._contact_warning(members))
-        for text in filter(None, texts):
-            warn_caller(text, SimulationWarning)
-        for loop in starts.loops:
-            first.loop.notices.update(loop.notices)  # which have been given
-        return (*filter(None, texts), *first.loop.notices.values())
-
-    def result(
-        self,
-        members: Members,
-        known: Mapping[int, str],
-        warned: tuple[str, ...],
-        backend: str,
-        compiled: CompiledBatch | None = None,
-    ) -> Rollouts:
-        """Return the result of the rollout.
-
-        Args:
-            members: The members at the end. known: Index of a member -> why it ended, if its limits do not tell.
-            warned: Texts of warnings. backend: Name of what has advanced the members. compiled: Their time steps.
-        """
-        robot = self.batch.robot
-        code, when, rows = members.outcome.T
-        states = members.stored
-        after_end = np.arange(len(self.times)) >= rows[:, None]
-        states[after_end] = np.nan
-        last = self.times[np.maximum(rows.astype(int), 1) - 1]
-        unfinished = (code == 0.0) & (rows < len(self.times))
-        when = np.where((code == 0.0) & ~unfinished, np.nan, np.where(code < 0.0, when, last))
-        reasons = [known.get(i) or self._reason(i, c, states[i, 0]) for i, c in enumerate(code.tolist())]
-        reasons = [INTERRUPTED if cut else reason for reason, cut in zip(reasons, unfinished, strict=True)]
-        q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
-        return Rollouts(
-            robot=robot.name,
-            backend=backend,
-            integrator=str(self.integrator),
-            times=self.times,
-            q=q,
-            v=v,
-            rest=rest,
-            base_position=_base_positions(robot, q, ~after_end),
-            fallen=code != 0.0,
-            when=when,
-            reasons=tuple(reasons),
-            vary=dict(self.batch.sweep.values),
-            warnings=warned,
-            model=ModelRecord.of(robot, self.batch.first.loop.ground, self.batch.sweep.nominal.bodies),
-            _run=partial(self.run, compiled, backend),
-        )
-
-    def _contact_warning(self, members: Members) -> str:
-        """Return the warning about the member with the largest violation of the rigid contact law, or "".
-
-        Raises:
-            SimulationError: There is one, and the law is strict.
-        """
-        loop, nq = self.batch.first.loop, self.batch.robot.nq
-        if not (isinstance(loop, RigidLoop) and isinstance(loop.ground, Rigid)):
-            return ""
-        known = ContactMemory.of(loop.split(members.stored[..., nq:]).ground_memory)
-        valid = np.arange(len(self.times)) < members.outcome[:, 2, None]
-        worst = np.where(valid, known.worst, 0.0).max(axis=1)
-        text = violation_message(loop.ground, float(worst.max()), int(worst.argmax()))
-        if text and loop.ground.strict:
-            raise SimulationError(text)
-        return text
-
-    def _reason(self, i: int, code: float, start: Array) -> str:
-        """Return why member i has fallen, or "" if it has not."""
-        limits = self.batch.limits(i, start[: self.batch.robot.nq]) if code else None
-        return limits.message(self.batch.robot, int(code)) if limits else ""
-
-    def run(self, compiled: CompiledBatch | None, backend: str, runs: Rollouts, i: int) -> Run:
-        """Return member i as a run; its outputs are computed by kernels that all members share, if they are compiled.
-
-        Args:
-            compiled: The time steps of all members; None if they are not compiled. backend: Name of what took them.
-            runs: The result of the rollout. i: Index of the member.
-
-        Raises:
-            ArgumentError: Ctrl-C came before the member had started.
-        """
-        if not np.isfinite(runs.q[i, 0]).all():
-            raise ArgumentError(f"member {i} has no states: Ctrl-C came before it had started")
-        loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
-        plan = Plan.of_break_times(self.times, [loop.break_times(float(self.times[-1]))])
-        rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1, dtype=float)
-        reached = int(np.isfinite(rows).all(axis=1).sum())
-        members = Members(rows[:1], np.array([[0.0, 0.0, reached]]), rows[None])
-        states = plan.states(members, self.batch.robot.nq)
-        reason, when = runs.reasons[i], f" at t = {runs.when[i]:.3f} s"
-        ended = reason + ("" if " at t = " in reason else when) if reason else ""
-        equations, advance = self._member_backend(compiled, backend, i, loop, members)
-        run = record_run(equations, self.integrator, states, ended)
-        first = self.batch.first
-        texts = (
-            overlap_warning(loop, states[0].q, states[0].s) if states else "",
-            step_warning(first.loop, first.q, first.s, self.integrator),
-            *first.loop.notices.values(),
-            StiffStops(self.batch.robot, first.q, self.integrator).warning(run.q),
-            chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
-            violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
-        )
-        texts = tuple(filter(None, texts))
-        risen = "" if reason or texts else energy_warning(run.energy, loop, self.integrator)
-        return replace(run, warnings=(*texts, *filter(None, (risen,))))
-
-    def _member_backend(
-        self, compiled: CompiledBatch | None, name: str, i: int, loop: ClosedLoop, members: Members
-    ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
-        """Return the backend of member i, and the function that advances it from given states over a schedule."""
-        if compiled is not None:
-            backend = MemberBackend(self._kernels, compiled, i, loop, name)
-            return backend, backend.advance
-        backend = select_backend(loop, members.state[0], members.state[0], False)
-        backend.name = name
-        return backend, SolverEngine([backend], [None], members, self.integrator, "").advance
-
-    @cached_property
-    def _kernels(self) -> dict[Any, Kernel]:
-        """Kernels of the members' outputs, see `MemberBackend`."""
-        return {}
+    count = batch.sweep.count
+    starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
+    members = MemberRuns(batch, integrator, times)
+    if len(starts.states) < count:
+        return _unfinished(members, starts)
+    stepper = Stepper(batch, integrator, compiled, starts, times)
+    try:
+        engine = stepper.prepare()
+    except KeyboardInterrupt:
+        return _unfinished(members, starts)
+    stepper.run(threads, update)
+    members = replace(members, backend=engine.name, compiled=getattr(engine, "compiled", None))
+    return _result(members, stepper.members, _warnings(stepper), stepper.reason)
 
 
-def _compiled_members(engine: StepEngine) -> CompiledBatch | None:
-    """Return the compiled time steps of an engine; None if it takes them one member after the other."""
-    return engine.compiled if isinstance(engine, CompiledEngine) else None
+def _unfinished(runs: MemberRuns, starts: InitialStates) -> Rollouts:
+    """Return the initial states of the members that had started when Ctrl-C came before the first time step."""
+    batch, known = runs.batch, len(starts.states)
+    states = np.full((batch.sweep.count, starts.states.shape[1]), np.nan)
+    states[:known] = starts.states
+    members = Members.at(states, len(runs.times), batch.element.dtype)
+    members.stored[:, 0], members.outcome[:known, 2] = members.state, 1.0
+    return _result(runs, members, tuple(batch.first.loop.notices.values()), lambda i: "")
+
+
+def _warnings(stepper: Stepper) -> tuple[str, ...]:
+    """Return the texts of all warnings, and give those that have not been given."""
+    batch, starts, members, engine = stepper.batch, stepper.starts, stepper.members, stepper.engine
+    assert engine is not None and isinstance(stepper.integrator, FixedStep)
+    first, robot, count = batch.first, batch.robot, len(starts.loops)
+    texts = [OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")]
+    texts.append(step_warning(first.loop, first.q, first.s, stepper.integrator))
+    if not stepper.interrupted:
+        reached, times = members.stored[..., : robot.nq].reshape(-1, robot.nq), stepper.plan.times
+        texts.append(StiffStops(robot, first.q, stepper.integrator).warning(reached))
+        schedule = stepper.plan.schedule(stepper.integrator)
+        texts.append(chatter_of_members(robot, engine.advance, schedule, members, times))
+    texts.append(_contact_warning(batch, members))
+    for text in filter(None, texts):
+        warn_caller(text, SimulationWarning)
+    for loop in starts.loops:
+        first.loop.notices.update(loop.notices)  # which have been given
+    return (*filter(None, texts), *first.loop.notices.values())
+
+
+def _contact_warning(batch: RolloutBatch, members: Members) -> str:
+    """Return the warning about the member with the largest violation of the rigid contact law, or "".
+
+    Raises:
+        SimulationError: There is one, and the law is strict.
+    """
+    loop, nq = batch.first.loop, batch.robot.nq
+    if not (isinstance(loop, RigidLoop) and isinstance(loop.ground, Rigid)):
+        return ""
+    known = ContactMemory.of(loop.split(members.stored[..., nq:]).ground_memory)
+    valid = np.arange(members.stored.shape[1]) < members.outcome[:, 2, None]
+    worst = np.where(valid, known.worst, 0.0).max(axis=1)
+    text = violation_message(loop.ground, float(worst.max()), int(worst.argmax()))
+    if text and loop.ground.strict:
+        raise SimulationError(text)
+    return text
+
+
+def _result(runs: MemberRuns, members: Members, warned: tuple[str, ...], reason: Callable[[int], str]) -> Rollouts:
+    """Return the result of a rollout.
+
+    Args:
+        runs: Returns the run of a member. members: The members at the end. warned: Texts of warnings.
+        reason: Index of a member that fell or diverged -> why it ended.
+    """
+    robot, times, sweep = runs.batch.robot, runs.times, runs.batch.sweep
+    code, when, rows = members.outcome.T
+    states = members.stored
+    after_end = np.arange(len(times)) >= rows[:, None]
+    states[after_end] = np.nan
+    last = times[np.maximum(rows.astype(int), 1) - 1]
+    unfinished = (code == 0.0) & (rows < len(times))
+    when = np.where((code == 0.0) & ~unfinished, np.nan, np.where(code < 0.0, when, last))
+    reasons = [INTERRUPTED if cut else reason(i) for i, cut in enumerate(unfinished.tolist())]
+    q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
+    return Rollouts(
+        robot=robot.name,
+        backend=runs.backend,
+        integrator=str(runs.integrator),
+        times=times,
+        q=q,
+        v=v,
+        rest=rest,
+        base_position=_base_positions(robot, q, ~after_end),
+        fallen=code != 0.0,
+        when=when,
+        reasons=tuple(reasons),
+        vary=dict(sweep.values),
+        warnings=warned,
+        model=ModelRecord.of(robot, runs.batch.first.loop.ground, sweep.nominal.bodies),
+        _run=runs,
+    )
 
 
 def _base_positions(robot: Robot, q: Array, valid: Array) -> Array:

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.compiler import FLOAT64, ElementType
-from legged.compiler.ir import record
-from legged.contact.rigid import FreeBody
-from legged.errors import DefinitionError, LeggedError, TraceError
+from legged.contact.rigid import FreeBody, Rigid
+from legged.dynamics.arguments import read
+from legged.errors import DefinitionError
+from legged.ground.ground import Ground, refuse_round_feet
+from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
-from legged.robot.configuration import integrate
+from legged.loops.constraints import independent_first
+from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
-from legged.simulation.backend import warn_of_python
-from legged.simulation.checks.fall import Fall, FallLimits
-from legged.simulation.controller import Controller, adapt
-from legged.simulation.hidden_state import check_stateless, independent_copy
+from legged.simulation.checks.fall import Fall, FallLimits, can_fall
+from legged.simulation.controller import Controller, adapt, needs_command
+from legged.simulation.forces import check_range
+from legged.simulation.hidden_state import independent_copy
+from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.external_wrenches import External, check_wrenches
+from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.stepping.parameter_tree import Leaf, flatten
+from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
-from legged.simulation.stepping.start import InitialStates, initial_state, new_loop, select_fall
+from legged.simulation.stepping.starts import MemberStarts
 
 Array = np.ndarray
-_T = TypeVar("_T")
 
 
 class RolloutMember(NamedTuple):
@@ -44,23 +49,6 @@ class RolloutMember(NamedTuple):
     q: Array
     s: Array
     limits: FallLimits | None
-
-
-@dataclass(eq=False)
-class _Start:
-    """A started controller.
-
-    Attributes:
-        state: The state in which it has started, in bytes.
-        loop: The closed loop. numbers: Numbers of robot, controller and ground. memory: Initial memory, (m,).
-        is_free: Whether it is the same from other states; None as long as no member has needed to know.
-    """
-
-    state: bytes
-    loop: ClosedLoop
-    numbers: list[float]
-    memory: Array
-    is_free: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +116,27 @@ class RolloutBatch:
         Args:
             i: Index of the member. nodes: Points that `ClosedLoop.outputs` reports.
         """
-        return self._member(i, *self._state(i, self.sweep.member(i)), nodes)
+        return self.member_at(i, *self._state(i), nodes)
 
-    def _member(self, i: int, q: Array, v: Array, nodes: Any = ()) -> RolloutMember:
-        """Return member i at its start in a given state."""
+    def member_at(self, i: int, q: Array, v: Array, nodes: Any = ()) -> RolloutMember:
+        """Return member i at its start in a given state.
+
+        Args:
+            i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
+            nodes: Points that `ClosedLoop.outputs` reports.
+        """
         setup = self.sweep.member(i)
-        controller, memory = self._started(setup, q, v)
+        controller, memory = self.started(setup, q, v)
         controller = controller if self.is_run else independent_copy(controller)  # members do not share its state
-        loop = new_loop(self.closed or setup.robot, setup, controller, len(memory), q, list(nodes), self.time_constant)
-        return RolloutMember(loop, q, loop.initial(v, memory), self._limits(setup, q))
+        parts = setup.robot, controller, setup.ground, len(memory), setup.pushes, list(nodes)
+        if self.closed is None:
+            loop = closed_loop(*parts, setup.bodies)
+        elif isinstance(setup.ground, Rigid):
+            loop = ClosedRigidLoop(*parts, setup.bodies, closed=independent_first(self.closed, q))
+        else:
+            own = {"closed": independent_first(self.closed, q), "stabilization": Stabilization(self.time_constant)}
+            loop = ClosedChainLoop(*parts, **own)
+        return RolloutMember(loop, q, loop.initial(v, memory), self.limits(i, q))
 
     @cached_property
     def first(self) -> RolloutMember:
@@ -152,141 +152,22 @@ class RolloutBatch:
             given = (np.asarray(x, dtype=float)[i].tobytes() for x in (self.q, self.v) if np.ndim(x) == 2)
             key = self.sweep.key(i) + b"".join(given)
             if key not in states:
-                states[key] = self._state(i, self.sweep.member(i))
+                states[key] = self._state(i)
             q.append(states[key][0])
             v.append(states[key][1])
         return q, v
 
     @cached_property
-    def starts(self) -> InitialStates:
-        """All members at the start.
+    def starts(self) -> MemberStarts:
+        """The starts of members from any states."""
+        return MemberStarts(self)
 
-        Raises:
-            TraceError: Members differ in more than numbers.
-        """
-        return self.started(range(self.sweep.count), *self.given_states)
-
-    def starts_for(
-        self,
-        compiled: bool | None,
-        members: Sequence[int],
-        q: Sequence[Array],
-        v: Sequence[Array],
-        refused: str = "",
-        is_partial: bool = False,
-    ) -> InitialStates:
-        """Return some members at the start, which may differ in more than numbers unless they have to be compiled.
+    def started(self, setup: Setup, q: Any, v: Any) -> tuple[Controller, Array]:
+        """Return the started controller of a member, and its memory, (m,).
 
         Args:
-            compiled: As in `rollout`. members: Indices of the members.
-            q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
-            refused: Why other members differ in more than numbers, "" if they do not.
-            is_partial: Whether Ctrl-C returns the members that have started, if any.
-
-        Raises:
-            TraceError: Members differ in more than numbers, although they have to be compiled.
+            setup: The member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
         """
-        if self.is_run:
-            state = np.concatenate([self.first.q, self.first.s])
-            return InitialStates(state[None], np.zeros((1, 0)), (self.first.loop,))
-        if not refused:
-            try:
-                return self.started(members, q, v, is_partial)
-            except TraceError as error:
-                if compiled or self.element != FLOAT64:
-                    raise TraceError(f"the members cannot be compiled together: {error}") from error
-                refused = str(error)
-                if compiled is None:
-                    warn_of_python(self.first.loop, refused)
-        each = (self._member(*given) for given in zip(members, q, v, strict=True))
-        separate = _until_interrupt(each, is_partial)
-        numbers = np.array([flatten(member.limits)[0] for member in separate]).reshape(len(separate), -1)
-        states = np.array([np.concatenate([member.q, member.s]) for member in separate])
-        return InitialStates(states, numbers, tuple(member.loop for member in separate), refused)
-
-    def started(
-        self, members: Sequence[int], q: Sequence[Array], v: Sequence[Array], is_partial: bool = False
-    ) -> InitialStates:
-        """Return some members at the start from given states; results that several members share are computed once.
-
-        Args:
-            members: Indices of the members. q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
-            is_partial: As in `starts_for`.
-
-        Raises:
-            TraceError: Members differ in more than numbers.
-        """
-        starts: dict[bytes, _Start] = {}
-        limits: dict[bytes, list[float]] = {}
-        each = (self._started_member(*given, starts, limits) for given in zip(members, q, v, strict=True))
-        loops, numbers, rows = zip(*_until_interrupt(each, is_partial), strict=True)
-        if len({(len(row), len(own)) for row, own in zip(rows, numbers, strict=True)}) > 1:
-            raise TraceError("the members' controllers hold different numbers of numbers")
-        return InitialStates(np.array(rows), np.array(numbers).reshape(len(rows), -1), loops)
-
-    def _started_member(
-        self, i: int, q: Array, v: Array, starts: dict[bytes, _Start], limits: dict[bytes, list[float]]
-    ) -> tuple[ClosedLoop, list[float], Array]:
-        """Return closed loop, numbers and state [q; s], (n,), of a member, with starts and limits of members before."""
-        setup, start = self.sweep.member(i), self._start(i, q, v, starts)
-        key = self.sweep.key(i) + q.tobytes()
-        if key not in limits:
-            limits[key] = flatten(self._limits(setup, q))[0]
-        self._check_bodies(i, setup)
-        loop = start.loop if setup.pushes == start.loop.pushes else replace(start.loop, pushes=setup.pushes)
-        numbers = start.numbers + flatten(setup.pushes)[0] + limits[key]
-        return loop, numbers, np.concatenate([q, self.first.loop.initial(v, start.memory, setup.bodies)])
-
-    def _start(self, i: int, q: Array, v: Array, starts: dict[bytes, _Start]) -> _Start:
-        """Return the start of a member, shared by all members for which the start of the law is the same.
-
-        Args:
-            i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
-            starts: Starts that depend on the configuration, and receive new ones.
-        """
-        setup = self.sweep.key(i)
-        at_q = setup + q.tobytes()
-        shared = self._shared_start(self._starts, setup, {"q": q, "v": v}, i, q, v)
-        shared = shared or self._shared_start(starts, at_q, {"v": v}, i, q, v)
-        return shared or starts.setdefault(at_q + v.tobytes(), self._new_start(i, q, v))
-
-    def _shared_start(
-        self, starts: dict[bytes, _Start], key: bytes, free: dict[str, Array], i: int, q: Array, v: Array
-    ) -> _Start | None:
-        """Return the start of all members with a key; None if it depends on the states in which they differ."""
-        if key not in starts:
-            starts[key] = self._new_start(i, q, v)
-        start, state = starts[key], q.tobytes() + v.tobytes()
-        if start.state != state and start.is_free is None:
-            start.is_free = self._is_free(start, free, i, q, v)
-        return start if start.state == state or start.is_free else None
-
-    @cached_property
-    def _starts(self) -> dict[bytes, _Start]:
-        """A start for each key of a member, whatever its state; first that of member 0."""
-        first = self.first
-        v, numbers = first.s[: self.robot.nv], flatten((first.loop.controller, first.loop.ground))[0]
-        memory = first.loop.split(first.s).memory
-        start = _Start(
-            first.q.tobytes() + v.tobytes(), first.loop, [*self.sweep.robot_numbers(0).tolist(), *numbers], memory
-        )
-        return {self.sweep.key(0): start}
-
-    @cached_property
-    def _first_bodies(self) -> tuple[FreeBody, ...]:
-        return self.sweep.member(0).bodies
-
-    def _check_bodies(self, i: int, setup: Setup) -> None:
-        """Raise TraceError if the bodies of member i have other inertias or shapes than those of member 0."""
-        for body, first in zip(setup.bodies, self._first_bodies, strict=True):
-            if flatten((body.inertia, body.shapes))[0] != flatten((first.inertia, first.shapes))[0]:
-                raise TraceError(f"body {body.name!r} of member {i} has another inertia or shape than that of member 0")
-
-    def _state(self, i: int, setup: Setup) -> tuple[Array, Array]:
-        q, v = (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
-        return initial_state(self.closed or setup.robot, setup.controller, q, v)
-
-    def _started(self, setup: Setup, q: Any, v: Any) -> tuple[Controller, Array]:
         return adapt(setup.controller).start(setup.robot, setup.ground, q, v)
 
     def limits(self, i: int, q: Array) -> FallLimits | None:
@@ -295,81 +176,80 @@ class RolloutBatch:
         Args:
             i: Index of the member. q: Its initial configuration, (nq,), mixed units.
         """
-        return self._limits(self.sweep.member(i), q)
-
-    @cached_property
-    def varying_at_reset(self) -> list[int]:
-        """Indices of the numbers of a member that depend on its initial state: limits, and parts of controllers."""
-        first = self.first
-        numbers = self.starts.numbers[0]
-        limits = range(len(numbers) - len(flatten(first.limits)[0]), len(numbers))
-        noise = 1e-2 * np.random.default_rng(0).standard_normal((2, self.robot.nv))
-        q, v = integrate(self.robot, first.q, noise[0]), first.s[: self.robot.nv] + noise[1]
-        try:
-            moved = self.started([0], [q], [v]).numbers[0]
-        except LeggedError:  # such as a state that the controller does not accept
-            return [*limits]
-        if len(moved) != len(numbers):
-            return [*limits]
-        return sorted({*limits, *np.flatnonzero(moved != numbers).tolist()})
-
-    def _limits(self, setup: Setup, q: Array) -> FallLimits | None:
+        setup = self.sweep.member(i)
         return None if self.fall is None else self.fall.limits(setup.robot, setup.ground, q)
 
-    def _new_start(self, i: int, q: Array, v: Array) -> _Start:
-        """Start the controller of member i."""
-        setup = self.sweep.member(i)
-        controller, memory = self._started(setup, q, v)
-        numbers, others = flatten((controller, setup.ground))
-        if len(others) != len(self._others):
-            raise TraceError(f"the parts of member {i} have another shape than those of member 0")
-        robots = setup.robot, self.first.loop.robot
-        for leaf, first in zip(others, self._others, strict=True):
-            replaced = leaf.is_declared and leaf.value is robots[0] and first.value is robots[1]
-            if not replaced and not leaf.agrees(first):
-                raise TraceError(f"member {i} differs from member 0 in more than numbers: {leaf.words}")
-        own = {"robot": setup.robot, "controller": controller, "ground": setup.ground, "pushes": setup.pushes}
-        loop = replace(self.first.loop, **own)
-        return _Start(q.tobytes() + v.tobytes(), loop, [*self.sweep.robot_numbers(i).tolist(), *numbers], memory)
+    def check_command(self) -> None:
+        """Raise DefinitionError if the controller needs a command, which `simulate` and `rollout` do not give."""
+        if needs_command(self.first.loop.controller):
+            raise DefinitionError(
+                "the controller takes a command, which Simulation.step gives: use legged.Simulation(...), a default "
+                "value of the argument `command`, or controllers.CommandedLaw(law, command), whose command is a "
+                "function of time"
+            )
 
-    @cached_property
-    def _others(self) -> list[Leaf]:
-        return flatten((self.first.loop.controller, self.first.loop.ground))[1]
-
-    def _is_free(self, start: _Start, free: dict[str, Array], i: int, q: Array, v: Array) -> bool:
-        """Return whether the controller of member i starts alike from any of some states, found by tracing its start.
-
-        A law that suppresses the error of a number that is unknown, and goes on without it, is not recognized.
-
-        Args:
-            start: A start of the same controller. free: "q", "v" -> a state that is unknown in the trace.
-            i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
-        """
-        setup, own = self.sweep.member(i), {"q": q, "v": v}
-
-        def traced(*states: Array) -> Array:
-            known = own | dict(zip(free, states, strict=True))
-            controller, memory = self._started(setup, known["q"], known["v"])
-            check_stateless((controller, setup.ground))
-            numbers = [*self.sweep.robot_numbers(i).tolist(), *flatten((controller, setup.ground))[0]]
-            if numbers != start.numbers or not np.array_equal(memory, start.memory):
-                raise TraceError("the start depends on the state")
-            return memory
-
-        try:
-            record(traced, {name: x.shape for name, x in free.items()})
-        except Exception:  # tracing runs the user's code, which may raise anything
-            return False
-        return True
+    def _state(self, i: int) -> tuple[Array, Array]:
+        setup, (q, v) = self.sweep.member(i), (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
+        return initial_state(self.closed or setup.robot, setup.controller, q, v)
 
 
-def _until_interrupt(results: Iterator[_T], is_partial: bool) -> list[_T]:
-    """Return results as a list; if `is_partial`, Ctrl-C ends it early unless it is empty."""
-    known = list[_T]()
-    try:
-        for result in results:
-            known.append(result)
-    except KeyboardInterrupt:
-        if not (is_partial and known):
-            raise
-    return known
+def select_fall(fall: Fall | bool | None, robot: Robot, ground: Ground | Rigid | None) -> Fall | None:
+    """Return the condition under which a robot has fallen, None if it never falls.
+
+    Args:
+        fall: As the user gave it; None selects `Fall()` for a robot with a free base on a ground.
+        robot: The robot. ground: The ground.
+    """
+    if fall is None:
+        fall = can_fall(robot, ground)
+    return fall if isinstance(fall, Fall) else Fall() if fall else None
+
+
+def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
+    """Return the initial configuration (nq,) and velocity (nv,) of a run, which satisfy the constraints of loops.
+
+    Args:
+        robot: The robot. controller: The controller, whose `initial_state(robot)` is the default.
+        q: Configuration, (nq,), or None. v: Velocity, (nv,), or None for rest.
+
+    Raises:
+        LoopError: The state does not satisfy the loop constraints.
+    """
+    closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
+    controller = RobotControllers(controller) if isinstance(controller, Mapping) else controller
+    if q is None and hasattr(controller, "initial_state"):
+        q, planned = controller.initial_state(tree)
+        v = planned if v is None else v
+    elif q is None:
+        q = tree.neutral() if closed is None else assemble(closed, tree.neutral())
+    q, v = read(tree, q=q, v=np.zeros(tree.nv) if v is None else v)
+    check_range(tree, q)
+    if closed is not None:
+        check_closed(closed, q, v)
+    return q, v
+
+
+def closed_loop(
+    robot: Robot,
+    controller: Controller,
+    ground: Ground | Rigid | None,
+    memory: int,
+    pushes: Sequence[External],
+    nodes: list[tuple[int, Array]],
+    bodies: Sequence[FreeBody],
+) -> ClosedLoop:
+    """Return a `RigidLoop` on rigid ground, otherwise a `ClosedLoop`, of a robot without closed kinematic loops.
+
+    Args:
+        robot, controller, ground, pushes, nodes: Fields of the closed loop, see `ClosedLoop`.
+        memory: Length of the controller's memory. bodies: Free bodies.
+
+    Raises:
+        UnknownNameError: An external wrench acts on no link or body.
+    """
+    if pushes:
+        check_wrenches(pushes, robot, bodies)
+    if isinstance(ground, Ground):
+        refuse_round_feet(robot)
+    parts = robot, controller, ground, memory, pushes, nodes
+    return RigidLoop(*parts, bodies) if isinstance(ground, Rigid) else ClosedLoop(*parts)

@@ -1,9 +1,9 @@
 """Times and phases of the robots of a `Simulation`, and the time steps of one call.
 
-Each robot has its own time t = origin + ticks h. A step never crosses a time at which the controller's reference
-switches or an update is due, nor, with variable steps, one at which an external wrench begins or ends: where such a
-break time lies inside a step, the call is divided there, as in `FixedStep.step_sequences`. Break times at the ends of
-steps need no division.
+Each robot has its own time t = origin + ticks h. A step never crosses a time at which the controller's
+reference switches or an update is due, nor, with variable steps, one at which an external wrench begins or ends: where
+such a break time lies inside a step, the call is divided there, as in `FixedStep.step_sequences`. Break times at the
+ends of steps need no division.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inputs of a time step, commands and external wrenches: their checks, and the copies that the steps read."""
+"""Arguments of the methods of `Simulation`: robots, states, commands and external wrenches, and their copies."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import rounded_array, shown
+from legged.arguments import SQUARED_NORM_TOLERANCE, rounded_array, shown
 from legged.compiler import Kernel
 from legged.compiler.ir import record
+from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, ShapeError, UnknownNameError
+from legged.loops.closed_robot import ClosedRobot
+from legged.robot.configuration import quaternion_blocks
+from legged.robot.robot import Robot
+from legged.simulation.forces import beyond_range, check_range
+from legged.simulation.loop.closed_chains import check_closed
 from legged.simulation.loop.external_wrenches import LOAD, ExternalWrench, names_in
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import StepInput
@@ -217,3 +223,63 @@ class StepWrenches:
             self._joined[:, :nu] = held
         self._joined[:, nu:] = numbers.reshape(len(numbers), -1)
         return self._joined
+
+
+def selected_robots(where: Any, num: int | None) -> Array:
+    """Return the indices of robots, (n,), in ascending order.
+
+    Args:
+        where: A mask, their indices, or None for all. num: Number of robots, None for one without a leading axis.
+
+    Raises:
+        ArgumentError, ShapeError: `where` is neither.
+    """
+    count = 1 if num is None else num
+    if where is None:
+        return np.arange(count)
+    try:
+        chosen = np.asarray(where)
+    except ValueError:
+        raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}") from None
+    if chosen.dtype == bool:
+        if chosen.shape != (() if num is None else (count,)):
+            raise ShapeError(f"where must be a mask ({count},), an entry per robot, got shape {chosen.shape}")
+        return np.flatnonzero(chosen)
+    if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
+        raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}")
+    if ((chosen < 0) | (chosen >= count)).any():
+        raise ArgumentError(f"where names robot {int(chosen[(chosen < 0) | (chosen >= count)][0])} of {count}")
+    return np.unique(chosen)
+
+
+def rows_of(name: str, value: Any, count: int, size: int) -> Array:
+    """Return an argument as a row for each robot, (count, size), in its units.
+
+    Args:
+        name: Name of the argument. value: (size,) or (count, size), any unit. count: Number of robots. size: Length.
+
+    Raises:
+        ShapeError: It has another shape.
+    """
+    rows = rounded_array(name, value)
+    if rows.dtype == object or rows.shape not in ((size,), (count, size)):
+        raise ShapeError(f"{name} must be ({size},), or ({count}, {size}) with a row per robot, got {rows.shape}")
+    return np.broadcast_to(rows, (count, size))
+
+
+def check_states(robot: Robot, closed: ClosedRobot | None, q: Array, v: Array) -> None:
+    """Raise the error of the first state that is not valid.
+
+    Args:
+        robot: The robot. closed: The robot with closed loops, if it has some.
+        q: Configurations, (n, nq), mixed units. v: Velocities, (n, nv), mixed units.
+    """
+    bad = beyond_range(robot, q)
+    for entries, _ in quaternion_blocks(robot):
+        bad |= np.abs((q[:, entries] ** 2).sum(axis=1) - 1.0) > SQUARED_NORM_TOLERANCE
+    for i in np.flatnonzero(bad).tolist():
+        read(robot, q=q[i], v=v[i])
+        check_range(robot, q[i])
+    if closed is not None:
+        for q_i, v_i in zip(q, v, strict=True):
+            check_closed(closed, q_i, v_i)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import NOT_FINITE, Kernel, Members, Schedule, TimeLoop, run_passes, trace
+from legged.compiler import NOT_FINITE, Members, Schedule, TimeLoop, trace
 from legged.compiler.ir import Graph
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.configuration import as_vector, normalized
@@ -18,12 +17,12 @@ from legged.simulation.backend import advance
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.controller import CommandedController
 from legged.simulation.hidden_state import check_stateless, independent_copy
-from legged.simulation.integrators import StepSequence
+from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.parameter_tree import unflatten
-from legged.simulation.stepping.start import InitialStates
+from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
 
@@ -132,12 +131,9 @@ NO_INPUT = StepInput()
 class CompiledBatch:
     """The time step of all members, traced once; numbers that differ between members are its parameters.
 
-    Expressions of the parameters alone are evaluated once for each member, before the time loop.
-
     Args:
-        batch: The members. starts: Their closed loops and states. rule: Name of a method of `ClosedLoop`.
-        given: What the robots are given at each call.
-        template: The members as functions of their numbers; by default of those in which they differ now.
+        template: The members as functions of their numbers. starts: Their closed loops and states.
+        integrator: The integrator. given: What the robots are given at each call.
 
     Attributes:
         robot: The robot. code: The time loop; its parameters are those of the member, and then what it is given.
@@ -146,54 +142,34 @@ class CompiledBatch:
 
     def __init__(
         self,
-        batch: RolloutBatch,
+        template: MemberTemplate,
         starts: InitialStates,
-        rule: str,
+        integrator: FixedStep,
         given: StepInput = NO_INPUT,
-        template: MemberTemplate | None = None,
     ):
-        self.batch, self.robot, self.starts, self.rule, self.given = batch, batch.robot, starts, rule, given
-        self.template = template or MemberTemplate(batch, starts.numbers)
+        self.template, self.batch, self.robot = template, template.batch, template.batch.robot
+        self.starts, self.integrator, self.given = starts, integrator, given
         own, size = starts.numbers[:, self.template.varying], starts.states.shape[1]
         shapes = {"clock": (3,), "parameters": own.shape[1:], "command": (given.size,), "state": (size,)}
         try:
             graph = trace(self._step, shapes)
         finally:
             check_stateless(self.template.loop.controller)
-        self._preheader: Graph | None = None
-        self.code, self.parameters = TimeLoop(_merged(graph), batch.element), own if own.shape[1] else np.zeros((1, 0))
-        if own.shape[1]:
-            parts = run_passes(graph, invariant={"parameters"})
-            self._preheader = parts.preheader if parts.preheader.output_size else None
-            try:
-                parameters = np.zeros((1, 0)) if self._preheader is None else self.loop_parameters(starts.numbers)
-            except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
-                self._preheader = None
-                return
-            self.code, self.parameters = TimeLoop(_merged(parts.graph), batch.element), parameters
+        self.parameters = own if own.shape[1] else np.zeros((1, 0))
+        self.code = TimeLoop(_merged(graph), self.batch.element)
 
     def loop_parameters(self, numbers: Array) -> Array:
         """Return the parameters of the time loop for other numbers of the members, (B, p), or (1, 0).
 
         Args:
             numbers: Numbers of all members, (B, m), mixed units and frames.
-
-        Raises:
-            NotFiniteError, SingularError: An expression of the parameters is not finite for a member.
         """
         own = numbers[:, self.template.varying]
-        if self._preheader is None:
-            return own if self.parameters.shape[1] else self.parameters
-        return np.asarray(self._preheader_kernel(own))
-
-    @cached_property
-    def _preheader_kernel(self) -> Kernel:
-        assert self._preheader is not None
-        return Kernel(self._preheader, "parameters")
+        return own if own.shape[1] else self.parameters
 
     def _step(self, clock: Any, parameters: Any, command: Any, state: Any) -> tuple[Array, Any]:
         loop, limits = self.template.member(parameters)
-        after, robot = advance(self.given.applied(loop, command), self.rule, clock, state), self.batch.robot
+        after, robot = advance(self.given.applied(loop, command), self.integrator.rule, clock, state), self.batch.robot
         return after, 0.0 if limits is None else limits.termination_code(robot, loop.ground, after[: robot.nq])
 
     def largest_difference(self) -> float:
@@ -243,7 +219,7 @@ class CompiledBatch:
         """Return the state of a closed loop after a step of the plain equations; NaN if they have no solution."""
         try:
             with np.errstate(all="ignore"):
-                return advance(loop, self.rule, clock, state)
+                return advance(loop, self.integrator.rule, clock, state)
         except (NotFiniteError, SingularError):
             return np.full_like(state, np.nan)
 
@@ -252,32 +228,3 @@ def _merged(graph: Graph) -> Graph:
     """Return the graph of a step with the command as the last of its parameters."""
     clock, (_, (parameters,)), (_, (command,)), state = graph.inputs
     return replace(graph, inputs=(clock, ("parameters", (parameters + command,)), state))
-
-
-def aligned_schedule(plans: Sequence[Sequence[StepSequence]], plan_of: Array) -> Schedule:
-    """Return the schedule of a batch whose members have different step sequences between the same samples.
-
-    A member without a break time where another member has one gets an empty sequence.
-
-    Args:
-        plans: The different lists of step sequences. plan_of: Index of the list of each member, (B,), dimensionless.
-    """
-    intervals = [_split_at_samples(plan) for plan in plans]
-    ends = list(accumulate(max(map(len, parts)) for parts in zip(*intervals, strict=True)))
-    pieces = np.zeros((len(plans), ends[-1], 4))
-    for k, parts in enumerate(intervals):
-        for part, end in zip(parts, ends, strict=True):
-            pieces[k, end - len(part) : end] = [(p.start, p.h, p.count, p.phase) for p in part]
-    rows = np.full(ends[-1], -1)
-    rows[[end - 1 for end in ends]] = range(len(ends))
-    return Schedule(pieces if len(plans) == 1 else pieces[plan_of], rows)
-
-
-def _split_at_samples(plan: Sequence[StepSequence]) -> list[list[StepSequence]]:
-    """Return the step sequences up to each sample."""
-    parts: list[list[StepSequence]] = [[]]
-    for sequence in plan:
-        parts[-1].append(sequence)
-        if sequence.sample is not None:
-            parts.append([])
-    return parts[:-1]

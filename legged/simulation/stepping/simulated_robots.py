@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import array
-from legged.compiler import Members, thread_limit
+from legged.compiler import NOT_FINITE, thread_limit
 from legged.compiler.ir import flatten as flatten_result
 from legged.errors import DefinitionError, LeggedError, ShapeError
-from legged.simulation.controller import ControllerLike
-from legged.simulation.integrators import FixedStep, Integrator
+from legged.simulation.checks.chatter import chatter_of_states
+from legged.simulation.checks.divergence import GAINED_ENERGY
+from legged.simulation.checks.stable_step import StiffStops
+from legged.simulation.controller import ControllerLike, is_passive
+from legged.simulation.forces import base_force_text
+from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
-from legged.simulation.stepping.compiled_batch import MemberTemplate, StepInput
-from legged.simulation.stepping.engines.compiled import CompiledEngine, StepEngine
-from legged.simulation.stepping.engines.solvers import PythonEngine
-from legged.simulation.stepping.motion import new_engine
+from legged.simulation.stepping.compiled_batch import MemberTemplate
+from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
 from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
-from legged.simulation.stepping.start import InitialStates, check_base_forces
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.stepping.stepper import Stepper
 
 Array = np.ndarray
+_FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
+_INTERVAL = 0.01  # [s], between examinations, the default sampling interval of `simulate`
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +60,8 @@ class SimulationState:
     _starts: InitialStates
 
 
-class SimulatedRobots:
-    """The robots: how they have started, their present states and times, and the engine that advances them.
+class SimulatedRobots(Stepper):
+    """The robots of a `Simulation`, whose numbers and controllers can change, with a time of its own for each.
 
     Args:
         batch: The robots, with the initial states q and v of each. starts: The robots at the start.
@@ -64,11 +70,9 @@ class SimulatedRobots:
         compiled: As in `Simulation`.
 
     Attributes:
-        batch: Robots, controllers and numbers, as last changed. starts: These at the last start of each robot.
-        members: Present states and outcomes. outcome: 0.0, or why a robot has ended, (N,), as in `SimulationState`.
         clock: Time and phase of each robot.
-        template: The robots as functions of their numbers.
-        engine: Advances the robots; None until it is needed, and after a change that it cannot follow.
+        ended: Whether each robot has fallen or diverged, (N,), bool, as of the last examination.
+        steps: Number of time steps up to the last examination. left: Those before the next one.
     """
 
     def __init__(
@@ -80,28 +84,60 @@ class SimulatedRobots:
         grid: FixedStep,
         compiled: bool | None,
     ):
-        check_base_forces(batch.first.loop, batch.first.q, batch.first.s, compiled)
-        self.batch, self.starts = batch, starts
-        self._num, self._integrator, self._compiled = num, integrator, compiled
-        self.members = Members.at(starts.states, 1, batch.element.dtype)
+        super().__init__(batch, integrator, compiled, starts)
+        self._num = num
         self.members.stored[:] = 0.0
-        self.outcome = self.members.outcome[:, 0]
+        self._history = self._view_of_history()
         self.clock = Clock(grid, starts.loops, edges=not isinstance(integrator, FixedStep))
-        self.engine: StepEngine | None = None
+        self.ended = np.zeros(len(starts.states), dtype=bool)
+        self.steps, self._interval = 0, max(round(_INTERVAL / grid.step), 1)
+        self.left = self._interval
         self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._originals: dict[str, Array] = {}  # values before `change` of the numbers that it has changed
         self._set_template()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for `pickle` and `copy`, without views of arrays."""
-        return {name: value for name, value in vars(self).items() if name not in ("outcome", "history")}
+        return {name: value for name, value in vars(self).items() if name not in ("outcome", "_history")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, outcome=state["members"].outcome[:, 0])
+        self._history = self._view_of_history()
 
-    @cached_property
-    def history(self) -> Array | None:
-        """The entries of the states that hold the history of contacts, (N, c), a view; None without contacts."""
+    # Examination of the motion.
+
+    def examine(self, are_slow: bool = False) -> None:
+        """End the robots whose motion has diverged, also those that have just fallen.
+
+        Args:
+            are_slow: Whether all joints and bases are known to be slow, which cannot have diverged.
+        """
+        self.steps, self.left = self.steps + self._interval - self.left, self._interval
+        if are_slow and not self.check.has_bodies:
+            self._monitor.forget(slice(None))
+            return
+        running = ~self.ended & (self.outcome != NOT_FINITE)
+        codes = self._monitor.codes(self.clock.times, self.members.state, running)
+        self.outcome[codes != 0.0] = codes[codes != 0.0]
+        self.ended = self.outcome != 0.0
+
+    def reason(self, i: int) -> str:
+        """Return why a robot has ended, "" if it has not.
+
+        Args:
+            i: Index of the robot.
+        """
+        code = int(self.outcome[i])
+        if code >= 0:
+            return super().reason(i)
+        t, s = float(self.clock.times[i]), self.members.state[i, self.batch.robot.nq :]
+        if code == NOT_FINITE:
+            error = None if self.engine is None else self.engine.failure(i)
+            return self.check.message(t, s, reason=NEXT_NOT_FINITE if error is None else str(error))
+        return self.check.message(t, s, float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0)
+
+    def _view_of_history(self) -> Array | None:
+        """Return the entries of the states that hold the history of contacts, (N, c); None without contacts."""
         at, nq = self.batch.first.loop.history_entries, self.batch.robot.nq
         return self.members.state[:, nq + at.start : nq + at.stop] if at.start < at.stop else None
 
@@ -153,6 +189,8 @@ class SimulatedRobots:
         self.clock.restore(state._clock)
         if state._starts is not self.starts:
             self.restart(state._starts.repeated(count), np.arange(count))
+        self.ended = self.outcome != 0.0
+        self._monitor.forget(slice(None))
 
     def engine_for(self, commands: Commands, command: Any, wrenches: Any) -> StepEngine:
         """Return the engine for a call of `Simulation.step` with its inputs, and clear the history of contacts.
@@ -171,19 +209,9 @@ class SimulatedRobots:
             engine = self.prepare(commands.given(held))
         if given is not None:
             engine.commands = given
-        if self.history is not None:
-            self.history.fill(0.0)
+        if self._history is not None:
+            self._history.fill(0.0)
         return engine
-
-    def prepare(self, given: StepInput) -> StepEngine:
-        """Return a new engine.
-
-        Args:
-            given: What each step is given.
-        """
-        starts = self.starts._replace(states=self.members.state.copy())
-        self.engine = new_engine(self.template, starts, self.members, self._integrator, self._compiled, given)
-        return self.engine
 
     def reset(self, robots: Array, q: Array, v: Array) -> None:
         """Start some robots again.
@@ -192,9 +220,11 @@ class SimulatedRobots:
             robots: Their indices, (k,), dimensionless. q: Configurations, (k, nq), mixed units.
             v: Velocities, (k, nv), mixed units.
         """
-        starts = self.batch.starts_for(self._compiled, robots.tolist(), [*q], [*v], self.starts.refused)
+        starts = self.batch.starts.of(self.compiled, robots.tolist(), [*q], [*v], self.starts.refused)
         self.starts = self.starts.limited(starts.refused, len(flatten(self.batch.first.limits)[0]))
         self.members.state[robots], self.members.outcome[robots] = starts.states, 0.0
+        self.ended[robots] = False
+        self._monitor.forget(robots)
         self.clock.restart(robots.tolist(), starts.loops)
         self.restart(self.starts.replaced(robots, starts), robots)
 
@@ -251,7 +281,7 @@ class SimulatedRobots:
         batch = replace(self.batch, sweep=ParameterSweep(nominal, kept, self.batch.sweep.count))
         states, robot = self.members.state, batch.robot
         n = robot.nq + robot.nv
-        new = batch.starts_for(self._compiled, range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
+        new = batch.starts.of(self.compiled, range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
         memories = self.batch.first.loop.memory, batch.first.loop.memory
         limits = len(flatten(batch.first.limits)[0])
         if limits:  # those of the first states
@@ -270,7 +300,7 @@ class SimulatedRobots:
             names = self._names[function] = argument_names(function)
         held = commands.known() if depends_on_command(names) else None
         t, phase, numbers, states = self.clock.times, self.clock.phase, self.starts.numbers, self.members.state
-        if self._compiled is False or self.starts.refused or isinstance(self.engine, PythonEngine):
+        if self.compiled is False or self.starts.refused or isinstance(self.engine, PythonEngine):
             columns, rebuild = observed_one_by_one(function, names, self.starts.loops, t, phase, states, held)
             return rebuild(self.shown(column) for column in columns)
         if len(states) == 1:
@@ -287,13 +317,70 @@ class SimulatedRobots:
         """Return the robots with other numbers, from the states in which they have started."""
         batch, nq, nv = replace(self.batch, sweep=sweep), self.batch.robot.nq, self.batch.robot.nv
         q, v, _ = np.split(self.starts.states, [nq, nq + nv], axis=1)
-        return batch, batch.starts_for(self._compiled, range(len(q)), [*q], [*v], self.starts.refused)
+        return batch, batch.starts.of(self.compiled, range(len(q)), [*q], [*v], self.starts.refused)
 
     def _set_template(self) -> None:
         refused = self.starts.refused
-        varying = [*range(self.starts.numbers.shape[1])] if refused else list(self.batch.varying_at_reset)
+        varying = [*range(self.starts.numbers.shape[1])] if refused else list(self.batch.starts.varying_at_reset)
         if self._originals and not refused:
             _, original = self._restarted(self.batch.sweep.changed(self._originals))
             varying += np.flatnonzero((original.numbers != self.starts.numbers).any(axis=0)).tolist()
         self.template = MemberTemplate(self.batch, self.starts.numbers, varying)
         self._observer = Observer(self.template, self.members.state.shape[1])
+
+
+class MotionWarnings:
+    """Warnings about the motion of a `Simulation`, each once.
+
+    Forces of a command for a base without motors come first, then a stop that is too stiff for the step, then joints
+    that chatter. Controllers in Python may keep a state of their own and are not probed for chatter.
+
+    Args:
+        robots: The robots.
+    """
+
+    def __init__(self, robots: SimulatedRobots):
+        self._robots, self._warned_of_base = robots, False
+        self._next_probe = float(_FIRST_PROBE)  # number of time steps at the next probe
+        self._between_probes = _FIRST_PROBE
+        self._stops: StiffStops | None = StiffStops(robots.batch.robot, robots.batch.first.q, robots.integrator)
+
+    def next(self, threads: int) -> tuple[int, str]:
+        """Return the index of a robot and the warning about it; "" if there is none, or no probe is due.
+
+        Args:
+            threads: Maximal number of threads.
+        """
+        robots, engine = self._robots, self._robots.engine
+        robot, states = robots.batch.robot, robots.members.state
+        if isinstance(engine, CompiledEngine) and not self._warned_of_base:
+            texts = self._of_base_commands(engine)
+            self._warned_of_base = any(texts)
+            if any(texts):
+                return _first(texts)
+        q = states[:, : robot.nq]
+        if self._stops is not None and self._stops.warning(q):
+            texts, self._stops = [self._stops.warning(row[None]) for row in q], None
+            return _first(texts)
+        if robots.steps < self._next_probe or not isinstance(engine, CompiledEngine):
+            return 0, ""
+        self._next_probe = float(robots.steps + self._between_probes)
+        self._between_probes = min(2 * self._between_probes, _MOST_BETWEEN_PROBES)
+        clock = robots.clock.times, robots.clock.integrator.step, robots.clock.phase
+        advance = partial(engine.advance, threads=threads)
+        i, text = chatter_of_states(robot, advance, states, robots.outcome == 0.0, *clock)
+        if text:
+            self._next_probe = math.inf
+        return i, text
+
+    def _of_base_commands(self, engine: CompiledEngine) -> list[str]:
+        """Return a warning for each robot whose command has forces for its base, else ""."""
+        batch = self._robots.batch
+        if not is_passive(batch.first.loop.controller) or engine.given.command != batch.robot.nv:
+            return []  # plain equations warn themselves, see `ClosedLoop.notices`
+        return [base_force_text(batch.robot, row[: batch.robot.nv]) for row in engine.commands]
+
+
+def _first(texts: list[str]) -> tuple[int, str]:
+    """Return the first text that is not empty, and its index."""
+    return next((i, text) for i, text in enumerate(texts) if text)

@@ -22,34 +22,29 @@ from legged.arguments import Numbers, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
 from legged.compiler import ENDED, NOT_FINITE, check_threads, default_threads, element_type
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import ArgumentError, SimulationWarning, warn_caller
+from legged.errors import ArgumentError, DefinitionError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.overlap import OverlapCheck
+from legged.simulation.checks.stable_step import step_warning
 from legged.simulation.controller import ControllerLike
-from legged.simulation.integrators import Integrator
+from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.checks import MotionChecks, check_states, rows_of, selected_robots
-from legged.simulation.stepping.commands import Commands
+from legged.simulation.stepping.commands import Commands, check_states, rows_of, selected_robots
 from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import numbers_of
-from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
-from legged.simulation.stepping.start import (
-    InitialStates,
-    check_integrator,
-    default_fixed_step,
-    select_integrator,
-    step_grid,
-    step_warning,
-)
+from legged.simulation.stepping.simulated_robots import MotionWarnings, SimulatedRobots, SimulationState
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.stepping.stepper import select_integrator
 
 Array = np.ndarray
 _MOST_STEPS = 10**12
+_PERIOD = 0.01  # [s], of a step with variable integration steps
 _ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]  # the last argument is a command
 
 
@@ -112,8 +107,11 @@ class Simulation:
     ):
         closed = robot if isinstance(robot, ClosedRobot) else None
         count = 1 if num is None else whole("num", num, 1)
-        self.integrator = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
-        self._grid = step_grid(self.integrator, period)
+        self.integrator = select_integrator(integrator, ground, bodies, closed)
+        fixed = self.integrator if isinstance(self.integrator, FixedStep) else None
+        if fixed is not None and period is not None:
+            raise DefinitionError(f"the period of {fixed} is its step; leave out period")
+        self._grid = fixed or FixedStep(_PERIOD if period is None else number("period", period, "s", above=0))
         self.num, self._compiled = num, compiled
         threads = None if threads is None else check_threads(threads)
         self._threads = 1 if count == 1 else threads  # None for the default
@@ -123,19 +121,17 @@ class Simulation:
         self._initial = np.array(states[0]), np.array(states[1])
         batch = replace(batch, q=self._initial[0], v=self._initial[1])
         self._warnings: list[str] = []
-        self._warn(self._begin(batch, batch.starts_for(compiled, range(count), *batch.given_states)))
+        self._warn(self._begin(batch, batch.starts.of(compiled, range(count), *batch.given_states)))
         self._overlap, self._is_unchecked = OverlapCheck(), True
         if q is not None:  # a default state is often replaced by `reset`
             self._check_starts()
 
     def _begin(self, batch: RolloutBatch, starts: InitialStates) -> str:
         """Start all robots at t = 0 with the controllers of a batch, and return a warning of the step, or ""."""
-        first = batch.first
-        check_integrator(first.loop, self.integrator)
+        loop, q, s, _ = batch.first
         robots = SimulatedRobots(batch, starts, self.num, self.integrator, self._grid, self._compiled)
-        warning = step_warning(first.loop, first.q, first.s, self.integrator)
-        checks, commands = MotionChecks(robots, self.integrator), Commands(batch, self.num)
-        self._robots, self._checks, self._commands = robots, checks, commands
+        warning = step_warning(loop, q, s, self.integrator)
+        self._robots, self._motion_warnings, self._commands = robots, MotionWarnings(robots), Commands(batch, self.num)
         return warning
 
     def __repr__(self) -> str:
@@ -170,12 +166,12 @@ class Simulation:
     @property
     def ended(self) -> Any:
         """Whether each robot has fallen or diverged and therefore stays as it is, (N,), bool."""
-        return self._shown(self._checks.ended.copy())
+        return self._shown(self._robots.ended.copy())
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why each robot has ended, N texts; "" for robots that have not."""
-        return tuple(self._checks.reason(i) for i in range(len(self._robots.outcome)))
+        return tuple(self._robots.reason(i) for i in range(len(self._robots.outcome)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -211,8 +207,6 @@ class Simulation:
     def state(self, state: SimulationState) -> None:
         instance("state", state, SimulationState)
         self._robots.restore(state)
-        self._checks.update_ended()
-        self._checks.forget(slice(None))
 
     def reset(self, q: Numbers | None = None, v: Numbers | None = None, *, where: Any = None) -> None:
         """Start some or all robots again at t = 0, with the controllers' memories as at the start.
@@ -236,8 +230,6 @@ class Simulation:
         v = rows_of("v", v_default if v is None else v, count, nv)[robots]
         check_states(self.robot, self._robots.batch.closed, q, v)
         self._robots.reset(robots, q, v)
-        self._checks.ended[robots] = False
-        self._checks.forget(robots)
         if not is_initial:
             self._check_starts(robots.tolist())
 
@@ -272,7 +264,7 @@ class Simulation:
         before, everyone = self._robots, np.arange(len(self._robots.outcome))
         warning = self._begin(*before.with_controller(controller))
         self._robots.outcome[:] = before.outcome
-        self._checks.update_ended()
+        self._robots.ended = before.outcome != 0.0
         self._robots.clock.set(everyone, before.clock.times)
         self._warn(warning)
 
@@ -301,23 +293,23 @@ class Simulation:
         """
         if type(n) is not int or not 0 < n < _MOST_STEPS:
             n = whole("n", n, 1, _MOST_STEPS)
-        robots, checks = self._robots, self._checks
+        robots = self._robots
         engine, clock = robots.engine_for(self._commands, command, wrenches), robots.clock
         if self._is_unchecked:
             self._check_starts()
         rows = clock.write(engine.intervals, n) if n <= clock.free_steps else clock.schedule(n)
         result = engine.run(rows, self._threads or default_threads())
-        checks.left -= n
+        robots.left -= n
         if result != ENDED:
             clock.advance(n)
         else:
-            outcome, ended = self._robots.outcome, checks.ended
+            outcome, ended = robots.outcome, robots.ended
             clock.advance(n, ~ended & (outcome != NOT_FINITE), outcome == 0.0)
             if (ended != (outcome != 0.0)).any():  # what seems to be a fall may be a divergence
-                checks.examine(are_slow=False)
-        if checks.left <= 0:
-            checks.examine(are_slow=result < 0)
-            i, text = checks.chatter(self._threads or default_threads())
+                robots.examine()
+        if robots.left <= 0:
+            robots.examine(result < 0)
+            i, text = self._motion_warnings.next(self._threads or default_threads())
             self._warn(text if self.num is None or not text else f"robot {i}: {text}")
 
     def advance(self, until: float, command: Any = None, *, wrenches: Any = None) -> None:
@@ -337,9 +329,9 @@ class Simulation:
         if not (before < until).any():
             return
         engine.run(clock.until(until), self._threads or default_threads())
-        passed = np.flatnonzero(~self._checks.ended & (self._robots.outcome != NOT_FINITE) & (before < until))
+        passed = np.flatnonzero(~self._robots.ended & (self._robots.outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
-        self._checks.examine(are_slow=False)
+        self._robots.examine()
 
     def _check_starts(self, robots: Sequence[int] | None = None) -> None:
         """Warn once if some robots, by default all, have started inside of the ground."""

@@ -355,9 +355,9 @@ os.wait() if os.fork() else exit()
 print(disk.folder(), disk.folder().is_dir())"""
     kept = {name: value for name, value in os.environ.items() if name not in ("LEGGED_CACHE", "XDG_CACHE_HOME")}
     environment = {**kept, "PYTHONPATH": str(Path(legged.__file__).parents[1]), "TMPDIR": str(tmp_path)}
-    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert found.stderr.count("no home folder") == 1
-    assert found.stdout.startswith(str(tmp_path)) and "True" in found.stdout and not list(tmp_path.iterdir())
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert process.stderr.count("no home folder") == 1
+    assert process.stdout.startswith(str(tmp_path)) and "True" in process.stdout and not list(tmp_path.iterdir())
 
 
 def test_the_cache_is_described(folder, monkeypatch):

@@ -22,7 +22,7 @@ from legged.compiler.cache import machine_code
 from legged.errors import ShapeError
 from legged.ground import realistic_ground
 from legged.simulation.controller import adapt
-from legged.simulation.stepping.start import initial_state
+from legged.simulation.stepping.batch import initial_state
 
 COPIES: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda x: pickle.loads(pickle.dumps(x)),

@@ -51,9 +51,9 @@ def test_targets_agree_with_the_native_one(name):
     for count in (1, 13):
         arguments = states(robot, count)
         native = legged.compile(legged.forward_dynamics, robot, target="native")(*arguments)
-        found = legged.compile(legged.forward_dynamics, robot, target=name)(*arguments)
+        vdot = legged.compile(legged.forward_dynamics, robot, target=name)(*arguments)
         # the condition of the inertia matrix amplifies rounding errors, which fused operations change
-        np.testing.assert_allclose(found, native, rtol=0, atol=1e-9 * abs(native).max())
+        np.testing.assert_allclose(vdot, native, rtol=0, atol=1e-9 * abs(native).max())
     x = np.random.default_rng(1).normal(size=(101, 3)) * (1.0, 30.0, 3.0)
     native = legged.compile(functions, x=3, target="native")(x)
     np.testing.assert_allclose(legged.compile(functions, x=3, target=name)(x), native, rtol=4e-15, atol=1e-15)
@@ -71,8 +71,8 @@ def test_all_targets_and_types_agree_with_plain_dynamics_of_random_robots(seed, 
         accuracy = max(accuracy, 3e-6) if dtype == "float32" else accuracy
         kernel = legged.compile(function, robot, target=name, dtype=dtype)
         plain = np.array([function(robot, *state) for state in zip(q, v, tau, strict=True)])
-        for found in (kernel(q, v, tau), np.array([kernel(*state) for state in zip(q, v, tau, strict=True)])):
-            np.testing.assert_allclose(found, plain, rtol=0, atol=accuracy * abs(plain).max())
+        for values in (kernel(q, v, tau), np.array([kernel(*state) for state in zip(q, v, tau, strict=True)])):
+            np.testing.assert_allclose(values, plain, rtol=0, atol=accuracy * abs(plain).max())
 
 
 def test_kernels_of_targets_are_distinct_and_survive_pickling():
@@ -195,12 +195,12 @@ def test_neon_kernels_agree_on_an_emulated_processor(tmp_path, seed, dtype, dyna
     robot = legged.random_tree(seed=seed, links=6)
     kernel, arguments = legged.compile(legged.forward_dynamics, robot, dtype=dtype), states(robot, 7)
     native = kernel(*arguments).ravel()
-    for found in run_on_arm(kernel, arguments, 7, tmp_path):
-        np.testing.assert_allclose(found, native, rtol=0, atol=dynamics * abs(native).max())
+    for actual in run_on_arm(kernel, arguments, 7, tmp_path):
+        np.testing.assert_allclose(actual, native, rtol=0, atol=dynamics * abs(native).max())
     x = np.random.default_rng(1).normal(size=(9, 3))
     kernel = legged.compile(functions, x=3, dtype=dtype)
-    for found in run_on_arm(kernel, [x], 9, tmp_path):
-        np.testing.assert_allclose(found, kernel(x).ravel(), rtol=accuracy, atol=0.25 * accuracy)
+    for actual in run_on_arm(kernel, [x], 9, tmp_path):
+        np.testing.assert_allclose(actual, kernel(x).ravel(), rtol=accuracy, atol=0.25 * accuracy)
 
 
 @pytest.mark.skipif(llvm.processor_family() != "x86", reason="counts registers of x86-64 processors")

@@ -248,9 +248,9 @@ def test_numbers_that_stand_in_several_entries_come_out_in_all_of_them():
         return S, S[::-1], plain, np.array([S[0, 1], 0.0], dtype=object), S[1, 0], np.stack([S, S.T])
 
     x = np.random.default_rng(0).normal(size=(21, 5))
-    found = legged.compile(shared, None, x=5)(x)
+    actual = legged.compile(shared, None, x=5)(x)
     for k, row in enumerate(x):
-        for batch, one in zip(found, shared(row), strict=True):
+        for batch, one in zip(actual, shared(row), strict=True):
             one = np.asarray(one, float)
             assert np.array_equal(batch[k], one) and np.array_equal(np.signbit(batch[k]), np.signbit(one))
 

@@ -162,9 +162,9 @@ def test_arguments_without_real_numbers_are_refused_as_by_all_functions(kernel, 
         given[position] = wrong
         for call in ways(kernel):
             for rows in (given, [np.tile(q, (3, 1)), *given[1:]]):
-                with pytest.raises(LeggedError) as found:
+                with pytest.raises(LeggedError) as actual:
                     call(*rows)
-                assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
+                assert (type(actual.value), str(actual.value)) == (type(expected.value), str(expected.value))
 
 
 def test_arguments_of_other_real_types_are_converted(kernel, state):
@@ -285,8 +285,8 @@ def test_results_of_every_structure_are_the_same_on_both_ways(structure):
         assert alike(kernel.general(x, y[..., ::-1]), kernel(x, y[..., ::-1]))
         if not lead:
             flat = kernel.graph.evaluate(x, y)
-            found = np.hstack([np.ravel(part) for part in flatten(kernel(x, y))[0]])
-            assert found == pytest.approx(np.hstack([np.ravel(part) for part in flatten(flat)[0]]), rel=1e-13)
+            values = np.hstack([np.ravel(part) for part in flatten(kernel(x, y))[0]])
+            assert values == pytest.approx(np.hstack([np.ravel(part) for part in flatten(flat)[0]]), rel=1e-13)
 
 
 @pytest.mark.usefixtures("call_path")

@@ -15,12 +15,10 @@ import robots
 from legged.compiler import compile, mechanisms
 from legged.compiler.codegen import selection
 from legged.compiler.codegen.cpython import entry_point
-from legged.compiler.ir import record
-from legged.compiler.passes.pipeline import run_passes
 from legged.compiler.runtime.result_memory import LARGE_RESULT, new_array
 from legged.errors import LeggedError, UnknownNameError
 
-ROUNDED = {mechanisms.PACKING, mechanisms.OUTLINING, mechanisms.HOISTING}
+ROUNDED = {mechanisms.PACKING, mechanisms.OUTLINING}
 """Mechanisms without which other sums are fused with products."""
 
 
@@ -38,15 +36,15 @@ def results(count: int) -> list[np.ndarray]:
     q = np.array([legged.random_configuration(robot, rng) for _ in range(count)])
     v, tau = rng.normal(size=(2, count, robot.nv))
     kernels = [legged.compile(function, robot) for function in (legged.forward_dynamics, legged.inverse_dynamics)]
-    return [found for kernel in kernels for found in (kernel(q[0], v[0], tau[0]), kernel(q, v, tau))]
+    return [values for kernel in kernels for values in (kernel(q[0], v[0], tau[0]), kernel(q, v, tau))]
 
 
 @pytest.mark.parametrize("name", sorted(mechanisms.MECHANISMS.keys() - ROUNDED))
 def test_without_a_mechanism_results_have_the_same_bits(name):
     wanted = results(37)
     with mechanisms.without(name):
-        found = results(37)
-    assert all(a.tobytes() == b.tobytes() for a, b in zip(found, wanted, strict=True))
+        actual = results(37)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(actual, wanted, strict=True))
 
 
 def test_without_outlining_results_agree_up_to_rounding(monkeypatch):
@@ -55,8 +53,8 @@ def test_without_outlining_results_agree_up_to_rounding(monkeypatch):
         monkeypatch.setattr(selection, limit, 100)
     wanted = outlined_results()
     with mechanisms.without(mechanisms.OUTLINING):
-        found = outlined_results()
-    for a, b in zip(found, wanted, strict=True):
+        actual = outlined_results()
+    for a, b in zip(actual, wanted, strict=True):
         assert a == pytest.approx(b, rel=1e-11, abs=1e-11 * np.abs(b).max())
 
 
@@ -73,36 +71,19 @@ def test_without_packing_results_agree_up_to_rounding():
     """Other sums are fused with products, since a vector has one operation for all lanes; batches are never packed."""
     wanted = results(3)
     with mechanisms.without(mechanisms.PACKING):
-        found = results(3)
-    for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
+        actual = results(3)
+    for k, (a, b) in enumerate(zip(actual, wanted, strict=True)):
         assert np.array_equal(a, b) if k % 2 else a == pytest.approx(b, rel=1e-11, abs=1e-11 * np.abs(b).max())
 
 
-def test_without_hoisting_the_loop_computes_everything():
-    """Nothing but arguments passes from the preheader to the loop; plain evaluation has the same bits."""
-
-    def step(x, p):
-        return np.sin(p) * x + np.sqrt(p * p + 1.0)
-
-    graph = record(step, {"x": (2,), "p": (2,)})
-    x, p = np.array([0.3, -0.2]), np.array([1.5, 0.7])
-    hoisted = run_passes(graph, invariant=["p"])
-    with mechanisms.without(mechanisms.HOISTING):
-        plain = run_passes(graph, invariant=["p"])
-    assert len(hoisted.preheader.nodes) > 0 and not plain.preheader.nodes
-    for parts in (hoisted, plain):
-        assert parts.graph.evaluate(x, parts.preheader.evaluate(p)).tobytes() == graph.evaluate(x, p).tobytes()
-
-
-def test_without_list_scheduling_and_streaming_long_kernels_have_the_same_bits():
+def test_without_streaming_long_kernels_have_the_same_bits():
     """Forward dynamics of this size is evaluated in sections, for several vectors of states together."""
     robot, rng = robots.chain(14, twist=0.7), np.random.default_rng(2)
     q = np.array([legged.random_configuration(robot, rng) for _ in range(67)])
     v, tau = rng.normal(size=(2, 67, robot.nv))
     wanted = legged.compile(legged.forward_dynamics, robot)(q, v, tau)
-    for name in (mechanisms.LIST_SCHEDULING, mechanisms.STREAMING):
-        with mechanisms.without(name):
-            assert legged.compile(legged.forward_dynamics, robot)(q, v, tau).tobytes() == wanted.tobytes()
+    with mechanisms.without(mechanisms.STREAMING):
+        assert legged.compile(legged.forward_dynamics, robot)(q, v, tau).tobytes() == wanted.tobytes()
 
 
 def test_without_result_memory_large_results_are_new_arrays():

@@ -76,9 +76,9 @@ def test_distances_equal_those_of_coal(kinds):
                 middle = 0.5 * (low + high)
                 apart = coal_distance(*theirs, R, middle * u) > distance
                 low, high = (low, middle) if apart else (middle, high)
-            found = contacts(*shapes, R, low * u)
-            assert len(found) == candidate_count(*shapes)
-            assert -tolerance < min(contact.gap for contact in found) - distance < 5e-7
+            detected = contacts(*shapes, R, low * u)
+            assert len(detected) == candidate_count(*shapes)
+            assert -tolerance < min(contact.gap for contact in detected) - distance < 5e-7
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -89,10 +89,10 @@ def test_an_ellipsoid_and_a_sphere_have_the_gap_and_normal_of_the_closed_form(se
     n /= np.linalg.norm(n)
     surface = radii * radii * n / np.linalg.norm(radii * n)
     for depth in (0.0, 1e-4):  # [m]
-        (found,) = contacts(Sphere(0.1), Ellipsoid(radii), np.eye(3), surface + (0.1 - depth) * n)
-        assert abs(found.gap + depth) < 1e-7  # [m]: curvature times the square of the depth
-        np.testing.assert_allclose(found.frame[0], n, atol=1e-5 + 20.0 * depth)  # depth over radius of curvature
-        np.testing.assert_allclose(found.point, surface, atol=1e-5 + 2.0 * depth)
+        (detected,) = contacts(Sphere(0.1), Ellipsoid(radii), np.eye(3), surface + (0.1 - depth) * n)
+        assert abs(detected.gap + depth) < 1e-7  # [m]: curvature times the square of the depth
+        np.testing.assert_allclose(detected.frame[0], n, atol=1e-5 + 20.0 * depth)  # depth over radius of curvature
+        np.testing.assert_allclose(detected.point, surface, atol=1e-5 + 2.0 * depth)
 
 
 @pytest.mark.parametrize("shift", [(0.0, 0.0), (0.11, 0.05)])
@@ -101,10 +101,10 @@ def test_faces_of_hulls_and_boxes_meet_in_the_corners_of_their_overlap(depth, sh
     size = np.array([0.3, 0.2, 0.1])
     box, hull = Box(size), Hull(Box(size).corners)
     for shapes in ((box, hull), (hull, hull)):
-        found = contacts(*shapes, np.eye(3), np.array([*shift, 0.1 - depth]))
-        points = np.array([contact.point for contact in found])
-        np.testing.assert_allclose([contact.gap for contact in found], -depth, atol=1e-12)
-        np.testing.assert_allclose([contact.frame[0] for contact in found], [[0.0, 0.0, 1.0]] * 4, atol=1e-12)
+        detected = contacts(*shapes, np.eye(3), np.array([*shift, 0.1 - depth]))
+        points = np.array([contact.point for contact in detected])
+        np.testing.assert_allclose([contact.gap for contact in detected], -depth, atol=1e-12)
+        np.testing.assert_allclose([contact.frame[0] for contact in detected], [[0.0, 0.0, 1.0]] * 4, atol=1e-12)
         np.testing.assert_allclose(np.sort(points[:, :2].max(axis=0)), np.sort(size[:2] / 2), atol=1e-9)
         np.testing.assert_allclose(np.ptp(points[:, :2], axis=0), size[:2] - shift, atol=1e-9)
 
@@ -117,9 +117,9 @@ def test_a_lying_cylinder_rests_on_a_line_and_an_upright_one_on_a_disc():
     )
     np.testing.assert_allclose(gaps[:2], [(0.0, 0.2)] * 2, atol=1e-9)
     assert gaps[2][0] > 0.5
-    found = contacts(Cylinder(0.1, 0.4), slab, np.eye(3), np.array([0.0, 0.0, 0.3]))
-    np.testing.assert_allclose([contact.gap for contact in found], 0.0, atol=1e-12)
-    np.testing.assert_allclose(np.ptp([contact.point for contact in found], axis=0), [0.2, 0.2, 0.0], atol=1e-9)
+    detected = contacts(Cylinder(0.1, 0.4), slab, np.eye(3), np.array([0.0, 0.0, 0.3]))
+    np.testing.assert_allclose([contact.gap for contact in detected], 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.ptp([contact.point for contact in detected], axis=0), [0.2, 0.2, 0.0], atol=1e-9)
 
 
 @pytest.mark.parametrize("kinds", [(Capsule, Cylinder), (Ellipsoid, Hull), (Cylinder, Hull)])
@@ -188,7 +188,7 @@ def test_single_precision_finds_the_same_contact(kinds):
     for _ in range(20):  # until the shapes touch
         gap, normal, _ = double(C, d)
         d = d - gap[:, None] * normal
-    expected, found = double(C, d), single(C.astype(np.float32), d.astype(np.float32))
-    assert np.abs(found[0] - expected[0]).max() < 2e-4  # [m]; where an edge is nearest, normals are ambiguous
-    assert np.quantile(np.abs(found[0] - expected[0]), 0.9) < 1e-5
-    assert np.quantile(np.abs(found[1] - expected[1]).max(axis=1), 0.8) < 3e-3
+    expected, actual = double(C, d), single(C.astype(np.float32), d.astype(np.float32))
+    assert np.abs(actual[0] - expected[0]).max() < 2e-4  # [m]; where an edge is nearest, normals are ambiguous
+    assert np.quantile(np.abs(actual[0] - expected[0]), 0.9) < 1e-5
+    assert np.quantile(np.abs(actual[1] - expected[1]).max(axis=1), 0.8) < 3e-3

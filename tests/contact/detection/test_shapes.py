@@ -64,7 +64,7 @@ def test_box_distances_equal_mujocos(seed):
     for gap in (-0.01, -0.002, 0.002):
         *boxes, distance = near_boxes(seed, gap)
         spots = box_box(*boxes)
-        assert -0.006 < spots.axis - distance < 1e-12
+        assert -0.006 < spots.separation - distance < 1e-12
         assert -0.006 < min(spots.gaps) - distance < 1e-3
         assert abs(np.linalg.norm(spots.n) - 1.0) < 1e-14
 
@@ -73,7 +73,7 @@ def test_box_distances_equal_mujocos(seed):
 def test_moving_a_box_along_the_normal_separates_the_boxes(seed):
     a, b, R, d, distance = near_boxes(seed, -0.005)
     spots = box_box(a, b, R, d)
-    parted = Pair(a, "box", b).distance(R, d + (0.01 - spots.axis) * spots.n)
+    parted = Pair(a, "box", b).distance(R, d + (0.01 - spots.separation) * spots.n)
     assert distance < -0.004
     assert parted > 0.01 - 1e-6  # MuJoCo's tolerance
 
@@ -108,7 +108,7 @@ def test_crossed_edges_touch_at_one_point():
     roll = Rotation.from_euler("x", 45, degrees=True).as_matrix()
     d = np.array([0.0, 0.0, 2 * 0.1 * np.sqrt(2) - 0.001])  # two bars on their edges, crossed
     spots = box_box(a, a, roll.T @ R @ roll, roll.T @ d)
-    assert abs(spots.axis + 0.001) < 1e-12
+    assert abs(spots.separation + 0.001) < 1e-12
     assert np.allclose(roll @ spots.n, [0, 0, 1])
     assert np.allclose(roll @ spots.points[0], d / 2)
     assert min(spots.gaps[1:]) > 0.9
@@ -251,5 +251,5 @@ def test_parallel_edges_that_lean_on_each_other_have_a_unit_normal_and_the_ends_
     for (one, A), (other, B), sign in (((a, roll[0]), (b, roll[1]), 1.0), ((b, roll[1]), (a, roll[0]), -1.0)):
         spots = box_box(one, other, A.T @ B, sign * A.T @ d)
         np.testing.assert_allclose(A @ spots.n, [0.0, sign, 0.0], atol=1e-12)
-        assert spots.axis == pytest.approx(-0.001, abs=1e-12)
+        assert spots.separation == pytest.approx(-0.001, abs=1e-12)
         assert sorted(abs(point[0]) for point in spots.points) == pytest.approx([0.2] * 4)  # half the shorter edge

@@ -138,16 +138,16 @@ def test_a_hit_in_free_space_keeps_momentum_and_energy(number):
     scene = Scene.of(tree, Rigid(0.0, 1.0, pairs=((link, "ball"),)), [ball])
     qs, vs, h = [q, ball.state()[0]], [np.zeros(tree.nv), ball.state()[1]], 0.02
     extra, geometry = [np.zeros(robot.nv) for robot in scene.robots], scene.contact_geometry(qs)
-    found = scene.impulses(qs, vs, vs, extra, h, geometry, np.zeros((1, 3)), rows)
-    assert found.p[0, 0] > 0.1  # [N s], it was hit
-    before, after = momentum(scene.robots, qs, vs), momentum(scene.robots, qs, found.v_next)
+    solution = scene.impulses(qs, vs, vs, extra, h, geometry, np.zeros((1, 3)), rows)
+    assert solution.p[0, 0] > 0.1  # [N s], it was hit
+    before, after = momentum(scene.robots, qs, vs), momentum(scene.robots, qs, solution.v_next)
     assert np.abs(after - before).max() < 1e-12
     energies = [
         sum(legged.kinetic_energy(robot, x, v) for robot, x, v in zip(scene.robots, qs, each, strict=True))
-        for each in (vs, found.v_next)
+        for each in (vs, solution.v_next)
     ]
     assert abs(energies[1] - energies[0]) < 1e-12
-    assert rows is None or np.abs(rows.jacobian @ found.v_next[0]).max() < 1e-10
+    assert rows is None or np.abs(rows.jacobian @ solution.v_next[0]).max() < 1e-10
 
 
 def test_a_closed_leg_stands_with_the_weight_on_its_foot():

@@ -101,8 +101,8 @@ def test_without_friction_of_contacts_the_step_is_the_solution_of_a_convex_progr
     from scipy.sparse import csc_matrix
 
     problem = Problem(seed, 0.0, friction=friction)
-    found, rows, n = problem.solve(), problem.rows, problem.robot.nv
-    assert found.residual < 1e-5
+    solution, rows, n = problem.solve(), problem.rows, problem.robot.nv
+    assert solution.residual < 1e-5
     k, selected = len(problem.entries), np.eye(n)[problem.entries]
     J = problem.jacobian()[::3]
     P = np.zeros((n + k, n + k))
@@ -117,7 +117,7 @@ def test_without_friction_of_contacts_the_step_is_the_solution_of_a_convex_progr
     cones = [clarabel.NonnegativeConeT(len(b))]
     solver = clarabel.DefaultSolver(csc_matrix(np.triu(P)), cost, csc_matrix(np.vstack(A)), b, cones, options)
     expected = np.array(solver.solve().x)[:n]
-    assert np.abs(found.v_next[0] - expected).max() < 1e-5  # the tolerance of the solver, and that of the program
+    assert np.abs(solution.v_next[0] - expected).max() < 1e-5  # the tolerance of the solver, and that of the program
 
 
 @pytest.mark.parametrize("restitution", [0.0, 0.6])
@@ -125,14 +125,14 @@ def test_without_friction_of_contacts_the_step_is_the_solution_of_a_convex_progr
 @pytest.mark.parametrize("seed", range(8))
 def test_all_rows_obey_their_laws_in_an_impact(seed, mu, restitution):
     problem = Problem(seed, mu, restitution)
-    found, rows, J = problem.solve(), problem.rows, problem.jacobian()
-    assert found.residual < 1e-5
-    v, joints = found.v_next[0], found.joints[problem.entries]
-    momentum = problem.M @ (v - problem.v_free) - J.T @ found.p.ravel() - found.joints
+    solution, rows, J = problem.solve(), problem.rows, problem.jacobian()
+    assert solution.residual < 1e-5
+    v, joints = solution.v_next[0], solution.joints[problem.entries]
+    momentum = problem.M @ (v - problem.v_free) - J.T @ solution.p.ravel() - solution.joints
     assert np.abs(momentum).max() < 1e-9
     velocities, tolerance = (J @ v).reshape(-1, 3), 2e-5  # [m/s], twice that of the solver
-    assert np.all(found.p[:, 0] >= -1e-12)
-    assert np.all(np.linalg.norm(found.p[:, 1:], axis=1) <= mu * found.p[:, 0] + 1e-9)
+    assert np.all(solution.p[:, 0] >= -1e-12)
+    assert np.all(np.linalg.norm(solution.p[:, 1:], axis=1) <= mu * solution.p[:, 0] + 1e-9)
     assert np.all(velocities[:, 0] >= problem.targets() - tolerance)
     u, F = v[problem.entries], rows.friction
     assert np.all((u > rows.lower - tolerance) & (u < rows.upper + tolerance))
@@ -143,7 +143,7 @@ def test_all_rows_obey_their_laws_in_an_impact(seed, mu, restitution):
     if restitution == 0.0:  # sliding joints, whose impulses a mean of two solutions mixes
         slides = inside & (np.abs(u) > tolerance)
         np.testing.assert_allclose(joints[slides], -F[slides] * np.sign(u[slides]), atol=1e-6)
-        pressed = found.p[:, 0] * 1.0 > tolerance
+        pressed = solution.p[:, 0] * 1.0 > tolerance
         assert np.all(np.abs(velocities[pressed, 0] - problem.targets()[pressed]) < tolerance)
     mean = 0.5 * (problem.v + v)
-    assert found.work + mean[problem.entries] @ joints <= 1e-6 + 0.5 * H  # corrections of penetrations aside
+    assert solution.work + mean[problem.entries] @ joints <= 1e-6 + 0.5 * H  # corrections of penetrations aside

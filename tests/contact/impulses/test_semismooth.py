@@ -53,11 +53,11 @@ def test_a_stack_from_no_guess_takes_few_iterations(monkeypatch):
 
     monkeypatch.setattr("legged.contact.impulses.newton.linearization", counted)
     scene, qs = stack([1.0] * 10)
-    found = step(scene, qs, [np.zeros(6)] * 10)
-    assert found.residual < 1e-9  # [m/s]
+    solution = step(scene, qs, [np.zeros(6)] * 10)
+    assert solution.residual < 1e-9  # [m/s]
     assert len(count) <= 8 * len(scene.candidates)  # seven iterations, without sweeps before them
-    again = step(scene, qs, [np.zeros(6)] * 10, found.p)
-    assert again.residual <= found.residual and np.array_equal(again.p, found.p)
+    again = step(scene, qs, [np.zeros(6)] * 10, solution.p)
+    assert again.residual <= solution.residual and np.array_equal(again.p, solution.p)
 
 
 def test_an_object_between_fingers_stays_there():

@@ -95,9 +95,9 @@ def test_a_deviation_from_the_plan_decays_by_the_tracking_fraction():
     at_end = landing + (at_start - landing) * divergent.growth
     settled = DivergentComponent(omega=3.2, period=0.6, stride=0.2, tracking=0.0)
     following = Support(np.append(landing, 0.0), LINE.spread)
-    found = settled.next_support(0.0, 6.0, settled.error(0.0, at_start, following), following, following)
-    assert found[0] == pytest.approx((at_end - nominal)[0], rel=1e-12)
-    assert found[0] - (center[0] + 0.4) == pytest.approx((1 - 0.4) * 0.05, rel=1e-9)
+    support = settled.next_support(0.0, 6.0, settled.error(0.0, at_start, following), following, following)
+    assert support[0] == pytest.approx((at_end - nominal)[0], rel=1e-12)
+    assert support[0] - (center[0] + 0.4) == pytest.approx((1 - 0.4) * 0.05, rel=1e-9)
 
 
 @pytest.mark.parametrize("case", [biped_walk, quadruped_trot])
@@ -182,12 +182,12 @@ def test_distributed_forces_are_the_cheapest_with_the_base_hardly_giving_way(ang
 def test_a_swinging_foot_follows_the_cubic_that_ends_at_rest_at_its_landing():
     rng = np.random.default_rng(0)
     (foot, velocity), landing, T = rng.normal(size=(2, 3)), rng.normal(size=2), 0.3
-    found = swing_acceleration(foot, velocity, landing, T, (0.0, 0.0, 0.0), (0.0, 0.0))
+    vdot = swing_acceleration(foot, velocity, landing, T, (0.0, 0.0, 0.0), (0.0, 0.0))
     for k in range(2):
         # Position and velocity at both ends of p(t) = c0 + c1 t + c2 t^2 + c3 t^3; its acceleration at zero is 2 c2.
         A = [[1, 0, 0, 0], [0, 1, 0, 0], [1, T, T**2, T**3], [0, 1, 2 * T, 3 * T**2]]
         c = np.linalg.solve(A, [foot[k], velocity[k], landing[k], 0.0])
-        assert found[k] == pytest.approx(2.0 * c[2], rel=1e-12)
+        assert vdot[k] == pytest.approx(2.0 * c[2], rel=1e-12)
 
 
 @pytest.mark.slow

@@ -237,12 +237,12 @@ def test_the_torques_produce_the_law(seed):
     L3 = state.axes @ (model.weight * np.cross([0.0, 0.0, 1.0], at.X @ vdot + at.X_rate))
     lag = (state.swivel.q2 - 0.3 + np.pi) % (2.0 * np.pi) - np.pi
     errors = state.bend.q2 - 1.1, 2.0 * np.sin(0.55) * lag + state.across
-    for found, part, error in zip(L3, (state.bend, state.swivel), errors, strict=True):
+    for actual, part, error in zip(L3, (state.bend, state.swivel), errors, strict=True):
         k_q = 4.0**4 / part.Y1
         expected = (
             -16.0 * part.L2 - (96.0 - k_q * part.Y2) * part.L1 - 256.0 * (part.L + part.Y3 / part.Y1) - k_q * error
         )
-        assert found == pytest.approx(expected, rel=1e-9)
+        assert actual == pytest.approx(expected, rel=1e-9)
     assert not tau[:3].any()
 
 

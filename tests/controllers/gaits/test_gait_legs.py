@@ -50,8 +50,8 @@ def test_joint_rates_move_the_foot_as_wanted(leg):
     foot = lambda t: start + (end - start) * np.sin(t) ** 2  # noqa: E731
     moving = foot(taylor.time(0.7))
     back = taylor.derivatives(leg.foot(leg.angles(moving)))
-    for found, wanted in zip(back, taylor.derivatives(moving), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    for actual, wanted in zip(back, taylor.derivatives(moving), strict=True):
+        np.testing.assert_allclose(actual, wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("knee, sign", [("forward", 1), ("backward", -1)])
@@ -134,9 +134,9 @@ def geometry(leg):
     ],
 )
 def test_the_papers_robots_have_the_papers_legs(robot, legs):
-    for found, expected in zip(legs_of(robot), legs, strict=True):
-        assert geometry(found) == geometry(expected)
-        assert set(found.signs) == {1}
+    for leg, expected in zip(legs_of(robot), legs, strict=True):
+        assert geometry(leg) == geometry(expected)
+        assert set(leg.signs) == {1}
 
 
 def one_leg(first, *others, foot=None, at=(0.3, -0.1, -0.05)):

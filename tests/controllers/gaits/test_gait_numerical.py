@@ -61,9 +61,9 @@ def test_solutions_are_those_of_the_closed_form(name):
     vdot = np.concatenate([np.zeros(robot.base.nv), accelerations])
     positions, velocities = legged.point_motion(robot, q, v, kinematics.points)
     bends = legged.point_accelerations(robot, q, v, vdot, kinematics.points)
-    found = kinematics.solve(positions, home_of(robot, gait))
-    np.testing.assert_allclose(found, wanted, atol=1e-9)
-    for part, given in zip(kinematics.rates(found, velocities, bends), (rates, accelerations), strict=True):
+    solution = kinematics.solve(positions, home_of(robot, gait))
+    np.testing.assert_allclose(solution, wanted, atol=1e-9)
+    for part, given in zip(kinematics.rates(solution, velocities, bends), (rates, accelerations), strict=True):
         np.testing.assert_allclose(part, given, atol=1e-7)
 
 
@@ -141,12 +141,12 @@ def test_a_numerical_gait_is_the_gait_itself_where_that_has_a_closed_form(name):
     assert numerical.deviation < 1e-9
     for t in np.linspace(0, gait.cycle * gait.period, 23)[:-1]:
         for part, tolerance in zip(range(3), (1e-9, 1e-6, 1e-3), strict=True):
-            found, wanted = numerical.reference(t)[part], closed.reference(t)[part]
-            np.testing.assert_allclose(found, wanted, atol=tolerance)
+            actual, wanted = numerical.reference(t)[part], closed.reference(t)[part]
+            np.testing.assert_allclose(actual, wanted, atol=tolerance)
         np.testing.assert_allclose(numerical.base(t)[0], closed.base(t)[0], atol=1e-12)
         assert numerical.support(t) == closed.support(t)
-    for found, wanted in zip(numerical.initial_state(robot), closed.initial_state(robot), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
+    for actual, wanted in zip(numerical.initial_state(robot), closed.initial_state(robot), strict=True):
+        np.testing.assert_allclose(actual, wanted, atol=1e-6)
 
 
 def test_a_skew_robot_trots_along_the_plan():

@@ -108,8 +108,8 @@ def test_supporting_feet_stand_still_on_the_ground(gait):
 def test_traced_references_are_those_of_plain_numbers(gait):
     kernel = compiled(lambda t, phase: gait.reference(t, phase), None, t=(), phase=())
     for t, k in instants(gait)[::3]:
-        for found, wanted in zip(kernel(t, float(k)), gait.reference(t, k), strict=True):
-            np.testing.assert_allclose(found, wanted, atol=1e-10)
+        for values, wanted in zip(kernel(t, float(k)), gait.reference(t, k), strict=True):
+            np.testing.assert_allclose(values, wanted, atol=1e-10)
 
 
 @pytest.mark.parametrize("gait", GAITS.values(), ids=GAITS)

@@ -38,7 +38,7 @@ def walked(name, n, velocity, yaw_rate=0.0, push=0.0, cycles=8):
         schedule = ContactSchedule(schedule.period, 0.5, schedule.touchdowns)
     state, step = GaitState.standing(schedule), schedule.period / CYCLE
     feet = np.column_stack([FEET[n], np.zeros(n)])
-    c, rate, turn, found = np.zeros(2), np.zeros(2), 0.0, []
+    c, rate, turn, positions = np.zeros(2), np.zeros(2), 0.0, []
     for k in range(cycles * CYCLE):
         following = state.advanced(step, 1.0, np.zeros(n), schedule.parameters)
         lands = [i for i, (a, b) in enumerate(zip(state.stance, following.stance, strict=True)) if a < b]
@@ -54,8 +54,8 @@ def walked(name, n, velocity, yaw_rate=0.0, push=0.0, cycles=8):
         c, turn = c + step * rate, turn + step * yaw_rate
         if k == cycles * CYCLE // 2:
             rate = rate + np.array([0.0, push])
-        found.append([*c, *rate, turn, *feet[:, :2].ravel()])
-    return np.array(found), step
+        positions.append([*c, *rate, turn, *feet[:, :2].ravel()])
+    return np.array(positions), step
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def walked(name, n, velocity, yaw_rate=0.0, push=0.0, cycles=8):
     ],
 )
 def test_a_pendulum_that_steps_by_the_law_moves_at_the_commanded_velocity_after_a_push(name, n, velocity):
-    found, step = walked(name, n, velocity, push=0.15)
-    mean = (found[-1, :2] - found[-1 - CYCLE, :2]) / (CYCLE * step)
+    positions, step = walked(name, n, velocity, push=0.15)
+    mean = (positions[-1, :2] - positions[-1 - CYCLE, :2]) / (CYCLE * step)
     assert mean == pytest.approx(velocity, abs=0.06)  # [m/s]; without control of the pressure
 
 
 def test_feet_of_a_turning_pendulum_stay_under_its_body():
-    found, _ = walked("trot", 4, (0.3, 0.0), yaw_rate=1.0)
-    for c, turn, feet in zip(found[-100:, :2], found[-100:, 4], found[-100:, 5:], strict=True):
+    positions, _ = walked("trot", 4, (0.3, 0.0), yaw_rate=1.0)
+    for c, turn, feet in zip(positions[-100:, :2], positions[-100:, 4], positions[-100:, 5:], strict=True):
         R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         assert np.abs((feet.reshape(-1, 2) - c) @ R - FEET[4]).max() < 0.2  # [m], half a stride and the turn
 
@@ -120,19 +120,19 @@ def test_the_standing_deviation_is_that_from_the_mean_of_all_feet_after_the_last
     feet, stands = np.column_stack([FEET[4], np.zeros(4)]), np.array(state.stance) > 0.5
     line = np.diff(FEET[4][stands], axis=0)[0]
     xi = 0.4 * np.array([-line[1], line[0]])  # [m], across the line of the feet that stand
-    found = steps.landing(state, feet, xi, HEADING, np.zeros(2), 0.0)
+    landing = steps.landing(state, feet, xi, HEADING, np.zeros(2), 0.0)
     left = min(1.0 - s for s, k in zip(state.local, stands, strict=True) if not k) * schedule.period
-    landed = np.where(stands[:, None], FEET[4], found.places)
+    landed = np.where(stands[:, None], FEET[4], landing.places)
     later = xi * np.exp(OMEGA * left)  # over a center of pressure in the middle of the two feet
-    assert found.standing_deviation == pytest.approx(later - landed.mean(axis=0), rel=0.06)  # less 8 mm / 0.2 m
-    assert found.deviation == pytest.approx(xi, abs=1e-12)
+    assert landing.standing_deviation == pytest.approx(later - landed.mean(axis=0), rel=0.06)  # less 8 mm / 0.2 m
+    assert landing.deviation == pytest.approx(xi, abs=1e-12)
 
 
 def test_the_standing_deviation_of_a_standing_robot_is_its_deviation():
     steps, feet = law(4), np.column_stack([FEET[4], np.zeros(4)])
     state = GaitState.standing(contact_schedule("trot", FEET[4], 1.0 / OMEGA))
-    found = steps.landing(state, feet, np.array([0.03, -0.02]), HEADING, np.zeros(2), 0.0)
-    for deviation in (found.deviation, found.standing_deviation):
+    landing = steps.landing(state, feet, np.array([0.03, -0.02]), HEADING, np.zeros(2), 0.0)
+    for deviation in (landing.deviation, landing.standing_deviation):
         assert deviation == pytest.approx([0.03, -0.02])
 
 
@@ -249,9 +249,9 @@ def test_the_sway_follows_the_mean_of_the_standing_feet_in_the_order_of_their_to
     stands = np.array([state.stance_after(a / (2.0 * np.pi) * schedule.period) for a in angles])
     pressure = stands @ FEET[4] / np.maximum(stands.sum(axis=1), 1.0)[:, None]
     gain = 2.0 / count / (1.0 + (sway.frequency / OMEGA) ** 2)
-    found, expected = [sway.cosines[0], sway.sines[0]], gain * np.stack([np.cos(angles), np.sin(angles)]) @ pressure
+    actual, expected = [sway.cosines[0], sway.sines[0]], gain * np.stack([np.cos(angles), np.sin(angles)]) @ pressure
     assert np.abs(expected).max() > 1e-3
-    np.testing.assert_allclose(found, expected, atol=0.15 * np.abs(expected).max())  # 20 samples of a cycle
+    np.testing.assert_allclose(actual, expected, atol=0.15 * np.abs(expected).max())  # 20 samples of a cycle
 
 
 @pytest.mark.parametrize("profile", [POINT, SOLE])

@@ -41,6 +41,6 @@ def test_machine_code_projects_as_python_does():
     kernel = legged.compile(lambda f, friction, most: project_to_cone(f, friction[0], most[0]), f=3, friction=1, most=1)
     f = rng.normal(0.0, 50.0, (20, 3))
     friction, most = rng.uniform(0.0, 1.0, (20, 1)), rng.choice([0.0, 10.0, 1e9], (20, 1))
-    found = kernel(f, friction, most)
+    values = kernel(f, friction, most)
     expected = [project_to_cone(*x) for x in zip(f, friction[:, 0], most[:, 0], strict=True)]
-    assert np.allclose(found, expected, rtol=ROUNDING, atol=ROUNDING)
+    assert np.allclose(values, expected, rtol=ROUNDING, atol=ROUNDING)

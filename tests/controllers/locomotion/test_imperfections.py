@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.locomotion.loops import simulate_balanced, simulate_locomotion
-from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, outcomes, success_table
+from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, simulate_locomotion
+from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
 
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
 
 def named(name: str):
-    found = walkers([name])
-    if not found:
+    chosen = walkers([name])
+    if not chosen:
         pytest.skip(f"the package with the file of {name} is not installed")
-    return found[0]
+    return chosen[0]
 
 
 def go2():
@@ -26,9 +26,9 @@ def go2():
 
 def check(selected: list[Trial], name: str = "Go2") -> list[Outcome]:
     walker = named(name)
-    found = outcomes(walker, OURS, simulate_locomotion(walker, selected))
-    assert [x.trial for x in found if not x.succeeded] == []
-    return found
+    outcome = outcomes(walker, OURS, simulate_locomotion(walker, selected))
+    assert [x.trial for x in outcome if not x.succeeded] == []
+    return outcome
 
 
 @pytest.mark.slow
@@ -56,8 +56,8 @@ def test_a_trot_stands_lag_of_the_actuators_and_friction_of_gears():
 
 @pytest.mark.slow
 def test_a_trot_stands_noise_and_a_payload_at_plausible_power():
-    found = check(trials(4, ["noise", "payload"]))
-    costs = [x.cost_of_transport for x in found if not x.trial.noise]
+    outcome = check(trials(4, ["noise", "payload"]))
+    costs = [x.cost_of_transport for x in outcome if not x.trial.noise]
     assert min(costs) > 0.1 and max(costs) < 1.5  # positive mechanical power; animals and robots of this size need more
 
 
@@ -88,8 +88,19 @@ def test_a_trot_survives_pushes_that_change_its_velocity_by_1_meter_per_second()
 def test_the_earlier_law_is_measured_on_the_same_trials():
     walker = go2()
     selected = [x for x in trials(4, ["forward"]) if x.command[0] == 0.15]
-    found = outcomes(walker, EARLIER, simulate_balanced(walker, selected))
-    assert [x.succeeded for x in found] == [True]
+    outcome = outcomes(walker, EARLIER, simulate_balanced(walker, selected))
+    assert [x.succeeded for x in outcome] == [True]
+
+
+@pytest.mark.slow
+def test_a_sweep_gives_the_outcomes_of_rollouts_and_simulates_them_once(tmp_path):
+    pytest.importorskip("distributed")
+    walker, selected = named("Solo12"), trials(4, ["forward"])[:3]
+    expected = repr(outcomes(walker, OURS, simulate_locomotion(walker, selected)))
+    assert repr(swept(walker, OURS, selected, locomotion_setup(walker, selected), tmp_path)) == expected
+    chunks = {path: path.stat().st_mtime_ns for path in (tmp_path / "chunks").iterdir()}
+    assert repr(swept(walker, OURS, selected, locomotion_setup(walker, selected), tmp_path)) == expected
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "chunks").iterdir()} == chunks
 
 
 def test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command():

@@ -14,12 +14,12 @@ import robots
 from benchmarks.locomotion.endurance import endurance_table
 from benchmarks.locomotion.walkers import walkers
 from controllers import Command, ContactSchedule, Locomotion
-from controllers.gaits.leg_detection import joint_axes
 from controllers.locomotion.gait.footsteps import Sway, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.motion import BodyReference
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import limited_command
+from legged.algorithms.legs.leg_chains import joint_axes
 from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
 from legged.ground import Slope

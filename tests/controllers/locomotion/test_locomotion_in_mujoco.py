@@ -12,10 +12,10 @@ def walk_in_mujoco(name, speed, degrees, until):
     """Return times and poses of a walk; see `benchmarks.locomotion.in_mujoco.walk`."""
     from benchmarks.locomotion.in_mujoco import walk
 
-    found = walkers([name])
-    if not found:
+    chosen = walkers([name])
+    if not chosen:
         pytest.skip("example-robot-data is not installed")
-    return walk(found[0], (speed, 0.0, 0.0), float(np.radians(degrees)), until)
+    return walk(chosen[0], (speed, 0.0, 0.0), float(np.radians(degrees)), until)
 
 
 @pytest.mark.slow

@@ -35,9 +35,9 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
     body = legged.center_of_mass(robot, q)
     reference = BodyReference(body, np.array([speed, 0.0, 0.0]), np.eye(3), 0.0, np.array([1.0, 0.0]), still)
     plan = Plan(np.zeros((len(parts.wrenches), 8, 3)), parts.wrenches, zero, zero, 0.0, 0)
-    found = planner.torques(model, plan, reference, feet, 0.5, parts.iterate)
+    forces = planner.torques(model, plan, reference, feet, 0.5, parts.iterate)
     point = model.point(left.link, left.sole)
-    assert (point.J @ found.vdot + point.bias)[5] < -3.0  # [m/s^2]
+    assert (point.J @ forces.vdot + point.bias)[5] < -3.0  # [m/s^2]
 
 
 def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot():

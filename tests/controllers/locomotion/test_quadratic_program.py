@@ -71,12 +71,12 @@ def by_clarabel(problem: QuadraticProgram) -> np.ndarray:
 def test_objective_and_feasibility_are_those_of_clarabel(cones, soft):
     for seed in range(5):
         problem = random_program(seed, cones, soft)
-        found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+        solution = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
         reference = objective(problem, by_clarabel(problem))
         # the iterations end at a gap and violations of TOLERANCE, and multipliers of violations are of order 10
-        assert objective(problem, found.x) == pytest.approx(reference, rel=20 * TOLERANCE, abs=20 * TOLERANCE)
-        assert found.residual < 2 * TOLERANCE
-        assert 0.0 <= found.gap < 20 * TOLERANCE * max(1.0, abs(reference))
+        assert objective(problem, solution.x) == pytest.approx(reference, rel=20 * TOLERANCE, abs=20 * TOLERANCE)
+        assert solution.residual < 2 * TOLERANCE
+        assert 0.0 <= solution.gap < 20 * TOLERANCE * max(1.0, abs(reference))
 
 
 def by_daqp(problem: QuadraticProgram) -> np.ndarray:
@@ -90,9 +90,9 @@ def by_daqp(problem: QuadraticProgram) -> np.ndarray:
 def test_objective_and_feasibility_are_those_of_daqp():
     for seed in range(10):
         problem = random_program(seed, 0)
-        found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
-        assert objective(problem, found.x) == pytest.approx(objective(problem, by_daqp(problem)), rel=20 * TOLERANCE)
-        assert found.residual < 2 * TOLERANCE
+        solution = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+        assert objective(problem, solution.x) == pytest.approx(objective(problem, by_daqp(problem)), rel=20 * TOLERANCE)
+        assert solution.residual < 2 * TOLERANCE
 
 
 def whole_body_problem(word: str, seed: int) -> QuadraticProgram:
@@ -134,11 +134,11 @@ def test_whole_body_programs_have_the_objective_of_clarabel_and_daqp(word):
     for seed in range(2):
         problem = whole_body_problem(word, seed)
         for program, reference in ((problem, by_clarabel), (with_pyramids(problem), by_daqp)):
-            found = solve(program, np.zeros(program.iterate_size), ITERATIONS)
+            solution = solve(program, np.zeros(program.iterate_size), ITERATIONS)
             expected = objective(program, reference(program))
             # relative to 1 + |objective|: the iterations end at a gap of TOLERANCE of it
-            assert abs(objective(program, found.x) - expected) < 5 * TOLERANCE * (1.0 + abs(expected))
-            assert found.residual < 2 * TOLERANCE
+            assert abs(objective(program, solution.x) - expected) < 5 * TOLERANCE * (1.0 + abs(expected))
+            assert solution.residual < 2 * TOLERANCE
 
 
 def test_a_start_from_the_solution_of_a_similar_problem_takes_fewer_iterations():
@@ -157,9 +157,9 @@ def test_contradictory_soft_bounds_share_the_violation():
         np.eye(2), np.zeros(2), np.zeros((0, 2)), np.zeros(0), [], np.eye(2)[[0, 0]], [1.0, -np.inf], [np.inf, -1.0],
         [1e-6, 1e-6],
     )  # fmt: skip
-    found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
-    assert found.x[0] == pytest.approx(0.0, abs=1e-3)
-    assert found.residual == pytest.approx(1.0, abs=1e-3)
+    solution = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+    assert solution.x[0] == pytest.approx(0.0, abs=1e-3)
+    assert solution.residual == pytest.approx(1.0, abs=1e-3)
 
 
 def test_contradictory_hard_bounds_give_finite_numbers_and_a_residual():
@@ -167,9 +167,9 @@ def test_contradictory_hard_bounds_give_finite_numbers_and_a_residual():
         np.eye(2), np.zeros(2), np.zeros((0, 2)), np.zeros(0), [], np.eye(2)[[0, 0]], [1.0, -np.inf], [np.inf, -1.0],
         [0.0, 0.0],
     )  # fmt: skip
-    found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
-    assert np.isfinite(found.x).all()
-    assert found.residual > 0.9
+    solution = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+    assert np.isfinite(solution.x).all()
+    assert solution.residual > 0.9
 
 
 def test_traced_and_batched_results_are_those_of_python():

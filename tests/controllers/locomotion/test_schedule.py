@@ -19,12 +19,12 @@ def hips(n: int) -> np.ndarray:
 
 def evolve(state, parameters, until, walk=1.0, touched=None, step=STEP):
     """Return the states at the ends of time steps."""
-    found = []
+    states = []
     for _ in range(round(until / step)):
         contact = np.zeros(len(state.planted)) if touched is None else touched(state)
         state = state.advanced(step, walk, contact, parameters)
-        found.append(state)
-    return found
+        states.append(state)
+    return states
 
 
 @pytest.mark.parametrize("name", sorted(GAITS))
@@ -181,13 +181,13 @@ def test_no_foot_lifts_off_while_another_has_not_touched_down_until_patience_end
     left, patience = start.time_to_touchdown[late], 0.1  # [s]
 
     def stance(found_at, rising=lambda t: 0.0):
-        state, found = start, []
+        state, actual = start, []
         for k in range(round((left + 0.2) / STEP)):
             touched = [1.0 if not swings[i] or i != late or k * STEP > left + found_at else 0.0 for i in range(4)]
             touched = [1.0 if state.swing_progress[i] > 0.9 and i != late else c for i, c in enumerate(touched)]
             state = state.advanced(STEP, 1.0, touched, schedule.parameters, patience, rising(k * STEP))
-            found.append(state.stance)
-        return np.array(found) > 0.5
+            actual.append(state.stance)
+        return np.array(actual) > 0.5
 
     for found_at, expected in ((0.05, 0.05), (1.0, patience)):
         lifts = np.argmax(~stance(found_at)[:, swings.index(False)]) * STEP - left

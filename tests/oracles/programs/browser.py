@@ -88,9 +88,9 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def wait(self, condition: str, timeout: float = 120.0) -> None:
         """Wait until an expression holds in the page."""
@@ -114,8 +114,8 @@ class Browser:
         return content
 
     def _holds(self, expression: str) -> bool:
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        return found["result"].get("value") is True
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return answer["result"].get("value") is True
 
     def _wait(self, condition: Any, timeout: float, what: str) -> None:
         end = time.monotonic() + timeout

@@ -51,8 +51,8 @@ class Block(NamedTuple):
 
 def blocks(page: str) -> Iterator[Block]:
     """Yield the blocks of a page that are executed."""
-    found = list(BLOCK.finditer(page))
-    for match, following in zip_longest(found, found[1:]):
+    matches = list(BLOCK.finditer(page))
+    for match, following in zip_longest(matches, matches[1:]):
         language, line = match[3].partition(" ")[0], page.count("\n", 0, match.end(2)) + 2
         if language not in (*EXECUTED, *OTHERS):
             raise AssertionError(f"line {line - 1}: a block of language {language!r} is not executed")

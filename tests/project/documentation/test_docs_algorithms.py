@@ -24,7 +24,7 @@ PAPERS = {"Featherstone and Orin 2000": (29, 0), "Rodriguez, Jain and Kreutz-Del
 
 def rows() -> list[tuple[str, str, str, str]]:
     """Return (heading, first cell, code, test) of every row of the tables whose last columns are code and test."""
-    found, heading, inside = [], "", False
+    table, heading, inside = [], "", False
     for line in PAGE.splitlines():
         heading = line[3:] if line.startswith("## ") else heading
         cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
@@ -33,8 +33,8 @@ def rows() -> list[tuple[str, str, str, str]]:
         elif cells[-2:] == ["code", "test"]:
             inside = True
         elif inside and not cells[0].startswith("---"):
-            found.append((heading, cells[0], *cells[-2:]))
-    return found
+            table.append((heading, cells[0], *cells[-2:]))
+    return table
 
 
 ROWS = rows()
@@ -106,26 +106,28 @@ def executed(folder: Path) -> dict[tuple[str, int], set[str]]:
         env={**os.environ, "PYTHONPATH": paths, "MUTANTS_RECORD": str(folder / "lines.json")},
         check=True,
     )
-    found: dict[tuple[str, int], set[str]] = {}
+    lines_of_tests: dict[tuple[str, int], set[str]] = {}
     for path, blocks in Record([folder / "lines.json"]).tests.items():
         for (first, last), tests in blocks.items():
             nodes = [test.split("[")[0].split("::") for test in tests]
             for line in range(first, last + 1):
-                found.setdefault((str(HERE.parent / path), line), set()).update(
+                lines_of_tests.setdefault((str(HERE.parent / path), line), set()).update(
                     x for node in nodes for x in (node[0], node[-1])
                 )
-    return found
+    return lines_of_tests
 
 
 @pytest.mark.slow
 def test_each_test_executes_code_of_its_row_and_all_code_is_executed(tmp_path):
-    found, tests, wrong = executed(tmp_path), [], []
+    lines_of_tests, tests, wrong = executed(tmp_path), [], []
     for _, first, code, test in ROWS:
         tests = [*(tests if test.startswith("same") else []), *re.findall(r"`([^`]+)`", test)]
         of_row = set()
         for name in re.findall(r"`([^`]+)`", code):
             file, body = place(name)
-            by = set().union(*(names for (path, line), names in found.items() if path == file and line in body))
+            by = set().union(
+                *(names for (path, line), names in lines_of_tests.items() if path == file and line in body)
+            )
             of_row |= by
             wrong += [f"{first}: no test executes {name}"] if not by.intersection(tests) else []
         wrong += [f"{first}: {name} executes none of the code" for name in tests if name not in of_row]

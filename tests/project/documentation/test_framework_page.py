@@ -11,16 +11,16 @@ TABLE = PAGE[PAGE.index("## Equations and code") :]
 
 def _numbers(words):
     """Return the numbers of the equations in a cell, with ranges such as "(4) to (7)" expanded."""
-    found = []
+    equations = []
     for prefix, first, last in re.findall(r"\((A\.|)(\d+)\)(?: to \(A?\.?(\d+)\))?", words):
-        found += [f"{prefix}{k}" for k in range(int(first), int(last or first) + 1)]
-    return found
+        equations += [f"{prefix}{k}" for k in range(int(first), int(last or first) + 1)]
+    return equations
 
 
 def test_table_has_every_numbered_equation_of_sections_2_to_4_and_of_appendix_a_once():
     rows = re.findall(r"^\| (\(.*?) \|", TABLE, flags=re.MULTILINE)
-    found = [number for row in rows for number in _numbers(row)]
-    assert sorted(found) == sorted([*(str(k) for k in range(1, 38)), *(f"A.{k}" for k in range(1, 10))])
+    equations = [number for row in rows for number in _numbers(row)]
+    assert sorted(equations) == sorted([*(str(k) for k in range(1, 38)), *(f"A.{k}" for k in range(1, 10))])
 
 
 def test_names_of_the_table_exist_in_six_files():

@@ -22,7 +22,7 @@ QUICK = "test_a_block_that_no_test_can_execute_is_an_error"
 PROGRAMS = {str(page.relative_to(ROOT)): list(blocks(page.read_text(encoding="utf-8"))) for page in PAGES}
 
 
-@pytest.mark.parametrize("name", [name for name, found in PROGRAMS.items() if any(not block.slow for block in found)])
+@pytest.mark.parametrize("name", [name for name, blocks in PROGRAMS.items() if any(not block.slow for block in blocks)])
 def test_snippets_of_a_page(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with np.printoptions():
@@ -30,7 +30,7 @@ def test_snippets_of_a_page(name, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, found in PROGRAMS.items() if any(block.slow for block in found)])
+@pytest.mark.parametrize("name", [name for name, blocks in PROGRAMS.items() if any(block.slow for block in blocks)])
 def test_all_snippets_of_a_page(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with np.printoptions():
@@ -58,8 +58,8 @@ def test_a_block_that_no_test_can_execute_is_an_error():
             list(blocks(f"```{language}\nimport legged\n```\n"))
     for page in PAGES:  # nor is an indented one
         text = BLOCK.sub("", page.read_text(encoding="utf-8"))
-        found = re.findall(r"\n\n((?:    .*\n)+)", text)
-        assert [code for code in found if is_program(textwrap.dedent(code))] == [], page
+        matches = re.findall(r"\n\n((?:    .*\n)+)", text)
+        assert [code for code in matches if is_program(textwrap.dedent(code))] == [], page
 
 
 def is_program(text: str) -> bool:
@@ -81,7 +81,7 @@ def indented(docstring: str) -> Iterator[str]:
 
 def examples() -> dict[str, list[str]]:
     """Return the programs in the docstrings of each module: name of the module -> programs."""
-    found: dict[str, list[str]] = {}
+    blocks_by_page: dict[str, list[str]] = {}
     for package in ("legged", "controllers", "robots"):
         for path in sorted((ROOT / package).rglob("*.py")):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -89,8 +89,8 @@ def examples() -> dict[str, list[str]]:
                 if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                     text = ast.get_docstring(node) or ""
                     programs = [block for block in indented(text) if is_program(block)]
-                    found.setdefault(name, []).extend(programs)
-    return {name: programs for name, programs in found.items() if programs}
+                    blocks_by_page.setdefault(name, []).extend(programs)
+    return {name: programs for name, programs in blocks_by_page.items() if programs}
 
 
 SETTINGS = {

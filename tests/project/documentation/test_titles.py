@@ -33,8 +33,13 @@ Biomechanics and Motor Control of Human Movement
 Building an orthonormal basis, revisited
 Centroidal dynamics of a humanoid robot
 Centroidal momentum matrix of a humanoid robot: structure and properties
+Control-limited differential dynamic programming
+Crocoddyl: an efficient and versatile framework for multi-contact optimal control
+Differential dynamic programming for multi-phase rigid contact dynamics
 Constraint wrench formulation for closed-loop systems using two-level recursions
+Contact-aided invariant extended Kalman filtering for robot state estimation
 Direct solutions of sparse network equations by optimally ordered triangular factorization
+Dynamic model simplification of serial manipulators
 Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra
 Efficient factorization of the joint-space inertia matrix for branched kinematic trees
 Estimation of inertial parameters of manipulator loads and links
@@ -42,15 +47,19 @@ Exploiting sparsity in operational-space dynamics
 Heuristic planning for rough terrain locomotion in presence of external disturbances and variable perception quality
 Improved computation of the humanoid centroidal dynamics and application for whole-body control
 Legged robots that balance
+Linear matrix inequalities for physically-consistent inertial parameter identification: a statistical perspective on the mass distribution
 Linear-time dynamics using Lagrange multipliers
 Load independence of the dynamically consistent inverse of the Jacobian matrix
+Maximum likelihood estimation of misspecified models
 MIT Cheetah 3: design and control of a robust, dynamic quadruped robot
 Modeling and control of contact between constrained rigid bodies
 Modular framework for dynamic modeling and analyses of legged robots
-On the adaptive control of robot manipulators
-On solving contact problems with Coulomb friction: formulations and numerical comparisons
 New class of control laws for robotic manipulators
 Nonlinear control of mechanical systems with an unactuated cyclic variable
+Numerical calculation of the base inertial parameters of robots
+On solving contact problems with Coulomb friction: formulations and numerical comparisons
+On the adaptive control of robot manipulators
+Optimal robot excitation and identification
 Partial feedback linearization of underactuated mechanical systems
 Plucker basis vectors
 Quantitative measures of a robot's ability to balance
@@ -60,18 +69,19 @@ Recursive formulation of operational space control
 Recursive kinematics and dynamics for parallel structured closed-loop multibody systems
 Reducing the bandwidth of sparse symmetric matrices
 Robot dynamics: equations and algorithms
+State estimation for legged robots: consistent fusion of leg kinematics and IMU
+Smooth parameterization of rigid-body inertia
 Symmetric quasidefinite matrices
 Symmetrical gaits of horses
-The CVXOPT linear and quadratic cone program solvers
 The acceleration vector of a rigid body
+The CVXOPT linear and quadratic cone program solvers
 The gaits of bipedal and quadrupedal animals
-The swing up control problem for the Acrobot
 The non-smooth contact dynamics method
+The swing up control problem for the Acrobot
 Three-dimensional bipedal walking control based on divergent component of motion
 Unilateral contact and dry friction in finite freedom dynamics
 Walking control based on step timing adaptation
 XenoCollide: complex collision made simple
-Dynamic model simplification of serial manipulators
 """.strip().splitlines()
 """Each as it stands on its publication, in lower case; a new citation adds its title here, from the first page."""
 YEAR = re.compile(r"\b(19|20)\d\d\b")

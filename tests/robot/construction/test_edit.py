@@ -55,11 +55,11 @@ def assert_equal_dynamics(one, other, seed):
     """Compare inverse and forward dynamics in random states, joints in the same order."""
     assert [joint.nv for joint in one.joints] == [joint.nv for joint in other.joints]
     case = case_of(one, seed)
-    forces, found = (legged.inverse_dynamics(r, case.q, case.v, case.vdot) for r in (one, other))
-    np.testing.assert_allclose(found, forces, atol=EQUAL * (1.0 + np.abs(forces).max(initial=0.0)))
-    rates, found = (legged.forward_dynamics(r, case.q, case.v, case.tau) for r in (one, other))
+    forces, torques = (legged.inverse_dynamics(r, case.q, case.v, case.vdot) for r in (one, other))
+    np.testing.assert_allclose(torques, forces, atol=EQUAL * (1.0 + np.abs(forces).max(initial=0.0)))
+    rates, torques = (legged.forward_dynamics(r, case.q, case.v, case.tau) for r in (one, other))
     # accelerations lose the condition number of the inertia matrix, up to 1e6
-    np.testing.assert_allclose(found, rates, atol=1e-7 * (1.0 + np.abs(rates).max(initial=0.0)))
+    np.testing.assert_allclose(torques, rates, atol=1e-7 * (1.0 + np.abs(rates).max(initial=0.0)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

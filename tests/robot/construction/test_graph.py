@@ -58,8 +58,8 @@ def test_round_trips_of_ready_made_robots_change_nothing(name):
     ):  # a robot with closed loops: its tree makes a round trip, the loops refer to names of links
         loops = legged.loops.ClosedRobot(Robot.from_graph(robot.graph), made.loops, made.rows)
         case = case_of(robot, 1)
-        found = (legged.loops.forward_dynamics(r, case.q, case.v, case.tau) for r in (made, loops))
-        assert np.array_equal(*found)
+        vdot = (legged.loops.forward_dynamics(r, case.q, case.v, case.tau) for r in (made, loops))
+        assert np.array_equal(*vdot)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -201,9 +201,9 @@ def test_joints_of_a_graph_may_follow_others():
 def test_modules_may_be_given_by_numbers_of_nodes():
     graph = numbered(b=2, c=4, d=5, e=3, f=1, g=None)
     nx.set_node_attributes(graph, {"a": 1, "f": 6}, "module")
-    found = [(m.links, m.parent) for m in Robot.from_graph(graph).modules]
+    actual = [(m.links, m.parent) for m in Robot.from_graph(graph).modules]
     wanted = [(("trunk",), -1), (("a",), 0), (("b",), 1), (("e",), 2), (("c",), 2), (("d",), 4), (("f", "g"), 0)]
-    assert found == wanted
+    assert actual == wanted
     assert [(m.links, m.parent) for m in legged.partition(graph)] == wanted
 
 

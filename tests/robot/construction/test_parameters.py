@@ -27,20 +27,20 @@ FUNCTIONS = {
 
 def random_values(robot, rng):
     """Return random values of about two thirds of a robot's parameters."""
-    found = {}
+    drawn = {}
     for name, present in robot.parameters().items():
         field = name.rpartition(".")[2]
         if field in ("stop_stiffness", "restitution"):
-            found[name] = np.full(np.shape(present), 0.25)
+            drawn[name] = np.full(np.shape(present), 0.25)
             continue
         if rng.random() < 1 / 3 or field in ("lower", "upper", "speed"):
             continue
         if field == "tensor":
-            found[name] = legged.box_inertia(1.0, rng.uniform(0.1, 0.5, 3)).tensor
+            drawn[name] = legged.box_inertia(1.0, rng.uniform(0.1, 0.5, 3)).tensor
         else:
             least = -0.4 if field in ("center", "at", "position", "rest", "gravity", "gear") else 0.1
-            found[name] = rng.uniform(least, 0.5, np.shape(present))
-    return found
+            drawn[name] = rng.uniform(least, 0.5, np.shape(present))
+    return drawn
 
 
 def edited(robot, values):
@@ -78,22 +78,22 @@ def case(seed):
     return robot, values, edited(robot, values), case_of(robot, seed)
 
 
-def assert_close(found, expected, tolerance):
-    np.testing.assert_allclose(found, expected, atol=tolerance * (1.0 + np.abs(expected).max(initial=0.0)))
+def assert_close(actual, expected, tolerance):
+    np.testing.assert_allclose(actual, expected, atol=tolerance * (1.0 + np.abs(expected).max(initial=0.0)))
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_robots_with_other_numbers_equal_edited_robots(seed):
     robot, values, expected, state = case(seed)
-    found = robot.with_parameters(values)
+    changed = robot.with_parameters(values)
     for function, (names, tolerance) in FUNCTIONS.items():
         arguments = [getattr(state, name) for name in names]
-        assert_close(function(found, *arguments), function(expected, *arguments), tolerance)
-    assert_close(legged.link_poses(found, state.q)[1], legged.link_poses(expected, state.q)[1], ROUNDING)
-    assert_close(legged.center_of_mass(found, state.q), legged.center_of_mass(expected, state.q), ROUNDING)
-    assert_close(legged.potential_energy(found, state.q), legged.potential_energy(expected, state.q), ROUNDING)
-    assert found.mass == pytest.approx(expected.mass, rel=ROUNDING)
-    for (name, one), (other, two) in zip(found.parameters().items(), expected.parameters().items(), strict=True):
+        assert_close(function(changed, *arguments), function(expected, *arguments), tolerance)
+    assert_close(legged.link_poses(changed, state.q)[1], legged.link_poses(expected, state.q)[1], ROUNDING)
+    assert_close(legged.center_of_mass(changed, state.q), legged.center_of_mass(expected, state.q), ROUNDING)
+    assert_close(legged.potential_energy(changed, state.q), legged.potential_energy(expected, state.q), ROUNDING)
+    assert changed.mass == pytest.approx(expected.mass, rel=ROUNDING)
+    for (name, one), (other, two) in zip(changed.parameters().items(), expected.parameters().items(), strict=True):
         assert name == other
         np.testing.assert_allclose(one, two, atol=ROUNDING)
 
@@ -115,9 +115,9 @@ def test_a_batch_varies_states_and_parameters_together():
     q = np.array([legged.random_configuration(robot, rng) for _ in range(9)])
     v, tau = rng.normal(size=(2, 9, robot.nv))
     numbers = rng.uniform(0.1, 1.0, (9, 5))
-    for found, x, *state in zip(kernel(q, v, tau, numbers), numbers, q, v, tau, strict=True):
+    for values, x, *state in zip(kernel(q, v, tau, numbers), numbers, q, v, tau, strict=True):
         expected = edited(robot, dict(zip(names, (x[0], x[1:4], x[4]), strict=True)))
-        assert_close(found, legged.forward_dynamics(expected, *state), CONDITION)
+        assert_close(values, legged.forward_dynamics(expected, *state), CONDITION)
     for twin in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel))):
         np.testing.assert_array_equal(twin(q, v, tau, numbers), kernel(q, v, tau, numbers))
 
@@ -138,8 +138,8 @@ def test_the_derivative_by_inertial_parameters_is_the_regressor():
         return legged.inverse_dynamics(robot.with_parameters(values), q, v, vdot)
 
     arguments = robot, state.q, state.v, state.vdot
-    found = legged.jacobian(torques, "theta")(*arguments, inertial_parameters(robot))
-    assert_close(found, inverse_dynamics_regressor(*arguments), 1e-11)  # differences of products of size 10
+    derivative = legged.jacobian(torques, "theta")(*arguments, inertial_parameters(robot))
+    assert_close(derivative, inverse_dynamics_regressor(*arguments), 1e-11)  # differences of products of size 10
 
 
 def test_other_functions_take_a_robot_with_traced_numbers():
@@ -154,11 +154,11 @@ def test_other_functions_take_a_robot_with_traced_numbers():
 
     at = np.array([0.01, 0.02, -0.25])
     expected = edited(robot, {"trunk.mass": 5.0, "leg1_knee.at": at, "leg1_foot.position": at})
-    found = legged.compile(mixed, mass=(), at=(3,))(5.0, at)
+    actual = legged.compile(mixed, mass=(), at=(3,))(5.0, at)
     foot = expected.contact("leg1_foot")
-    assert_close(found[0], legged.inertia_matrix(expected, q), ROUNDING)
-    assert_close(found[1], legged.point_jacobian(expected, q, foot.link, foot.position), ROUNDING)
-    assert_close(found[2], legged.center_of_mass(expected, q), ROUNDING)
+    assert_close(actual[0], legged.inertia_matrix(expected, q), ROUNDING)
+    assert_close(actual[1], legged.point_jacobian(expected, q, foot.link, foot.position), ROUNDING)
+    assert_close(actual[2], legged.center_of_mass(expected, q), ROUNDING)
 
 
 def test_a_payload_is_a_massless_link_whose_mass_varies():
@@ -166,9 +166,9 @@ def test_a_payload_is_a_massless_link_whose_mass_varies():
     empty = robot.edit().add(legged.Fixed("mount"), legged.Link("payload"), to="trunk", at=(0, 0, 0.1)).build()
     load = legged.Link("payload", legged.point_mass(2.0))
     loaded = robot.edit().add(legged.Fixed("mount"), load, to="trunk", at=(0.1, 0, 0.1)).build()
-    found = empty.with_parameters({"payload.mass": 2.0, "mount.at": (0.1, 0, 0.1)})
+    changed = empty.with_parameters({"payload.mass": 2.0, "mount.at": (0.1, 0, 0.1)})
     q = legged.random_configuration(robot, np.random.default_rng(0))
-    assert_close(legged.inertia_matrix(found, q), legged.inertia_matrix(loaded, q), ROUNDING)
+    assert_close(legged.inertia_matrix(changed, q), legged.inertia_matrix(loaded, q), ROUNDING)
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def test_algorithms_take_traced_rotors_and_gravity():
         (derivatives.of_forward_dynamics, ("q", "v", "tau"), 1e-8),
     ):
         arguments = [getattr(state, name) for name in names]
-        found = legged.compile(function, robot, parameters=list(values))(*arguments, numbers)
-        for one, two in zip(np.atleast_1d(found), np.atleast_1d(function(expected, *arguments)), strict=True):
+        actual = legged.compile(function, robot, parameters=list(values))(*arguments, numbers)
+        for one, two in zip(np.atleast_1d(actual), np.atleast_1d(function(expected, *arguments)), strict=True):
             assert_close(one, two, tolerance)
 
 

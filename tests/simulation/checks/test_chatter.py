@@ -158,7 +158,7 @@ def test_members_are_probed_with_the_interval_that_begins_at_a_sample():
     schedule = Schedule(np.stack(intervals, axis=1), np.array(samples))
     assert chatter.chatter_of_members(robot, advance, schedule, members, period * np.arange(6)) == ""
     assert len(probed) > 1
-    for found in probed:
-        expected = [round(found[0, 0] / period) * period, h, 1.0, 0.0]
-        np.testing.assert_allclose(found, [expected, expected], atol=1e-12)
+    for actual in probed:
+        expected = [round(actual[0, 0] / period) * period, h, 1.0, 0.0]
+        np.testing.assert_allclose(actual, [expected, expected], atol=1e-12)
     assert probed[-1][0, 0] > 0.0

@@ -1,5 +1,6 @@
 """Pushes and external wrenches deliver their impulse to rounding, whatever the step, and their work is in the books."""
 
+import itertools
 import math
 
 import numpy as np
@@ -56,10 +57,17 @@ def velocity_after(door, integrator, ground, pushes):
     return sim.v[3:]
 
 
-@pytest.mark.parametrize("duration", [0.0, 1e-7, 1e-4, 1e-3, 0.0123, 0.1])
-@pytest.mark.parametrize("at", [0.0, 0.012, 0.01234567])
-@pytest.mark.parametrize("ground", GROUNDS)
-@pytest.mark.parametrize("door", ["simulate", "rollout", "steps", "advance"])
+DURATIONS, TIMES = (0.0, 1e-7, 1e-4, 1e-3, 0.0123, 0.1), (0.0, 0.012, 0.01234567)  # [s]
+DOORS = "simulate", "rollout", "steps", "advance"
+PUSHES = [
+    pytest.param(*(x[k] for x, k in zip((DURATIONS, TIMES, list(GROUNDS), DOORS), case, strict=True)), marks=marks)
+    for case in itertools.product(range(6), range(3), range(4), range(4))
+    for marks in [[] if sum(case) % 3 == 0 else [pytest.mark.slow]]
+]
+"""Each duration on each ground through each door, at one of the times; the others are slow."""
+
+
+@pytest.mark.parametrize(("duration", "at", "ground", "door"), PUSHES)
 def test_a_push_changes_the_momentum_by_its_impulse(duration, at, ground, door):
     terrain, integrators = GROUNDS[ground]
     for integrator in integrators:

@@ -52,8 +52,8 @@ def test_added_masses_enter_as_the_dense_equations_say(seed):
         masses[k] = masses.get(k, 0.0) + A
     h = denoc.bias_forces(robot, case.q, case.v, case.wrenches)
     wanted = np.linalg.solve(total + np.diag(extra), case.tau - h)
-    found = accelerations(robot, case.q, case.v, case.tau, case.wrenches, extra, masses)
-    np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-9 * np.abs(wanted).max())  # condition up to 1e6
+    vdot = accelerations(robot, case.q, case.v, case.tau, case.wrenches, extra, masses)
+    np.testing.assert_allclose(vdot, wanted, rtol=0.0, atol=1e-9 * np.abs(wanted).max())  # condition up to 1e6
 
 
 def test_masses_at_contact_points_have_the_kinetic_energy_of_their_velocities():

@@ -101,13 +101,14 @@ def test_friction_of_a_closed_loop_holds_wrenches_up_to_its_limit(ground, compil
     q = loops.assemble(closed, np.array([1.0, -0.7, 1.5]), hold=["crank joint"])
     closed = replace(closed, robot=closed.robot.with_parameters({"crank joint.friction": 30.0}))
     integrator = legged.SemiImplicitEuler(1e-4) if ground is None else legged.TimeStepping(1e-3)
-    options = {"q": q, "ground": ground, "until": 0.05, "integrator": integrator, "compiled": compiled}
+    until = 0.05 if compiled is None else 0.005  # [s]; a time step in Python takes 20 ms
+    options = {"q": q, "ground": ground, "until": until, "integrator": integrator, "compiled": compiled}
     held, turned = (
         legged.simulate(closed, pushes=[legged.ExternalWrench("crank", torque=(0.0, torque, 0.0))], **options)
         for torque in (20.0, 60.0)
     )
     assert np.abs(held.q - q).max() < 1e-6  # the projection onto the loops and 1e-8 of the load
-    assert abs(turned.q[-1, 0] - q[0]) > 0.01
+    assert abs(turned.q[-1, 0] - q[0]) > 0.01 * (until / 0.05) ** 2
     assert turned.energy.push_work[-1] > 0.0 > turned.energy.joint_work[-1]
     assert turned.energy_drift < 0.02 * turned.energy.push_work[-1]
 

@@ -56,10 +56,10 @@ def positions(door, robot, until, **options):
 def test_friction_holds_a_pendulum_for_ten_seconds(door, ground, integrator, compiled):
     """A held joint creeps by 1e-8 of the speed h M^-1 load that it would gain in a step."""
     until = 10.0 if compiled else 0.2
-    found = positions(
+    angles = positions(
         door, pendulum(friction=1.05 * LOAD), until, ground=ground, integrator=integrator, compiled=compiled
     )
-    assert np.abs(found).max() < 1e-8 * integrator.step * LOAD / INERTIA * until * 1.01
+    assert np.abs(angles).max() < 1e-8 * integrator.step * LOAD / INERTIA * until * 1.01
 
 
 def test_the_default_integrator_holds_it_too_and_says_why():
@@ -183,11 +183,11 @@ def random_robot(seed):
 
 def beyond(robot, q):
     """Return by how much joints exceed their stops, [rad] or [m]."""
-    found = [0.0]
+    depths = [0.0]
     for stop in stops_of(robot):
         x = stop.body.joint_position(q)[0]
-        found.append(max(stop.lower - x, x - stop.upper))
-    return float(max(found))
+        depths.append(max(stop.lower - x, x - stop.upper))
+    return float(max(depths))
 
 
 # Stops on rigid ground.

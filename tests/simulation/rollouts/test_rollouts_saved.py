@@ -36,8 +36,8 @@ def work(ground, compiled=None, hidden=False):
 def test_rollouts_of_a_worker_process_are_those_of_this_one(ground, compiled):
     own = work(ground, compiled)
     with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found = pool.submit(work, ground, compiled).result()
-    for runs in (found, copy.deepcopy(own)):
+        outcome = pool.submit(work, ground, compiled).result()
+    for runs in (outcome, copy.deepcopy(own)):
         assert repr(runs) == repr(own) and np.array_equal(runs.q, own.q)
         one, two = own.run(1), runs.run(1)
         for part in ("q", "v", "vdot", "tau"):
@@ -48,10 +48,10 @@ def test_rollouts_of_a_worker_process_are_those_of_this_one(ground, compiled):
 
 def test_rollouts_of_a_controller_that_cannot_be_pickled_keep_their_motion():
     with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found = pool.submit(work, "compliant", None, True).result()
+        outcome = pool.submit(work, "compliant", None, True).result()
     own = work("compliant", None, True)
-    assert np.array_equal(found.q, own.q)
-    run = found.run(1)
+    assert np.array_equal(outcome.q, own.q)
+    run = outcome.run(1)
     assert np.array_equal(run.q, own.q[1]) and np.isnan(run.tau).all()
     assert "torques, contacts and work are unknown, since its controller cannot be pickled" in run.warnings[0]
     assert run.model.robot.link("trunk").inertia.mass == 6.0

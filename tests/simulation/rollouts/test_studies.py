@@ -10,7 +10,7 @@ import controllers
 import legged
 import robots
 from legged.errors import ArgumentError, SimulationInterrupt
-from legged.simulation.stepping import motion
+from legged.simulation.stepping import stepper
 from tests.simulation.stepping.hopper_laws import EULER, SPRINGS
 
 COUNT = 6
@@ -170,7 +170,7 @@ def test_ctrl_c_while_the_steps_are_compiled_keeps_the_initial_states(monkeypatc
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(motion, "CompiledBatch", interrupted)
+    monkeypatch.setattr(stepper, "CompiledBatch", interrupted)
     robot, q, v = members()
     with pytest.raises(SimulationInterrupt) as error:
         legged.rollout(robot, q=q, v=v, until=0.01, integrator=EULER)

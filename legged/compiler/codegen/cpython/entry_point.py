@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.codegen.cpython.array_arguments import CODE
+from legged.compiler.codegen.ir_writer import with_entries
 from legged.compiler.ir.graph import Graph
 
 ENTRY_POINT = "legged_entry_point"
@@ -339,26 +340,14 @@ fallback:
   ret ptr %answer
 }
 """
-_STRUCTURES = {"Kernel": KERNEL, "Array": ARRAY}
 
 
 def assembly() -> str:
-    """Return the LLVM module, without the abbreviations `LOAD` and `POINTER` of an entry of a structure."""
-    code = re.sub(
-        r"(%\w+) = POINTER (%\w+ \w+\.\w+)",
-        r"\1.number = LOAD \2\n  \1 = inttoptr i64 \1.number to ptr",
-        _CODE + CODE + _NOT_LOADED,
-    )
-    code = re.sub(r"(%[\w.]+) = LOAD (%\w+) (\w+)\.(\w+)", _loaded_entry, code)
+    """Return the LLVM module, without abbreviations; see `ir_writer.with_entries`."""
+    code = with_entries(_CODE + CODE + _NOT_LOADED, {"Kernel": KERNEL, "Array": ARRAY})
     words = {"READABLE": _READABLE, "WRITABLE": _WRITABLE, "DOUBLE": np.dtype(float).num}
     words |= {"DEFAULTS": "ptr null, ptr null, i32 0, i32 0, ptr null"}
     return re.sub("|".join(words), lambda match: str(words[match[0]]), code)
-
-
-def _loaded_entry(match: re.Match[str]) -> str:
-    result, structure, kind, entry = match.groups()
-    address = f"{result}.at = getelementptr i64, ptr {structure}, i64 {_STRUCTURES[kind].index(entry)}"
-    return f"{address}\n  {result} = load i64, ptr {result}.at, align 8"
 
 
 @cache

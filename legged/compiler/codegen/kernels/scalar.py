@@ -17,7 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from legged.compiler.codegen import elementary, llvm, random_numbers, tables
+from legged.compiler.codegen import elementary, random_numbers, tables
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, intrinsic_declarations, shared_function
@@ -26,7 +26,7 @@ from legged.compiler.ir.graph import Entry, Graph, Node, Operand, distinct_outpu
 from legged.compiler.ir.operations import CallResult, Gather, Loop, Matrix
 from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, round_up
 from legged.compiler.passes.pipeline import Scheduling, run_passes
-from legged.compiler.passes.scheduling import FUSED, NEGATED_ARGUMENT, SMALL_WINDOW, WINDOW
+from legged.compiler.passes.scheduling import FUSED, NEGATED_ARGUMENT
 
 KERNEL = "legged_kernel"
 _INLINE_LIMIT, _INLINE_LIMIT_OF_LONG_GRAPHS = 64, 16
@@ -159,9 +159,7 @@ class KernelWriter:
         Args:
             section: Number of nodes of a section, None for a single section.
         """
-        is_narrow = self.w.element.bits == 32 or llvm.current_target().vector_registers < 32
-        window = SMALL_WINDOW if self.w.width > 1 and is_narrow else WINDOW
-        scheduling = Scheduling(self.computed, window, section)
+        scheduling = Scheduling(self.computed, section)
         results = run_passes(self.graph, fused=True, ordered=True, scheduling=scheduling)
         self.graph = results.graph
         if self.w.width > 1:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gaits.gait import check_joints
 from legged import arguments
 from legged.checked import checked
 from legged.compiler import Kernel, compile
@@ -183,3 +182,12 @@ def _solve_exactly(J: Array, desired: Array) -> Array:
             f"no joint rates or accelerations give the desired motion of the feet: residual {residual:.3g} m/s (m/s^2)"
         )
     return step
+
+
+def check_joints(robot: Robot) -> None:
+    """Raise DefinitionError for a robot with quaternion ball joints."""
+    if robot.nq - robot.base.nq != robot.nj:
+        raise DefinitionError(
+            f"robot {robot.name!r} has quaternion ball joints; gaits and controllers need one coordinate per degree "
+            f"of freedom, so define these joints with an Euler sequence"
+        )

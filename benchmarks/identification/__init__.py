@@ -1,0 +1,1 @@
+"""Identification of real and simulated robots."""

@@ -1,0 +1,183 @@
+"""Our solver on Crocoddyl's gait problems: python -m benchmarks.optimization INTERPRETER [NAMES...].
+
+INTERPRETER is a Python with crocoddyl, see `crocoddyl_problems`. Both run on one thread; the times are the shortest of
+several, in turn. The optimum is compared, and a batch of 64 starts is solved side by side.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import legged
+from legged import optimization as oc
+from legged.compiler import thread_limit
+
+terms = oc.terms
+NAMES = ("go2", "hyq", "talos_legs")
+GAINS = {"go2": 50.0, "hyq": 50.0, "talos_legs": 30.0}  # of Crocoddyl's problems, [1/s]
+UNBOUNDED = 1e300
+
+
+def logarithm(phi: Any, p: Any) -> Any:
+    """Return the linear part of the logarithm of SE(3), (3,), for a rotation vector and a translation."""
+    square = phi @ phi
+    small = square < 1e-8
+    angle = np.sqrt(legged.where(small, 1.0, square))
+    half = 0.5 * angle
+    factor = (1.0 - half * np.cos(half) / np.sin(half)) / legged.where(small, 1.0, square)
+    turned = np.cross(phi, p)
+    return p - 0.5 * turned + legged.where(small, 1.0 / 12.0, factor) * np.cross(phi, turned)
+
+
+def deviation(robot: Any, at: Any, q: Any, v: Any) -> Any:
+    """Return the deviation of the state, with the base's pose by the logarithm of SE(3)."""
+    dq = legged.difference(robot, q, at.q)
+    return np.concatenate([dq[:3], logarithm(dq[:3], dq[3:6]), dq[6:], at.v - v])
+
+
+def placement(robot: Any, at: Any, frame: str, quaternion: Any, position: Any) -> Any:
+    """Return the logarithm of a frame's pose relative to a target."""
+    R, p = legged.frame_pose(robot, at.q, frame)
+    w, x, y, z = quaternion
+    target = legged.rotations.quaternion_matrix(np.array([w, x, y, z]))
+    E = target.T @ R
+    sine = 0.5 * np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]])
+    square = sine @ sine
+    small = square < 1e-10
+    size = np.sqrt(legged.where(small, 1.0, square))
+    cosine = 0.5 * (E[0, 0] + E[1, 1] + E[2, 2] - 1.0)
+    phi = legged.where(small, 1.0 + square / 6.0, np.arctan2(size, cosine) / size) * sine
+    return np.concatenate([phi, logarithm(phi, target.T @ (p - position))])
+
+
+def wrench_rows(robot: Any, at: Any, contact: str, matrix: Any, offset: Any) -> Any:
+    """Return matrix @ wrench + offset, with the margins of a linearized cone of wrenches."""
+    return matrix @ at.forces[contact] + offset
+
+
+class Translated:
+    """A problem of Crocoddyl as one of ours.
+
+    Attributes:
+        record: What `crocoddyl_problems` wrote. problem: Ours. controls: The guess of controls.
+    """
+
+    def __init__(self, name: str, record: dict[str, Any]):
+        self.record, self.robot = record, legged.load(record["urdf"])
+        self.robot = without_friction(self.robot)
+        names = [joint.name for joint in self.robot.joints]
+        self.order = [record["joints"].index(joint) for joint in names]
+        *nodes, last = record["nodes"]
+        surface = name.startswith("talos")
+        made = []
+        for node in nodes:
+            contacts = [oc.Contact(c, surface) for c in node.get("contacts", node.get("impulses", []))]
+            its = self.terms(node)
+            made.append(oc.Impact(contacts, its) if "impulses" in node else oc.Stage(node["duration"], contacts, its))
+        ignored = ("Cone", "ctrlReg")
+        last["costs"] = {key: cost for key, cost in last["costs"].items() if not key.endswith(ignored)}
+        self.q0 = self.configuration(record["q0"])
+        self.problem = oc.Problem(self.robot, made, self.terms(last), q=self.q0, velocity_gain=GAINS[name])
+        nu = self.problem.nu
+        self.controls = np.array([np.array(u)[self.order] if u else np.zeros(nu) for u in record["us"]])
+
+    def configuration(self, x: Any) -> Any:
+        """Return our configuration of Pinocchio's."""
+        x = np.array(x)
+        return np.concatenate([x[[6, 3, 4, 5]], x[:3], x[7:][self.order]])
+
+    def velocity(self, x: Any) -> Any:
+        """Return our velocity, or weights of one, of Pinocchio's."""
+        x = np.array(x)
+        return np.concatenate([x[3:6], x[:3], x[6:][self.order]])
+
+    def terms(self, node: dict[str, Any]) -> list[oc.Term]:
+        """Return the costs of a node."""
+        nq, nv, found = self.robot.nq, self.robot.nv, list[oc.Term]()
+        for name, cost in node["costs"].items():
+            weight, reference = cost["weight"], cost.get("reference")
+            if name == "ctrlReg":
+                found.append(oc.Cost(terms.control, weight))
+            elif name == "stateReg":
+                square = np.array(cost["weights"])
+                w = weight * np.concatenate([self.velocity(square[:nv]), self.velocity(square[nv:])])
+                q, v = self.configuration(reference[:nq]), self.velocity(reference[nq:])
+                found.append(oc.Cost(deviation if "impulses" in node else terms.state, w, q=q, v=v))
+            elif name == "stateBounds":
+                lower, upper = np.array(cost["lower"]), np.array(cost["upper"])
+                limits = {"lower": lower[6:nv][self.order], "upper": upper[6:nv][self.order]}
+                found.append(oc.Cost(terms.joint_limits, weight, barrier=True, **limits))
+                rates = upper[nv + 6 :][self.order]
+                found.append(oc.Cost(terms.velocity_limits, weight, barrier=True, limit=rates))
+            elif name == "comTrack":
+                found.append(oc.Cost(terms.center_of_mass, weight, position=reference))
+            elif name.endswith("footTrack"):
+                target = {"frame": name.removesuffix("_footTrack"), "position": reference}
+                if "rotation" in cost:
+                    quaternion = legged.rotations.quaternion_of(np.array(cost["rotation"]))
+                    found.append(oc.Cost(placement, weight, quaternion=quaternion, **target))
+                else:
+                    found.append(oc.Cost(terms.frame_translation, weight, **target))
+            elif name.endswith("Cone"):
+                contact = name.removesuffix("_frictionCone").removesuffix("_wrenchCone")
+                A, lower, upper = (np.array(cost[key]) for key in ("matrix", "lower", "upper"))
+                if A.shape[1] == 6:
+                    A = A[:, [3, 4, 5, 0, 1, 2]]  # moment first
+                rows = [(A, -lower, lower > -UNBOUNDED), (-A, upper, upper < UNBOUNDED)]
+                matrix = np.concatenate([part[keep] for part, _, keep in rows])
+                offset = np.concatenate([part[keep] for _, part, keep in rows])
+                found.append(oc.Cost(wrench_rows, weight, barrier=True, contact=contact, matrix=matrix, offset=offset))
+        return found
+
+
+def without_friction(robot: legged.Robot) -> legged.Robot:
+    """Return the robot without friction of its joints, which Crocoddyl ignores."""
+    names = [name for name in robot.parameters() if name.endswith((".damping", ".friction"))]
+    return robot.with_parameters(dict.fromkeys(names, 0.0)) if names else robot
+
+
+def compare(name: str, record: dict[str, Any]) -> None:
+    """Print the optimum and the times of a problem."""
+    start = time.perf_counter()
+    ours = Translated(name, record)
+    solver = oc.Solver(ours.problem)
+    solver.set_guess(u=ours.controls)
+    solution = solver.solve()[0]
+    compilation = time.perf_counter() - start
+    best = np.inf
+    with thread_limit(1):
+        for _ in range(20):
+            solver.set_guess(q=ours.q0, v=np.zeros(ours.robot.nv), u=ours.controls)
+            log = solver.solve()[0].log
+            best = min(best, log.time[-1] / len(log))
+    nodes = len(record["nodes"])
+    theirs = record["times"]
+    print(f"{name}: {nodes} nodes; ready in {compilation:.1f} s")
+    print(f"  optimum: ours {solution.cost:.8g} in {len(solution.log)} iterations, Crocoddyl {record['cost']:.8g} in "
+          f"{record['iterations']}; relative difference {solution.cost / record['cost'] - 1.0:.1e}")  # fmt: skip
+    print(f"  one iteration of one node: ours {1e6 * best / nodes:.1f} us, Crocoddyl "
+          f"{1e6 * theirs['iteration']:.1f} us (calc {1e6 * theirs['calc']:.1f}, calcDiff "
+          f"{1e6 * theirs['calcDiff']:.1f})")  # fmt: skip
+
+
+def main(interpreter: str, *names: str) -> None:
+    """Solve the problems with both programs."""
+    for name in names or NAMES:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "record.json"
+            script = Path(__file__).with_name("crocoddyl_problems.py")
+            subprocess.run([interpreter, str(script), name, str(file)], check=True)
+            record = json.loads(file.read_text())
+        compare(name, record)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,216 @@
+"""`Estimated`: a control law that receives the estimate of the robot's state in place of the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from controllers.wrappers.wrapper import SampledWrapper
+from controllers.zero_order_hold import is_sample_time
+from legged.checked import checked
+from legged.compiler import Kernel
+from legged.compiler import compile as compile_function
+from legged.compiler.ir import Expression, where
+from legged.contact.rigid import Rigid
+from legged.dynamics.kinematics import link_poses
+from legged.estimation import Instruments, Reading
+from legged.estimation.contacts import link_wrenches
+from legged.ground.ground import Ground
+from legged.robot.configuration import integrate, normalized
+from legged.robot.robot import Robot
+from legged.simulation.controller import adapt, full_torque
+
+Array = np.ndarray
+_LONGEST = 10.0  # periods, the longest time between readings over which the filter predicts
+
+
+class Estimator(Protocol):
+    """Interface of an estimator, such as `legged.estimation.InvariantFilter`."""
+
+    def start(self, robot: Robot, q: Array, v: Array) -> tuple[Any, Array]:
+        """Return (estimator, memory) for a robot, the memory (k,), mixed units.
+
+        Args:
+            robot: The robot. q: First guess of the configuration, (nq,). v: Of the velocity, (nv,).
+        """
+        ...
+
+    def update(self, memory: Array, reading: Reading, dt: Any) -> Array:
+        """Return the memory after a reading, (k,), mixed units.
+
+        Args:
+            memory: (k,), mixed units. reading: The reading. dt: Time since the last one, [s].
+        """
+        ...
+
+    def state(self, memory: Array, reading: Reading) -> tuple[Array, Array]:
+        """Return the estimate (q, v), (nq,) and (nv,).
+
+        Args:
+            memory: After the update with the reading, (k,), mixed units. reading: The reading.
+        """
+        ...
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Estimated(SampledWrapper):
+    """A law that receives the estimate of an estimator from the readings of instruments in place of the state.
+
+        law = controllers.Estimated(controllers.Locomotion("trot"), legged.estimation.InvariantFilter())
+
+    At the times k / frequency the instruments read the robot, and the estimator is updated. Between them the law
+    receives the last estimate; contact wrenches are those of the measured forces on the feet in contact. The memory is those of
+    the instruments and of the estimator, the estimate q and v, and the wrenches on the links.
+
+    Attributes:
+        law: Any controller, best with a rate of the same times.
+        estimator: A filter of `legged.estimation`, or another object with its methods.
+        instruments: The sensors.
+        frequency: Readings per second, [1/s].
+        error: Error of the first guess of the state, (nv,), in the tangent space of q; None for none.
+        velocity_error: Error of the first guess of the velocity, (nv,); None for none.
+    """
+
+    estimator: Any
+    instruments: Instruments = field(default_factory=Instruments)
+    frequency: float = field(default=500.0, kw_only=True)
+    error: Any = field(default=None, kw_only=True)
+    velocity_error: Any = field(default=None, kw_only=True)
+    _sizes: tuple[int, int] = field(default=(0, 0), repr=False, kw_only=True)
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (wrapper, memory), (m,); arguments as in `Wrapper.start`. The law starts at the first guess."""
+        zero = np.zeros(robot.nv)
+        q_guess = integrate(robot, q, zero if self.error is None else np.asarray(self.error, dtype=float))
+        v_guess = v + (zero if self.velocity_error is None else np.asarray(self.velocity_error, dtype=float))
+        instruments, seen = self.instruments.start(robot, q, v)
+        estimator, known = self.estimator.start(robot, q_guess, v_guess)
+        law, memory = adapt(self.law).start(robot, ground, q_guess, v_guess)
+        own = np.concatenate([seen, known, q_guess, v_guess, np.zeros(6 * len(robot.links))])
+        started = replace(
+            self,
+            law=law,
+            estimator=estimator,
+            instruments=instruments,
+            _robot=robot,
+            _size=len(own),
+            _sizes=(len(seen), len(known)),
+        )
+        return started, np.concatenate([own, memory])
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        """Return the memory at the start of a time step, (m,): at the times of readings with a new estimate.
+
+        Arguments as in `GaitLaw.torque`.
+        """
+        due, own = is_sample_time(t, self.frequency), memory[: self._size]
+        if isinstance(due, Expression) or due:
+            base = self._plant.base
+            last = full_torque(self._plant, self._of_law("torque", t, phase, memory, *command))[base.nv :]
+            k = np.floor(t * self.frequency + 0.5)
+            seen, known = self._split(own)[:2]
+            reading = self.instruments.read(seen, k, 1.0 / self.frequency, q, v, last, wrenches)
+            following = self.estimated(known, reading, k > 0.5, 1.0 / self.frequency)
+            own = where(due, np.concatenate([self.instruments.memory(q, v), following]), own)
+        updated = np.concatenate([own, memory[self._size :]])
+        return np.concatenate([own, self._of_law("update", t, phase, updated, *command)])
+
+    def estimated(self, known: Array, reading: Reading, moves: Any, dt: Any) -> Array:
+        """Return [memory of the estimator; q; v; wrenches] after a reading, (k + nq + nv + 6 n_links,).
+
+        Args:
+            known: Memory of the estimator, (k,), mixed units. reading: The readings.
+            moves: Whether there was a reading before; the first one does not change the memory of the estimator.
+            dt: Time since the last reading, [s].
+        """
+        following = where(moves, self.estimator.update(known, reading, dt), known)
+        q, v = self.estimator.state(following, reading)
+        rotations, _ = link_poses(self._plant, q)
+        forces = [where(c > 0.5, 1.0, 0.0) * f for c, f in zip(reading.contacts, reading.forces, strict=True)]
+        wrenches = link_wrenches(self.estimator.sensed, rotations, forces)
+        return np.concatenate([following, q, v, wrenches.ravel()])
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        """Return the law's generalized forces at the estimate, (nv,); arguments as in `GaitLaw.torque`."""
+        return full_torque(self._plant, self._of_law("torque", t, phase, memory, *command))
+
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
+        return np.concatenate([np.zeros(self._size), self._of_law("rate", t, phase, memory, *command)])
+
+    def kernel(self, robot: Robot, q: Any = None, v: Any = None, command: int = 0) -> tuple[Kernel, Array]:
+        """Return (kernel, memory): estimator and law as machine code for the computer of a robot, and their memory.
+
+        The kernel is a function (t, memory, gyro, specific_force, joints, joint_rates, torques, forces, contacts,
+        command) that returns (memory, generalized forces (nv,), q, v) with the estimate of the state; see `Reading`. It
+        is called at about the times k / frequency; t is the time of the readings, from which the filter has the time
+        since the last ones. `kernel.to_c("walk")` writes it as one C99 file. The last entry of the memory is the time
+        of the last readings.
+
+        Args:
+            robot: The robot.
+            q: First guess of the configuration, (nq,); None for the initial state of the law.
+            v: First guess of the velocity, (nv,).
+            command: Number of entries of the command; 0 for a law without command, which has no such argument.
+        """
+        initial = self.initial_state(robot) if q is None else (q, np.zeros(robot.nv) if v is None else v)
+        started, memory = self.start(robot, Rigid(), *(np.asarray(x, dtype=float) for x in initial))
+        memory = np.append(memory, -1.0)
+        seen, n = started._sizes[0], len(started.estimator.sensed.feet)
+        known = slice(seen, sum(started._sizes))
+
+        def step(t: Any, memory: Any, reading: Reading, *command: Any) -> Any:
+            last, period = memory[-1], 1.0 / self.frequency
+            dt = np.minimum(np.maximum(t - last, 0.1 * period), _LONGEST * period)
+            own = started.estimated(memory[known], reading, last >= 0.0, dt)
+            updated = np.concatenate([memory[:seen], own, memory[started._size : -1]])
+            regular = np.floor(t * self.frequency + 0.5) * period
+            law = started._of_law("update", regular, 0.0, updated, *command)
+            after = np.concatenate([updated[: started._size], law])
+            force = full_torque(robot, started._of_law("torque", regular, 0.0, after, *command))
+            return np.concatenate([after, np.stack([t])]), force, *started.estimate(after)
+
+        def without(
+            t: Any, memory: Any, gyro: Any, specific_force: Any, joints: Any, joint_rates: Any, torques: Any,
+            forces: Any, contacts: Any,
+        ) -> Any:  # fmt: skip
+            return step(t, memory, Reading(gyro, specific_force, joints, joint_rates, torques, forces, contacts))
+
+        def with_command(
+            t: Any, memory: Any, gyro: Any, specific_force: Any, joints: Any, joint_rates: Any, torques: Any,
+            forces: Any, contacts: Any, command: Any,
+        ) -> Any:  # fmt: skip
+            reading = Reading(gyro, specific_force, joints, joint_rates, torques, forces, contacts)
+            return step(t, memory, reading, command)
+
+        nj = (robot.nj,)
+        shapes: dict[str, Any] = {"t": (), "memory": memory.shape}
+        shapes |= Reading((3,), (3,), (robot.nq - robot.base.nq,), nj, nj, (n, 3), (n,))._asdict()
+        if command:
+            return compile_function(with_command, **shapes, command=(command,)), memory
+        return compile_function(without, **shapes), memory
+
+    def _of_law(self, name: str, t: Any, phase: Any, memory: Array, *command: Array) -> Array:
+        """Return the result of a function of the law at the estimate."""
+        _, _, q, v, wrenches = self._split(memory[: self._size])
+        function = getattr(self._started, name)
+        return function(t, phase, q, v, wrenches.reshape(-1, 6), memory[self._size :], *command)
+
+    def _split(self, own: Array) -> tuple[Array, ...]:
+        """Return the parts of the wrapper's own memory: instruments, estimator, q, v and wrenches."""
+        robot, (seen, known) = self._plant, self._sizes
+        seen, known, q, v, wrenches = np.split(own, np.cumsum([seen, known, robot.nq, robot.nv]))
+        return seen, known, normalized(robot, q), v, wrenches
+
+    def estimate(self, memory: Array) -> tuple[Array, Array]:
+        """Return the estimate (q, v) in memories, (..., nq) and (..., nv).
+
+        Args:
+            memory: Memories of the controller, (..., m), such as `Run.memory`.
+        """
+        start, robot = sum(self._sizes), self._plant
+        end = start + robot.nq
+        return memory[..., start:end], memory[..., end : end + robot.nv]

@@ -1,0 +1,128 @@
+"""The interface of a robot: what a loop reads from it and writes to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from legged.estimation.readings import Reading
+from legged.spatial import Array
+
+
+class Measurement(NamedTuple):
+    """The readings of a robot at one time.
+
+    Attributes:
+        time: Time of the robot's clock, [s].
+        reading: The readings of its sensors.
+        truth: (q, v) of a simulated robot, (nq + nv,), mixed units; empty if unknown.
+    """
+
+    time: float
+    reading: Reading
+    truth: Array
+
+
+@dataclass(frozen=True, eq=False)
+class JointCommand:
+    """A command of servos: torque = torques + kp (targets - q) + kd (rates - qd).
+
+    Attributes:
+        torques: Feed-forward torques, (nj,), [N m] or [N].
+        targets: Target positions, (nj,), [rad] or [m].
+        rates: Target velocities, (nj,), [rad/s] or [m/s].
+        kp: Gains of positions, (nj,), [N m/rad] or [N/m].
+        kd: Gains of velocities, (nj,), [N m s/rad] or [N s/m].
+    """
+
+    torques: Array
+    targets: Array
+    rates: Array
+    kp: Array
+    kd: Array
+
+    @classmethod
+    def of_torques(cls, torques: Array) -> JointCommand:
+        """Return a command of torques alone.
+
+        Args:
+            torques: (nj,), [N m] or [N], joint coordinates.
+        """
+        zero = np.zeros(len(torques))
+        return cls(np.asarray(torques, dtype=float), zero, zero, zero, zero)
+
+    @classmethod
+    def damping(cls, nj: int, kd: float) -> JointCommand:
+        """Return a command that damps all joints.
+
+        Args:
+            nj: Number of joints. kd: Damping, [N m s/rad] or [N s/m].
+        """
+        zero = np.zeros(nj)
+        return cls(zero, zero, zero, zero, np.full(nj, float(kd)))
+
+    def actuation(self, joints: Array, rates: Array) -> Array:
+        """Return the torques of the servos, (nj,), [N m] or [N].
+
+        Args:
+            joints: Positions, (nj,), [rad] or [m], joint coordinates.
+            rates: Velocities, (nj,), [rad/s] or [m/s], joint coordinates.
+        """
+        return self.torques + self.kp * (self.targets - joints) + self.kd * (self.rates - rates)
+
+    def flat(self) -> Array:
+        """Return all arrays one after the other, (5 nj,), mixed units."""
+        return np.concatenate([self.torques, self.targets, self.rates, self.kp, self.kd])
+
+    @classmethod
+    def of(cls, flat: Array) -> JointCommand:
+        """Return the command of `flat`.
+
+        Args:
+            flat: (5 nj,), mixed units.
+        """
+        return cls(*np.reshape(np.asarray(flat, dtype=float), (5, -1)))
+
+
+class RobotInterface(Protocol):
+    """What a `Runner` needs of a robot; a vendor's SDK is connected by a class with these methods."""
+
+    def read(self) -> Measurement | None:
+        """Return the newest measurement, or None if there is none since the last call. Must not wait."""
+        ...
+
+    def write(self, command: JointCommand) -> None:
+        """Send a command. Must not wait."""
+        ...
+
+    def clock(self) -> float:
+        """Return the time, [s], that increases steadily."""
+        ...
+
+    def sleep_until(self, time: float) -> None:
+        """Wait until a time of `clock`, [s]; a simulation advances."""
+        ...
+
+    def close(self) -> None:
+        """Release what the interface holds."""
+        ...
+
+
+def measurement_of(values: Any, nj: int, feet: int) -> Measurement:
+    """Return the measurement of `measurement_values`.
+
+    Args:
+        values: (7 + 3 nj + 4 feet + k,), mixed units. nj: Number of joints. feet: Number of feet.
+    """
+    ends = np.cumsum([1, 3, 3, nj, nj, nj, 3 * feet, feet])
+    time, gyro, force, joints, rates, torques, forces, contacts, truth = np.split(np.asarray(values, dtype=float), ends)
+    reading = Reading(gyro, force, joints, rates, torques, forces.reshape(feet, 3), contacts)
+    return Measurement(float(time[0]), reading, truth)
+
+
+def measurement_values(measurement: Measurement) -> Array:
+    """Return a measurement as one array, (7 + 3 nj + 4 feet + k,), mixed units, k the length of the truth."""
+    parts = [np.ravel(part) for part in measurement.reading]
+    return np.concatenate([[measurement.time], *parts, np.ravel(measurement.truth)])

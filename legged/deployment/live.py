@@ -1,0 +1,119 @@
+"""Live commands: a velocity from the keyboard of the terminal or from a gamepad, while a loop runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import number
+from legged.checked import checked
+from legged.errors import MissingError
+from legged.spatial import Array
+
+KEYS = {"w": (0, 1.0), "s": (0, -1.0), "a": (1, 1.0), "d": (1, -1.0), "q": (2, 1.0), "e": (2, -1.0)}
+"""Keys -> entry of the command and direction."""
+
+
+@checked
+class LiveVelocity:
+    """A velocity command (vx, vy, yaw rate, height, pitch), which keys and gamepads change, as a function of time.
+
+    Args:
+        speed: Largest velocity, [m/s]. turning: Largest yaw rate, [rad/s]. steps: Number of key presses to reach them.
+        stop: Called when the space bar or the first button is pressed, such as `Runner.stop`.
+    """
+
+    def __init__(self, speed: float = 0.5, turning: float = 0.5, steps: int = 5, stop: Callable[[], Any] | None = None):
+        self._most = np.array([number("speed", speed), number("speed", speed), number("turning", turning)])
+        self._steps, self._stop = int(number("steps", steps, least=1)), stop
+        self._velocity, self._lock = np.zeros(3), threading.Lock()
+
+    def __call__(self, t: float) -> Array:
+        """Return the command, (5,), [m/s], [m/s], [rad/s], [m], [rad]."""
+        with self._lock:
+            return np.concatenate([self._velocity, np.zeros(2)])
+
+    def press(self, key: str) -> None:
+        """Change the command by a key: w, s, a, d, q, e move and turn, x halts, and the space bar stops the loop.
+
+        Args:
+            key: One character; others have no effect.
+        """
+        with self._lock:
+            if key == "x":
+                self._velocity[:] = 0.0
+            elif key in KEYS:
+                entry, sign = KEYS[key]
+                step = sign * self._most[entry] / self._steps
+                self._velocity[entry] = np.clip(self._velocity[entry] + step, -self._most[entry], self._most[entry])
+        if key == " " and self._stop is not None:
+            self._stop()
+
+    def move(self, axes: Any) -> None:
+        """Set the command by the axes of a gamepad.
+
+        Args:
+            axes: Forward, left and turning to the left, (3,), from -1 to 1; values below 0.1 count as zero.
+        """
+        axes = np.clip(np.nan_to_num(np.asarray(axes, dtype=float)), -1.0, 1.0)
+        with self._lock:
+            self._velocity = self._most * np.where(np.abs(axes) < 0.1, 0.0, axes)
+
+    def watch_keyboard(self) -> threading.Thread:
+        """Return the started thread that reads keys of the terminal until the program ends."""
+        thread = threading.Thread(target=self._read_keys, daemon=True)
+        thread.start()
+        return thread
+
+    def _read_keys(self) -> None:
+        if os.name == "nt":
+            read: Any = import_module("msvcrt").getwch
+            while True:
+                self.press(read())
+        termios, tty = import_module("termios"), import_module("tty")
+        try:
+            before = termios.tcgetattr(sys.stdin)
+        except (termios.error, ValueError, OSError):  # the input is no terminal
+            return
+        try:
+            tty.setcbreak(sys.stdin)
+            while key := sys.stdin.read(1):
+                self.press(key)
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+    def watch_gamepad(self, index: int = 0) -> threading.Thread:
+        """Return the started thread that reads a gamepad by pygame until the program ends.
+
+        Args:
+            index: Number of the gamepad.
+
+        Raises:
+            MissingError: pygame is not installed, or there is no such gamepad.
+        """
+        try:
+            pygame: Any = import_module("pygame")
+        except ImportError as error:
+            raise MissingError("pygame is not installed: pip install pygame") from error
+        pygame.init()
+        if pygame.joystick.get_count() <= index:
+            raise MissingError(f"there is no gamepad {index}")
+        pad = pygame.joystick.Joystick(index)
+
+        def read() -> None:
+            while True:
+                pygame.event.pump()
+                self.move([-pad.get_axis(1), -pad.get_axis(0), -pad.get_axis(3)])
+                if pad.get_button(0) and self._stop is not None:
+                    self._stop()
+                pygame.time.wait(10)
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return thread

@@ -1,0 +1,174 @@
+"""Simulated robots behind the interface of a robot: the toolkit's own simulation, and MuJoCo."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged import conversions
+from legged.contact.rigid import Rigid
+from legged.deployment.interface import JointCommand, Measurement
+from legged.errors import MissingError
+from legged.estimation.instruments import Instruments
+from legged.estimation.readings import Reading
+from legged.estimation.replay import instrument_kernel
+from legged.files.mjcf.export import save_mjcf
+from legged.robot.robot import Robot
+from legged.simulation.integrators import TimeStepping
+from legged.simulation.stepping.simulation import Simulation
+from legged.spatial import Array
+
+
+class _Sensors:
+    """The instruments of a simulated robot as machine code, with their memory."""
+
+    def __init__(self, robot: Robot, instruments: Instruments, dt: float, q: Array, v: Array):
+        started, self._memory = instruments.start(robot, q, v)
+        self._kernel, self.k, self.feet = instrument_kernel(started, dt), 0, started.sensed.feet
+        self._seed = float(instruments.seed)
+
+    def read(self, q: Array, v: Array, torques: Array, forces: Array) -> Reading:
+        """Return the readings at a state, and forces (n, 3), [N], world axes."""
+        reading, self._memory = self._kernel(self._seed, float(self.k), self._memory, q, v, torques, forces)
+        self.k += 1
+        return reading
+
+
+class SimulatedRobot:
+    """The toolkit's own simulation as a `RobotInterface`, in the time of the simulation.
+
+    Args:
+        robot: The robot, on rigid ground.
+        q: Initial configuration, (nq,), mixed units. v: Initial velocity, (nv,), mixed units; zero by default.
+        instruments: Sensors. ground: The ground. rate: Measurements per second, [1/s].
+        step: Time step, [s].
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: Array,
+        v: Array | None = None,
+        *,
+        instruments: Instruments | None = None,
+        ground: Rigid | None = None,
+        rate: float = 500.0,
+        step: float = 2e-3,
+    ):
+        self.robot = robot
+        self.simulation = Simulation(
+            robot, ground=ground or Rigid(), q=q, v=v, integrator=TimeStepping(step), fall=False
+        )
+        self._sensors = _Sensors(robot, instruments or Instruments(), 1.0 / rate, self.simulation.q, self.simulation.v)
+        self._every, self._command, self._torques = max(1, round(1.0 / (rate * step))), None, np.zeros(robot.nj)
+        self._steps, self._read = 0, -1
+        names = list(self.simulation.contact_names)
+        self._feet = [names.index(point.name) for point in self._sensors.feet]
+
+    def read(self) -> Measurement | None:
+        """Return the measurement of the last time of measurement, or None if it was read."""
+        number = self._steps // self._every
+        if number == self._read:
+            return None
+        self._read = number
+        q, v = self.simulation.q, self.simulation.v
+        reading = self._sensors.read(q, v, self._torques, self.simulation.contacts.forces[self._feet])
+        return Measurement(float(self.simulation.t), reading, np.concatenate([q, v]))
+
+    def write(self, command: JointCommand) -> None:
+        """Set the command of the next time steps."""
+        self._command = command
+
+    def clock(self) -> float:
+        """Return the time of the simulation, [s]."""
+        return float(self.simulation.t)
+
+    def sleep_until(self, time: float) -> None:
+        """Advance the simulation to a time, [s]."""
+        base = self.robot.base
+        while self.simulation.t < time - 1e-9:
+            if self._command is not None:
+                joints, rates = self.simulation.q[base.nq :], self.simulation.v[base.nv :]
+                self._torques = self._command.actuation(joints, rates)
+            self.simulation.step(self._torques)
+            self._steps += 1
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
+class MujocoPlant:
+    """A robot in MuJoCo on its floor, for `legged.deployment.serve`.
+
+    Args:
+        robot: The robot. q: Initial configuration, (nq,), mixed units.
+        instruments: Sensors. rate: Measurements per second, [1/s]. step: Time step, [s].
+        disturb: Function (data, time) that may change the `mujoco.MjData` before each step, such as to push the robot.
+
+    Raises:
+        MissingError: MuJoCo is not installed.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: Array,
+        *,
+        instruments: Instruments | None = None,
+        rate: float = 500.0,
+        step: float = 1e-3,
+        disturb: Callable[[Any, float], None] | None = None,
+    ):
+        try:
+            self._mujoco: Any = import_module("mujoco")
+        except ImportError as error:
+            raise MissingError("MuJoCo is not installed: pip install 'legged[mujoco]'") from error
+        with tempfile.TemporaryDirectory() as folder:
+            path = save_mjcf(robot, Path(folder) / "robot.xml", scene=True, time_step=step)
+            self.model = self._mujoco.MjModel.from_xml_path(str(path))
+        self.data, self._to = self._mujoco.MjData(self.model), conversions.mujoco(robot, self.model)
+        self.robot, self.nj, self.step, self._disturb = robot, robot.nj, step, disturb
+        self.data.qpos[:], self.data.qvel[:] = self._to.to_configuration(q), 0.0
+        self._mujoco.mj_forward(self.model, self.data)
+        self._torques = np.zeros(robot.nj)
+        instruments = instruments or Instruments()
+        self._sensors = _Sensors(robot, instruments, 1.0 / rate, *self.state)
+        self._feet = {self.model.geom(point.name).id: k for k, point in enumerate(self._sensors.feet)}
+
+    @property
+    def state(self) -> tuple[Array, Array]:
+        """The state (q, v) of the robot."""
+        q = self._to.from_configuration(self.data.qpos)
+        return q, self._to.from_velocity(self.data.qpos, self.data.qvel)
+
+    def measured(self) -> Measurement:
+        """Return the present measurement."""
+        q, v = self.state
+        reading = self._sensors.read(q, v, self._torques, self._forces())
+        return Measurement(float(self.data.time), reading, np.concatenate([q, v]))
+
+    def advance(self, command: JointCommand) -> None:
+        """Take one time step under a command."""
+        q, v = self.state
+        base = self.robot.base
+        self._torques = command.actuation(q[base.nq :], v[base.nv :])
+        force = np.concatenate([np.zeros(base.nv), self._torques])
+        self.data.qfrc_applied[:] = self._to.to_force(q, force)
+        if self._disturb is not None:
+            self._disturb(self.data, float(self.data.time))
+        self._mujoco.mj_step(self.model, self.data)
+
+    def _forces(self) -> Array:
+        """Return the force on each foot, (n, 3), [N], world axes."""
+        forces, wrench = np.zeros((len(self._feet), 3)), np.zeros(6)
+        for k, contact in enumerate(self.data.contact):
+            for geom, sign in ((contact.geom1, -1.0), (contact.geom2, 1.0)):
+                if geom in self._feet:
+                    self._mujoco.mj_contactForce(self.model, self.data, k, wrench)
+                    forces[self._feet[geom]] += sign * contact.frame.reshape(3, 3).T @ wrench[:3]
+        return forces

@@ -1,0 +1,209 @@
+"""A loop at a fixed rate between a robot and a law, with deadlines, a watchdog, limits, and a safe stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import number
+from legged.deployment.interface import JointCommand, Measurement, RobotInterface
+from legged.deployment.log import Log, Recorder
+from legged.deployment.safety import SafetyLimits
+from legged.spatial import Array
+
+_STOPS = 50
+"""Number of commands of damping after a stop, so that a loss of packets does not leave the last torques."""
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """What happened in a loop.
+
+    Attributes:
+        reason: Why it ended; "the time is over" for a regular end.
+        periods: Times between two evaluations, (n,), [s].
+        durations: Times from reading to writing, (n,), [s], of the interface's clock.
+        missed: Number of evaluations that began later than a tenth of the period after their time.
+        silent: Number of evaluations without a new measurement, at which the last command was repeated.
+        log: Measurements, commands and estimates.
+    """
+
+    reason: str
+    periods: Array
+    durations: Array
+    missed: int
+    silent: int
+    log: Log
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a safe stop ended the loop before its time."""
+        return self.reason != _OVER
+
+    def __str__(self) -> str:
+        if not len(self.periods):
+            return f"no evaluation: {self.reason}"
+        low, middle, high, most = np.percentile(self.periods, [1, 50, 99, 100]) * 1e3
+        longest = 1e3 * max(self.durations, default=0.0)
+        return (
+            f"{len(self.periods)} evaluations, {self.reason}; period {middle:.3f} ms ({low:.3f} to {high:.3f}, 98 % of "
+            f"them), at most {most:.3f} ms; longest evaluation {longest:.3f} ms, "
+            f"{self.missed} late, {self.silent} without a measurement"
+        )
+
+
+_OVER = "the time is over"
+
+
+class Runner:
+    """Runs a law on a robot at a fixed rate.
+
+        runner = legged.deployment.Runner(robot_interface, law, memory, rate=500.0)
+        operation = runner.run(60.0)
+
+    Every period it reads the newest measurement, evaluates the law, limits the command and writes it. Without a
+    measurement it repeats the last command; after `watchdog` seconds of silence, beyond a limit, after an exception in
+    the law or numbers that are not finite, and at the end, it writes damping instead and returns. It never raises
+    an exception because of the robot or the law.
+
+    Args:
+        interface: The robot.
+        law: Function (t, memory, reading, command) -> (memory, torques (nj,) or a `JointCommand`, q), with q the
+            estimate of the configuration, (nq,), or an empty array.
+        memory: Its initial memory, (m,), mixed units.
+        rate: Evaluations per second, [1/s].
+        limits: Limits of torques, positions and velocities.
+        watchdog: Longest time without a measurement, [s].
+        command: Function of time that returns the command of the law, (nc,); see `legged.deployment.live`.
+    """
+
+    def __init__(
+        self,
+        interface: RobotInterface,
+        law: Callable[..., Any],
+        memory: Any,
+        *,
+        rate: float = 500.0,
+        limits: SafetyLimits | None = None,
+        watchdog: float = 0.05,
+        command: Callable[[float], Any] | None = None,
+    ):
+        self.interface, self.law, self.memory = interface, law, np.asarray(memory, dtype=float)
+        self.period = 1.0 / number("rate", rate, "1/s", above=0.0)
+        self.watchdog = number("watchdog", watchdog, "s", above=0.0)
+        self._limits = SafetyLimits() if limits is None else limits
+        self._command = command or (lambda t: np.zeros(0))
+        self._lock, self._stop = threading.Lock(), ""
+
+    def change(self, *, limits: SafetyLimits | None = None, law: Any = None, command: Any = None) -> None:
+        """Change limits, law or command while the loop runs; the next evaluation uses them.
+
+        Args:
+            limits: New limits. law: A law with the same memory. command: A function of time, as in `Runner`.
+        """
+        with self._lock:
+            self._limits = self._limits if limits is None else limits
+            self.law = self.law if law is None else law
+            self._command = self._command if command is None else command
+
+    def stop(self, reason: str = "a stop was requested") -> None:
+        """End the loop in a safe stop; callable from another thread.
+
+        Args:
+            reason: Why.
+        """
+        self._stop = reason
+
+    def run(self, duration: float) -> Operation:
+        """Run the loop, and return what happened; it ends in a safe stop.
+
+        Args:
+            duration: [s].
+        """
+        recorder, self._stop = Recorder(), ""
+        state = _State(self.interface.clock())
+        reason = _OVER
+        try:
+            reason = self._loop(duration, state, recorder)
+        except KeyboardInterrupt:
+            reason = "interrupted from the keyboard"
+        except Exception as error:  # whatever a law or a driver raises ends in damping
+            reason = f"{type(error).__name__}: {error}"
+        self._damp(state)
+        periods, durations = np.diff(state.begins), np.array(state.durations)
+        return Operation(reason, periods, durations, state.missed, state.silent, recorder.log())
+
+    def _loop(self, duration: float, state: _State, recorder: Recorder) -> str:
+        interface, start = self.interface, state.heard
+        for k in range(round(duration / self.period)):
+            due = start + k * self.period
+            interface.sleep_until(due)
+            now = interface.clock()
+            state.begins.append(now)
+            state.missed += now - due > 0.1 * self.period
+            if self._stop:
+                return self._stop
+            measured = interface.read()
+            if measured is None:
+                state.silent += 1
+                if now - state.heard > self.watchdog:
+                    return f"no measurement for {1e3 * (now - state.heard):.0f} ms"
+                if state.last is not None:
+                    interface.write(state.last)
+                continue
+            state.heard = now
+            if reason := self._evaluate(measured, state, recorder):
+                return reason
+            state.durations.append(interface.clock() - now)
+        return _OVER
+
+    def _evaluate(self, measured: Measurement, state: _State, recorder: Recorder) -> str:
+        """Evaluate the law, write its command, and return the reason for a stop, "" for none."""
+        with self._lock:
+            limits, law, source = self._limits, self.law, self._command
+        state.nj = len(measured.reading.joints)
+        if state.first is None:
+            state.first = measured.time
+        t = measured.time - state.first
+        wanted = np.asarray(source(t), dtype=float)
+        memory, output, q = law(t, self.memory, measured.reading, wanted)
+        command = output if isinstance(output, JointCommand) else JointCommand.of_torques(output)
+        q = np.asarray(q, dtype=float)
+        if not (np.isfinite(command.flat()).all() and np.isfinite(q).all()):
+            return "the law returned numbers that are not finite"
+        if reason := limits.violation(measured.reading, q):
+            return reason
+        before = np.zeros(state.nj) if state.torques is None else state.torques
+        command, state.torques = limits.limited(command, measured.reading, before, self.period)
+        self.memory, state.last = memory, command
+        self.interface.write(command)
+        recorder.add(t, measured, command, q, wanted)
+        return ""
+
+    def _damp(self, state: _State) -> None:
+        """Write damping several times; a failure of the interface ends it."""
+        if not state.nj:
+            return
+        try:
+            now = self.interface.clock()
+            for k in range(_STOPS):
+                self.interface.write(JointCommand.damping(state.nj, self._limits.damping))
+                self.interface.sleep_until(now + (k + 1) * self.period)
+        except Exception:  # the interface is gone; the robot's own watchdog has to act
+            return
+
+
+class _State:
+    """Times and last values of a loop."""
+
+    def __init__(self, now: float):
+        self.heard, self.nj, self.missed, self.silent = now, 0, 0, 0
+        self.begins: list[float] = []
+        self.durations: list[float] = []
+        self.last: JointCommand | None = None
+        self.torques: Array | None = None
+        self.first: float | None = None

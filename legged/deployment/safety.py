@@ -1,0 +1,97 @@
+"""Limits of commands, and the reasons for which a loop stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from controllers.gaits import joint_limits
+from legged.arguments import number
+from legged.checked import checked
+from legged.deployment.interface import JointCommand
+from legged.errors import ShapeError
+from legged.estimation.readings import Reading
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class SafetyLimits:
+    """Limits of a robot in operation; each array is (nj,), or one number for all joints.
+
+    Attributes:
+        torque: Largest torques of the servos, [N m] or [N].
+        torque_rate: Largest change of torques per second, [N m/s] or [N/s].
+        lower: Smallest positions, [rad] or [m]. upper: Largest positions.
+        velocity: Largest velocities, [rad/s] or [m/s]; beyond them the loop stops.
+        tilt: Largest angle of the estimated base to the vertical, [rad]; beyond it the loop stops.
+        damping: Gain of the velocities in a safe stop, [N m s/rad] or [N s/m].
+        margin: Distance beyond `lower` and `upper`, [rad] or [m], at which the loop stops.
+    """
+
+    torque: Any = np.inf
+    torque_rate: Any = np.inf
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    velocity: Any = np.inf
+    tilt: float = 1.0
+    damping: float = 2.0
+    margin: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("torque", "torque_rate", "velocity"):
+            values = np.asarray(getattr(self, name), dtype=float)
+            if not (values > 0.0).all():
+                raise ShapeError(f"{name} of SafetyLimits must be positive, got {values}")
+        if not (np.asarray(self.lower, dtype=float) < np.asarray(self.upper, dtype=float)).all():
+            raise ShapeError("lower of SafetyLimits must be below upper")
+        number("tilt", self.tilt, "rad", above=0.0)
+        number("damping", self.damping, above=0.0)
+        number("margin", self.margin, least=0.0)
+
+    @classmethod
+    def of(cls, robot: Robot, **given: Any) -> SafetyLimits:
+        """Return the limits of a robot's joints: efforts, and ranges of positions.
+
+        Args:
+            robot: The robot, with joints of one degree of freedom. given: Fields with other values.
+        """
+        effort, base = np.full(robot.nv, np.inf), robot.base.nv
+        for body in robot.bodies:
+            for entry, most, _ in body.motor_limits:
+                effort[entry] = most
+        lower, upper = joint_limits(robot)
+        return cls(**{"torque": effort[base:], "lower": lower, "upper": upper, **given})
+
+    def limited(self, command: JointCommand, reading: Reading, last: Array, dt: float) -> tuple[JointCommand, Array]:
+        """Return (command, torques (nj,)) within the limits of torque, rate of torque and target position.
+
+        Args:
+            command: The command. reading: The readings. last: Last torques, (nj,), [N m] or [N], joint coordinates.
+            dt: Time since then, [s].
+        """
+        moved = replace(command, targets=np.clip(command.targets, self.lower, self.upper))
+        wanted = moved.actuation(reading.joints, reading.joint_rates)
+        step = np.asarray(self.torque_rate) * dt
+        torques = np.clip(np.clip(wanted, last - step, last + step), -np.asarray(self.torque), self.torque)
+        return replace(moved, torques=moved.torques + torques - wanted), torques
+
+    def violation(self, reading: Reading, q: Array) -> str:
+        """Return why the loop must stop, "" if it need not.
+
+        Args:
+            reading: The readings. q: Estimated configuration, (nq,).
+        """
+        joints, rates = np.asarray(reading.joints), np.asarray(reading.joint_rates)
+        if (joints < np.asarray(self.lower) - self.margin).any() or (
+            joints > np.asarray(self.upper) + self.margin
+        ).any():
+            return "a joint is beyond its limits of position"
+        if (np.abs(rates) > self.velocity).any():
+            return "a joint is faster than its limit"
+        if len(q) and 1.0 - 2.0 * (q[1] ** 2 + q[2] ** 2) < np.cos(self.tilt):
+            return "the base leans over"
+        return ""

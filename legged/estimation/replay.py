@@ -1,0 +1,161 @@
+"""Estimates along recorded motions: readings of simulated instruments, the filter over them, and their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import real_array
+from legged.checked import checked
+from legged.compiler import Kernel
+from legged.compiler import compile as compile_function
+from legged.dynamics.kinematics import link_poses
+from legged.errors import ShapeError
+from legged.estimation.contacts import link_wrenches
+from legged.estimation.instruments import Instruments
+from legged.estimation.readings import Reading
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates of a state at the times of readings.
+
+    Attributes:
+        times: (T,), [s].
+        q: Configurations, (T, ..., nq). v: Velocities, (T, ..., nv).
+        memory: Memories of the filter at the end, (..., k), mixed units.
+    """
+
+    times: Array
+    q: Array
+    v: Array
+    memory: Array
+
+
+@checked
+def instrument_readings(
+    robot: Robot,
+    instruments: Instruments,
+    times: Array,
+    q: Array,
+    v: Array,
+    forces: Array,
+    torques: Array | None = None,
+    seeds: Array | None = None,
+) -> Reading:
+    """Return the readings of simulated instruments along a motion: arrays (T, ...) or, with seeds, (T, B, ...).
+
+    Args:
+        robot: The robot. instruments: The sensors.
+        times: Equally spaced times, (T,), [s].
+        q: Configurations, (T, nq). v: Velocities, (T, nv).
+        forces: Force on each foot of the instruments, (T, n, 3), [N], world axes.
+        torques: Joint torques before each time, (T, nj), [N m] or [N], joint coordinates; zero by default.
+        seeds: Seeds of B independent sets of errors, (B,), dimensionless; None for that of the instruments.
+
+    Raises:
+        ShapeError: Arrays do not match, or times are not equally spaced.
+    """
+    times, q, v = (real_array(name, x) for name, x in (("times", times), ("q", q), ("v", v)))
+    dt = _period(times)
+    started, memory = instruments.start(robot, q[0], v[0])
+    count = len(started.sensed.feet)
+    forces = real_array("forces", forces)
+    torques = np.zeros((len(times), robot.nj)) if torques is None else real_array("torques", torques)
+    shapes: dict[str, Any] = {"q": (robot.nq,), "v": (robot.nv,), "torques": (robot.nj,), "forces": (count, 3)}
+    for (name, shape), array in zip(shapes.items(), (q, v, torques, forces), strict=True):
+        if array.shape != (len(times), *shape):
+            raise ShapeError(f"{name} must be {(len(times), *shape)}, one row for each time, got shape {array.shape}")
+    kernel = instrument_kernel(started, dt)
+    given = np.asarray(instruments.seed if seeds is None else seeds, dtype=float)
+    rows = []
+    for k in range(len(times)):
+        reading, memory = kernel(given, float(k), memory, q[k], v[k], torques[k], forces[k])
+        rows.append(reading)
+    return Reading(*(np.array(parts) for parts in zip(*rows, strict=True)))
+
+
+def instrument_kernel(started: Instruments, dt: float) -> Kernel:
+    """Return readings as machine code: (seed, k, memory, q, v, torques, forces in world axes) -> (reading, memory).
+
+    Args:
+        started: The instruments that `start` has returned. dt: Time between readings, [s].
+    """
+    sensed = started.sensed
+    robot, nj = sensed.robot, sensed.robot.nj
+
+    def read(seed: Any, k: Any, memory: Any, q: Any, v: Any, torques: Any, forces: Any) -> Any:
+        sensors = replace(started, seed=seed)
+        rotations, _ = link_poses(robot, q)
+        wrenches = link_wrenches(sensed, rotations, [rotations[0].T @ force for force in forces])
+        return sensors.read(memory, k, dt, q, v, torques, wrenches), sensors.memory(q, v)
+
+    state = {"q": (robot.nq,), "v": (robot.nv,)}
+    return compile_function(read, seed=(), k=(), memory=(10,), **state, torques=(nj,), forces=(len(sensed.feet), 3))
+
+
+@checked
+def run_estimator(robot: Robot, estimator: Any, times: Array, readings: Reading, q: Array, v: Array) -> Estimates:
+    """Return the estimates of a filter along readings.
+
+    Args:
+        robot: The robot. estimator: The filter. times: Equally spaced times, (T,), [s].
+        readings: Arrays (T, ...) or, of B sets, (T, B, ...).
+        q: First guess of the configuration, (nq,) or (B, nq). v: Of the velocity, (nv,) or (B, nv).
+    """
+    times = real_array("times", times)
+    dt, joints = _period(times), np.asarray(readings.joints)
+    if joints.shape[0] != len(times):
+        raise ShapeError(f"there are {len(times)} times, but readings at {joints.shape[0]}")
+    q, v = (np.broadcast_to(x, (*joints.shape[1:-1], x.shape[-1])) for x in (real_array("q", q), real_array("v", v)))
+    guesses = [
+        estimator.start(robot, *guess) for guess in zip(q.reshape(-1, robot.nq), v.reshape(-1, robot.nv), strict=True)
+    ]
+    started, memory = guesses[0][0], np.reshape([memory for _, memory in guesses], (*q.shape[:-1], -1))
+    kernel = estimator_kernel(started, len(guesses[0][1]), dt)
+    qs, vs = [q], [v]
+    for k in range(1, len(times)):
+        memory, q, v = kernel(memory, *(np.asarray(part)[k] for part in readings))
+        qs.append(q)
+        vs.append(v)
+    return Estimates(times, np.array(qs), np.array(vs), memory)
+
+
+def estimator_kernel(started: Any, size: int, dt: float) -> Kernel:
+    """Return an update of a started filter as machine code: (memory, *reading) -> (memory, q, v).
+
+    Args:
+        started: The filter that `start` has returned. size: Length of its memory. dt: Time between readings, [s].
+    """
+    sensed = started.sensed
+    robot, n = sensed.robot, len(sensed.feet)
+
+    def update(
+        memory: Any,
+        gyro: Any,
+        specific_force: Any,
+        joints: Any,
+        joint_rates: Any,
+        torques: Any,
+        forces: Any,
+        contacts: Any,
+    ) -> Any:
+        reading = Reading(gyro, specific_force, joints, joint_rates, torques, forces, contacts)
+        following = started.update(memory, reading, dt)
+        return following, *started.state(following, reading)
+
+    nj = (robot.nj,)
+    shapes = Reading((3,), (3,), (robot.nq - robot.base.nq,), nj, nj, (n, 3), (n,))
+    return compile_function(update, memory=(size,), **shapes._asdict())
+
+
+def _period(times: Array) -> float:
+    """Return the time between equally spaced times, [s]."""
+    steps = np.diff(times)
+    if len(steps) < 1 or not np.allclose(steps, steps[0], rtol=1e-6) or steps[0] <= 0.0:
+        raise ShapeError("times must be at least two that increase in equal steps")
+    return float((times[-1] - times[0]) / len(steps))

@@ -1,0 +1,187 @@
+"""Measure the part of a foot that touches the ground, from the convex hull of its shapes and meshes.
+
+The direction down is that of the robot with all joints at zero. Flat soles get the corners of their largest
+quadrilateral, narrow ones the two ends of their line, round feet a sphere, and all others their lowest point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from legged.robot.shapes import Capsule, Sphere, hull_vertices, outermost_points
+from legged.robot.shapes import Shape as LinkShape
+from legged.spatial import Array
+
+_TILT = 0.75
+"""Least cosine between the normal of a sole and the vertical, all joints at zero: feet of bent legs are inclined."""
+_DEPTH = 0.02
+"""Thickness of the layer above the lowest plane that belongs to a flat sole, as a part of the foot's length: treads and
+rounded edges."""
+_THICKEST = 3e-3
+"""Largest thickness of that layer, [m]."""
+_FLAT = 0.25
+"""Least area of a flat sole, as a part of the area of the whole foot seen from below. A sphere of 20 mm has 0.1."""
+_AS_LARGE = 0.8
+"""A level sole is preferred to an inclined one if it has at least this part of its area."""
+_NARROW = 0.2
+"""Largest width of a sole that counts as a line, as a part of its length."""
+_ROUND = 0.03
+"""Largest mean deviation of the lower half of a foot from a sphere, as a part of the radius, if the foot is round."""
+_ANGLES = 0.05
+"""[rad], steps between the directions in which the width of a sole is measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sole:
+    """The measured part of a foot that touches the ground.
+
+    Attributes:
+        contacts: Corners of a flat sole, ends of a narrow one, one point or one sphere, (3,), [m], axes of the link.
+        kind: "sole", "line", "sphere" or "point".
+        normal: Unit vector, (3,), from the foot to the ground, axes of the link.
+        size: Length and width of the sole, or diameter of a sphere, (2,), [m]; zeros of a point.
+    """
+
+    contacts: tuple[Array | Sphere, ...]
+    kind: str
+    normal: Array
+    size: tuple[float, float]
+
+    def words(self, down: Array) -> str:
+        """Return what was measured in words.
+
+        Args:
+            down: Unit vector downward with all joints at zero, (3,), axes of the link.
+        """
+        length, width = (1e3 * x for x in self.size)
+        tilt = np.degrees(np.arccos(np.clip(self.normal @ down, -1.0, 1.0)))
+        inclined = f", inclined by {tilt:.0f} degrees" if tilt >= 0.5 else ""
+        if self.kind == "sole":
+            return f"flat sole of {length:.0f} mm x {width:.0f} mm{inclined}"
+        if self.kind == "line":
+            return f"narrow sole of {length:.0f} mm{inclined}"
+        return f"round, with a radius of {length / 2:.0f} mm" if self.kind == "sphere" else "lowest point"
+
+
+def measure(shapes: Sequence[LinkShape | Array], down: Array) -> Sole:
+    """Return the sole of a foot.
+
+    Args:
+        shapes: All shapes of the foot, at least one, axes of its link; of a mesh its vertices, (n, 3), [m].
+        down: Unit vector downward with all joints at zero, (3,), in the same axes.
+
+    Raises:
+        DefinitionError: The shapes have no volume.
+    """
+    if len(shapes) == 1 and isinstance(shapes[0], Sphere):
+        return Sole((shapes[0],), "sphere", down, (2 * shapes[0].radius, 2 * shapes[0].radius))
+    points = hull_vertices("the shapes of a foot", np.concatenate([_surface(shape) for shape in shapes]))
+    return _flat(points, down) or _round(points, down) or _lowest(points, down)
+
+
+def _surface(shape: LinkShape | Array) -> Array:
+    """Return points on the surface of a shape, (n, 3), [m]: the vertices of a polyhedron, else 1200 of a sphere."""
+    if isinstance(shape, np.ndarray):
+        return shape
+    points, radius = outermost_points(shape)
+    if not radius:
+        return points
+    heights = np.linspace(-1.0, 1.0, 600 if isinstance(shape, Capsule) else 1200)
+    around = np.pi * (1.0 + 5.0**0.5) * np.arange(len(heights))  # Fibonacci's lattice
+    rings = np.sqrt(1.0 - heights**2)
+    directions = np.column_stack([rings * np.cos(around), rings * np.sin(around), heights])
+    return np.concatenate([point + radius * directions for point in points])
+
+
+def _flat(points: Array, down: Array) -> Sole | None:
+    """Return the flat or narrow sole whose area is largest; None without one."""
+    normals = np.unique(np.round(_hull(points).equations[:, :3], 4), axis=0)
+    normals = normals / np.linalg.norm(normals, axis=1)[:, None]
+    layers = [(*_layer(points, normal), normal) for normal in normals[normals @ down > _TILT]]
+    straight = (*_layer(points, down), down)
+    area, corners, normal = max([*layers, straight], key=lambda layer: layer[0])
+    if straight[0] > _AS_LARGE * area:
+        area, corners, normal = straight
+    axes = _across(normal)
+    if area < _FLAT * float(_hull(points @ axes.T).volume):
+        return None
+    flat = corners @ axes.T
+    size, along = _extents(flat)
+    if size[1] >= _NARROW * size[0]:
+        return Sole(tuple(corners[_quadrilateral(flat)]), "sole", normal, size)
+    places, across = flat @ along, np.array([-along[1], along[0]])
+    middle = float((flat @ across).min() + (flat @ across).max()) / 2
+    ends = np.array([places.min() * along + middle * across, places.max() * along + middle * across])
+    return Sole(tuple(ends @ axes + float((points @ normal).max()) * normal), "line", normal, size)
+
+
+def _layer(points: Array, normal: Array) -> tuple[float, Array]:
+    """Return (area, corners) of the lowest layer of a foot, [m^2] and (n, 3), [m]."""
+    depth, flat = points @ normal, points @ _across(normal).T
+    thickness = min(_DEPTH * float(np.ptp(flat, axis=0).max()), _THICKEST)
+    low = depth >= depth.max() - thickness
+    if low.sum() < 3 or np.linalg.matrix_rank(flat[low] - flat[low][0], tol=1e-6) < 2:
+        return 0.0, points[low]
+    outline = _hull(flat[low])
+    return float(outline.volume), points[low][outline.vertices]
+
+
+def _across(normal: Array) -> Array:
+    """Return two unit vectors, (2, 3), perpendicular to a normal and to each other."""
+    first = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    first = first / np.linalg.norm(first)
+    return np.stack([first, np.cross(normal, first)])
+
+
+def _hull(points: Array) -> Any:
+    """Return `scipy.spatial.ConvexHull` of points, (n, 2) or (n, 3), [m]; its `volume` is an area in a plane."""
+    from scipy.spatial import ConvexHull  # imported here: it takes longer than the rest of reading a file
+
+    return ConvexHull(points)
+
+
+def _extents(corners: Array) -> tuple[tuple[float, float], Array]:
+    """Return (length and width, direction of the length) of the narrowest strip around points, (n, 2), [m]."""
+    angles = np.arange(0.0, np.pi, _ANGLES)
+    directions = np.column_stack([np.cos(angles), np.sin(angles)])
+    spans = np.ptp(corners @ directions.T, axis=0)
+    along = directions[int(np.argmin(spans))] @ np.array([[0.0, 1.0], [-1.0, 0.0]])
+    return (float(np.ptp(corners @ along)), float(spans.min())), along
+
+
+def _quadrilateral(corners: Array) -> list[int]:
+    """Return the indices of the largest quadrilateral inside a convex polygon, (n, 2), n >= 3, in its order."""
+    if len(corners) <= 4:
+        return list(range(len(corners)))
+    best, chosen = -1.0, [0, 1, 2, 3]
+    for i, k in combinations(range(len(corners)), 2):  # a diagonal, and the farthest corner on each side of it
+        edge = corners[k] - corners[i]
+        side = edge[0] * (corners[:, 1] - corners[i, 1]) - edge[1] * (corners[:, 0] - corners[i, 0])
+        if side.max() - side.min() > best:
+            best, chosen = float(side.max() - side.min()), [i, int(np.argmin(side)), k, int(np.argmax(side))]
+    return chosen
+
+
+def _round(points: Array, down: Array) -> Sole | None:
+    """Return the sphere of a round foot; None if its lower half is no part of a sphere."""
+    depth = points @ down
+    low = points[depth > depth.max() - 0.5 * min(np.ptp(points, axis=0))]
+    if len(low) < 8:
+        return None
+    solution = np.linalg.lstsq(np.column_stack([2 * low, np.ones(len(low))]), (low**2).sum(axis=1), rcond=None)[0]
+    center, radius = solution[:3], float(np.sqrt(max(solution[3] + solution[:3] @ solution[:3], 0.0)))
+    deviation = np.abs(np.linalg.norm(low - center, axis=1) - radius).mean()
+    if not 0.0 < radius < np.ptp(points, axis=0).max() or deviation > _ROUND * radius:
+        return None
+    return Sole((Sphere(radius, center),), "sphere", down, (2 * radius, 2 * radius))
+
+
+def _lowest(points: Array, down: Array) -> Sole:
+    """Return the lowest point of a foot: the middle of those within a tenth of a millimeter."""
+    depth = points @ down
+    return Sole((points[depth > depth.max() - 1e-4].mean(axis=0),), "point", down, (0.0, 0.0))

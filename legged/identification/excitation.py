@@ -1,0 +1,230 @@
+"""Trajectories that tell most about the parameters: Fourier series of the joints with the smallest determinant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from legged.algorithms.newton_euler import inverse_dynamics_regressor
+from legged.arguments import number, rounded_array, whole
+from legged.checked import checked
+from legged.compiler import BatchKernel, jacobian
+from legged.errors import ArgumentError, SingularError
+from legged.identification.linear import base_parameters
+from legged.identification.log import Log
+from legged.robot.physics import TRANSITION_SPEED
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+PerJoint = float | Array | tuple[float, ...] | list[float]
+_POINTS = 8  # instants at which limits hold and information is summed, for each harmonic
+_MARGIN = 0.02  # of the limits, since the curves may exceed them a little between these instants
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """A periodic motion of the joints that begins and ends at rest.
+
+    Attributes:
+        robot: The robot. times: (T,), [s], one period.
+        q: Joint positions, (T, n_joints), [rad] or [m]. v, vdot: Their rates and accelerations, (T, n_joints).
+        log_determinant: Logarithm of the determinant of the information on base parameters, damping and dry friction.
+        first_log_determinant: That of the random motion from which the optimization began.
+        names: Names of the parameters.
+    """
+
+    robot: Robot
+    times: Array
+    q: Array
+    v: Array
+    vdot: Array
+    log_determinant: float
+    first_log_determinant: float
+    names: tuple[str, ...]
+
+    @property
+    def log(self) -> Log:
+        """The motion as the commands of a log, for `Model.plan`; the readings are those of an exact servo."""
+        return Log(self.times, tuple(joint.name for joint in self.robot.joints), self.q, rates=self.v, desired=self.q)
+
+
+@checked
+def excitation(
+    robot: Robot,
+    *,
+    duration: float = 10.0,
+    harmonics: int = 5,
+    period: float = 0.005,
+    lower: PerJoint | None = None,
+    upper: PerJoint | None = None,
+    speed: PerJoint | None = None,
+    acceleration: PerJoint | None = None,
+    iterations: int = 30,
+    seed: int = 0,
+) -> Excitation:
+    """Return a motion of the joints that determines the linear parameters best, with the base at rest.
+
+        q_i(t) = c_i + sum over k of a_ik sin(k w t) + b_ik cos(k w t),      w = 2 pi / duration
+
+    It maximizes log det(sum of Y^T Y), which does not depend on the units of the parameters, by sequential quadratic
+    programming with exact derivatives, within the limits and from rest to rest. The result is a local optimum.
+
+    Args:
+        robot: The robot, with joints of one degree of freedom.
+        duration: Duration of a period, [s]. harmonics: Number of harmonics. period: Time between samples, [s].
+        lower, upper: Limits of the joints, (n_joints,), [rad] or [m]; by default those of the robot's stops.
+        speed: Largest joint rates, [rad/s] or [m/s]; by default those of the robot's motors.
+        acceleration: Largest joint accelerations, [rad/s^2] or [m/s^2]; by default not limited.
+        iterations: Largest number of steps. seed: Seed of the motion from which the optimization begins.
+
+    Raises:
+        ArgumentError: A joint has no finite limits of position and speed; give them.
+        SingularError: The motion determines no parameters.
+
+    Source: Swevers, Ganseman, Tukel, De Schutter, Van Brussel 1997, "Optimal robot excitation and identification",
+    with the limits as linear constraints at instants of the period.
+    """
+    n, count = len(robot.joints), whole("harmonics", harmonics, least=2)
+    number("duration", duration, "s", above=0.0)
+    number("period", period, "s", above=0.0)
+    if any(joint.nv != 1 for joint in robot.joints):
+        raise ArgumentError("an excitation needs joints of one degree of freedom")
+    low, high = _limits(robot, "lower", lower), _limits(robot, "upper", upper)
+    fast = _limits(robot, "speed", speed)
+    steep = (
+        np.full(n, np.inf) if acceleration is None else np.broadcast_to(rounded_array("acceleration", acceleration), n)
+    )
+    if (high <= low).any():
+        raise ArgumentError("each upper limit must exceed the lower one")
+    middle, half = (low + high) / 2, (high - low) / 2 * (1.0 - _MARGIN)
+    times = duration * np.arange(_POINTS * count) / (_POINTS * count)
+    basis = _basis(times, duration, count)
+    size = 1 + 2 * count
+
+    def motion(x: Array, basis: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return q, v and vdot of the joints, (T, n) each; x in units of half of the range."""
+        return tuple(
+            b @ (x.reshape(n, size) * half[:, None]).T + shift for b, shift in zip(basis, (middle, 0, 0), strict=True)
+        )
+
+    rows, bounds = [], []
+    for b, most in zip(basis, (np.ones(n), fast / half * (1.0 - _MARGIN), steep / half * (1.0 - _MARGIN)), strict=True):
+        rows.append(b)
+        bounds.append(most)
+    start_rows = np.vstack([b[0] for b in basis[1:]])
+
+    def within(x: Array) -> Array:
+        own = x.reshape(n, size)
+        parts = [
+            side * (own @ b.T) / most[:, None]
+            for b, most in zip(rows, bounds, strict=True)
+            if np.isfinite(most).all()
+            for side in (-1.0, 1.0)
+        ]
+        return 1.0 - np.concatenate([part.ravel() for part in parts])
+
+    def limited(parts: tuple[Array, ...]) -> Iterator[tuple[Array, Array]]:
+        """Yield the deviation from the middle, rates and accelerations with their limits."""
+        yield from zip((parts[0] - middle, *parts[1:]), ((high - low) / 2, fast, steep), strict=True)
+
+    zero = np.zeros(n * size)
+    at_zero = within(zero)
+    slopes = np.stack([within(e) - at_zero for e in np.eye(n * size)], axis=1)
+    rest = np.kron(np.eye(n), start_rows)
+    information = _Information(robot)
+    projector = np.eye(n * size) - np.linalg.pinv(rest) @ rest
+    x = projector @ (np.random.default_rng(seed).normal(size=(n, size)) / np.arange(1, size + 1)).ravel()
+    x *= 0.9 / max(float((1.0 - within(x)).max()), 1e-12)
+
+    def objective(x: Array) -> tuple[float, Array]:
+        value, by_q, by_v, by_a = information(*motion(x, basis))
+        gradient = sum((b.T @ by).T * half[:, None] for b, by in zip(basis, (by_q, by_v, by_a), strict=True))
+        return -value / len(information.names), -np.asarray(gradient).ravel() / len(information.names)
+
+    first = -objective(x)[0] * len(information.names)
+    found = minimize(
+        objective,
+        x,
+        jac=True,
+        method="SLSQP",
+        constraints=[
+            {"type": "ineq", "fun": lambda x: at_zero + slopes @ x, "jac": lambda x: slopes},
+            {"type": "eq", "fun": lambda x: rest @ x, "jac": lambda x: rest},
+        ],
+        options={"maxiter": iterations, "ftol": 1e-5},
+    )
+    samples = period * np.arange(round(duration / period) + 1)
+    fine = _basis(samples, duration, count)
+    used = max(float((np.abs(part) / most).max()) for part, most in limited(motion(found.x, fine)))
+    found_x = found.x / max(used * (1.0 + 1e-9), 1.0)
+    value = -objective(found_x)[0] * len(information.names)
+    best, value = (found_x, value) if value > first else (x, first)
+    q, v, vdot = motion(best, fine)
+    return Excitation(robot, samples, q, v, vdot, value, first, information.names)
+
+
+def _basis(times: Array, duration: float, harmonics: int) -> tuple[Array, Array, Array]:
+    """Return the functions of time, their rates and accelerations, (T, 1 + 2 harmonics) each: 1, sines, cosines."""
+    w = 2 * np.pi / duration * np.arange(1, harmonics + 1)
+    s, c = np.sin(np.outer(times, w)), np.cos(np.outer(times, w))
+    one = np.ones((len(times), 1))
+    return np.hstack([one, s, c]), np.hstack([0 * one, w * c, -w * s]), np.hstack([0 * one, -(w**2) * s, -(w**2) * c])
+
+
+def _limits(robot: Robot, name: str, given: PerJoint | None) -> Array:
+    """Return limits of the joints, (n_joints,)."""
+    n = len(robot.joints)
+    if given is not None:
+        return np.broadcast_to(rounded_array(name, given), n).astype(float)
+    values = np.array([float(np.ravel(getattr(joint.definition.physics, name))[0]) for joint in robot.joints])
+    if not np.isfinite(values).all():
+        joint = robot.joints[int(np.argmin(np.isfinite(values)))].name
+        raise ArgumentError(f"joint {joint!r} has no finite limit {name!r}; give {name}=...")
+    return values
+
+
+class _Information:
+    """log det of the information of a motion on base parameters, damping and friction, and its gradient."""
+
+    def __init__(self, robot: Robot):
+        self.robot, self.base = robot, base_parameters(robot)
+        joints = [joint.name for joint in robot.joints]
+        self.names = (*self.base.names, *(f"{j}.damping" for j in joints), *(f"{j}.friction" for j in joints))
+        columns = self.base.independent
+        moving = [joint.v.start for joint in robot.joints]
+        first_q, first_v = robot.base.nq, robot.base.nv
+        neutral = robot.neutral()
+
+        def regressor(q: Array, v: Array, vdot: Array) -> Array:
+            full = [np.concatenate([np.zeros(first_v), x]) for x in (v, vdot)]
+            Y = inverse_dynamics_regressor(robot, np.concatenate([neutral[:first_q], q]), *full)[:, columns]
+            return np.concatenate([Y[moving], np.diag(v), np.diag(np.tanh(v / TRANSITION_SPEED))], axis=1)
+
+        def weighted(q: Array, v: Array, vdot: Array, G: Array) -> Array:
+            return np.stack([(G * regressor(q, v, vdot)).sum()])
+
+        def gradients(q: Array, v: Array, vdot: Array, G: Array) -> tuple[Array, ...]:
+            return tuple(jacobian(weighted, name, "reverse")(q, v, vdot, G)[0] for name in ("q", "v", "vdot"))
+
+        n = len(joints)
+        shapes = {"q": (n,), "v": (n,), "vdot": (n,)}
+        self._regressor = BatchKernel(regressor, shapes)
+        self._gradients = BatchKernel(gradients, {**shapes, "G": (n, len(self.names))})
+
+    def __call__(self, q: Array, v: Array, vdot: Array) -> tuple[float, Array, Array, Array]:
+        """Return log det(sum of Y^T Y) and its derivatives by q, v and vdot, (T, n) each."""
+        Y = self._regressor(q, v, vdot)
+        M = np.einsum("tij,tik->jk", Y, Y) / len(Y)
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(M), 1e-300))
+        values, vectors = np.linalg.eigh(M * np.outer(scale, scale))
+        if values[0] <= 1e-14:
+            raise SingularError("the motion leaves some base parameters without influence; use more harmonics")
+        inverse = (vectors / values) @ vectors.T * np.outer(scale, scale)
+        return (
+            float(np.log(values).sum() - 2.0 * np.log(scale).sum()),
+            *self._gradients(q, v, vdot, 2.0 * Y @ inverse / len(Y)),
+        )

@@ -1,0 +1,297 @@
+"""Models with parameters to identify, and the results of their fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from legged.arguments import number
+from legged.checked import checked
+from legged.dynamics.frames import Frame
+from legged.errors import ArgumentError, DefinitionError
+from legged.files.mjcf.export import save_mjcf
+from legged.files.urdf.export import save_urdf
+from legged.ground.ground import Ground
+from legged.identification.identifiability import Identifiability
+from legged.identification.least_squares import Loss, Solution, eliminated, minimize, normal_equations
+from legged.identification.log import Log, missing_channel
+from legged.identification.parameter import Motors, Parameter, ParameterSet, Plant
+from legged.identification.plant_step import CHANNELS, PlantStep
+from legged.identification.shooting import Shooting, Window, windows
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+
+@checked
+class Model:
+    """A robot, its motors and ground with the parameters to identify; it compiles once, and fits any number of logs.
+
+    Args:
+        robot: The robot. parameters: Name or pattern -> parameter, see `legged.identification.parameter`.
+        motors: Servos of the joints; used if a log has desired positions. Otherwise its torques act on the joints.
+        ground: Compliant ground of a robot with a floating base. Its friction law must have no memory.
+        imu: Frame of the inertial measurement unit.
+        noise: Standard deviations of channels, [unit of the channel], in place of those of `CHANNELS`.
+        channels: Channels to predict; by default all that a log has, without the accelerometer, contacts, and
+            torques of a log without desired positions.
+        time_step: Largest time step of the simulation, [s].
+
+    Attributes:
+        robot, motors, ground: As given. parameters: The free parameters, a `ParameterSet`.
+
+    Raises:
+        UnknownNameError, DefinitionError: For parameters that do not fit the robot.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        parameters: Mapping[str, Parameter],
+        *,
+        motors: Motors | None = None,
+        ground: Ground | None = None,
+        imu: str | Frame | None = None,
+        noise: Mapping[str, float] | None = None,
+        channels: tuple[str, ...] | None = None,
+        time_step: float = 2.5e-3,
+    ):
+        if ground is not None and ground.friction.memory:
+            kind = type(ground.friction).__name__
+            raise DefinitionError(f"friction law {kind} has a memory; use VectorFriction or AxisFriction")
+        self.robot, self.ground, self.motors, self.imu = robot, ground, motors or Motors(), imu
+        self.parameters = ParameterSet(robot, self.motors, ground, parameters)
+        for name, value in {**(noise or {}), **dict.fromkeys(channels or (), 1.0)}.items():
+            if name not in CHANNELS:
+                raise ArgumentError(f"there is no channel {name!r}; channels: {', '.join(CHANNELS)}")
+            number(f"noise of {name}", value, above=0.0)
+        self.noise = CHANNELS | dict(noise or {})
+        self.channels, self.time_step = channels, number("time_step", time_step, "s", above=0.0)
+        self._compiled: dict[Any, Shooting] = {}
+
+    def _shooting(self, log: Log, cuts: list[Window]) -> Shooting:
+        """Return the windows of a log, ready to be simulated; kernels of earlier logs are used again."""
+        has_servos = log.desired is not None
+        if not has_servos and log.torques is None:
+            raise missing_channel(log, "desired")
+        usual = {"accelerometer", "gyro"} if self.imu is None else {"accelerometer"}
+        usual |= set() if has_servos else {"torques"}
+        usual |= set() if self.robot.base.nv else {"base", "twist", "gyro"}
+        chosen = tuple(name for name in CHANNELS if name in log.channels and name not in usual)
+        for name in self.channels or ():
+            if name not in log.channels:
+                raise missing_channel(log, name)
+        channels = self.channels or chosen
+        if self.robot.base.nv and log.base is None:
+            raise missing_channel(log, "base")
+        key = channels, has_servos
+        like = self._compiled.get(key)
+        step = PlantStep(self.parameters, has_servos, self.imu) if like is None else like.plant
+        found = Shooting(step, log, channels, cuts, self.time_step, like)
+        self._compiled.setdefault(key, found)
+        return found
+
+    def _weights(self, shooting: Shooting) -> Array:
+        """Return the inverse standard deviations of the readings, (m,)."""
+        robot, parts = self.robot, []
+        for name in shooting.channels:
+            size = robot.base.nv if name == "base" else shooting.plant.size(name)
+            parts.append(np.full(size, 1.0 / self.noise[name]))
+        return np.concatenate(parts)
+
+    def fit(
+        self,
+        log: Log,
+        *,
+        window: float = 0.5,
+        chosen: Sequence[int] | None = None,
+        loss: Loss = "squares",
+        iterations: int = 50,
+        start: Mapping[str, float] | None = None,
+    ) -> Fit:
+        """Return the parameters that predict a log best, by Levenberg-Marquardt with exact derivatives.
+
+        Args:
+            log: The log. window: Duration of the windows with free initial states, [s].
+            chosen: Numbers of the windows to fit, so that the others can test the result; by default all.
+            loss: "squares"; or "huber" or "cauchy", which bound the influence of readings far off.
+            iterations: Largest number of steps. start: Name of free entries -> values from which to start.
+
+        Raises:
+            ShapeError: The log is not sampled at one period, or too short.
+            UnknownNameError: The log lacks a joint or channel.
+            NotFiniteError: The simulation diverges at the nominal parameters.
+        """
+        log = log.ordered(self.robot)
+        shooting = self._shooting(log, windows(log, window, chosen))
+        p = self.parameters.nominal.copy()
+        for name, value in (start or {}).items():
+            p[self._index(name)] = value
+        p = np.clip(p, self.parameters.lower, self.parameters.upper)
+        return Fit(self, shooting, minimize(shooting, self._weights(shooting), p, loss, iterations), loss)
+
+    def _index(self, name: str) -> int:
+        from legged.arguments import known_name
+
+        return self.parameters.names.index(known_name("free parameter", name, self.parameters.names))
+
+    def plan(self, log: Log, *, window: float = 0.5) -> Identifiability:
+        """Return what a planned experiment can tell, from the nominal parameters and the noise of the channels.
+
+        Args:
+            log: The planned commands, e.g. of `excitation`; its channels are those that will be measured, and their
+                values matter only at the start of each window. window: Duration of the windows, [s].
+        """
+        log = log.ordered(self.robot)
+        p = self.parameters.nominal
+        start = Window(0, len(log.times) - 1)
+        whole = self._shooting(log, [start])
+        found = whole.simulate(*whole.initial_states(p), p, with_derivatives=False)
+        shooting = self._shooting(log, windows(log, window))
+        first = shooting.index[:, 0]
+        prediction = shooting.simulate(found.q[first, 0], found.v[first, 0], p)
+        problem = normal_equations(shooting, prediction, self._weights(shooting), "squares", 1.0)
+        return Identifiability(self.parameters.names, eliminated(shooting, problem, 0.0).H, self.parameters.width, 1.0)
+
+    def predict(self, log: Log, p: Array | None = None) -> Log:
+        """Return the log that the model predicts from the commands of a log and its first sample.
+
+        Args:
+            log: The log. p: Values of the free parameters, (n,), mixed units; by default the nominal ones.
+        """
+        log = log.ordered(self.robot)
+        shooting = self._shooting(log, [Window(0, len(log.times) - 1)])
+        numbers = self.parameters.nominal if p is None else np.asarray(p, float)
+        found = shooting.simulate(*shooting.initial_states(numbers), numbers, with_derivatives=False)
+        nb, offset = self.robot.base, self.parameters.plant(numbers).offset.astype(float)
+        has_base = {"base": found.q[:, 0, : nb.nq], "twist": found.v[:, 0, : nb.nv]} if nb.nq == 7 else {}
+        return log._replaced(
+            log.times, positions=found.q[:, 0, nb.nq :] + offset, rates=found.v[:, 0, nb.nv :], **has_base
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of `Model.fit`.
+
+    Attributes:
+        model: The model. shooting: The windows. solution: Values, initial states of the windows and predictions.
+        loss: Name of the loss.
+    """
+
+    model: Model
+    shooting: Shooting = field(repr=False)
+    solution: Solution = field(repr=False)
+    loss: str
+
+    @property
+    def numbers(self) -> Array:
+        """Values of the free entries, (n,), mixed units."""
+        return self.solution.p
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the free entries."""
+        return self.model.parameters.names
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Name -> value of each free entry."""
+        return dict(zip(self.names, self.numbers.tolist(), strict=True))
+
+    @property
+    def plant(self) -> Plant:
+        """Robot, motors, encoder offsets and ground with the identified values."""
+        return self.model.parameters.plant(self.numbers)
+
+    @property
+    def robot(self) -> Robot:
+        """The robot with the identified values."""
+        return self.plant.robot
+
+    @property
+    def variance(self) -> float:
+        """Variance of the weighted residuals beside that of the given noise; 1 where both agree."""
+        states = np.count_nonzero(self.shooting.blocks.state >= 0) * len(self.solution.q)
+        free = self.solution.prediction.residual.size - states - len(self.numbers)
+        weights = self.model._weights(self.shooting)
+        return float(((self.solution.prediction.residual * weights) ** 2).sum()) / max(free, 1)
+
+    @cached_property
+    def identifiability(self) -> Identifiability:
+        """Covariance, correlations and directions that the log does not determine."""
+        return Identifiability(
+            self.names,
+            self.solution.reduced.H,
+            self.model.parameters.width,
+            self.variance,
+            self.solution.reduced.scores,
+        )
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Return name -> confidence interval of each free entry.
+
+        Args:
+            level: Probability that the interval holds the value, if the model is right and the noise independent.
+        """
+        half = norm.ppf(0.5 + 0.5 * number("level", level, above=0.0, below=1.0)) * self.identifiability.deviations
+        return {n: (x - d, x + d) for n, x, d in zip(self.names, self.numbers.tolist(), half.tolist(), strict=True)}
+
+    def error(
+        self,
+        log: Log | None = None,
+        *,
+        window: float = 0.5,
+        chosen: Sequence[int] | None = None,
+        fitted: bool = True,
+    ) -> dict[str, float]:
+        """Return channel -> root mean square error of the predictions of a log, in the unit of the channel.
+
+        The windows begin with the readings of the log, and so the predictions use no later reading.
+
+        Args:
+            log: A log that was not used for the fit; by default the fitted log with its estimated initial states.
+            window: Duration of the windows, [s]. chosen: Numbers of the windows; by default all.
+            fitted: Whether to take the fitted values, or the nominal ones.
+        """
+        if log is None:
+            return self._by_channel(self.shooting, self.solution.prediction.residual)
+        log = log.ordered(self.model.robot)
+        shooting = self.model._shooting(log, windows(log, window, chosen))
+        p = self.numbers if fitted else self.model.parameters.nominal
+        found = shooting.simulate(*shooting.initial_states(p), p, with_derivatives=False)
+        return self._by_channel(shooting, found.residual)
+
+    def _by_channel(self, shooting: Shooting, residual: Array) -> dict[str, float]:
+        found, at = {}, 0
+        for name in shooting.channels:
+            size = self.model.robot.base.nv if name == "base" else shooting.plant.size(name)
+            found[name] = float(np.sqrt((residual[..., at : at + size] ** 2).mean()))
+            at += size
+        return found
+
+    def save_urdf(self, path: str | Path) -> Path:
+        """Write the identified robot to a URDF file, and return its path; see `legged.save_urdf`."""
+        return save_urdf(self.robot, path)
+
+    def save_mjcf(self, path: str | Path) -> Path:
+        """Write the identified robot to an MJCF file, and return its path; see `legged.save_mjcf`.
+
+        Gains of the servos become those of its position actuators where all joints share them.
+        """
+        return save_mjcf(self.robot, path)
+
+    def save_html(self, path: str | Path, held_out: Log | None = None) -> Path:
+        """Write a report as an HTML page, and return its path.
+
+        Args:
+            path: The file; .html is appended where it is missing. held_out: A log that was not used for the fit.
+        """
+        from legged.identification.report import save_report
+
+        return save_report(self, path, held_out)

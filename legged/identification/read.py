@@ -1,0 +1,292 @@
+"""Logs from files: CSV, npz, MCAP and ROS 2 bags. Files are untrusted: nothing in them is executed or unpickled."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.arguments import known_name
+from legged.checked import checked
+from legged.errors import ArgumentError, FileError, LeggedError, MissingError
+from legged.identification.log import MOST_SAMPLES, OTHERS, PER_JOINT, Log, combined_channels
+from legged.output import visible
+from legged.spatial import Array
+
+_COLUMNS = {"position": "positions", "rate": "rates", "desired": "desired", "torque": "torques"}
+_AXES = {
+    "gyro": ("x", "y", "z"),
+    "accelerometer": ("x", "y", "z"),
+    "base": ("qw", "qx", "qy", "qz", "x", "y", "z"),
+    "twist": ("wx", "wy", "wz", "vx", "vy", "vz"),
+}
+_FIELDS = {"position": "positions", "velocity": "rates", "effort": "torques"}  # of sensor_msgs/JointState
+
+
+@checked
+def read(
+    path: str | Path,
+    *,
+    joints: tuple[str, ...] | None = None,
+    channels: Mapping[str, str] | None = None,
+    topics: Mapping[str, str] | None = None,
+) -> Log:
+    """Return the log in a file: .csv, .npz, .mcap, or a ROS 2 bag (.db3, .mcap or its folder).
+
+    - npz: arrays named as the attributes of `Log`; `joints` is an array of names.
+    - CSV: a header with the columns `time`, `<joint>.position`, `<joint>.rate`, `<joint>.desired`, `<joint>.torque`,
+      `gyro.x`, ..., `base.qw`, ..., `base.x`, ..., `twist.wx`, ..., `twist.vz`, `contacts.<foot>`.
+    - MCAP and bags: messages with the fields of ROS 2's JointState, Imu and Odometry, in CDR or JSON. Times are those
+      of the messages' headers, or of their recording. Other topics are interpolated at the times of the joints.
+
+    Args:
+        path: The file or folder.
+        joints: Names of the joints in the order of the columns, for an npz file without names.
+        channels: Attribute of `Log` -> name of the array in an npz file, {"times": "time", "positions": "q"}.
+        topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default the only
+            topic of its type, where JointState is "joints".
+
+    Raises:
+        FileError: The file cannot be read, or lacks something; the message names the file.
+        ShapeError, NotFiniteError, ArgumentError: Its numbers are refused by `Log`.
+        MissingError: mcap or rosbags is not installed.
+    """
+    path, source = Path(path), visible(path)
+    if not path.exists():
+        raise FileError(source, "there is no such file or folder")
+    readers: dict[str, Callable[[], Log]] = {
+        ".csv": lambda: _read_csv(path),
+        ".npz": lambda: _read_npz(path, joints, dict(channels or {})),
+        ".mcap": lambda: _of_messages(_mcap_messages(path), topics or {}, source),
+        ".db3": lambda: _of_messages(_bag_messages(path.parent), topics or {}, source),
+        "": lambda: _of_messages(_bag_messages(path), topics or {}, source),
+    }
+    suffix = "" if path.is_dir() else path.suffix.lower()
+    if suffix not in readers or (suffix == "" and not path.is_dir()):
+        raise FileError(
+            source, f"{visible(path)} is no log: its name must end in .csv, .npz, .mcap or .db3, or be a bag's folder"
+        )
+    try:
+        return readers[suffix]()
+    except MissingError:
+        raise
+    except LeggedError as error:
+        error.add_note(f"This is for the log {source}.")
+        raise
+    except MemoryError:
+        raise FileError(source, "does not fit into memory") from None
+    except Exception as error:  # libraries raise errors of many kinds for broken files
+        raise FileError(source, f"cannot be read: {visible(error)}") from None
+
+
+def _read_npz(path: Path, joints: tuple[str, ...] | None, channels: dict[str, str]) -> Log:
+    wanted, source = ("times", *PER_JOINT, *OTHERS), visible(path)
+    for name in channels:
+        known_name("channel", name, wanted)
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+        given = {name: channels.get(name, name) for name in wanted}
+        found = {name: np.asarray(file[key]) for name, key in given.items() if key in file}
+        names = joints or (tuple(map(str, file["joints"].ravel())) if "joints" in file else None)
+        missing = [given[name] for name in ("times", "positions", *channels) if name not in found]
+        if missing:
+            raise FileError(
+                source, f"the file has no array {missing[0]!r}; it has {', '.join(map(repr, map(visible, file.files)))}"
+            )
+    for name, value in found.items():
+        if value.dtype.kind not in "fiub":
+            raise FileError(source, f"the array {given[name]!r} holds no numbers")
+    if names is None:
+        raise FileError(source, "the file has no array 'joints' with their names; give them: joints=(...)")
+    return Log(found.pop("times"), names, **found)
+
+
+def _read_csv(path: Path) -> Log:
+    source = visible(path)
+    with path.open(encoding="utf-8-sig") as file:
+        header = [name.strip() for name in file.readline().split(",")]
+        lines = [line for line in file if line.strip()]
+    if len(lines) > MOST_SAMPLES:
+        raise FileError(source, f"the file has {len(lines)} rows, more than {MOST_SAMPLES}")
+    if "time" not in header:
+        raise FileError(source, "the header has no column 'time'")
+    if len(set(header)) < len(header):
+        repeated = next(name for name in header if header.count(name) > 1)
+        raise FileError(source, f"the column {visible(repeated)!r} occurs twice")
+    rows = np.empty((len(lines), len(header)))
+    for k, line in enumerate(lines):
+        entries = line.split(",")
+        try:
+            rows[k] = np.array([float(x) for x in entries]).reshape(len(header))
+        except ValueError:
+            raise FileError(
+                source, f"row {k + 2} must hold {len(header)} numbers, got {visible(line.strip(), 60)}"
+            ) from None
+    at = {name: i for i, name in enumerate(header)}
+    joints = tuple(name.removesuffix(".position") for name in header if name.endswith(".position"))
+    if not joints:
+        raise FileError(source, "the header has no column '<joint>.position'")
+    channels: dict[str, Array] = {}
+    used = {"time"}
+    for column, channel in _COLUMNS.items():
+        names = [f"{joint}.{column}" for joint in joints]
+        if any(name in at for name in names):
+            channels[channel] = rows[:, [at[known_name("column", name, at)] for name in names]]
+            used.update(names)
+    for channel, axes in _AXES.items():
+        names = [f"{channel}.{axis}" for axis in axes]
+        if any(name in at for name in names):
+            channels[channel] = rows[:, [at[known_name("column", name, at)] for name in names]]
+            used.update(names)
+    contacts = [name for name in header if name.startswith("contacts.")]
+    if contacts:
+        channels["contacts"] = rows[:, [at[name] for name in contacts]]
+    unknown = [name for name in header if name not in used and name not in contacts]
+    if unknown:
+        raise FileError(source, f"the column {visible(unknown[0])!r} has no meaning for a log; rename or delete it")
+    return Log(rows[:, at["time"]], joints, **channels)
+
+
+class Message(NamedTuple):
+    """A message: its topic, type without package ("JointState"), time of recording [s], and fields by name."""
+
+    topic: str
+    kind: str
+    time: float
+    fields: Callable[..., Any]
+
+
+def _mcap_messages(path: Path) -> Iterator[Message]:
+    """Yield the messages of an MCAP file."""
+    try:
+        from mcap.reader import make_reader
+    except ImportError as error:
+        raise MissingError("reading MCAP files needs mcap: pip install 'legged[logs]'") from error
+    store: Any = None
+    with path.open("rb") as file:
+        for schema, channel, message in make_reader(file).iter_messages():
+            kind = "" if schema is None else schema.name
+            if channel.message_encoding == "json":
+                data = json.loads(message.data)
+            elif channel.message_encoding == "cdr" and _short(kind) in ("JointState", "Imu", "Odometry"):
+                store = _typestore() if store is None else store
+                data = store.deserialize_cdr(message.data, f"{kind.split('/')[0]}/msg/{_short(kind)}")
+            else:
+                continue
+            yield Message(channel.topic, _short(kind), message.log_time * 1e-9, _getter(data))
+
+
+def _bag_messages(path: Path) -> Iterator[Message]:
+    """Yield the messages of a ROS 2 bag."""
+    try:
+        from rosbags.highlevel import AnyReader
+    except ImportError as error:
+        raise MissingError("reading ROS 2 bags needs rosbags: pip install 'legged[logs]'") from error
+    with AnyReader([path], default_typestore=_typestore()) as reader:
+        wanted = [c for c in reader.connections if _short(c.msgtype) in ("JointState", "Imu", "Odometry")]
+        for connection, time, raw in reader.messages(connections=wanted) if wanted else ():
+            data = reader.deserialize(raw, connection.msgtype)
+            yield Message(connection.topic, _short(connection.msgtype), time * 1e-9, _getter(data))
+
+
+def _typestore() -> Any:
+    try:
+        from rosbags.typesys import Stores, get_typestore
+    except ImportError as error:
+        raise MissingError("reading messages of ROS 2 needs rosbags: pip install 'legged[logs]'") from error
+    return get_typestore(Stores.ROS2_HUMBLE)
+
+
+def _short(kind: str) -> str:
+    return kind.replace(".", "/").rpartition("/")[2]
+
+
+def _getter(data: Any) -> Callable[..., Any]:
+    """Return a function of names of nested fields; None for a field that is missing."""
+
+    def get(*names: str) -> Any:
+        at = data
+        for name in names:
+            at = at.get(name) if isinstance(at, Mapping) else getattr(at, name, None)
+        return at
+
+    return get
+
+
+def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source: str) -> Log:
+    """Return the log of messages with the fields of JointState, Imu and Odometry."""
+    kinds = {"joints": "JointState", "desired": "JointState", "imu": "Imu", "base": "Odometry"}
+    for part in topics:
+        known_name("part of a log", part, kinds)
+    kept: dict[str, list[Message]] = {}
+    for message in messages:
+        if message.kind in kinds.values() or message.topic in topics.values():
+            kept.setdefault(message.topic, []).append(message)
+    sources: dict[str, list[Message]] = {}
+    for part, kind in kinds.items():
+        if part in topics:
+            sources[part] = kept[known_name("topic", topics[part], kept)]
+            continue
+        own = [topic for topic, found in kept.items() if found[0].kind == kind and topic not in topics.values()]
+        if len(own) > 1 and part != "desired":
+            raise ArgumentError(f"several topics may be {part!r}: {', '.join(map(visible, own))}; give topics=...")
+        if len(own) == 1 and part != "desired":
+            sources[part] = kept[own[0]]
+    if "joints" not in sources:
+        raise FileError(
+            source, f"no topic holds JointState messages; the topics are {', '.join(map(visible, kept)) or 'none'}"
+        )
+    names, times, joints = _joint_states(sources["joints"], source)
+    channels: dict[str, Array] = {_FIELDS[k]: x for k, x in joints.items()}
+    if "positions" not in channels:
+        raise FileError(source, "the messages of the joints have no positions")
+    others: dict[str, tuple[Array, Array]] = {}
+    if "desired" in sources:
+        own_names, own_times, own = _joint_states(sources["desired"], source)
+        order = [own_names.index(known_name("joint of the commands", name, own_names)) for name in names]
+        others["desired"] = own_times, own["position"][:, order]
+    if "imu" in sources:
+        own_times = _times(sources["imu"])
+        for channel, field in (("gyro", "angular_velocity"), ("accelerometer", "linear_acceleration")):
+            others[channel] = own_times, _vectors(sources["imu"], [(field, axis) for axis in "xyz"])
+    if "base" in sources:
+        pose, twist = ("pose", "pose"), ("twist", "twist")
+        own_times = _times(sources["base"])
+        entries = [(*pose, "orientation", a) for a in "wxyz"] + [(*pose, "position", a) for a in "xyz"]
+        others["base"] = own_times, _vectors(sources["base"], entries)
+        entries = [(*twist, field, axis) for field in ("angular", "linear") for axis in "xyz"]
+        others["twist"] = own_times, _vectors(sources["base"], entries)
+    found = dict(zip(others, combined_channels(times, others.values()), strict=True))
+    if "base" in found:
+        found["base"][:, :4] /= np.linalg.norm(found["base"][:, :4], axis=1, keepdims=True)
+    start = times[0]
+    return Log(times - start, names, **channels, **found)
+
+
+def _times(messages: list[Message]) -> Array:
+    """Return the times of messages, (T,), [s]: of their headers, or of their recording where a header has none."""
+    stamps = [(m.fields("header", "stamp", "sec"), m.fields("header", "stamp", "nanosec"), m.time) for m in messages]
+    if all(sec is not None and (sec or nano) for sec, nano, _ in stamps):
+        return np.array([float(sec) + 1e-9 * float(nano or 0) for sec, nano, _ in stamps])
+    return np.array([time for *_, time in stamps])
+
+
+def _vectors(messages: list[Message], entries: list[tuple[str, ...]]) -> Array:
+    return np.array([[float(m.fields(*names)) for names in entries] for m in messages])
+
+
+def _joint_states(messages: list[Message], source: str) -> tuple[tuple[str, ...], Array, dict[str, Array]]:
+    """Return (names, times (T,) [s], "position", "velocity", "effort" -> (T, n)) of JointState messages."""
+    names = tuple(map(str, messages[0].fields("name")))
+    found: dict[str, Array] = {}
+    for field in _FIELDS:
+        rows = [m.fields(field) for m in messages]
+        if all(row is not None and len(row) == len(names) for row in rows):
+            found[field] = np.array([np.asarray(row, float) for row in rows])
+    for k, message in enumerate(messages):
+        if tuple(map(str, message.fields("name"))) != names:
+            raise FileError(source, f"message {k} on {visible(message.topic)} lists other joints than the first one")
+    return names, _times(messages), found

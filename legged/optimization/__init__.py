@@ -1,0 +1,32 @@
+"""Whole-body optimal control: trajectories of a robot with given contacts, with costs and constraints in Python.
+
+A `Problem` is a sequence of stages and impacts with contacts and terms; `solve` returns its `Solution`, and `Tracking`
+executes it in simulation. docs/howto/optimal_control.md has examples.
+"""
+
+from legged.optimization import terms
+from legged.optimization.dynamics import Contact
+from legged.optimization.problem import Impact, Problem, Stage
+from legged.optimization.sampling import Sampling
+from legged.optimization.solution import Log, Solution
+from legged.optimization.solver import Solver, solve
+from legged.optimization.terms import Constraint, Cost, Point, Term
+from legged.optimization.tracking import Tracking
+
+__all__ = [
+    "Constraint",
+    "Contact",
+    "Cost",
+    "Impact",
+    "Log",
+    "Point",
+    "Problem",
+    "Sampling",
+    "Solution",
+    "Solver",
+    "Stage",
+    "Term",
+    "Tracking",
+    "solve",
+    "terms",
+]

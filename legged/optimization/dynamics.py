@@ -1,0 +1,331 @@
+"""Dynamics of a robot whose contacts are given, and the discrete motions between the nodes of a problem.
+
+    [ M  J^T ] [ a  ]   [ tau - h        ]              [ M  J^T ] [ v+ - v ]   [ 0            ]
+    [ J  0   ] [ -f ] = [ -Jdot v - k J v ]              [ J  0   ] [ -L     ] = [ -(1 + e) J v ]
+
+on the left for a time step with standing contacts, on the right for an impact with impulses L. The rows of J are
+written in the axes of each contact's frame, so that f is constant in the axes of its link under a displacement. The
+rows of loops follow those of contacts. A contact that is inactive at a node has rows of zeros and a unit diagonal entry
+of the mobility J M^-1 J^T, so that its force is zero: one traced function serves all contact sets. A row that depends
+on the rows before it, as of the fourth point of a sole or of a singular leg, has no force: motion and derivatives do
+not depend on how redundant contacts share the load.
+
+Source: Budhiraja, Carpentier, Mastalli, Mansard 2018, "Differential dynamic programming for multi-phase rigid contact
+dynamics", equations (7) to (11); the derivatives by contact axes and by masks are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.algorithms.derivatives import of_frame_motion, of_inverse_dynamics
+from legged.algorithms.derivatives.forward import InertiaFactors
+from legged.algorithms.linear_algebra import factor_semidefinite, solve_columns
+from legged.algorithms.sparse.sparsity import DofTree, factor_ltdl
+from legged.checked import checked
+from legged.compiler import jacobian, where
+from legged.dynamics.frames import Frame, frame_acceleration, frame_jacobian, frame_pose, frame_twist, resolve_frame
+from legged.dynamics.inverse import bias_forces
+from legged.errors import UnknownNameError
+from legged.loops import ClosedRobot
+from legged.loops.constraints import acceleration as loop_acceleration
+from legged.loops.constraints import jacobian as loop_jacobian
+from legged.robot.configuration import difference, integrate
+from legged.robot.robot import Robot
+from legged.spatial import Array, cross, mirror, solve_factored
+
+
+@checked
+@dataclass(frozen=True)
+class Contact:
+    """A contact that a node may hold: of a point, or of a surface whose link does not turn.
+
+    Attributes:
+        frame: Name of a contact point or link, or a `legged.Frame`; its origin is the point of contact.
+        surface: Also hold the orientation, so that the ground applies a moment.
+        name: By which stages, terms and results call it; by default the name in `frame`.
+    """
+
+    frame: str | Frame
+    surface: bool = False
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.frame if isinstance(self.frame, str) else self.frame.on)
+
+    @property
+    def rows(self) -> int:
+        """Number of constraints."""
+        return 6 if self.surface else 3
+
+
+class Motion(NamedTuple):
+    """A solution of the equations with contacts.
+
+    Attributes:
+        a: Acceleration, (nv,), or change of velocity at an impact. f: Forces or impulses, (m,), contact axes.
+    """
+
+    a: Array
+    f: Array
+
+
+class Linear(NamedTuple):
+    """Derivatives of the equations at a solution, and the parts of the inverse of their matrix.
+
+    Attributes:
+        tau_q, tau_v: Of M a + h - J^T f, (nv, nv). row_q, row_v: Of the constraint rows, (m, nv).
+        inverse: M^-1, (nv, nv). reach: J M^-1, (m, nv). inertia: (J M^-1 J^T)^-1, (m, m).
+    """
+
+    tau_q: Array
+    tau_v: Array
+    row_q: Array
+    row_v: Array
+    inverse: Array
+    reach: Array
+    inertia: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ContactModel:
+    """The equations of a robot with given contacts.
+
+    Attributes:
+        system: The robot, or one with closed loops. contacts: Contacts that may be active.
+        actuated: Entries of v with a control. impact: Equations of an impact instead of a time step.
+        velocity_gain: k, [1/s], by which the velocity of contacts decays. restitution: e, dimensionless.
+        damping: Number added to the diagonal of J M^-1 J^T, [1/kg] or [1/(kg m^2)].
+    """
+
+    system: Robot | ClosedRobot
+    contacts: tuple[Contact, ...]
+    actuated: tuple[int, ...]
+    impact: bool = False
+    velocity_gain: float = 0.0
+    restitution: float = 0.0
+    damping: float = 0.0
+    robot: Robot = field(init=False)
+
+    def __post_init__(self) -> None:
+        tree = self.system if isinstance(self.system, Robot) else self.system.robot
+        object.__setattr__(self, "robot", replace(tree, gravity=np.zeros(3)) if self.impact else tree)
+
+    @property
+    def contact_rows(self) -> int:
+        """Number of constraints of contacts."""
+        return sum(contact.rows for contact in self.contacts)
+
+    @property
+    def rows(self) -> int:
+        """Number of constraints m, those of loops included."""
+        return self.contact_rows + (0 if isinstance(self.system, Robot) else len(self.system.constraints))
+
+    def forces(self, q: Array, f: Array) -> Forces:
+        """Return the forces on the contacts.
+
+        Args:
+            q: Configuration, (nq,). f: Multipliers, (m,), [N] and [N m], contact axes.
+        """
+        return Forces(self, q, f)
+
+    def solve(self, q: Array, v: Array, u: Array, mask: Array) -> Motion:
+        """Return the motion.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,). u: Controls, (nu,), [N m] or [N], joint axes.
+            mask: 1 for active contacts, else 0, (contacts,), dimensionless.
+        """
+        nv, factors = self.robot.nv, InertiaFactors.of(self.robot, q)
+        J, c = self._rows(q, v, mask)
+        reach = np.array([factors.solve(row) for row in J]).reshape(J.shape)
+        mobility = factor_semidefinite(self._mobility(J, reach, mask))
+        free = np.zeros(nv)
+        if not self.impact:
+            tau = np.zeros(nv, u.dtype)
+            tau[list(self.actuated)] = u
+            free = factors.solve(tau - bias_forces(self.robot, q, v))
+        f = solve_factored(mobility, -(J @ free + c)) if len(J) else np.zeros(0)
+        return Motion(free + reach.T @ f, f)
+
+    def linearize(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> Linear:
+        """Return the derivatives at a motion.
+
+        Args:
+            q, v, mask: As in `solve`. a, f: As in `Motion`.
+        """
+        robot, still = self.robot, np.zeros(self.robot.nv)
+        derivatives = of_inverse_dynamics(robot, q, still if self.impact else v, a, self._wrenches(f))
+        blocks_q, blocks_v, blocks = [], [], []
+        for k, contact in enumerate(self.contacts):
+            rows = slice(3, 6) if not contact.surface else slice(0, 6)
+            if self.impact:
+                by = of_frame_motion(robot, q, a + (1.0 + self.restitution) * v, still, contact.frame)
+                of_q, of_v = by.twist_q, (1.0 + self.restitution) * by.jacobian
+            else:
+                by = of_frame_motion(robot, q, v, a, contact.frame)
+                of_q = by.acceleration_q + self.velocity_gain * by.twist_q
+                of_v = by.acceleration_v + self.velocity_gain * by.jacobian
+            for group, block in ((blocks_q, of_q), (blocks_v, of_v), (blocks, by.jacobian)):
+                group.append(mask[k] * block[rows])
+        M, tau_q = derivatives.vdot, derivatives.q
+        if isinstance(self.system, ClosedRobot):
+            of_q, of_v, J, force_q = self._loop_derivatives(self.system, q, v, a, f[self.contact_rows :])
+            for group, block in ((blocks_q, of_q), (blocks_v, of_v), (blocks, J)):
+                group.append(block)
+            tau_q = tau_q - force_q
+        empty = [np.zeros((0, robot.nv))]
+        J, row_q, row_v = (np.concatenate(empty + x) for x in (blocks, blocks_q, blocks_v))
+        tree = DofTree.chain(robot.nv) if robot.coupled_joints else DofTree.of(robot)
+        inverse = InertiaFactors(tree, *factor_ltdl(tree.permute_matrix(M), tree)).inverse()
+        reach = J @ inverse
+        S = self._mobility(J, reach, mask)
+        inertia = mirror(solve_columns(factor_semidefinite(S), np.eye(len(S)))) if len(S) else S
+        tau_v = np.zeros_like(M) if self.impact else derivatives.v
+        return Linear(tau_q, tau_v, row_q, row_v, inverse, reach, inertia)
+
+    def _rows(self, q: Array, v: Array, mask: Array) -> tuple[Array, Array]:
+        """Return (J (m, nv), c (m,)) of the constraints J a + c = 0, contact axes."""
+        robot, J, c = self.robot, [np.zeros((0, self.robot.nv))], [np.zeros(0)]
+        for k, contact in enumerate(self.contacts):
+            rows, on = slice(0 if contact.surface else 3, 6), contact.frame
+            J.append(mask[k] * frame_jacobian(robot, q, on, "local")[rows])
+            twist = frame_twist(robot, q, v, on, "local")[rows]
+            if self.impact:
+                c.append(mask[k] * (1.0 + self.restitution) * twist)
+            else:
+                drift = frame_acceleration(robot, q, v, np.zeros(robot.nv), on, "local")[rows]
+                c.append(mask[k] * (drift + self.velocity_gain * twist))
+        if isinstance(self.system, ClosedRobot):
+            J.append(loop_jacobian(self.system, q))
+            still = np.zeros(robot.nv)
+            c.append(J[-1] @ v if self.impact else loop_acceleration(self.system, q, v, still))
+        return np.concatenate(J), np.concatenate(c)
+
+    def _mobility(self, J: Array, reach: Array, mask: Array) -> Array:
+        """Return J M^-1 J^T, (m, m), with unit diagonal entries for inactive contacts."""
+        S = mirror(reach @ J.T)
+        at = 0
+        for k, contact in enumerate(self.contacts):
+            for i in range(at, at + contact.rows):
+                S[i, i] = S[i, i] + (1.0 - mask[k]) + self.damping
+            at += contact.rows
+        return S
+
+    def _wrenches(self, f: Array) -> Mapping[str, Array]:
+        """Return the wrenches of contacts on links, [n; f] about each link's origin, link axes."""
+        at, wrenches = 0, dict[str, Array]()
+        for contact in self.contacts:
+            place = resolve_frame(self.robot, contact.frame)
+            R = np.eye(3)
+            if isinstance(contact.frame, Frame) and contact.frame.rotation is not None:
+                R = contact.frame.rotation
+            part = f[at : at + contact.rows]
+            force = R @ part[-3:]
+            moment = cross(place.position, force)
+            if contact.surface:
+                moment = moment + R @ part[:3]
+            name = self.robot.links[place.link].name
+            w = np.concatenate([moment, force])
+            wrenches[name] = wrenches[name] + w if name in wrenches else w
+            at += contact.rows
+        return wrenches
+
+    def _loop_derivatives(self, closed: ClosedRobot, q: Array, v: Array, a: Array, multipliers: Array) -> tuple:
+        """Return the derivatives of the loops' rows by q and v, their Jacobian, and that of phi'^T lambda by q."""
+
+        def rows(dq: Array, q: Array, v: Array, a: Array) -> Array:
+            moved = integrate(closed.robot, q, dq)
+            return loop_jacobian(closed, moved) @ (v + a) if self.impact else loop_acceleration(closed, moved, v, a)
+
+        def forces(dq: Array, q: Array, multipliers: Array) -> Array:
+            return loop_jacobian(closed, integrate(closed.robot, q, dq)).T @ multipliers
+
+        zero = np.zeros(closed.nv)
+        return (
+            jacobian(rows, "dq", "forward")(zero, q, v, a),
+            jacobian(rows, "v", "forward")(zero, q, v, a),
+            loop_jacobian(closed, q),
+            jacobian(forces, "dq", "forward")(zero, q, multipliers),
+        )
+
+
+class Forces(Mapping[str, Array]):
+    """The force on each contact, (3,), or wrench [n; f], (6,), [N] and [N m], world axes, by name; computed when read.
+
+    Args:
+        model: The equations. q: Configuration, (nq,). f: Multipliers, (m,), contact axes.
+    """
+
+    def __init__(self, model: ContactModel, q: Array, f: Array):
+        self._model, self._q, self._f = model, q, f
+
+    def __getitem__(self, name: str) -> Array:
+        at = 0
+        for contact in self._model.contacts:
+            if contact.name == name:
+                R = frame_pose(self._model.robot, self._q, contact.frame).rotation
+                part = self._f[at : at + contact.rows]
+                return np.concatenate([R @ part[k : k + 3] for k in range(0, contact.rows, 3)])
+            at += contact.rows
+        raise UnknownNameError("contact of the problem", name, list(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([contact.name for contact in self._model.contacts])
+
+    def __len__(self) -> int:
+        return len(self._model.contacts)
+
+
+def move(robot: Robot, q: Array, dq: Array) -> Array:
+    """Return the configuration after a displacement at constant twist, (nq,).
+
+    A floating base moves along the screw of dq[0:6], whose axes move with it: the exponential map of SE(3). To first
+    order in dq it is `legged.integrate`.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). dq: Velocity times duration, (nv,), [rad] and [m], base axes.
+    """
+    if robot.base.kind != "floating":
+        return integrate(robot, q, dq)
+    phi, d = dq[:3], dq[3:6]
+    square = phi @ phi
+    small = square < 1e-8
+    angle = np.sqrt(where(small, 1.0, square))
+    first = where(small, 0.5 - square / 24.0, (1.0 - np.cos(angle)) / where(small, 1.0, square))
+    second = where(small, 1.0 / 6.0 - square / 120.0, (angle - np.sin(angle)) / (angle * where(small, 1.0, square)))
+    turned = cross(phi, d)
+    shift = d + first * turned + second * cross(phi, turned)
+    return integrate(robot, q, np.concatenate([phi, shift, dq[6:]]))
+
+
+def time_step(robot: Robot, q: Array, v: Array, a: Array, h: Any) -> tuple[Array, Array]:
+    """Return the state (q, v), (nq,) and (nv,), after a semi-implicit Euler step.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). a: Acceleration, (nv,). h: Duration, [s].
+    """
+    after = v + h * a
+    return move(robot, q, h * after), after
+
+
+def position_derivatives(robot: Robot, q: Array, after: Array, h: Any, reference: Array) -> tuple[Array, Array]:
+    """Return the derivatives, (nv, nv) each, of the next configuration by a displacement of q and by the new velocity.
+
+    Displacements of the next configuration are those from a reference, `legged.difference(robot, reference, next)`.
+
+    Args:
+        robot, q, h: As in `time_step`. after: New velocity, (nv,), [rad/s] and [m/s], in the axes of v.
+        reference: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
+    """
+
+    def moved(dq: Array, after: Array, q: Array, h: Array, reference: Array) -> Array:
+        return difference(robot, reference, move(robot, integrate(robot, q, dq), h * after))
+
+    arguments = np.zeros(robot.nv), after, q, h, reference
+    return jacobian(moved, "dq", "forward")(*arguments), jacobian(moved, "after", "forward")(*arguments)

@@ -1,0 +1,214 @@
+"""The traced functions of a node: its motion with cost in a rollout, and its linear-quadratic model.
+
+The terms of all nodes of a kind are compiled together. A term that a node does not have gets zero weight there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from legged.compiler import BatchKernel, jacobian, where
+from legged.optimization.dynamics import ContactModel, position_derivatives, time_step
+from legged.optimization.terms import Constraint, Point, Term
+from legged.robot.configuration import difference, integrate
+from legged.spatial import Array, is_zero
+
+LARGEST = 1e12  # a velocity or cost beyond this counts as diverged, [SI]
+
+
+class NodeModel:
+    """The compiled functions of the nodes of one kind.
+
+    Attributes:
+        contacts: The equations of motion. terms: The distinct terms of these nodes.
+        rows: Entries of each term among all residuals. places: Entries of each parameter of each term among all inputs.
+        shifts: Entries of the multiplier of each constraint among these inputs.
+        residuals: Number of residuals. inputs: Number of parameters.
+        depends_on_force: Whether a cost depends on forces.
+    """
+
+    def __init__(self, contacts: ContactModel, terms: Sequence[Term], sizes: Sequence[int], nu: int):
+        """Lay out the terms.
+
+        Args:
+            contacts: The equations of motion. terms: Distinct terms. sizes: Number of residuals of each.
+            nu: Number of controls of all nodes, dimensionless.
+        """
+        self.contacts, self.terms, self.nu = contacts, list(terms), nu
+        self.nv, self.nq = contacts.robot.nv, contacts.robot.nq
+        self.size = 2 * self.nv + nu
+        at = 0
+        self.rows: list[slice] = []
+        self.shifts: list[slice | None] = []
+        self.places: list[dict[str, slice]] = []
+        used = 0
+        for term, size in zip(terms, sizes, strict=True):
+            self.rows.append(slice(at, at + size))
+            at += size
+            places: dict[str, slice] = {}
+            for name, value in term.parameters.items():
+                places[name] = slice(used, used + value.size)
+                used += value.size
+            self.places.append(places)
+            is_constraint = isinstance(term, Constraint)
+            self.shifts.append(slice(used, used + size) if is_constraint else None)
+            used += size if is_constraint else 0
+        self.residuals, self.inputs = at, used
+        nx, m, c = 2 * self.nv, contacts.rows, len(contacts.contacts)
+        common = {"mask": (c,), "h": (), "scale": (), "t": (), "w": (self.residuals,), "p": (self.inputs,)}
+        state = {"q": (self.nq,), "v": (self.nv,)}
+        self.rollout = BatchKernel(
+            self._rollout,
+            {
+                **state,
+                **{"q0": (self.nq,), "v0": (self.nv,), "u0": (nu,), "step": (nu,), "gain": (nu, nx), "alpha": ()},
+                **{"gap": (nx,), "lower": (nu,), "upper": (nu,)},
+                **common,
+            },
+        )
+        self.quadratic = BatchKernel(
+            self._quadratic,
+            {**state, "u": (nu,), "a": (self.nv,), "f": (m,), "q1": (self.nq,), "v1": (self.nv,), **common},
+        )
+
+    def point(self, q: Array, v: Array, u: Array, f: Array, t: Any) -> Point:
+        """Return what terms depend on.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,). u: Controls, (nu,), [N m] or [N], joint axes.
+            f: Multipliers, (m,), [N] and [N m], contact axes. t: Time, [s].
+        """
+        return Point(t, q, v, u, self.contacts.forces(q, f))
+
+    def residual(self, number: int, at: Point, p: Array) -> Array:
+        """Return the residuals of a term as they enter its cost, (n,).
+
+        Args:
+            number: Of the term. at: The node. p: Inputs, (inputs,), any unit.
+        """
+        term, shift = self.terms[number], self.shifts[number]
+        values = {
+            name: p[place].reshape(term.parameters[name].shape) if term.parameters[name].shape else p[place][0]
+            for name, place in self.places[number].items()
+        }
+        r = np.asarray(term.function(self.contacts.robot, at, **term.constants, **values)).reshape(-1)
+        if shift is not None:
+            r = r * (1.0 / term.scale) + p[shift]  # type: ignore[attr-defined]
+        if term.form in ("barrier", "inequality"):
+            r = np.array([where(x < 0.0, x, 0.0) for x in r])
+        return r
+
+    def _rollout(
+        self, q: Array, v: Array, q0: Array, v0: Array, u0: Array, step: Array, gain: Array, alpha: Any, gap: Array,
+        lower: Array, upper: Array, mask: Array, h: Any, scale: Any, t: Any, w: Array, p: Array,
+    ) -> tuple:  # fmt: skip
+        """Return the next state, the control, the cost, and the motion of one node of a rollout with feedback.
+
+            u = clip(u0 + alpha k + K (x - x0)),      x1 = f(x, u) + (alpha - 1) gap
+
+        Source: Mastalli and others 2020, "Crocoddyl: an efficient and versatile framework for multi-contact optimal
+        control", equations (13) to (15).
+        """
+        robot, model = self.contacts.robot, self.contacts
+        dx = np.concatenate([difference(robot, q0, q), v - v0])
+        u = u0 + alpha * step + gain @ dx
+        u = np.array([where(x < lo, lo, where(x > up, up, x)) for x, lo, up in zip(u, lower, upper, strict=True)])
+        a, f = model.solve(q, v, u, mask)
+        if model.impact:
+            q1, v1 = q, v + a
+        else:
+            q1, v1 = time_step(robot, q, v, a, h)
+        left = (alpha - 1.0) * gap
+        q1, v1 = integrate(robot, q1, left[: self.nv]), v1 + left[self.nv :]
+        at = self.point(q, v, u, f, t)
+        cost = 0.0 * t
+        for number, rows in enumerate(self.rows):
+            for weight, r in zip(w[rows], self.residual(number, at, p), strict=True):
+                cost = cost + 0.5 * weight * where(weight > 0.0, r * r, 0.0)
+        cost = (scale + h) * cost
+        speed = v1 @ v1 + 0.0 * cost
+        fine = (speed < LARGEST) & (cost < 1e300)
+
+        def kept(x: Array, otherwise: Array) -> Array:
+            return np.array([where(fine, a, b) for a, b in zip(x, otherwise, strict=True)])
+
+        zero = np.zeros
+        return (
+            *(kept(q1, q), kept(v1, v), kept(u, u0), where(fine, cost, 1e300)),
+            *(kept(a, zero(len(a))), kept(f, zero(len(f)))),
+        )
+
+    def _quadratic(
+        self, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array,
+        mask: Array, h: Any, scale: Any, t: Any, w: Array, p: Array,
+    ) -> tuple:  # fmt: skip
+        """Return the gap to the next node, the parts of the linear dynamics, and the quadratic model of the cost.
+
+        The cost's Hessian is that of Gauss and Newton, in x, u and in the contact forces.
+        """
+        robot, nv, model = self.contacts.robot, self.nv, self.contacts
+        if model.impact:
+            after, moved = v + a, q
+            T, N = position_derivatives(robot, q, np.zeros(nv), 0.0 * h, q1)
+            N = np.zeros((nv, nv))
+        else:
+            moved, after = time_step(robot, q, v, a, h)
+            T, N = position_derivatives(robot, q, after, h, q1)
+        gap = np.concatenate([difference(robot, q1, moved), after - v1])
+        by = model.linearize(q, v, a, f, mask)
+        derivatives = np.concatenate(
+            [np.concatenate([by.tau_q, by.tau_v], axis=1), np.concatenate([by.row_q, by.row_v], axis=1)]
+        )
+        weights = (scale + h) * w
+        gradient, hessian, residuals = self._cost(q, v, u, f, t, weights, p)
+        n = self.size
+        return (
+            gap, T, N, by.inverse, by.reach, by.inertia, derivatives, gradient, hessian[:n, :n], hessian[n:, :n],
+            hessian[n:, n:], residuals,
+        )  # fmt: skip
+
+    def _cost(self, q: Array, v: Array, u: Array, f: Array, t: Any, w: Array, p: Array) -> tuple:
+        """Return gradient (n,), Hessian (n, n) of the cost in (dq, v, u, f), and the residuals."""
+        nv, nu, m = self.nv, self.nu, len(f)
+        size = 2 * nv + nu + m
+        gradient: list[Any] = [0.0] * size
+        hessian: list[list[Any]] = [[0.0] * size for _ in range(size)]
+        residuals: list[Any] = []
+        zero = np.zeros(size)
+        for number, rows in enumerate(self.rows):
+
+            def deviated(
+                z: Array, q: Array, v: Array, u: Array, f: Array, t: Any, p: Array, number: int = number
+            ) -> Array:
+                at = self.point(
+                    integrate(self.contacts.robot, q, z[:nv]),
+                    v + z[nv : 2 * nv],
+                    u + z[2 * nv : 2 * nv + nu],
+                    f + z[2 * nv + nu :],
+                    t,
+                )
+                return self.residual(number, at, p)
+
+            r = self.residual(number, self.point(q, v, u, f, t), p)
+            D = jacobian(deviated, "z", "forward")(zero, q, v, u, f, t, p)
+            for i in range(len(r)):
+                used = w[rows][i] > 0.0  # a term may have no finite value at nodes that do not have it
+                entries = [(k, x) for k, x in enumerate(D[i].tolist()) if not is_zero(x)]
+                entries = [(k, x if isinstance(x, float) else where(used, x, 0.0)) for k, x in entries]
+                residuals.append(where(used, r[i], 0.0))
+                weighted = w[rows][i] * residuals[-1]
+                for j, (k, x) in enumerate(entries):
+                    gradient[k] = gradient[k] + x * weighted
+                    wx = w[rows][i] * x
+                    for other, y in entries[j:]:
+                        hessian[k][other] = hessian[k][other] + wx * y
+        for i in range(size):
+            for j in range(i):
+                hessian[i][j] = hessian[j][i]
+        as_array = np.empty((size, size), object)
+        for i in range(size):
+            as_array[i, :] = hessian[i]
+        return np.array(gradient), as_array, np.array(residuals)

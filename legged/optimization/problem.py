@@ -1,0 +1,294 @@
+"""Optimal control problems: a robot, a sequence of stages and impacts with their contacts, costs and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import number
+from legged.checked import checked
+from legged.compiler import Counts, run_passes
+from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
+from legged.loops import ClosedRobot
+from legged.optimization.dynamics import Contact, ContactModel
+from legged.optimization.nodes import NodeModel
+from legged.optimization.terms import Constraint, Cost, Point, Term
+from legged.robot.configuration import read
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+
+@checked
+@dataclass(frozen=True)
+class Stage:
+    """A time step with constant controls, in which the given contacts stand.
+
+    Attributes:
+        duration: h, [s].
+        contacts: Names of contact points or links whose points stand, or `Contact`s.
+        terms: Costs, which are multiplied by the duration, and constraints.
+    """
+
+    duration: float
+    contacts: Sequence[str | Contact] = ()
+    terms: Sequence[Term] = ()
+
+    def __post_init__(self) -> None:
+        if not self.duration > 0.0:
+            raise ArgumentError(f"the duration of a stage must be more than 0 s, got {self.duration}")
+
+
+@checked
+@dataclass(frozen=True)
+class Impact:
+    """An instant at which contacts begin: the velocity jumps by impulses.
+
+    Attributes:
+        contacts: The contacts that are active after it, as in `Stage`.
+        terms: Costs and constraints of the state before it and of the impulses; there are no controls.
+    """
+
+    contacts: Sequence[str | Contact]
+    terms: Sequence[Term] = ()
+
+
+class Problem:
+    """An optimal control problem.
+
+        minimize   sum over nodes of costs,     x_0 given,     x_k+1 = f_k(x_k, u_k)
+
+    Attributes:
+        robot: The robot, or one with closed loops. nodes: Stages and impacts. final: Terms of the last state.
+        contacts: All contacts. actuated: Entries of v with a control, (nu,).
+        lower, upper: Bounds of the controls, (nu,), [N m] or [N].
+        q, v: The state at the start, (nq,) and (nv,), or (problems, nq) and (problems, nv).
+        times: Time of each node and of the end, (nodes + 1,), [s].
+    """
+
+    def __init__(
+        self,
+        robot: Robot | ClosedRobot,
+        nodes: Sequence[Stage | Impact],
+        final: Sequence[Term] = (),
+        *,
+        q: Any,
+        v: Any = None,
+        actuated: Sequence[str] | None = None,
+        lower: Any = None,
+        upper: Any = None,
+        velocity_gain: float = 0.0,
+        restitution: float = 0.0,
+        damping: float = 0.0,
+        start_time: float = 0.0,
+    ):
+        """Define a problem.
+
+        Args:
+            robot: The robot, or one with closed loops.
+            nodes: Stages and impacts in their order.
+            final: Costs and constraints of the last state, which do not depend on controls and forces.
+            q: Configuration at the start, (nq,), or one for each of several problems, (problems, nq).
+            v: Velocity, (nv,) or (problems, nv); zero by default.
+            actuated: Names of the joints with controls; all by default.
+            lower, upper: Bounds of the controls, numbers or (nu,), [N m] or [N]; none by default.
+            velocity_gain: Rate at which velocities of contacts decay, [1/s].
+            restitution: Coefficient of restitution of impacts.
+            damping: Number added to the diagonal of J M^-1 J^T, [1/kg]: redundant contacts, such as four points of a
+                sole, then share the load. Zero by default: the later ones of redundant constraints carry none.
+            start_time: Time of the first node, [s].
+
+        Raises:
+            ArgumentError, ShapeError, UnknownNameError: For definitions that do not fit the robot.
+        """
+        tree = robot if isinstance(robot, Robot) else robot.robot
+        self.robot, self._tree = robot, tree
+        self.nodes, self.final = list(nodes), list(final)
+        if not self.nodes:
+            raise ArgumentError("a problem needs at least one node")
+        for value, name in ((velocity_gain, "velocity_gain"), (restitution, "restitution"), (damping, "damping")):
+            number(name, value)
+            if value < 0.0:
+                raise ArgumentError(f"{name} must be at least 0, got {value}")
+        self.set_start(q, np.zeros(tree.nv) if v is None else v)
+        self.actuated = _actuated(tree, actuated)
+        self.lower = _bound("lower", lower, -np.inf, len(self.actuated))
+        self.upper = _bound("upper", upper, np.inf, len(self.actuated))
+        if (self.lower > self.upper).any():
+            raise ArgumentError(f"lower bounds of controls exceed upper ones: {self.lower}, {self.upper}")
+        self.contacts = _contacts(self.nodes)
+        self._equations = {"velocity_gain": velocity_gain, "restitution": restitution, "damping": damping}
+        stages = [k for k, node in enumerate(self.nodes) if isinstance(node, Stage)] + [len(self.nodes)]
+        impacts = [k for k, node in enumerate(self.nodes) if isinstance(node, Impact)]
+        self.groups = [NodeGroup(self, stages, False)] + ([NodeGroup(self, impacts, True)] if impacts else [])
+        steps = [node.duration if isinstance(node, Stage) else 0.0 for node in self.nodes]
+        self.times = start_time + np.concatenate([[0.0], np.cumsum(steps)])
+        self.durations = np.array([*steps, 0.0])
+
+    def __repr__(self) -> str:
+        return f"<Problem of {self._tree.name!r}: {len(self.nodes)} nodes, {self.times[-1] - self.times[0]:g} s>"
+
+    @property
+    def nu(self) -> int:
+        """Number of controls of a stage."""
+        return len(self.actuated)
+
+    @property
+    def tree(self) -> Robot:
+        """The robot, or the spanning tree of one with closed loops."""
+        return self._tree
+
+    def set_start(self, q: Any, v: Any) -> None:
+        """Set the state at the start.
+
+        Args:
+            q: Configuration, (nq,) or (problems, nq). v: Velocity, (nv,) or (problems, nv).
+        """
+        rows_q, rows_v = np.atleast_2d(np.asarray(q, float)), np.atleast_2d(np.asarray(v, float))
+        counts = {len(rows_q), len(rows_v)}
+        if rows_q.ndim != 2 or rows_v.ndim != 2 or len(counts - {1}) > 1:
+            shapes = f"{np.shape(q)} and {np.shape(v)}"
+            raise ShapeError(f"q and v must be (nq,) and (nv,), or one row per problem, got {shapes}")
+        count = max(len(rows_q), len(rows_v))
+        rows_q = np.broadcast_to(rows_q, (count, rows_q.shape[1]))
+        rows_v = np.broadcast_to(rows_v, (count, rows_v.shape[1]))
+        for one_q, one_v in zip(rows_q, rows_v, strict=True):
+            read(self._tree, q=one_q, v=one_v)
+        self.q, self.v = np.array(rows_q), np.array(rows_v)
+
+    @cached_property
+    def models(self) -> list[NodeModel]:
+        """The compiled functions, of stages and of impacts."""
+        models = []
+        for group in self.groups:
+            equations = ContactModel(self.robot, self.contacts, self.actuated, group.impact, **self._equations)
+            models.append(NodeModel(equations, group.terms, group.sizes, self.nu))
+        return models
+
+    def counts(self) -> dict[str, Counts]:
+        """Return the operation counts of the functions of one node, by name."""
+        counts = {}
+        for group, model in zip(self.groups, self.models, strict=True):
+            for name, kernel in (("rollout", model.rollout), ("quadratic model", model.quadratic)):
+                counts[f"{name} of {'an impact' if group.impact else 'a stage'}"] = run_passes(
+                    kernel.graph, counted=True
+                ).counts
+        return counts
+
+
+class NodeGroup:
+    """The nodes of one kind and the inputs of their terms.
+
+    Attributes:
+        indices: Numbers of the nodes. impact: Whether they are impacts.
+        terms: Their distinct terms. sizes: Number of residuals of each. constraints: Whether each is a constraint.
+        members: For each node, (number of the distinct term, term) of its terms.
+    """
+
+    def __init__(self, problem: Problem, indices: Sequence[int], impact: bool):
+        """Collect the terms of nodes.
+
+        Args:
+            problem: The problem. indices: Numbers of its nodes. impact: Whether they are impacts.
+        """
+        self.indices, self.impact = list(indices), impact
+        self.terms: list[Term] = []
+        numbers: dict[tuple, int] = {}
+        self.members: list[list[tuple[int, Term]]] = []
+        for k in indices:
+            terms = problem.final if k == len(problem.nodes) else problem.nodes[k].terms
+            seen: dict[tuple, int] = {}
+            row = []
+            for term in terms:
+                if not isinstance(term, Cost | Constraint):
+                    raise ArgumentError(f"a term of node {k} must be a Cost or a Constraint, got {term!r}")
+                seen[term.key] = seen.get(term.key, -1) + 1
+                key = (*term.key, seen[term.key])
+                if key not in numbers:
+                    numbers[key] = len(self.terms)
+                    self.terms.append(term)
+                row.append((numbers[key], term))
+            self.members.append(row)
+        self.sizes = [_size(problem, term) for term in self.terms]
+
+    def mask(self, problem: Problem) -> Array:
+        """Return 1 for the active contacts of each node, else 0, (nodes, contacts)."""
+        names = [contact.name for contact in problem.contacts]
+        mask = np.zeros((len(self.indices), len(names)))
+        for row, k in zip(mask, self.indices, strict=True):
+            for contact in problem.nodes[k].contacts if k < len(problem.nodes) else ():
+                row[names.index(contact if isinstance(contact, str) else contact.name)] = 1.0
+        return mask
+
+    def inputs(self, model: NodeModel) -> tuple[Array, Array]:
+        """Return the weights (nodes, residuals) and parameters (nodes, inputs) of the terms; those of constraints zero.
+
+        Args:
+            model: The compiled functions.
+        """
+        w = np.zeros((len(self.indices), model.residuals))
+        p = np.zeros((len(self.indices), model.inputs))
+        for number_of, places in enumerate(model.places):  # a rotation matrix, for one, must not be zero where unused
+            for name, place in places.items():
+                p[:, place] = self.terms[number_of].parameters[name].reshape(-1)
+        for row, members in enumerate(self.members):
+            for number_of, term in members:
+                for name, place in model.places[number_of].items():
+                    p[row, place] = term.parameters[name].reshape(-1)
+                if isinstance(term, Cost):
+                    w[row, model.rows[number_of]] = term.weight
+        return w, p
+
+
+def _actuated(tree: Robot, names: Sequence[str] | None) -> tuple[int, ...]:
+    if names is None:
+        return tuple(range(tree.base.nv, tree.nv))
+    joints = {joint.name: joint for joint in tree.joints}
+    entries: list[int] = []
+    for name in names:
+        if name not in joints:
+            raise UnknownNameError("joint", name, joints)
+        entries += range(joints[name].v.start, joints[name].v.stop)
+    return tuple(entries)
+
+
+def _bound(name: str, value: Any, default: float, nu: int) -> Array:
+    bound = np.array(np.broadcast_to(default if value is None else np.asarray(value, float), (nu,)))
+    if np.isnan(bound).any():
+        raise ArgumentError(f"{name} must hold numbers, got {value}")
+    return bound
+
+
+def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:
+    found: dict[str, Contact] = {}
+    for k, node in enumerate(nodes):
+        if not isinstance(node, Stage | Impact):
+            raise ArgumentError(f"node {k} must be a Stage or an Impact, got {node!r}")
+        for contact in node.contacts:
+            contact = Contact(contact) if isinstance(contact, str) else contact
+            if found.setdefault(contact.name, contact) != contact:
+                raise ArgumentError(f"contact {contact.name!r} of node {k} is defined twice; give one another name")
+    return tuple(found.values())
+
+
+def _size(problem: Problem, term: Term) -> int:
+    """Return the number of residuals of a term, evaluated at the start with zero forces."""
+    tree = problem.tree
+    model = ContactModel(problem.robot, problem.contacts, problem.actuated)
+    forces = model.forces(problem.q[0], np.zeros(model.rows))
+    at = Point(0.0, problem.q[0], problem.v[0], np.zeros(problem.nu), forces)
+    values = {name: value if value.shape else float(value) for name, value in term.parameters.items()}
+    try:
+        r = np.asarray(term.function(tree, at, **term.constants, **values))
+    except LeggedError:
+        raise
+    except Exception as error:
+        raise ArgumentError(f"term {term.name} cannot be evaluated at the start: {error!r}") from error
+    if r.ndim != 1:
+        raise ShapeError(f"term {term.name} must return residuals (n,), got shape {r.shape}")
+    if isinstance(term, Cost) and term.weight.shape not in ((), r.shape):
+        raise ShapeError(f"the weight of cost {term.name} must be a number or {r.shape}, got {term.weight.shape}")
+    return len(r)

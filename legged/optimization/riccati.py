@@ -1,0 +1,153 @@
+"""The backward pass of differential dynamic programming: a Riccati recursion over the linear-quadratic model.
+
+    Q = H + F^T V F,      q = g + F^T (v + V gap),      u = k + K x,      Q_uu [k K] = -[q_u Q_ux]
+    V = Q_xx + Q_xu K,    v = q_x + Q_xu k
+
+Bounds of controls are met by a projected Newton method on the small quadratic program of each node.
+
+Source: Mastalli and others 2020, equations (8) to (12); Tassa, Mansard, Todorov 2014, "Control-limited differential
+dynamic programming", section III.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from legged.spatial import Array
+
+dpotrf, dpotrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
+
+
+class Backward(NamedTuple):
+    """What a backward pass returns.
+
+    Attributes:
+        first: Sum of q_u k, (problems,): the slope of the cost along the step if there are no gaps.
+        second: Sum of k^T Q_uu k, (problems,).
+        failed: Number of the node whose Q_uu is not positive definite, or -1.
+    """
+
+    first: Array
+    second: Array
+    failed: int
+
+
+def backward(
+    F: Array, gap: Array, gradient: Array, hessian: Array, step: Array, gain: Array, regularization: Array,
+    bounds: tuple[Array, Array] | None = None,
+) -> Backward:  # fmt: skip
+    """Compute the feedforward and feedback of all nodes.
+
+    Args:
+        F: Derivatives of the next state, (problems, nodes + 1, nx, nx + nu), any unit.
+        gap: Of each node, (problems, nodes + 1, nx), any unit.
+        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit.
+        step, gain: Receive k, (problems, nodes + 1, nu), and K, (.., nu, nx), any unit.
+        regularization: Added to the diagonal of Q_uu, (problems,), any unit.
+        bounds: Least and largest step of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or
+            None.
+    """
+    if len(F) == 1 and bounds is None:
+        return _backward_of_one(F[0], gap[0], gradient[0], hessian[0], step[0], gain[0], float(regularization[0]))
+    problems, nodes, nx = len(F), F.shape[1] - 1, F.shape[2]
+    nu = F.shape[3] - nx
+    V, v = hessian[:, -1, :nx, :nx], gradient[:, -1, :nx]
+    first, second = np.zeros(problems), np.zeros(problems)
+    extra = regularization[:, None, None] * np.eye(nu)
+    for k in reversed(range(nodes)):
+        Ft = F[:, k].swapaxes(-1, -2)
+        Q = Ft @ (V @ F[:, k])
+        Q += hessian[:, k]
+        q = (Ft @ (v + (V @ gap[:, k, :, None])[..., 0])[..., None])[..., 0] + gradient[:, k]
+        Quu = Q[:, nx:, nx:] + extra
+        qu, Qux = q[:, nx:], Q[:, nx:, :nx]
+        try:
+            np.linalg.cholesky(Quu)
+        except np.linalg.LinAlgError:
+            return Backward(first, second, k)
+        if bounds is None:
+            solution = np.linalg.solve(Quu, np.concatenate([qu[..., None], Qux], axis=-1))
+            step[:, k], gain[:, k] = -solution[..., 0], -solution[..., 1:]
+        else:
+            step[:, k], gain[:, k] = bounded(Quu, qu, Qux, bounds[0][:, k], bounds[1][:, k])
+        du, K = step[:, k], gain[:, k]
+        first += (qu * du).sum(axis=-1)
+        second += (du * (Quu @ du[..., None])[..., 0]).sum(axis=-1)
+        KQ = K.swapaxes(-1, -2) @ Qux
+        V = Q[:, :nx, :nx] + KQ + KQ.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ (Quu @ K)
+        V = 0.5 * (V + V.swapaxes(-1, -2))  # rounding must not grow
+        v = q[:, :nx] + ((Qux.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ Quu) @ du[..., None])[..., 0]
+        v = v + (K.swapaxes(-1, -2) @ qu[..., None])[..., 0]
+    return Backward(first, second, -1)
+
+
+def _backward_of_one(
+    F: Array, gap: Array, gradient: Array, hessian: Array, step: Array, gain: Array, regularization: float
+) -> Backward:
+    """Compute the pass for one problem without bounds, with fewer and faster calls; arguments as in `backward`."""
+    nodes, nx, n = len(F) - 1, F.shape[1], F.shape[2]
+    nu = n - nx
+    V, v = hessian[-1, :nx, :nx], gradient[-1, :nx]
+    first = second = 0.0
+    VF, Q = np.empty((nx, n)), np.empty((n, n))
+    right = np.empty((nu, nx + 1), order="F")
+    diagonal = np.einsum("ii->i", Q[nx:, nx:])
+    for k in range(nodes - 1, -1, -1):
+        Fk = F[k]
+        np.matmul(V, Fk, out=VF)
+        np.matmul(Fk.T, VF, out=Q)
+        Q += hessian[k]
+        q = (v + V @ gap[k]) @ Fk + gradient[k]
+        diagonal += regularization
+        factor, info = dpotrf(Q[nx:, nx:].T, 1)
+        if info:
+            return Backward(np.array([first]), np.array([second]), k)
+        Qux, qu = Q[nx:, :nx], q[nx:]
+        right[:, :nx], right[:, nx] = Qux, qu
+        solution, _ = dpotrs(factor, right, 1)
+        np.negative(solution[:, :nx], out=gain[k])
+        du = np.negative(solution[:, nx], out=step[k])
+        descent = float(qu @ du)
+        first += descent
+        second -= descent
+        V = Q[:nx, :nx] + Qux.T @ gain[k]
+        V = 0.5 * (V + V.T)  # rounding must not grow
+        v = q[:nx] + du @ Qux
+    return Backward(np.array([first]), np.array([second]), -1)
+
+
+def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Return the minimizer of u^T Q u / 2 + q^T u within bounds, (problems, nu), and the feedback of its free entries.
+
+    Args:
+        Q: Positive definite matrices, (problems, nu, nu), any unit. q: Vectors, (problems, nu), any unit.
+        S: Derivative of q by x, (problems, nu, nx), any unit.
+        lower, upper: Bounds, (problems, nu), any unit, with lower <= upper.
+    """
+    nu = q.shape[-1]
+    u = np.clip(np.zeros_like(q), lower, upper)
+    eye = np.eye(nu)
+    for _ in range(20 + 2 * nu):
+        slope = q + (Q @ u[..., None])[..., 0]
+        held = ((u <= lower) & (slope > 0.0)) | ((u >= upper) & (slope < 0.0))
+        free = ~held
+        pair = free[..., :, None] & free[..., None, :]
+        A = np.where(pair, Q, eye)
+        move = -np.linalg.solve(A, np.where(free, slope, 0.0)[..., None])[..., 0]
+        if not (np.abs(move) > 1e-12 * (1.0 + np.abs(u))).any():
+            break
+        length = np.ones(len(u))
+        value = 0.5 * (u * (Q @ u[..., None])[..., 0]).sum(-1) + (q * u).sum(-1)
+        for _ in range(30):
+            trial = np.clip(u + length[:, None] * move, lower, upper)
+            new = 0.5 * (trial * (Q @ trial[..., None])[..., 0]).sum(-1) + (q * trial).sum(-1)
+            worse = new > value + 0.1 * (slope * (trial - u)).sum(-1) + 1e-15 * np.abs(value)
+            if not worse.any():
+                break
+            length = np.where(worse, 0.5 * length, length)
+        u = trial
+    K = -np.linalg.solve(A, np.where(free[..., None], S, 0.0))
+    return u, K

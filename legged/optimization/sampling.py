@@ -1,0 +1,155 @@
+"""Optimal control by sampling: many simulations with random commands, without derivatives and without given contacts.
+
+    plan = Sampling(legged.Simulation(robot, num=256), terms, horizon=0.5, command=np.zeros(robot.nj), noise=5.0)
+    command = plan.improve(q, v)                 # in a loop, with the measured state
+
+Commands are those of the simulation: torques, or what its controller takes. They are linear between knots.
+
+Source: Williams, Aldrich, Theodorou 2017 (model-predictive path integral control), equation (34); Howell and others
+2022 (MuJoCo MPC), section IV, predictive sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import array, number, whole
+from legged.checked import checked
+from legged.compiler import BatchKernel, where
+from legged.errors import ArgumentError
+from legged.optimization.terms import Cost, Point
+from legged.simulation import Simulation
+from legged.spatial import Array
+
+METHODS = ("path integral", "predictive")
+
+
+@checked
+class Sampling:
+    """A plan of commands over a horizon that sampled simulations improve.
+
+    Attributes:
+        simulation: N robots. mean: Commands at the knots, (knots, nu), in the units of the simulation's command.
+        costs: Cost of each sample of the last improvement, (N,); that of the plan before it first.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        terms: Sequence[Cost],
+        *,
+        horizon: float,
+        command: Array,
+        noise: Any,
+        knots: int = 5,
+        interval: float = 0.02,
+        method: str = "path integral",
+        temperature: float = 0.1,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        seed: int = 0,
+    ):
+        """Start with a constant command.
+
+        Args:
+            simulation: A simulation with `num`, the number of samples.
+            terms: Costs of q, v, time and command (the `u` of a `Point`), without forces; integrated over the horizon.
+            horizon: Its length, [s]. command: First commands, (nu,), in the simulation's unit.
+            noise: Standard deviation of the samples, a number or (nu,), in the unit of the command.
+            knots: Number of knots. interval: Time between evaluations of the costs, [s].
+            method: "path integral" for the mean of all samples, weighted by exp(-cost / temperature), where costs are
+                scaled to the range 0 to 1; "predictive" for the best sample.
+            temperature: Of the weights, dimensionless.
+            lower, upper: Bounds of commands, numbers or (nu,), in their unit. seed: Of the random numbers.
+        """
+        if simulation.num is None or simulation.num < 2:
+            raise ArgumentError("sampling needs a simulation of at least 2 robots: Simulation(robot, num=256)")
+        if method not in METHODS:
+            raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+        number("temperature", temperature)
+        whole("knots", knots, least=2)
+        if not (horizon > 0.0 and temperature > 0.0 and interval >= simulation.time_step):
+            raise ArgumentError("horizon and temperature must be positive, and interval at least the time step")
+        self.simulation, self.method, self.temperature = simulation, method, temperature
+        first = array("command", command, (None,))
+        self.mean = np.tile(first.astype(float), (knots, 1))
+        self.noise = np.broadcast_to(np.asarray(noise, float), first.shape)
+        self.costs = np.zeros(simulation.num)
+        self._bounds = lower, upper
+        self._substeps = max(round(interval / simulation.time_step), 1)
+        self._interval = self._substeps * simulation.time_step
+        self._steps = max(round(horizon / self._interval), 1)
+        self._random = np.random.default_rng(seed)
+        self._kernel = _cost_kernel(simulation.robot, terms, len(first))
+        times = np.linspace(0.0, knots - 1.0, self._steps)
+        left = np.minimum(times.astype(int), knots - 2)
+        self._left, self._share = left, times - left
+
+    @property
+    def interval(self) -> float:
+        """Time between evaluations of the costs, for which a command is held, [s]."""
+        return self._interval
+
+    def improve(self, q: Array, v: Array, iterations: int = 1) -> Array:
+        """Improve the plan from a state, and return its first command, (nu,), in the simulation's unit.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,). iterations: Number of rounds of samples.
+        """
+        count, (knots, nu) = self.simulation.num or 0, self.mean.shape
+        for _ in range(iterations):
+            samples = self.mean + self.noise * self._random.normal(size=(count, knots, nu))
+            samples[0] = self.mean
+            samples = np.clip(samples, *self._bounds)
+            self.costs = self._evaluate(samples, q, v)
+            if self.method == "predictive":
+                self.mean = samples[self.costs.argmin()]
+                continue
+            least = self.costs.min()
+            spread = max(float(np.median(self.costs)) - least, 1e-300)
+            weights = np.exp(-(self.costs - least) / (self.temperature * spread))
+            self.mean = np.tensordot(weights / weights.sum(), samples, axes=1)
+        return self.mean[0].copy()
+
+    def shift(self, duration: float) -> None:
+        """Move the plan towards the present; its last command is repeated.
+
+        Args:
+            duration: Time that has passed since the last improvement, [s].
+        """
+        knots = len(self.mean)
+        period = self._interval * max(self._steps - 1, 1) / (knots - 1)
+        at = np.minimum(np.arange(knots) + duration / period, knots - 1.0)
+        left = np.minimum(at.astype(int), knots - 2)
+        share = (at - left)[:, None]
+        self.mean = (1.0 - share) * self.mean[left] + share * self.mean[left + 1]
+
+    def _evaluate(self, samples: Array, q: Array, v: Array) -> Array:
+        """Return the cost of each sample, (N,); infinite for one that ended early."""
+        sim, count = self.simulation, len(samples)
+        sim.reset(q, v)
+        total = np.zeros(count)
+        for k in range(self._steps):
+            share = self._share[k]
+            commands = (1.0 - share) * samples[:, self._left[k]] + share * samples[:, self._left[k] + 1]
+            sim.step(commands, self._substeps)
+            total += self._interval * self._kernel(sim.q, sim.v, commands, np.full(count, (k + 1) * self._interval))
+        return np.where(sim.ended, np.inf, total)
+
+
+def _cost_kernel(robot: Any, terms: Sequence[Cost], nu: int) -> BatchKernel:
+    def cost(q: Array, v: Array, u: Array, t: Any) -> Any:
+        total = 0.0 * t
+        for term in terms:
+            values = {name: x if x.shape else float(x) for name, x in term.parameters.items()}
+            r = np.asarray(term.function(robot, Point(t, q, v, u, {}), **term.constants, **values)).reshape(-1)
+            weights = np.broadcast_to(term.weight, r.shape)
+            for weight, x in zip(weights, r, strict=True):
+                x = where(x < 0.0, x, 0.0) if term.form == "barrier" else x
+                total = total + 0.5 * weight * x * x
+        return total
+
+    return BatchKernel(cost, {"q": (robot.nq,), "v": (robot.nv,), "u": (nu,), "t": ()})

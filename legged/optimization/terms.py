@@ -1,0 +1,315 @@
+"""Costs and constraints as functions of one node, and the terms of the field under their usual names.
+
+    def upright(robot, at):
+        return legged.frame_pose(robot, at.q, "base").rotation[:2, 2]
+
+    legged.optimization.Cost(upright, weight=10.0)
+
+A term is a function of the robot and of the `Point` of a node, `at`, that returns residuals r, (n,); it may have
+further named parameters. Numbers and arrays among them are inputs of the compiled code and may differ from node to
+node; texts and frames are constants. A cost is the sum of w r^2 / 2, a constraint is r = 0 or r >= 0. The functions are
+traced, so they do not branch on values, except by `legged.where`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.arguments import number
+from legged.dynamics.frames import Frame, frame_pose, frame_twist
+from legged.dynamics.kinematics import center_of_mass as center_of_mass_of
+from legged.dynamics.kinematics import momentum
+from legged.errors import ArgumentError, NotFiniteError
+from legged.robot.configuration import difference
+from legged.robot.robot import Robot
+from legged.rotations import quaternion_log
+from legged.spatial import Array, cross
+
+
+class Point(NamedTuple):
+    """What a term may depend on at one node.
+
+    Attributes:
+        t: Time at the beginning of the node, [s].
+        q: Configuration, (nq,). v: Velocity, (nv,), before an impact.
+        u: Controls, (nu,), [N m] or [N]; zeros at impacts and at the final node.
+        forces: Force on each contact, (3,), [N], or wrench [n; f], (6,), [N m] and [N], about the contact's frame,
+            world axes, by the name of the contact; impulses at an impact. Zeros for contacts that are not active.
+    """
+
+    t: Any
+    q: Array
+    v: Array
+    u: Array
+    forces: Mapping[str, Array]
+
+
+Function = Callable[..., Array]
+
+
+class Term:
+    """A function of a node with its parameters.
+
+    Attributes:
+        function: function(robot, at, **parameters) -> residuals, (n,).
+        constants: Parameters that are constants of the compiled code. parameters: Parameters that are its inputs.
+    """
+
+    def __init__(self, function: Function, parameters: Mapping[str, Any]):
+        """Sort the parameters; arguments as in `Cost`.
+
+        Args:
+            function: The function. parameters: By name, any unit.
+        """
+        if not callable(function):
+            raise ArgumentError(f"the function of a term must be callable, got {function!r}")
+        self.function = function
+        self.constants: dict[str, Any] = {}
+        self.parameters: dict[str, Array] = {}
+        for name, value in parameters.items():
+            if value is None or isinstance(value, str | bool | Frame):
+                self.constants[name] = value
+                continue
+            try:
+                numbers = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    f"parameter {name!r} of {self.name} must be numbers, a text or a frame, got {value!r}"
+                ) from None
+            if not np.isfinite(numbers).all():
+                raise NotFiniteError(f"parameter {name!r} of {self.name} must be finite, got {value}")
+            self.parameters[name] = numbers
+
+    @property
+    def name(self) -> str:
+        """Name of the function with its constants, for messages."""
+        constants = ", ".join(f"{v.on if isinstance(v, Frame) else v}" for v in self.constants.values())
+        return getattr(self.function, "__name__", "term") + (f"({constants})" if constants else "")
+
+    @property
+    def key(self) -> tuple:
+        """What decides whether two terms share compiled code."""
+        shapes = tuple((name, value.shape) for name, value in self.parameters.items())
+        return self.function, tuple(self.constants.items()), shapes, type(self), self.form
+
+    form: str = ""
+
+
+class Cost(Term):
+    """The cost sum of w r^2 / 2 of the residuals r of a function; multiplied by the duration of a stage.
+
+    Attributes:
+        weight: w, a number or (n,), at least 0, one over the square of the unit of r.
+        form: "barrier" or "".
+    """
+
+    def __init__(self, function: Function, weight: Any = 1.0, *, barrier: bool = False, **parameters: Any):
+        """Define a cost.
+
+        Args:
+            function: function(robot, at, **parameters) -> residuals, (n,).
+            weight: w, a number or (n,), at least 0.
+            barrier: Only negative residuals cost: the penalty of the inequality r >= 0.
+            parameters: Further arguments of the function, any unit.
+        """
+        super().__init__(function, parameters)
+        self.weight = np.asarray(weight, dtype=float)
+        self.form = "barrier" if barrier else ""
+        if not (np.isfinite(self.weight).all() and (self.weight >= 0.0).all()):
+            raise ArgumentError(f"the weight of cost {self.name} must be at least 0 and finite, got {weight}")
+
+
+class Constraint(Term):
+    """The constraint r = 0, or r >= 0, of the residuals r of a function.
+
+    Attributes:
+        form: "equality" or "inequality". scale: Residuals are divided by it; the unit in which they are compared.
+    """
+
+    def __init__(self, function: Function, form: str = "equality", *, scale: float = 1.0, **parameters: Any):
+        """Define a constraint.
+
+        Args:
+            function: function(robot, at, **parameters) -> residuals, (n,).
+            form: "equality" for r = 0, "inequality" for r >= 0.
+            scale: A typical size of r, more than 0, in its unit.
+            parameters: Further arguments of the function, any unit.
+        """
+        super().__init__(function, parameters)
+        if form not in ("equality", "inequality"):
+            raise ArgumentError(f"the form of constraint {self.name} must be 'equality' or 'inequality', got {form!r}")
+        number("scale", scale)
+        if not scale > 0.0:
+            raise ArgumentError(f"the scale of constraint {self.name} must be more than 0, got {scale}")
+        self.form, self.scale = form, float(scale)
+
+
+def state(robot: Robot, at: Point, q: Array, v: Array) -> Array:
+    """Return the deviation from a state, (2 nv,): `legged.difference(robot, q, at.q)` and at.v - v.
+
+    Args:
+        robot: The robot. at: The node. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
+    return np.concatenate([difference(robot, q, at.q), at.v - v])
+
+
+def control(robot: Robot, at: Point, reference: Array = 0.0) -> Array:  # type: ignore[assignment]
+    """Return the controls less a reference, (nu,), [N m] or [N].
+
+    Args:
+        robot: The robot. at: The node. reference: A number or (nu,), [N m] or [N], joint axes.
+    """
+    return at.u - reference
+
+
+def frame_translation(robot: Robot, at: Point, frame: Any, position: Array) -> Array:
+    """Return the position of a frame less a target, (3,), [m], world axes.
+
+    Args:
+        robot: The robot. at: The node. frame: Name of a link or contact, or a `legged.Frame`.
+        position: Target, (3,), [m], world axes.
+    """
+    return frame_pose(robot, at.q, frame).position - position
+
+
+def frame_rotation(robot: Robot, at: Point, frame: Any, rotation: Array) -> Array:
+    """Return sin(angle) times the axis of the rotation from a target to a frame, (3,), target axes.
+
+    Args:
+        robot: The robot. at: The node. frame: As in `frame_translation`.
+        rotation: Target, rotation matrix, (3, 3), frame axes to world axes.
+    """
+    E = rotation.T @ frame_pose(robot, at.q, frame).rotation
+    return 0.5 * np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]])
+
+
+def base_rotation(robot: Robot, at: Point, quaternion: Array) -> Array:
+    """Return the rotation vector from a target to a floating base, (3,), [rad], axes of the target.
+
+    Args:
+        robot: The robot. at: The node. quaternion: Target, a unit quaternion, (4,), w first.
+    """
+    a, b = quaternion, at.q[:4]
+    w = a @ b
+    xyz = a[0] * b[1:] - b[0] * a[1:] - cross(a[1:], b[1:])
+    return quaternion_log(np.concatenate([np.array([w]), xyz]))
+
+
+def frame_placement(robot: Robot, at: Point, frame: Any, rotation: Array, position: Array) -> Array:
+    """Return `frame_rotation` and `frame_translation`, (6,).
+
+    Args:
+        robot, at, frame: As in these. rotation: Target, rotation matrix, (3, 3), frame axes to world axes.
+        position: Target, (3,), [m], world axes.
+    """
+    return np.concatenate([frame_rotation(robot, at, frame, rotation), frame_translation(robot, at, frame, position)])
+
+
+def frame_velocity(robot: Robot, at: Point, frame: Any, twist: Array, axes: str = "world") -> Array:
+    """Return the twist [omega; v] of a frame less a target, (6,), [rad/s] and [m/s].
+
+    Args:
+        robot: The robot. at: The node. frame: As in `frame_translation`.
+        twist: Target, (6,), [rad/s] and [m/s], in the axes. axes: "world" or "local".
+    """
+    return frame_twist(robot, at.q, at.v, frame, axes) - twist
+
+
+def center_of_mass(robot: Robot, at: Point, position: Array) -> Array:
+    """Return the center of mass less a target, (3,), [m], world axes.
+
+    Args:
+        robot: The robot. at: The node. position: Target, (3,), [m], world axes.
+    """
+    return center_of_mass_of(robot, at.q) - position
+
+
+def centroidal_momentum(robot: Robot, at: Point, target: Array) -> Array:
+    """Return the momentum [angular about the center of mass; linear] less a target, (6,), [N m s] and [N s].
+
+    Args:
+        robot: The robot. at: The node. target: (6,), [N m s] and [N s], world axes.
+    """
+    return momentum(robot, at.q, at.v) - target
+
+
+def friction_cone(robot: Robot, at: Point, contact: str, friction: Any) -> Array:
+    """Return the margins of a pyramid inside the directions x and y of the friction cone, (5,), [N].
+
+        [mu f_z + f_x, mu f_z - f_x, mu f_z + f_y, mu f_z - f_y, f_z]
+
+    Args:
+        robot: The robot. at: The node. contact: Name of the contact. friction: mu; of the cone inside this pyramid, the
+            coefficient is mu / sqrt(2).
+    """
+    f = at.forces[contact][-3:]
+    return np.array(
+        [friction * f[2] + f[0], friction * f[2] - f[0], friction * f[2] + f[1], friction * f[2] - f[1], f[2]]
+    )
+
+
+def center_of_pressure(robot: Robot, at: Point, contact: str, half_length: Any, half_width: Any) -> Array:
+    """Return the margins of the center of pressure of a surface contact within a rectangle, (4,), [N m].
+
+    Args:
+        robot: The robot. at: The node. contact: Name of a surface contact with its sole in x and y of its frame.
+        half_length, half_width: Half of the extent in x and y of the frame, [m].
+    """
+    w = at.forces[contact]
+    R = frame_pose(robot, at.q, contact).rotation
+    n, f = R.T @ w[:3], R.T @ w[3:]
+    return np.array(
+        [half_length * f[2] + n[1], half_length * f[2] - n[1], half_width * f[2] + n[0], half_width * f[2] - n[0]]
+    )
+
+
+def joint_limits(robot: Robot, at: Point, lower: Array, upper: Array) -> Array:
+    """Return the distances of the joints from their limits, (2 nj,), [rad] or [m].
+
+    Args:
+        robot: The robot. at: The node.
+        lower, upper: Limits of the entries of q after the base, (nj,), [rad] or [m], joint axes.
+    """
+    joints = at.q[robot.base.nq :]
+    return np.concatenate([joints - lower, upper - joints])
+
+
+def velocity_limits(robot: Robot, at: Point, limit: Array) -> Array:
+    """Return the distances of the joint velocities from their limits, (2 nj,), [rad/s] or [m/s].
+
+    Args:
+        robot: The robot. at: The node. limit: A number or (nj,), [rad/s] or [m/s], joint axes.
+    """
+    rates = at.v[robot.base.nv :]
+    return np.concatenate([limit + rates, limit - rates])
+
+
+def torque_limits(robot: Robot, at: Point, limit: Array) -> Array:
+    """Return the distances of the controls from their limits, (2 nu,), [N m] or [N].
+
+    Args:
+        robot: The robot. at: The node. limit: A number or (nu,), [N m] or [N], joint axes.
+    """
+    return np.concatenate([limit + at.u, limit - at.u])
+
+
+def clearance(robot: Robot, at: Point, frame: Any, height: Any) -> Array:
+    """Return the height of a frame's origin above a level, (1,), [m].
+
+    Args:
+        robot: The robot. at: The node. frame: As in `frame_translation`. height: The level, [m].
+    """
+    return frame_pose(robot, at.q, frame).position[2:] - height
+
+
+def contact_force(robot: Robot, at: Point, contact: str, force: Array) -> Array:
+    """Return the force on a contact less a reference, (3,) or (6,), [N] and [N m], world axes.
+
+    Args:
+        robot: The robot. at: The node. contact: Name of the contact.
+        force: Reference, (3,) or (6,), [N] and [N m], world axes.
+    """
+    return at.forces[contact] - force

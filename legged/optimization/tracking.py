@@ -1,0 +1,104 @@
+"""Execution of a solution: its controls with the linear feedback of the last backward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from legged.checked import checked
+from legged.compiler import LookupTable, where
+from legged.errors import ArgumentError
+from legged.optimization.problem import Problem
+from legged.optimization.solution import Solution
+from legged.robot.configuration import difference, integrate
+from legged.spatial import Array
+
+
+@checked
+class Tracking:
+    """A controller for `legged.simulate` that tracks a solution by time-varying linear feedback.
+
+        u = u_k + K_k [difference(q*, q); v - v*]
+
+    K is that of the solver: the linear-quadratic regulator of the problem about its solution, with its contacts. q* and
+    v* go from node to node linearly; after the end the last state is held with the last feedback.
+
+    Attributes:
+        robot: The robot. share: Share of the feedback, 1 for that of the solver.
+    """
+
+    def __init__(self, problem: Problem, solution: Solution, share: float = 1.0):
+        """Prepare the tables; arguments as in the attributes.
+
+        Args:
+            problem: The problem. solution: Its solution. share: Share of the feedback, dimensionless.
+        """
+        robot = problem.tree
+        if solution.q.shape != (len(problem.nodes) + 1, robot.nq):
+            raise ArgumentError("the solution must be one of this problem")
+        self.robot, self.share = robot, share
+        self._bounds, self._actuated = (problem.lower, problem.upper), problem.actuated
+        self._start = (solution.q[0], solution.v[0])
+        stages = np.flatnonzero(solution.active)
+        q, v = solution.q, solution.v
+        ends = np.minimum(stages + 1, len(q) - 1)
+        self._starts, self._end = solution.t[stages], solution.t[-1]
+        durations = np.append(np.diff(solution.t)[stages], 1.0)
+        moves = [difference(robot, q[k], q[e]) for k, e in zip(stages, ends, strict=True)]
+        rates = v[ends] - v[stages]
+        still = np.zeros(robot.nv)
+        rows = [
+            np.concatenate([q[stages], q[-1:]]),
+            np.concatenate([v[stages], [still]]),
+            np.array([*moves, still]),
+            np.concatenate([rates, [still]]),
+            np.concatenate([solution.u[stages], solution.u[stages[-1:]]]),
+            np.concatenate([solution.gain[stages], solution.gain[stages[-1:]]]).reshape(len(stages) + 1, -1),
+            durations[:, None],
+            np.append(self._starts, solution.t[-1])[:, None],
+        ]
+        self._table = LookupTable(np.concatenate(rows, axis=1).ravel())
+        self._sizes = [row.shape[1] for row in rows]
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the forces of the joints, (nj,), [N m] or [N].
+
+        Args:
+            t, phase, q, v, wrenches, memory: As in `legged.simulation.controller.Controller`.
+        """
+        robot, nu = self.robot, len(self._actuated)
+        now = t + 1e-9  # [s], a node begins at its time also after rounding
+        node = sum((where(now >= start, 1.0, 0.0) for start in [*self._starts[1:], self._end]), 0.0)
+        width, parts, at = sum(self._sizes), list[Array](), 0
+        for size in self._sizes:
+            parts.append(np.array([self._table(node * width + (at + i + 0.5)) for i in range(size)]))
+            at += size
+        q0, v0, move, rate, u, gain, duration, start = parts
+        elapsed = (t - start[0]) / duration[0]
+        share = where(elapsed < 0.0, 0.0, where(elapsed > 1.0, 1.0, elapsed))
+        dq = difference(robot, integrate(robot, q0, share * move), q)
+        dx = np.concatenate([dq, v - (v0 + share * rate)])
+        u = u + self.share * (gain.reshape(nu, 2 * robot.nv) @ dx)
+        lower, upper = self._bounds
+        u = [where(x < lo, lo, where(x > up, up, x)) for x, lo, up in zip(u, lower, upper, strict=True)]
+        tau: list[Any] = [0.0] * robot.nj
+        for entry, x in zip(self._actuated, u, strict=True):
+            tau[entry - robot.base.nv] = x
+        return np.array(tau)
+
+    def update_times(self, until: float) -> Array:
+        """Return the times of the nodes, (n,), [s].
+
+        Args:
+            until: End of the run, [s].
+        """
+        return self._starts[(self._starts > 0.0) & (self._starts < until)]
+
+    def initial_state(self, robot: Any) -> tuple[Array, Array]:
+        """Return the state at the start of the solution, (nq,) and (nv,).
+
+        Args:
+            robot: The robot.
+        """
+        return self._start

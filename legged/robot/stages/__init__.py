@@ -1,0 +1,1 @@
+"""Stages: the elementary joints of which all joints consist, and their motions."""

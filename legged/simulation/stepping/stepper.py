@@ -1,0 +1,316 @@
+"""`Stepper`: robots that an integrator advances, which `simulate`, `rollout` and `Simulation` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from legged.compiler import FLOAT32, FLOAT64, NOT_FINITE, Members
+from legged.compiler.ir import gc_paused
+from legged.contact.rigid import FreeBody, Rigid
+from legged.errors import DefinitionError, DivergenceError, SimulationError, SimulationInterrupt, TraceError
+from legged.ground.ground import Ground
+from legged.loops.closed_robot import ClosedRobot
+from legged.simulation.backend import Backend, check_base_forces, has_parts, select_backend, warn_of_python
+from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
+from legged.simulation.checks.fall import Termination
+from legged.simulation.integrators import (
+    NEXT_NOT_FINITE,
+    FixedStep,
+    Integrator,
+    LinearlyImplicitEuler,
+    Plan,
+    RungeKutta4,
+    SemiImplicitEuler,
+    StateSample,
+    TimeStepping,
+)
+from legged.simulation.loop.closed_chains import ClosedChainLoop
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.joint_laws import JointLaws
+from legged.simulation.stepping.batch import RolloutBatch
+from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate, StepInput
+from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, SolverEngine, StepEngine
+from legged.simulation.stepping.starts import InitialStates
+from legged.simulation.variable_step import BDF
+
+Array = np.ndarray
+ENDED = 1.0
+"""Termination code of a robot that the condition of a run has ended."""
+FEW_ROBOTS = 16
+"""Number of members up to which a scene with many contacts runs in parts, one member after the other."""
+_AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
+"""Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
+step, or by a hidden state of the controller."""
+
+
+def select_integrator(
+    integrator: Integrator | None,
+    ground: Ground | Rigid | None,
+    bodies: Sequence[FreeBody],
+    closed: ClosedRobot | None,
+    variable: bool = False,
+) -> Integrator:
+    """Return the integrator of a run, after a check that it fits the ground.
+
+    Args:
+        integrator: As the user gave it; None selects `TimeStepping` on rigid ground, `BDF` if variable steps are
+            allowed, and otherwise fixed steps, which take stops and dry friction implicitly; with closed loops and
+            neither of both, steps of order 4.
+        ground: The ground. bodies: Free bodies. closed: The robot with closed loops, if it has some.
+        variable: Whether variable steps may be the default, for a robot without closed loops.
+
+    Raises:
+        DefinitionError: Integrator, ground and bodies are incompatible.
+    """
+    rigid = isinstance(ground, Rigid)
+    if bodies and not rigid:
+        raise DefinitionError("free bodies need a rigid ground: give ground=Rigid(...)")
+    if integrator is None and rigid:
+        return TimeStepping()
+    if integrator is None:
+        explicit = closed is not None and not JointLaws.of(closed.robot).rows
+        return RungeKutta4(step=1e-3) if explicit else BDF() if variable and closed is None else SemiImplicitEuler()
+    if rigid != isinstance(integrator, TimeStepping):
+        wanted = "a Rigid ground needs TimeStepping(...)" if rigid else "TimeStepping(...) needs a Rigid ground"
+        raise DefinitionError(f"{wanted}, got {integrator} on {type(ground).__name__ if ground else 'no ground'}")
+    return integrator
+
+
+class Stepper:
+    """Robots: their states, the engine that advances them, and why they have ended.
+
+    `run` advances them from sample to sample and keeps the states there; `simulate` and `rollout` call it once.
+    `SimulatedRobots`, those of a `Simulation`, are advanced as the caller asks.
+
+    Args:
+        batch: The robots. integrator: The integrator. compiled: As in `simulate`.
+        starts: The robots at the start; by default the only one, as `batch.first` has started.
+        times: Sample times of `run`, (T,), [s].
+
+    Attributes:
+        batch: Robots, controllers and numbers. starts: These at the last start of each robot.
+        members: Present states and outcomes, and the states at samples.
+        outcome: 0.0, or why a robot has ended, (N,): negative if its motion diverged, positive if it fell; see
+            `FallLimits.termination_code`.
+        engine: Advances the robots; None until it is needed, and after a change that it cannot follow.
+        backend: The equations of the robot of `simulate`, which decide whether its time steps are compiled.
+        check: Bounds of a motion that has not diverged.
+        interrupted: Whether Ctrl-C has ended `run` early.
+    """
+
+    def __init__(
+        self,
+        batch: RolloutBatch,
+        integrator: Integrator,
+        compiled: bool | None,
+        starts: InitialStates | None = None,
+        times: Array | None = None,
+    ):
+        loop, q, s, _ = batch.first
+        _check_integrator(loop, integrator)
+        check_base_forces(loop, q, s, compiled)
+        self.batch, self.integrator, self.compiled = batch, integrator, compiled
+        self.starts = starts or InitialStates(np.concatenate([q, s])[None], np.zeros((1, 0)), (loop,))
+        self.backend = select_backend(loop, q, s, compiled) if batch.is_run else None
+        self._times = np.zeros(1) if times is None else times
+        self.members = Members.at(self.starts.states, len(self._times), batch.element.dtype)
+        self.outcome = self.members.outcome[:, 0]
+        self.check = DivergenceCheck.of(loop, integrator)
+        energies = (self.backend or Backend(loop, False, "")).energies
+        self._monitor = DivergenceMonitor(self.check, energies, len(self.outcome))
+        self.engine: StepEngine | None = None
+        self._reasons: dict[int, str] = {}  # of robots that have ended, if their limits do not tell
+        self._stalled: set[int] = set()  # robots that a solver has given up
+        self.interrupted, self._judged, self._time = False, 0, 0.0
+
+    # The engine.
+
+    @cached_property
+    def template(self) -> MemberTemplate:
+        """The robots as functions of their numbers."""
+        return MemberTemplate(self.batch, self.starts.numbers)
+
+    @gc_paused()
+    def prepare(self, given: StepInput = NO_INPUT) -> StepEngine:
+        """Return a new engine, the fastest possible one.
+
+        Up to `FEW_ROBOTS` scenes with many contacts run in parts, since one kernel for their time step takes minutes to
+        compile.
+
+        Args:
+            given: What each step is given.
+
+        Raises:
+            TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
+        """
+        starts, reason = self.starts._replace(states=self.members.state.copy()), self._reason_for_python()
+        compiled = None
+        if not reason:
+            compiled, reason = self._compiled_steps(starts, given)
+        element = self.batch.element
+        if compiled is not None:
+            self.engine = CompiledEngine(compiled, self.members)
+        elif self.backend is not None:
+            self.engine = SolverEngine([self.backend], self.members, self.integrator, reason)
+        elif element != FLOAT64:
+            raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
+        else:
+            self.engine = PythonEngine(self.batch, starts, self.members, self.integrator, given, reason)
+        return self.engine
+
+    def _reason_for_python(self) -> str:
+        """Return why the time steps need not be traced, "" if they have to be."""
+        fixed, refused = isinstance(self.integrator, FixedStep), self.starts.refused
+        if self.backend is not None:
+            return "" if self.backend.whole and fixed else self.backend.name
+        if refused:
+            return "as asked" if self.compiled is False else refused
+        if not fixed:
+            if self.compiled:
+                raise TraceError(f"{self.integrator} runs in Python; use fixed steps, or leave out compiled=True")
+            return "variable steps"
+        loops = self.starts.loops
+        few = self.compiled is None and self.batch.element == FLOAT64 and len(loops) <= FEW_ROBOTS
+        if few and all(map(has_parts, set(loops))):
+            return "parts of a scene with many contacts"
+        return "as asked" if self.compiled is False else ""
+
+    def _compiled_steps(self, starts: InitialStates, given: StepInput) -> tuple[CompiledBatch | None, str]:
+        """Return the compiled time steps and "", or None and why they cannot be compiled."""
+        assert isinstance(self.integrator, FixedStep)
+        if self.backend is not None:  # has been compared with the plain equations
+            return CompiledBatch(self.template, starts, self.integrator, given), ""
+        element = self.batch.element
+        try:
+            compiled = CompiledBatch(self.template, starts, self.integrator, given)
+            difference = compiled.largest_difference()
+            if difference < _AGREEMENT[element]:
+                return compiled, ""
+            reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
+        except Exception as error:  # tracing runs the user's code, which may raise anything
+            reason = f"{type(error).__name__}: {error}"
+        if self.compiled:
+            raise TraceError(f"the time step cannot be compiled: {reason}")
+        if element == FLOAT64:
+            warn_of_python(self.batch.first.loop, reason)
+        return None, reason
+
+    # The motion from sample to sample.
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The samples of `run`, and the smooth intervals between them."""
+        edges = not isinstance(self.integrator, FixedStep)
+        return Plan.of_loops(self._times, self.starts.loops, edges)
+
+    def run(self, threads: int, update: Callable[[float], None], condition: Termination | None = None) -> None:
+        """Advance the robots to the last sample, or to where Ctrl-C interrupts it.
+
+        At each sample divergence is judged, and then the condition. The engine detects falls of batches there, too.
+
+        Args:
+            threads: Maximal number of threads.
+            update: Called with the simulated time, [s], as it progresses.
+            condition: Ends the motion of a single robot.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C came when all robots had ended.
+        """
+        engine, members = self.engine or self.prepare(), self.members
+        try:
+            for _ in engine.motion(self.plan, threads):
+                self._judge(update, condition)
+                if not members.live:
+                    break
+        except KeyboardInterrupt:
+            self._judge(update, condition)
+            if not members.live or members.outcome[:, 2].min() == len(self._times):
+                raise
+            self.interrupted = True
+        for i in np.flatnonzero(self.outcome == NOT_FINITE).tolist():
+            if i not in self._reasons:
+                self._reasons[i] = self._failure(i)
+
+    def states(self, i: int = 0) -> list[StateSample]:
+        """Return the states of a robot at the samples that it has reached.
+
+        Args:
+            i: Index of the robot.
+        """
+        return self.plan.states(self.members, self.batch.robot.nq, i)
+
+    def reason(self, i: int) -> str:
+        """Return why a robot has ended, "" if it has not.
+
+        Args:
+            i: Index of the robot.
+        """
+        code, known = int(self.outcome[i]), self._reasons.get(i, "")
+        if known or not code:
+            return known
+        limits = self.batch.limits(i, self.starts.states[i, : self.batch.robot.nq])
+        return "" if limits is None else limits.message(self.batch.robot, code)
+
+    def ending(self, i: int = 0) -> tuple[str, type[SimulationError | SimulationInterrupt] | None]:
+        """Return why and when the motion of a robot ended early, and the exception that says so; "" and None if not.
+
+        Args:
+            i: Index of the robot.
+        """
+        code, t, _ = self.members.outcome[i].tolist()
+        if code == 0.0 and self.interrupted:
+            return f"interrupted at t = {self._time:.3f} s", SimulationInterrupt
+        if code == 0.0:
+            return "", None
+        if code > 0.0:
+            return f"{self.reason(i)} at t = {t:.3f} s", SimulationError
+        return self.reason(i), SimulationError if i in self._stalled else DivergenceError
+
+    def _judge(self, update: Callable[[float], None], condition: Termination | None) -> None:
+        """End the robots that have diverged at a new sample, or that the condition ends there."""
+        outcome, stored, robot = self.members.outcome, self.members.stored, self.batch.robot
+        nq, reached = robot.nq, int(outcome[:, 2].max())
+        for k in range(self._judged, reached):
+            t, states = float(self._times[k]), stored[:, k]
+            running = outcome[:, 2] > k
+            codes = self._monitor.codes(np.full(len(states), t), states, running)
+            for i in np.flatnonzero(codes).tolist():
+                gained = float(self._monitor.gained[i]) if codes[i] == GAINED_ENERGY else 0.0
+                self._reasons[i] = self.check.message(t, states[i, nq:], gained)
+                outcome[i] = codes[i], t, max(k, 1)
+            self._time = t
+            update(t)
+            if condition is None or not running[0] or codes[0]:
+                continue
+            if reason := condition(t, states[0, :nq], states[0, nq : nq + robot.nv]):
+                self._reasons[0] = reason if isinstance(reason, str) else f"{robot.name} fell"
+                outcome[0] = ENDED, t, k + 1
+        self._judged = reached
+
+    def _failure(self, i: int) -> str:
+        """Return why robot i ended without a next state."""
+        assert self.engine is not None
+        error, (_, t, reached) = self.engine.failure(i), self.members.outcome[i].tolist()
+        if error is not None and not isinstance(error, DivergenceError):
+            self._stalled.add(i)
+            return str(error)
+        s = self.members.stored[i, max(int(reached), 1) - 1, self.batch.robot.nq :]
+        if error is None:
+            return self.check.message(t, s, reason=NEXT_NOT_FINITE)
+        return self.check.message(error.t, s if error.state is None else error.state, reason=str(error))
+
+
+def _check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
+    """Raise DefinitionError if an integrator cannot advance a closed loop."""
+    if loop.controller.has_update and not isinstance(integrator, FixedStep):
+        raise DefinitionError(
+            f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"
+        )
+    if isinstance(loop, ClosedChainLoop) and isinstance(integrator, LinearlyImplicitEuler):
+        raise DefinitionError(
+            f"robot {loop.robot.name!r} has closed loops, which LinearlyImplicitEuler does not support; use "
+            f"RungeKutta4 or SemiImplicitEuler"
+        )

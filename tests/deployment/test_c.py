@@ -1,0 +1,48 @@
+"""Estimator and law as one C99 file: compiled with warnings as errors, without a heap, equal to Python."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from deployment.test_loops import FEET, SENSORS
+
+import controllers
+import robots
+from legged import deployment, estimation
+
+COMPILERS = [
+    pytest.param(name, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed"))
+    for name in ("gcc", "clang")
+]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_c_file_of_estimator_and_law_is_equal_to_python(compiler, tmp_path):
+    robot = robots.spatial_quadruped()
+    law = controllers.JointPD(controllers.suited(controllers.Stand, robot), kp=300.0, kd=10.0)
+    loop = controllers.Estimated(law, estimation.InvariantFilter(feet=FEET), SENSORS)
+    kernel, memory = loop.kernel(robot)
+    source, header = kernel.to_c(tmp_path / "stand", "double", "stand_step")
+    text = source.read_text()
+    assert "memory: (" in header.read_text()
+    assert [line for line in text.splitlines() if "#include" in line] == ['#include "stand.h"', "#include <math.h>"]
+    assert not any(word in text for word in ("alloc", "free("))
+    library = tmp_path / "stand.so"
+    flags = ["-O2", "-Wall", "-Werror", "-std=c99", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "-o", library, source, "-lm"], check=True)
+    step = ctypes.CDLL(str(library)).stand_step
+    simulated = deployment.SimulatedRobot(robot, loop.initial_state(robot)[0], instruments=SENSORS)
+    ours, theirs = memory, memory.copy()
+    for k in range(25):
+        simulated.sleep_until(0.002 * k)
+        reading = simulated.read().reading
+        ours, force, q, v = kernel(0.002 * k, ours, *reading)
+        results = [np.zeros(np.shape(part)) for part in (ours, force, q, v)]
+        arrays = [np.array([0.002 * k]), theirs, *(np.ascontiguousarray(part, dtype=float) for part in reading)]
+        assert step(*(a.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for a in (*arrays, *results))) == 0
+        theirs = results[0]
+        for one, other in zip((ours, force, q, v), results, strict=True):
+            assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
+        simulated.write(deployment.JointCommand.of_torques(force[6:]))

@@ -1,0 +1,222 @@
+"""Loops on simulated robots: the regular end, and every way in which they end in a safe stop."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import controllers
+import robots
+from legged import deployment, estimation
+from legged.deployment.interface import measurement_values
+from legged.deployment.packets import Receiver, Sender, channel, decoded, encoded
+from legged.errors import FileError, ShapeError
+
+FEET = ("leg1_foot", "leg4_foot")
+SENSORS = estimation.Instruments(feet=FEET)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return robots.spatial_quadruped()
+
+
+@pytest.fixture(scope="module")
+def loop(robot):
+    """Return (law of a runner, its memory, initial configuration): servos of the standing posture on the estimate."""
+    law = controllers.JointPD(controllers.suited(controllers.Stand, robot), kp=300.0, kd=10.0)
+    estimated = controllers.Estimated(law, estimation.InvariantFilter(feet=FEET), SENSORS)
+    q, _ = estimated.initial_state(robot)
+    kernel, memory = estimated.kernel(robot)
+    servo = deployment.JointCommand(np.zeros(12), q[7:], np.zeros(12), np.full(12, 300.0), np.full(12, 10.0))
+
+    def evaluate(t, memory, reading, command):
+        after, _, estimate, _ = kernel(t, memory, *reading)
+        return after, servo, estimate
+
+    return evaluate, memory, q
+
+
+def runner(robot, loop, law=None, **given):
+    evaluate, memory, q = loop
+    interface = deployment.SimulatedRobot(robot, q, instruments=SENSORS)
+    return deployment.Runner(interface, law or evaluate, memory, **given)
+
+
+def test_loop_stands_and_its_log_replays(robot, loop, tmp_path):
+    operation = runner(robot, loop, limits=deployment.SafetyLimits.of(robot)).run(0.2)
+    log = operation.log
+    assert not operation.stopped and "99 evaluations" in str(operation)
+    assert np.abs(log.estimate - log.truth[:, : robot.nq])[:, 4:7].max() < 3e-3
+    again = deployment.Log.load(log.save(tmp_path / "log"))
+    assert np.array_equal(again.estimate, log.estimate)
+    assert again.estimated_run(robot).duration == again.true_run(robot).duration
+    with pytest.raises(FileError, match="is no log"):
+        deployment.Log.load(__file__)
+
+
+def broken(loop, kind):
+    """Return a law that goes wrong after 0.02 s."""
+    evaluate = loop[0]
+
+    def law(t, memory, reading, command):
+        after, servo, q = evaluate(t, memory, reading, command)
+        if t > 0.02:
+            if kind == "raises":
+                raise ValueError("no solution")
+            if kind == "nan":
+                servo = deployment.JointCommand.of_torques(np.full(12, np.nan))
+            if kind == "leans":
+                q = np.array([0.0, 1.0, *q[2:]])
+        return after, servo, q
+
+    return law
+
+
+@pytest.mark.parametrize(("kind", "words"), [("raises", "no solution"), ("nan", "not finite"), ("leans", "leans over")])
+def test_broken_laws_end_in_damping(robot, loop, kind, words):
+    started = runner(robot, loop, broken(loop, kind))
+    operation = started.run(0.2)
+    assert operation.stopped and words in operation.reason
+    assert np.array_equal(started.interface._command.kd, np.full(12, 2.0))
+    assert not started.interface._command.torques.any()
+
+
+def test_silence_and_requests_end_in_damping(robot, loop):
+    started = runner(robot, loop, watchdog=0.02)
+    started.interface.read = lambda: None
+    assert "no measurement for" in started.run(0.2).reason
+    other = runner(robot, loop)
+    other.change(command=lambda t: other.stop("enough") or np.zeros(0))
+    assert other.run(0.2).reason == "enough"
+
+
+def test_limits_bound_torques_and_their_rates(robot, loop):
+    limits = deployment.SafetyLimits(torque=20.0, torque_rate=500.0, lower=-1.0, upper=1.0)
+    reading = estimation.Reading(np.zeros(3), np.zeros(3), np.zeros(12), np.zeros(12), np.zeros(12), 0, 0)
+    command = deployment.JointCommand.of_torques(np.full(12, 100.0))
+    limited, torques = limits.limited(command, reading, np.zeros(12), 0.002)
+    assert np.allclose(torques, 1.0) and np.allclose(limited.actuation(reading.joints, reading.joint_rates), 1.0)
+    _, torques = limits.limited(command, reading, np.full(12, 19.9), 0.002)
+    assert np.allclose(torques, 20.0)
+    assert "beyond its limits" in limits.violation(reading._replace(joints=np.full(12, 1.2)), np.zeros(0))
+    with pytest.raises(ShapeError, match="lower of SafetyLimits must be below upper"):
+        deployment.SafetyLimits(lower=1.0, upper=0.0)
+
+
+def test_packets_from_outside_are_checked():
+    values = np.arange(5.0)
+    data = encoded(1, 7, 3, 0.5, values)
+    assert np.array_equal(decoded(data, 1, 5).values, values)
+    damaged = bytes([*data[:30], data[30] ^ 1, *data[31:]])
+    for wrong in (
+        b"",
+        data[:-1],
+        data + b"0",
+        damaged,
+        encoded(2, 7, 3, 0.5, values),
+        encoded(1, 7, 3, np.nan, values),
+    ):
+        assert decoded(wrong, 1, 5) is None
+    assert decoded(encoded(1, 7, 3, 0.5, np.array([np.inf])), 1, 1) is None
+
+
+def test_receiver_drops_old_packets_and_accepts_a_restarted_sender_after_a_silence():
+    near, far = channel(), channel()
+    receiver = Receiver(near, 1, 1, silence=0.5)
+    at = near.getsockname()
+
+    def heard(session, sequence, t):
+        far.sendto(encoded(1, session, sequence, t, np.zeros(1)), at)
+        time.sleep(0.01)
+        return receiver.newest(t) is not None
+
+    assert heard(1, 5, 0.0) and not heard(1, 4, 0.1) and not heard(1, 5, 0.1) and heard(1, 6, 0.2)
+    assert not heard(2, 1, 0.3) and heard(2, 2, 0.8)
+    assert receiver.refused == 3
+    near.close()
+    far.close()
+
+
+def test_network_loses_and_delays_packets():
+    near, far = channel(), channel()
+    sender = Sender(far, 1, deployment.Network(loss=0.2, delay=0.01, seed=3))
+    count, arrived = 500, 0
+    for k in range(count):
+        sender.send(0.001 * k, np.zeros(1), near.getsockname())
+        assert len(sender._queue) <= 11
+        arrived += sum(1 for _ in iter(lambda: _received(near), None))
+    lost = count - len(sender._queue) - arrived
+    assert 0.14 < lost / count < 0.26  # 0.2 within 3.4 standard deviations of a binomial distribution
+    near.close()
+    far.close()
+
+
+def _received(opened):
+    try:
+        return opened.recv(1000)
+    except BlockingIOError:
+        return None
+
+
+class Still:
+    """A robot that does not move, for a server without physics."""
+
+    nj, step = 12, 1e-3
+
+    def __init__(self):
+        self.commands = []
+
+    def measured(self):
+        reading = estimation.Reading(
+            np.zeros(3), np.array([0.0, 0.0, 9.81]), *np.zeros((3, 12)), np.zeros((4, 3)), np.ones(4)
+        )
+        return deployment.Measurement(0.0, reading, np.zeros(0))
+
+    def advance(self, command):
+        self.commands.append(command)
+
+
+def test_both_sides_of_a_lost_connection_end_in_damping():
+    """The server ends while the loop runs, and the loop ends while the server runs."""
+    still, ports = Still(), []
+    server = threading.Thread(
+        target=deployment.serve, args=(still, 0), kwargs={"until": 0.6, "silence": 0.05, "started": ports.append}
+    )
+    server.start()
+    while not ports:
+        time.sleep(0.001)
+    interface = deployment.UdpRobot(("127.0.0.1", ports[0]), 12, 4)
+
+    def law(t, memory, reading, command):
+        return memory, np.ones(12), np.zeros(0)
+
+    first = deployment.Runner(interface, law, np.zeros(1), watchdog=0.3).run(0.2)
+    assert not first.stopped or "no measurement" in first.reason  # a busy computer
+    server.join()
+    assert np.array_equal(still.commands[-1].kd, np.full(12, 2.0))  # the loop has ended, and the robot is damped
+    assert "no measurement" in deployment.Runner(interface, law, np.zeros(1), watchdog=0.1).run(1.0).reason
+    interface.close()
+    closed = deployment.Runner(interface, law, np.zeros(1)).run(0.1)
+    assert closed.stopped and not len(closed.log.times) and closed.reason in str(closed)
+
+
+def test_keys_and_axes_change_the_command_within_its_limits():
+    stops = []
+    live = deployment.LiveVelocity(speed=0.5, turning=1.0, steps=5, stop=lambda: stops.append(1))
+    for key in "wwwwwwwaqz":
+        live.press(key)
+    assert np.allclose(live(0.0), [0.5, 0.1, 0.2, 0.0, 0.0])
+    live.move([np.nan, 2.0, 0.05])
+    assert np.allclose(live(0.0), [0.0, 0.5, 0.0, 0.0, 0.0])
+    live.press("x")
+    live.press(" ")
+    assert not live(0.0).any() and stops == [1]
+
+
+def test_measurements_survive_their_way_as_numbers():
+    from legged.deployment.interface import measurement_of
+
+    values = measurement_values(Still().measured())
+    assert np.array_equal(measurement_values(measurement_of(values, 12, 4)), values)

@@ -1,0 +1,143 @@
+"""Laws of the filters: exactness, convergence, drift, symmetry, consistency, slips and false contacts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from estimation.motions import guess, tilts, walk
+from scipy.stats import chi2
+
+import legged
+import robots
+from legged import estimation
+from legged.rotations import axis_quaternion, quaternion_matrix, quaternion_product
+
+EXACT = estimation.Deviations(gyro=0.0, accelerometer=0.0, encoder=0.0, joint_rate=0.0)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return robots.spatial_quadruped()
+
+
+@pytest.fixture(scope="module")
+def motion(robot):
+    return walk(robot, 6.0, speed=0.5, yaw_rate=0.2)
+
+
+@pytest.fixture(scope="module")
+def readings(robot, motion):
+    return read(robot, motion, estimation.Instruments(seed=1))
+
+
+def read(robot, motion, instruments, seeds=None):
+    return estimation.instrument_readings(
+        robot, instruments, motion.times, motion.q, motion.v, motion.forces, seeds=seeds
+    )
+
+
+def run(robot, motion, readings, estimator=None, q=None, v=None):
+    start = motion.q[0] if q is None else q, motion.v[0] if v is None else v
+    return estimation.run_estimator(robot, estimator or estimation.InvariantFilter(), motion.times, readings, *start)
+
+
+def test_exact_sensors_give_the_exact_state(robot, motion):
+    found = run(robot, motion, read(robot, motion, estimation.Instruments(EXACT, force=0.0)))
+    # The velocities of the walk are central differences, whose error is 1/6 of the jerk, 80 m/s^3, times 4e-6 s^2.
+    assert np.abs(found.v - motion.v)[:, 3:6].max() < 2e-3
+    assert np.abs(found.q - motion.q)[:, 4:7].max() < 1e-3 * motion.distance
+
+
+def test_invariant_filter_converges_from_30_degrees_and_1_meter_per_second(robot, motion, readings):
+    starts = [guess(robot, motion, axis, np.radians(30.0), 1.0) for axis in np.linspace(0.0, 6.0, 8)]
+    q, v = (np.array(x) for x in zip(*starts, strict=True))
+    many = estimation.Reading(*(np.repeat(np.asarray(part)[:, None], 8, axis=1) for part in readings))
+    found = run(robot, motion, many, estimation.InvariantFilter(tilt=0.5, velocity=1.0), q, v)
+    tilt = tilts(found.q, motion.q[:, None])
+    assert np.allclose(np.degrees(tilt[0]), np.degrees(np.sin(np.radians(30.0))), atol=4.0)
+    assert np.degrees(tilt[500:]).max() < 1.0  # the accelerometer's noise and unknown bias allow about 0.6
+    assert np.abs(found.v - motion.v[:, None])[500:, :, 3:6].max() < 0.03
+
+
+@pytest.mark.parametrize("kind", [estimation.InvariantFilter, estimation.QuaternionFilter])
+def test_drift_is_below_half_a_percent_of_the_distance(robot, motion, readings, kind):
+    found = run(robot, motion, readings, kind())
+    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.005 * motion.distance
+    assert np.sqrt(np.mean((found.v - motion.v)[100:, 3:6] ** 2)) < 0.01
+
+
+def test_turning_and_moving_the_world_turns_and_moves_the_estimate(robot, motion, readings):
+    turn, shift = axis_quaternion("z", 1.1), np.array([3.0, -2.0, 0.5])
+    q = motion.q[0].copy()
+    q[:4], q[4:7] = quaternion_product(turn, q[:4]), quaternion_matrix(turn) @ q[4:7] + shift
+    estimator = estimation.InvariantFilter(heading=0.0, position=0.0)
+    one, other = run(robot, motion, readings, estimator), run(robot, motion, readings, estimator, q)
+    # Positions of meters beside variances of 1e-6 m^2 lose six digits.
+    assert np.abs(other.v - one.v).max() < 1e-6
+    assert np.abs(other.q[:, 4:7] - (one.q[:, 4:7] @ quaternion_matrix(turn).T + shift)).max() < 1e-5
+
+
+def test_slipping_feet_are_rejected(robot):
+    motion = walk(robot, 4.0, speed=0.3, slip=0.3)
+    found = run(robot, motion, read(robot, motion, estimation.Instruments(seed=2)))
+    # A filter with `slip=1e6` drifts by 0.2 m, a sixth of the way that the foot slips.
+    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.01 * motion.distance
+
+
+def test_false_contacts_change_the_estimate_little(robot, motion):
+    readings = read(robot, motion, estimation.Instruments(seed=3, false_contacts=0.05))
+    wrong = (np.asarray(readings.contacts) > 0.5) != (motion.forces[..., 2] > 0.0)
+    assert 0.03 < wrong.mean() < 0.07
+    found = run(robot, motion, readings)
+    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.01 * motion.distance
+
+
+def test_known_terrain_stops_the_vertical_drift(robot):
+    rising = legged.ground.Slope(0.15)
+    motion = walk(robot, 6.0, speed=0.5, ground=rising.height)
+    readings = read(robot, motion, estimation.Instruments(seed=4, accelerometer_bias=np.array([0.0, 0.0, 0.1])))
+    errors = [
+        np.abs(run(robot, motion, readings, estimation.InvariantFilter(terrain=terrain)).q[-1, 6] - motion.q[-1, 6])
+        for terrain in (None, rising)
+    ]
+    assert errors[1] < 2e-3 < 5e-3 * motion.distance
+    assert errors[0] < 0.005 * motion.distance
+
+
+def test_normalized_errors_of_many_runs_are_those_of_their_distribution(robot, motion):
+    n, rng, count = 1000, np.random.default_rng(5), 250
+    short = type(motion)(*(part[:count] for part in motion))
+    deviations = estimation.Deviations(foot_model=1e-6, foot_walk=1e-5, gyro_walk=0.0, accelerometer_walk=0.0)
+    estimator = estimation.InvariantFilter(deviations, tilt=0.01, velocity=0.02, heading=0.01, position=0.01, slip=1e3)
+    readings = read(robot, short, estimation.Instruments(deviations), seeds=5000 + np.arange(n))
+    biases = rng.normal(size=(2, n, 3)) * np.array([estimator.gyro_bias, estimator.accelerometer_bias])[:, None, None]
+    readings = readings._replace(gyro=readings.gyro + biases[0], specific_force=readings.specific_force + biases[1])
+    q, v = drawn_guesses(short, estimator, rng, n)
+    found = run(robot, short, readings, estimator, q, v)
+    started, _ = estimator.start(robot, short.q[0], short.v[0])
+    errors = legged.compile(started.normalized_error, memory=found.memory.shape[1:], q=(robot.nq,), v=(robot.nv,))
+    low, high = chi2.ppf([0.025, 0.975], 9 * n) / n
+    assert low < errors(found.memory, short.q[-1], short.v[-1]).mean() < high
+
+
+def drawn_guesses(motion, estimator, rng, n):
+    """Return first guesses (q, v) that differ from the truth as the filter assumes, (n, nq) and (n, nv)."""
+    q, v = np.tile(motion.q[0], (n, 1)), np.tile(motion.v[0], (n, 1))
+    for k in range(n):
+        phi = rng.normal(size=3) * [estimator.tilt, estimator.tilt, estimator.heading]
+        turn = legged.rotations.quaternion_exp(phi)
+        velocity = quaternion_matrix(q[k, :4]) @ v[k, 3:6] + estimator.velocity * rng.normal(size=3)
+        q[k, :4] = quaternion_product(turn, q[k, :4])
+        q[k, 4:7] += estimator.position * rng.normal(size=3)
+        v[k, 3:6] = quaternion_matrix(q[k, :4]).T @ velocity
+    return q, v
+
+
+def test_the_place_of_the_sensor_does_not_change_the_estimate(robot, motion):
+    frame = legged.Frame("trunk", at=(0.1, -0.05, 0.08), rotation=quaternion_matrix(axis_quaternion("x", 0.7)))
+    exact = estimation.Instruments(EXACT, force=0.0)
+    near = run(robot, motion, read(robot, motion, exact))
+    far = run(robot, motion, read(robot, motion, replace(exact, imu=frame)), estimation.InvariantFilter(imu=frame))
+    # Readings are means over 2 ms, of which each sensor has its own.
+    assert np.abs(near.v - far.v)[:, 3:6].max() < 5e-3
+    assert np.abs(near.q - far.q)[:, :7].max() < 5e-3

@@ -1,0 +1,196 @@
+"""Fits recover known parameters, respect bounds, and name what a log cannot tell."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from identification.pendulums import double_pendulum, sweep
+
+import legged
+from legged.errors import DefinitionError, NotFiniteError, ShapeError, UnknownNameError
+from legged.identification import Log, Model, Motors, Parameter
+
+TRUE = {"damping": 0.08, "armature": 0.02, "friction": 0.05}
+NOISE = 1e-3  # [rad]
+
+
+def _parameters() -> dict[str, Parameter]:
+    bounds = {"damping": (0.2, 0.0, 1.0), "armature": (0.04, 0.0, 0.1), "friction": (0.1, 0.0, 0.5)}
+    return {f"robot.{j}_joint.{k}": Parameter(*b) for j in ("upper", "lower") for k, b in bounds.items()} | {
+        "motors.*.delay": Parameter(0.002, 0.0, 0.03)
+    }
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(double_pendulum(**TRUE), _parameters(), motors=Motors(kp=8.0, kd=0.2))
+
+
+@pytest.fixture(scope="module")
+def truth(model) -> np.ndarray:
+    return np.array([TRUE.get(name.rpartition(".")[2], 0.011) for name in model.parameters.names])
+
+
+@pytest.fixture(scope="module")
+def clean(model, truth) -> Log:
+    log = model.predict(sweep(model.robot, 4.0), truth)
+    return dataclasses.replace(log, rates=None)
+
+
+def noisy(log: Log, seed: int) -> Log:
+    """Return a log with noise of the encoders."""
+    return dataclasses.replace(
+        log, positions=log.positions + np.random.default_rng(seed).normal(0, NOISE, log.positions.shape)
+    )
+
+
+def test_a_fit_without_noise_returns_the_parameters(model, truth, clean):
+    fit = model.fit(clean)
+    # The cost stops at 1e-6 of its first value.
+    np.testing.assert_allclose(fit.numbers, truth, rtol=2e-3)
+    assert fit.error()["positions"] < 1e-5
+    assert fit.robot.parameters()["upper_joint.damping"] == pytest.approx(TRUE["damping"], rel=2e-3)
+
+
+def test_intervals_hold_the_parameters_at_the_stated_rate(model, truth, clean):
+    inside = []
+    for seed in range(6):
+        fit = model.fit(noisy(clean, seed))
+        low, high = np.array(list(fit.intervals(0.9).values())).T
+        inside += [*((low < truth) & (truth < high))]
+        assert fit.variance == pytest.approx(1.0, abs=0.15)  # 1602 readings: standard deviation 0.035
+    # 42 intervals at 90 %: 37.8 +- 1.9, and the parameters of a fit are correlated.
+    assert sum(inside) >= 31
+
+
+def test_errors_on_a_log_that_was_not_used_are_those_of_the_noise(model, clean):
+    fit = model.fit(noisy(clean, 1).part(0.0, 2.0))
+    rest = noisy(clean, 1).part(2.0)
+    assert fit.error(rest)["positions"] < 0.5 * fit.error(rest, fitted=False)["positions"]
+
+
+def test_a_robust_loss_bounds_the_influence_of_outliers(model, truth, clean):
+    log = noisy(clean, 3)
+    broken = log.positions.copy()
+    broken[::40] += 0.2
+    log = dataclasses.replace(log, positions=broken)
+    plain, robust = (np.abs(model.fit(log, loss=loss).numbers - truth) for loss in ("squares", "huber"))
+    assert (robust / model.parameters.width).max() < 0.3 * (plain / model.parameters.width).max()
+
+
+def test_values_stay_within_their_bounds(truth, clean):
+    bounded = {
+        "robot.upper_joint.damping": Parameter(0.2, 0.1, 1.0),
+        "robot.lower_joint.damping": Parameter(0.2, 0.0, 1.0),
+    }
+    fit = Model(double_pendulum(**TRUE), bounded, motors=Motors(kp=8.0, kd=0.2, delay=0.011)).fit(clean)
+    assert fit.values["robot.upper_joint.damping"] == 0.1
+    assert 0.0 < fit.values["robot.lower_joint.damping"] < 0.1
+
+
+def test_damping_and_the_gain_of_the_rate_cannot_be_told_apart(clean):
+    parameters = {
+        "robot.upper_joint.damping": Parameter(0.1, 0.0, 1.0),
+        "motors.upper_joint.kd": Parameter(0.2, 0.0, 1.0),
+        "robot.upper_joint.armature": Parameter(0.02, 0.0, 0.1),
+    }
+    model = Model(double_pendulum(**TRUE), parameters, motors=Motors(kp=8.0, kd=0.2, delay=0.011))
+    before, fit = model.plan(sweep(model.robot, 4.0)), model.fit(noisy(clean, 0))
+    for found in (before, fit.identifiability):
+        assert found.rank == 2
+        (direction,) = found.open_directions
+        assert direction.deviation == np.inf
+        changes = direction.changes
+        assert changes["robot.upper_joint.damping"] == pytest.approx(-changes["motors.upper_joint.kd"])
+        assert np.isinf(found.deviations[:2]).all() and np.isfinite(found.deviations[2])
+        assert "cannot tell" in str(found) and "motors.upper_joint.kd" in str(found)
+    total = fit.values["robot.upper_joint.damping"] + fit.values["motors.upper_joint.kd"]
+    assert total == pytest.approx(TRUE["damping"] + 0.2, abs=0.02)
+
+
+def test_a_plan_predicts_the_deviations_of_the_fit(model, truth, clean):
+    nominal = {
+        n: dataclasses.replace(x, nominal=0.011 if "delay" in n else TRUE[n.rpartition(".")[2]])
+        for n, x in _parameters().items()
+    }
+    planned = Model(model.robot, nominal, motors=model.motors).plan(sweep(model.robot, 4.0))
+    fitted = model.fit(noisy(clean, 0)).identifiability
+    # The variance of the fit has a deviation of 3.5 %, and the fitted parameters differ from the true ones by 1 %.
+    np.testing.assert_allclose(planned.deviations, fitted.deviations, rtol=0.15)
+
+
+def test_frozen_parameters_keep_their_values(clean):
+    parameters = {**_parameters(), "robot.upper_joint.friction": Parameter(0.07, frozen=True)}
+    fit = Model(double_pendulum(**TRUE), parameters, motors=Motors(kp=8.0, kd=0.2)).fit(clean, iterations=3)
+    assert "robot.upper_joint.friction" not in fit.values
+    assert fit.robot.parameters()["upper_joint.friction"] == 0.07
+
+
+def test_inertias_stay_physically_possible_and_are_recovered_up_to_what_the_log_tells(clean):
+    robot = double_pendulum(**TRUE)
+    truth = robot.link("lower").inertia
+    wrong = robot.edit().change_link("lower", mass=0.5).build()
+    model = Model(wrong, {"robot.lower.inertia": Parameter(0.0, -2.0, 2.0)}, motors=Motors(kp=8.0, kd=0.2, delay=0.011))
+    fit = model.fit(clean)
+    assert fit.error()["positions"] < 2e-4
+    found = fit.robot.link("lower").inertia
+    first = lambda inertia: inertia.mass * np.asarray(inertia.center)[[0, 2]]  # noqa: E731
+    np.testing.assert_allclose(first(found), first(truth), atol=2e-3)
+    assert fit.identifiability.open_directions  # planar motion does not tell ten parameters
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "words"),
+    [
+        ({"robot.upper_joint.dumping": Parameter()}, UnknownNameError, "did you mean"),
+        ({"robot.*.nothing": Parameter()}, UnknownNameError, "nothing"),
+        ({"robot.upper_joint.damping": Parameter(frozen=True)}, DefinitionError, "free"),
+        (
+            {"robot.upper_joint.damping": Parameter(0.1), "robot.*_joint.damping": Parameter(0.1)},
+            DefinitionError,
+            "twice",
+        ),
+        ({"robot.upper_joint.damping": Parameter(lower=0.5)}, DefinitionError, "outside"),
+        ({"robot.upper.tensor": Parameter()}, DefinitionError, "inertia"),
+        ({"robot.upper.center[3]": Parameter()}, DefinitionError, "shape"),
+    ],
+)
+def test_parameters_that_do_not_fit_the_robot_are_refused(parameters, error, words):
+    with pytest.raises(error, match=words):
+        Model(double_pendulum(**TRUE), parameters)
+
+
+def test_logs_that_cannot_be_fitted_are_refused(model, clean):
+    with pytest.raises(UnknownNameError, match="desired"):
+        model.fit(dataclasses.replace(clean, desired=None))
+    with pytest.raises(ShapeError, match="resampled"):
+        times = clean.times.copy()
+        times[10:] += 0.1
+        model.fit(dataclasses.replace(clean, times=times))
+    with pytest.raises(ShapeError, match="window"):
+        model.fit(clean.part(0.0, 0.2))
+    with pytest.raises(UnknownNameError, match="joint of the log"):
+        model.fit(dataclasses.replace(clean, joints=("upper_joint", "other")))
+
+
+def test_a_divergent_simulation_is_an_error():
+    robot = double_pendulum(**TRUE)
+    model = Model(robot, {"motors.*.kp": Parameter(1e9, 0.0, 1e12)})
+    with pytest.raises(NotFiniteError, match="diverges"):
+        model.fit(sweep(robot, 2.0), window=2.0)
+
+
+def test_results_are_written_as_robot_files(model, clean, tmp_path):
+    fit = model.fit(clean, iterations=2)
+    for path in (fit.save_urdf(tmp_path / "r.urdf"), fit.save_mjcf(tmp_path / "r.xml")):
+        robot = legged.load(path, base="fixed")
+        assert robot.parameters()["upper_joint.damping"] == pytest.approx(
+            fit.values["robot.upper_joint.damping"], rel=1e-6
+        )
+
+
+def test_a_report_states_values_errors_and_open_directions(model, clean, tmp_path):
+    fit = model.fit(noisy(clean, 0).part(0.0, 2.0))
+    text = fit.save_html(tmp_path / "report", noisy(clean, 0).part(2.0)).read_text()
+    for words in (*model.parameters.names, "held out", "95 % interval", "data:image/png"):
+        assert words in text

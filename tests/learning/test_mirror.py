@@ -1,0 +1,83 @@
+"""Reflections from left to right: laws of mechanics, observations, and policies that learn from reflected data."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged import environments
+from legged.environments import Observation, terms
+from legged.errors import DefinitionError
+
+torch = pytest.importorskip("torch", reason="torch, of the extra train, is not installed")
+pytest.importorskip("gymnasium", reason="gymnasium, of the extra rl, is not installed")
+
+from legged.learning.mirror import Mirror, mirrored_joints  # noqa: E402
+from legged.learning.ppo import PPO, Settings  # noqa: E402
+
+ROBOT = robots.spatial_quadruped()
+TASK = environments.velocity(ROBOT)
+FLIP = np.array([1.0, -1.0, 1.0])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["spatial_quadruped", "hexapod", "spatial_biped"])
+def test_reflected_forces_give_reflected_accelerations(name):
+    robot, random = getattr(robots, name)(), np.random.default_rng(3)
+    joints = mirrored_joints(robot)
+    np.testing.assert_array_equal(joints(joints(np.arange(float(robot.nj)))), np.arange(float(robot.nj)))
+
+    def velocity(x):
+        return np.concatenate([-FLIP * x[:3], FLIP * x[3:6], joints(x[6:])])
+
+    turn = random.normal(size=4)
+    q = np.concatenate([turn / np.linalg.norm(turn), random.normal(size=3 + robot.nj)])
+    p = np.concatenate([q[:4] * [1, -1, 1, -1], FLIP * q[4:7], joints(q[7:])])
+    v, tau = random.normal(size=(2, robot.nv))
+    # Both sides are the same sums in another order: rounding alone, times the condition of the inertia matrix.
+    expected = velocity(legged.forward_dynamics(robot, q, v, tau))
+    found = legged.forward_dynamics(robot, p, velocity(v), velocity(tau))
+    np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+
+
+def test_observations_of_terrain_and_command_have_reflections():
+    seen = {"command": Observation(terms.command), "heights": Observation(terms.heights_around(0.2, 0.2))}
+    seen["velocity"] = Observation(terms.base_linear_velocity, scale=2.0)
+    reflection = Mirror.of(TASK.changed(observations={"actor": seen})).observation
+    x = np.arange(15.0)
+    expected = [0, -1, -2, 5, 4, 3, 8, 7, 6, 11, 10, 9, 12, -13, 14]  # heights: three rows from right to left
+    np.testing.assert_array_equal(reflection(x), expected)
+
+
+def test_what_is_not_symmetric_is_named():
+    random = legged.random_tree(1, 6, bases=("floating",))
+    with pytest.raises(DefinitionError, match=r"joint .* of robot .* has no reflection"):
+        mirrored_joints(random)
+    with pytest.raises(DefinitionError, match=r"actor\.skew"):
+        Mirror.of(TASK.changed(observations={"actor": {"skew": Observation(lambda s: s.v[3:5].sum())}}))
+    posture = TASK.posture.copy()
+    posture[0] += 0.1
+    with pytest.raises(DefinitionError, match="posture"):
+        Mirror.of(TASK.changed(posture=posture))
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_what_one_side_learns_the_other_learns_too_if_data_are_reflected(mirrored):
+    settings = Settings(steps=8, batches=2, hidden=(16,), mirrored=mirrored)
+    learner = PPO(environments.make(TASK, num_envs=4, groups=True, threads=1), settings)
+    shape, joints = (8, 4), mirrored_joints(ROBOT)
+    actor, critic = (torch.zeros(*shape, x.shape[1]) for x in learner.observed)
+    data = {"actor": actor, "critic": critic}
+    with torch.no_grad():
+        data["mean"] = learner.net.actor(actor)
+    sign = torch.tensor([1.0, -1.0]).repeat(16).reshape(shape)
+    one = torch.nn.functional.one_hot(torch.tensor(0), ROBOT.nj)
+    data |= {"action": data["mean"] + 0.5 * sign[..., None] * one, "advantage": sign, "returns": torch.zeros(shape)}
+    before = data["mean"][0, 0].clone()
+    learner._updated(data)
+    with torch.no_grad():
+        change = (learner.net.actor(torch.zeros(48)) - before).numpy()
+    other = int(joints.order[0])
+    gain = change[other] * joints.signs[0] / change[0]
+    assert change[0] > 0.01
+    assert gain > 0.5 if mirrored else gain < 0.3
