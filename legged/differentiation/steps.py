@@ -194,8 +194,10 @@ class DifferentiableSteps:
         arrays = clock, values, command, state, result.state, result.unknowns, weights
         return StepDerivative(*self._derivative_kernel(*arrays))
 
-    def approaches(self, values: Array, state: Array) -> Array:
-        """Return the derivatives of the gaps of contacts, (..., m, nx + np), by a deviation and the parameters.
+    def gaps(self, values: Array, state: Array) -> tuple[Array, Array]:
+        """Return the gaps of contacts, (..., m), [m], and their derivatives, (..., m, nx + np), mixed units.
+
+        The derivatives are those by a deviation and the parameters.
 
         Args:
             values: Parameters, (..., np), mixed units. state: State [q; s], (..., n), mixed units.
@@ -219,13 +221,14 @@ class DifferentiableSteps:
             assert isinstance(loop, RigidLoop)
         return loop
 
-    def _gap_slopes(self, values: Any, state: Any) -> Array:
+    def _gaps(self, values: Any, state: Any) -> tuple[Array, Array]:
         def gaps(x: Any, state: Any) -> Array:
             loop, nq = self._member(x[self.nx :]), self.robot.nq
             found = moved(self.loop, state, x[: self.nx])
             return loop.scene.contact_geometry([q for q, _ in loop.states(found[:nq], found[nq:])]).gap
 
-        return jacobian(gaps, "x", "reverse")(np.concatenate([np.zeros(self.nx), values]), state)
+        x = np.concatenate([np.zeros(self.nx), values])
+        return gaps(x, state), jacobian(gaps, "x", "reverse")(x, state)
 
     def _stepped(self, solver: ImpulseSolver, clock: Any, values: Any, command: Any, state: Any) -> Array:
         loop = replace(self._member(values), impulse_solver=solver)
@@ -276,7 +279,7 @@ class DifferentiableSteps:
 
     @cached_property
     def _gap_kernel(self) -> Kernel[Any, Any]:
-        return compile_function(self._gap_slopes, None, values=(self.np,), state=self._start.shape)
+        return compile_function(self._gaps, None, values=(self.np,), state=self._start.shape)
 
     @cached_property
     def _deviation_kernel(self) -> Kernel[Any, Any]:

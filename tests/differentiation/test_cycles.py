@@ -7,7 +7,7 @@ from scipy.linalg import solve_discrete_are
 import legged
 from legged.compiler.ir import repeat_while
 from legged.differentiation import DifferentiableSimulation, LimitCycle, limit_cycle, periodic_lqr, smoothed_gradient
-from legged.errors import ArgumentError, ShapeError, SingularError, TraceError
+from legged.errors import ArgumentError, LeggedError, ShapeError, SingularError, TraceError
 
 G, E, PERIOD, H = 9.81, 0.7, 0.5, 5e-4
 
@@ -97,6 +97,8 @@ def test_the_regulator_of_constant_steps_is_that_of_the_algebraic_riccati_equati
 def test_motions_that_are_not_periodic_are_refused(bouncing):
     with pytest.raises(ArgumentError, match="not periodic: a velocity after it differs by"):
         limit_cycle(bouncing.rollout(until=10 * H, q=[1.0]))
+    with pytest.raises(LeggedError, match="begins in the first step"):
+        bouncing.rollout(until=2 * H, q=[1e-4], v=[-1.0], impact_times=True).jacobians()
     with pytest.raises(ArgumentError, match="motion of one member"):
         limit_cycle(bouncing.rollout(np.zeros((2, 3, 1)), q=[1.0]))
 
