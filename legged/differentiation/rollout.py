@@ -13,8 +13,9 @@ from legged.arguments import Numbers, real_array
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler import jacobian
+from legged.contact.impulses.impact import SLIGHT
 from legged.differentiation.equations import contact_forces
-from legged.differentiation.simulation import DifferentiableSimulation, StepDerivative, StepResult
+from legged.differentiation.steps import DifferentiableSteps, StepDerivative, StepResult
 from legged.errors import ArgumentError, LeggedError, ShapeError
 from legged.robot.configuration import integrate
 from legged.spatial import Array
@@ -64,7 +65,7 @@ class DifferentiableRollout:
         impact_times: Whether derivatives contain the change of the times of impacts, see `impacts`.
     """
 
-    simulation: DifferentiableSimulation
+    simulation: DifferentiableSteps
     states: Array
     commands: Array
     parameters: Array
@@ -264,6 +265,8 @@ class DifferentiableRollout:
         sim, m = self.simulation, self.bounces.shape[-1]
         active = self.modes[..., :m] != 0.0
         begins = active & ~np.concatenate([active[:1], active[:-1]])
+        if (active[0] & (sim.gaps(self.parameters, self.states[0])[0] > SLIGHT)).any():
+            raise LeggedError("a contact begins in the first step, before which the motion is unknown; begin earlier")
         for k in np.flatnonzero(begins.reshape(len(begins), -1).any(axis=-1)).tolist():
             if (begins[k].sum(axis=-1) > 1).any():
                 raise LeggedError(
@@ -275,7 +278,7 @@ class DifferentiableRollout:
             h = self.clocks[k, 1]
             before = -sim.deviation(self.states[k], self.states[k - 1]) / self.clocks[k - 1, 1]
             later = sim.deviation(ends[0], ends[1]) / h
-            slopes = (begins[k][..., None] * sim.approaches(self.parameters, self.states[k])).sum(axis=-2)
+            slopes = (begins[k][..., None] * sim.gaps(self.parameters, self.states[k])[1]).sum(axis=-2)
             speed = (slopes[..., : sim.nx] * before).sum(axis=-1)[..., None]
             found[k] = before, later, slopes / np.where(speed == 0.0, 1.0, speed)
         return found
@@ -292,7 +295,7 @@ class DifferentiableRollout:
         return self.simulation.step(clock, self.parameters, self.commands[-1], self.state_at(k - 1)).state
 
 
-def _kernels(sim: DifferentiableSimulation, cost: Callable[[Array, Array, Array], Any]) -> Callable[..., Any]:
+def _kernels(sim: DifferentiableSteps, cost: Callable[[Array, Array, Array], Any]) -> Callable[..., Any]:
     """Return the compiled function of q, v and command that returns a cost and its slope, (2 nv + nu,)."""
     robot, nv = sim.robot, sim.robot.nv
 

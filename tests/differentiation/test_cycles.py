@@ -7,7 +7,7 @@ from scipy.linalg import solve_discrete_are
 import legged
 from legged.compiler.ir import repeat_while
 from legged.differentiation import DifferentiableSimulation, LimitCycle, limit_cycle, periodic_lqr, smoothed_gradient
-from legged.errors import ArgumentError, ShapeError, SingularError, TraceError
+from legged.errors import ArgumentError, LeggedError, ShapeError, SingularError, TraceError
 
 G, E, PERIOD, H = 9.81, 0.7, 0.5, 5e-4
 
@@ -49,6 +49,7 @@ def test_the_multipliers_of_a_mass_that_bounces_are_those_of_its_saltation_matri
     cycle = limit_cycle(run, tolerance=0.05)  # the first order of the step, times the multiplier
     np.testing.assert_allclose(cycle.multipliers[:2], exact, rtol=0.02, atol=2e-3)
     assert np.abs(cycle.multipliers[2:]).max() < 1e-9  # contact forces
+    np.testing.assert_allclose(cycle.monodromy, run.sensitivities(np.eye(bouncing.nx))[-1], rtol=1e-12, atol=1e-9)
     # The steps themselves do not change the time of the impact: det = -e, not e^2.
     steps = limit_cycle(bouncing.rollout(forces, q=[z], v=[v]), tolerance=0.05)
     assert np.prod(steps.multipliers[:2]).real == pytest.approx(-E, rel=1e-3)
@@ -96,6 +97,8 @@ def test_the_regulator_of_constant_steps_is_that_of_the_algebraic_riccati_equati
 def test_motions_that_are_not_periodic_are_refused(bouncing):
     with pytest.raises(ArgumentError, match="not periodic: a velocity after it differs by"):
         limit_cycle(bouncing.rollout(until=10 * H, q=[1.0]))
+    with pytest.raises(LeggedError, match="begins in the first step"):
+        bouncing.rollout(until=2 * H, q=[1e-4], v=[-1.0], impact_times=True).jacobians()
     with pytest.raises(ArgumentError, match="motion of one member"):
         limit_cycle(bouncing.rollout(np.zeros((2, 3, 1)), q=[1.0]))
 

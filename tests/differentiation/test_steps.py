@@ -7,7 +7,7 @@ import legged
 from legged.contact import Sphere
 from legged.differentiation import MODES, DifferentiableSimulation
 from legged.differentiation.equations import deviation, moved
-from legged.errors import ArgumentError, DefinitionError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, UnknownNameError
 from legged.rotations import quaternion_exp, quaternion_matrix
 
 G, HALF, H = 9.81, 0.05, 1e-3
@@ -271,6 +271,8 @@ def test_refused_calls(plastic):
         run.sensitivities(state=np.zeros((3, 1)))
     with pytest.raises(ArgumentError, match="until"):
         plastic.rollout()
+    with pytest.raises(LeggedError, match="two contacts begin in the step at t = 0"):
+        plastic.rollout(until=5 * H, q=flat(-2e-3), v=[0, 0, 0, 0, 0, -1.0], impact_times=True).jacobians()
     with pytest.raises(ShapeError, match="2 time steps until"):
         plastic.rollout(np.zeros((3, 0)), until=2 * H)
 
