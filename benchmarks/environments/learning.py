@@ -1,6 +1,6 @@
 """The command `python -m benchmarks.environments.learning`: train a policy, and measure it here and in MuJoCo.
 
-    python -m benchmarks.environments.learning go2.urdf --steps 18000000 --threads 1 --out results/go2
+    python -m benchmarks.environments.learning go2.urdf --steps 17000000 --threads 1 --out results/go2
     python -m benchmarks.environments.learning g1.urdf --task rough --minutes 12 --threads 1 --out results/g1
 
 A training to a number of transitions gives the same policy on each computer of one kind, whatever else runs on it.
