@@ -1,7 +1,7 @@
 """Our solver on Crocoddyl's gait problems: python -m benchmarks.optimization INTERPRETER [NAMES...].
 
 INTERPRETER is a Python with crocoddyl, see `crocoddyl_problems`. Both run on one thread; the times are the shortest of
-several, in turn. The optimum is compared, and a batch of 64 starts is solved side by side.
+several. The optimum is compared.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from legged import optimization as oc
 from legged.compiler import thread_limit
 
 terms = oc.terms
-NAMES = ("go2", "hyq", "talos_legs")
-GAINS = {"go2": 50.0, "hyq": 50.0, "talos_legs": 30.0}  # of Crocoddyl's problems, [1/s]
+NAMES = ("go2", "hyq")
+VELOCITY_GAIN = 50.0  # of the contacts of these problems, [1/s]
 UNBOUNDED = 1e300
 
 
@@ -43,23 +43,8 @@ def deviation(robot: Any, at: Any, q: Any, v: Any) -> Any:
     return np.concatenate([dq[:3], logarithm(dq[:3], dq[3:6]), dq[6:], at.v - v])
 
 
-def placement(robot: Any, at: Any, frame: str, quaternion: Any, position: Any) -> Any:
-    """Return the logarithm of a frame's pose relative to a target."""
-    R, p = legged.frame_pose(robot, at.q, frame)
-    w, x, y, z = quaternion
-    target = legged.rotations.quaternion_matrix(np.array([w, x, y, z]))
-    E = target.T @ R
-    sine = 0.5 * np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]])
-    square = sine @ sine
-    small = square < 1e-10
-    size = np.sqrt(legged.where(small, 1.0, square))
-    cosine = 0.5 * (E[0, 0] + E[1, 1] + E[2, 2] - 1.0)
-    phi = legged.where(small, 1.0 + square / 6.0, np.arctan2(size, cosine) / size) * sine
-    return np.concatenate([phi, logarithm(phi, target.T @ (p - position))])
-
-
-def wrench_rows(robot: Any, at: Any, contact: str, matrix: Any, offset: Any) -> Any:
-    """Return matrix @ wrench + offset, with the margins of a linearized cone of wrenches."""
+def cone_rows(robot: Any, at: Any, contact: str, matrix: Any, offset: Any) -> Any:
+    """Return matrix @ force + offset, the margins of a linearized friction cone."""
     return matrix @ at.forces[contact] + offset
 
 
@@ -70,22 +55,21 @@ class Translated:
         record: What `crocoddyl_problems` wrote. problem: Ours. controls: The guess of controls.
     """
 
-    def __init__(self, name: str, record: dict[str, Any]):
+    def __init__(self, record: dict[str, Any]):
         self.record, self.robot = record, legged.load(record["urdf"])
         self.robot = without_friction(self.robot)
         names = [joint.name for joint in self.robot.joints]
         self.order = [record["joints"].index(joint) for joint in names]
         *nodes, last = record["nodes"]
-        surface = name.startswith("talos")
         made = []
         for node in nodes:
-            contacts = [oc.Contact(c, surface) for c in node.get("contacts", node.get("impulses", []))]
+            contacts = [oc.Contact(c) for c in node.get("contacts", node.get("impulses", []))]
             its = self.terms(node)
             made.append(oc.Impact(contacts, its) if "impulses" in node else oc.Stage(node["duration"], contacts, its))
         ignored = ("Cone", "ctrlReg")
         last["costs"] = {key: cost for key, cost in last["costs"].items() if not key.endswith(ignored)}
         self.q0 = self.configuration(record["q0"])
-        self.problem = oc.Problem(self.robot, made, self.terms(last), q=self.q0, velocity_gain=GAINS[name])
+        self.problem = oc.Problem(self.robot, made, self.terms(last), q=self.q0, velocity_gain=VELOCITY_GAIN)
         nu = self.problem.nu
         self.controls = np.array([np.array(u)[self.order] if u else np.zeros(nu) for u in record["us"]])
 
@@ -121,20 +105,14 @@ class Translated:
                 found.append(oc.Cost(terms.center_of_mass, weight, position=reference))
             elif name.endswith("footTrack"):
                 target = {"frame": name.removesuffix("_footTrack"), "position": reference}
-                if "rotation" in cost:
-                    quaternion = legged.rotations.quaternion_of(np.array(cost["rotation"]))
-                    found.append(oc.Cost(placement, weight, quaternion=quaternion, **target))
-                else:
-                    found.append(oc.Cost(terms.frame_translation, weight, **target))
+                found.append(oc.Cost(terms.frame_translation, weight, **target))
             elif name.endswith("Cone"):
-                contact = name.removesuffix("_frictionCone").removesuffix("_wrenchCone")
+                contact = name.removesuffix("_frictionCone")
                 A, lower, upper = (np.array(cost[key]) for key in ("matrix", "lower", "upper"))
-                if A.shape[1] == 6:
-                    A = A[:, [3, 4, 5, 0, 1, 2]]  # moment first
                 rows = [(A, -lower, lower > -UNBOUNDED), (-A, upper, upper < UNBOUNDED)]
                 matrix = np.concatenate([part[keep] for part, _, keep in rows])
                 offset = np.concatenate([part[keep] for _, part, keep in rows])
-                found.append(oc.Cost(wrench_rows, weight, barrier=True, contact=contact, matrix=matrix, offset=offset))
+                found.append(oc.Cost(cone_rows, weight, barrier=True, contact=contact, matrix=matrix, offset=offset))
         return found
 
 
@@ -147,7 +125,7 @@ def without_friction(robot: legged.Robot) -> legged.Robot:
 def compare(name: str, record: dict[str, Any]) -> None:
     """Print the optimum and the times of a problem."""
     start = time.perf_counter()
-    ours = Translated(name, record)
+    ours = Translated(record)
     solver = oc.Solver(ours.problem)
     solver.set_guess(u=ours.controls)
     solution = solver.solve()[0]

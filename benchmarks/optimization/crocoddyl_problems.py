@@ -14,21 +14,16 @@ from typing import Any
 import crocoddyl  # type: ignore[import-not-found]
 import example_robot_data  # type: ignore[import-not-found]
 import numpy as np
-from crocoddyl.utils.biped import SimpleBipedGaitProblem  # type: ignore[import-not-found]
 from crocoddyl.utils.quadruped import SimpleQuadrupedalGaitProblem  # type: ignore[import-not-found]
 
 FEET = {
     "go2": ["FL_foot", "FR_foot", "RL_foot", "RR_foot"],
     "hyq": ["lf_foot", "rf_foot", "lh_foot", "rh_foot"],
-    "talos_legs": ["right_sole_link", "left_sole_link"],
 }
-POSTURES = {"go2": "standing", "hyq": "standing", "talos_legs": "half_sitting"}
 
 
 def problem_of(name: str, model: Any, x0: np.ndarray) -> Any:
-    """Return the trot of a quadruped, 57 nodes, or the walk of Talos' legs."""
-    if name == "talos_legs":
-        return SimpleBipedGaitProblem(model, *FEET[name]).createWalkingProblem(x0, 0.6, 0.1, 0.03, 15, 4)
+    """Return the trot of a quadruped, 57 nodes."""
     return SimpleQuadrupedalGaitProblem(model, *FEET[name]).createTrottingProblem(x0, 0.15, 0.1, 1e-2, 25, 2)
 
 
@@ -49,9 +44,6 @@ def described(node: Any) -> dict[str, Any]:
         reference = residual.reference
         if isinstance(reference, np.ndarray):
             cost["reference"] = reference.tolist()
-        elif hasattr(reference, "translation"):
-            cost["reference"] = reference.translation.tolist()
-            cost["rotation"] = reference.rotation.tolist()
         elif hasattr(reference, "A"):
             cost["matrix"] = np.array(reference.A).tolist()
         if hasattr(activation, "weights"):
@@ -77,7 +69,7 @@ def main(name: str, file: str) -> None:
     """Solve a problem, and write it."""
     robot = example_robot_data.load(name)
     model = robot.model
-    q0 = model.referenceConfigurations[POSTURES[name]].copy()
+    q0 = model.referenceConfigurations["standing"].copy()
     x0 = np.concatenate([q0, np.zeros(model.nv)])
     problem = problem_of(name, model, x0)
     problem.nthreads = 1

@@ -69,6 +69,7 @@ class NodeModel:
                 **common,
             },
         )
+        self.forces = BatchKernel(self._forces, {"q": (self.nq,), "f": (m,)})
         self.quadratic = BatchKernel(
             self._quadratic,
             {**state, "u": (nu,), "a": (self.nv,), "f": (m,), "q1": (self.nq,), "v1": (self.nv,), **common},
@@ -82,6 +83,10 @@ class NodeModel:
             f: Multipliers, (m,), [N] and [N m], contact axes. t: Time, [s].
         """
         return Point(t, q, v, u, self.contacts.forces(q, f))
+
+    def _forces(self, q: Array, f: Array) -> tuple[Array, ...]:
+        """Return the force on each contact, world axes."""
+        return tuple(self.contacts.forces(q, f).values())
 
     def residual(self, number: int, at: Point, p: Array) -> Array:
         """Return the residuals of a term as they enter its cost, (n,).

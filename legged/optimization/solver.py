@@ -224,9 +224,9 @@ class Solver:
 
     def _solution(self, b: int, log: Log, state: _State) -> Solution:
         at, problem = self._at, self.problem
-        model = problem.models[0].contacts
-        forces = [model.forces(q, f) for q, f in zip(at.q[b, :-1], at.f[b, :-1], strict=True)]
-        named = {c.name: np.array([force[c.name] for force in forces]) for c in problem.contacts}
+        contacts = problem.contacts
+        forces = problem.models[0].forces(at.q[b, :-1], at.f[b, :-1]) if contacts else ()
+        named = {contact.name: force for contact, force in zip(contacts, forces, strict=True)}
         done = bool(state.converged[b])
         message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state.reason[b])
         q, v, u = (array[b].copy() for array in (at.q, at.v, at.u[:, :-1]))

@@ -296,6 +296,19 @@ def torque_limits(robot: Robot, at: Point, limit: Array) -> Array:
     return np.concatenate([limit + at.u, limit - at.u])
 
 
+def motor_limits(robot: Robot, at: Point, effort: Array, speed: Array) -> Array:
+    """Return the margins of motors whose torque falls with their speed, (2 nj,), [N m] or [N]; all joints are actuated.
+
+        [effort (1 - rate / speed) - u, effort (1 + rate / speed) + u]
+
+    Args:
+        robot: The robot. at: The node. effort: Largest force at rest, (nj,), [N m] or [N], joint axes.
+        speed: No-load speed, (nj,), [rad/s] or [m/s], joint axes.
+    """
+    share = at.v[robot.base.nv :] / speed
+    return np.concatenate([effort * (1.0 - share) - at.u, effort * (1.0 + share) + at.u])
+
+
 def clearance(robot: Robot, at: Point, frame: Any, height: Any) -> Array:
     """Return the height of a frame's origin above a level, (1,), [m].
 
