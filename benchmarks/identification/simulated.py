@@ -109,7 +109,7 @@ def slippery_ground(robot: legged.Robot, coefficient: float) -> Ground:
 def trot_log(robot: legged.Robot, ground: Ground, seed: int, duration: float = 0.8) -> Log:
     """Return the log of a trot at 1 kHz: torques, joints, and the base with noise of a motion capture."""
     law = controllers.Locomotion("trot", controllers.Command(vx=0.5, yaw_rate=0.8))
-    run = legged.simulate(robot, law, ground=ground, until=duration + 0.4, dt=1e-3)
+    run = legged.simulate(robot, law, ground=ground, until=duration + 0.4, sample=1e-3)
     kept = np.asarray(run.times) >= 0.4
     q, v, tau = (np.asarray(x)[kept] for x in (run.q, run.v, run.tau))
     rng, n = np.random.default_rng(seed), int(kept.sum())
