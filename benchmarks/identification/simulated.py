@@ -36,7 +36,7 @@ LEG = {
     "motors.*.delay": Parameter(0.005, 0.0, 0.03),
     "robot.shank.mass": Parameter(0.6, 0.2, 2.0),
 }
-LEG_GAINS = {"kp": 15.0, "kd": 0.5}
+LEG_GAINS: dict[str, Any] = {"kp": 15.0, "kd": 0.5}
 NOISE = 1e-3  # [rad]
 
 
@@ -51,6 +51,7 @@ def mujoco_log(robot: legged.Robot, commands: Log, delay: float, step: float = 2
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     model.dof_solref[:] = 2.0 * step, 1.0  # the stiffest friction of MuJoCo
     data = mujoco.MjData(model)
+    assert commands.desired is not None
     data.qpos[:] = commands.desired[0]
     count = round((commands.times[1] - commands.times[0]) / step)
     at = step * np.arange(count * (len(commands.times) - 1)) + 0.5 * step - delay
