@@ -34,9 +34,8 @@ def recovery(seeds: int) -> None:
     from benchmarks.identification.simulated import recovery as recover
 
     found = recover(seeds)
-    print(
-        f"{seeds} logs of MuJoCo in {found['seconds']:.0f} s; 90 % intervals hold {100 * found['mean']:.1f} % of the values"
-    )
+    held = 100.0 * found["mean"]
+    print(f"{seeds} logs of MuJoCo in {found['seconds']:.0f} s; 90 % intervals hold {held:.1f} % of the values")
     for name, share in found["shares"].items():
         print(f"  {name}: {100 * share:.1f} %, median error {100 * found['errors'][name]:.2f} %")
 

@@ -62,6 +62,8 @@ class Sysid:
         import mujoco
         from mujoco import sysid
 
+        assert log.desired is not None
+        self.desired = log.desired
         self.mujoco, self.sysid, self.model, self.log = mujoco, sysid, model, log
         robot = model.robot
         with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +103,7 @@ class Sysid:
             times = self.log.times[rows] - self.log.times[cut.start]
             names.append(f"window {cut.start}")
             states.append(self.sysid.create_initial_state(self.compiled, q[i], v[i], np.zeros(0)))
-            controls.append(self.sysid.TimeSeries(times, self.log.desired[rows]))
+            controls.append(self.sysid.TimeSeries(times, self.desired[rows]))
             readings.append(self.sysid.TimeSeries.from_names(times, self.log.positions[rows], self.compiled))
         return self.sysid.ModelSequences("go2", self.spec, names, states, controls, readings)
 

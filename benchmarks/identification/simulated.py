@@ -36,7 +36,7 @@ LEG = {
     "motors.*.delay": Parameter(0.005, 0.0, 0.03),
     "robot.shank.mass": Parameter(0.6, 0.2, 2.0),
 }
-LEG_GAINS = {"kp": 15.0, "kd": 0.5}
+LEG_GAINS: dict[str, Any] = {"kp": 15.0, "kd": 0.5}
 NOISE = 1e-3  # [rad]
 
 
@@ -51,6 +51,7 @@ def mujoco_log(robot: legged.Robot, commands: Log, delay: float, step: float = 2
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     model.dof_solref[:] = 2.0 * step, 1.0  # the stiffest friction of MuJoCo
     data = mujoco.MjData(model)
+    assert commands.desired is not None
     data.qpos[:] = commands.desired[0]
     count = round((commands.times[1] - commands.times[0]) / step)
     at = step * np.arange(count * (len(commands.times) - 1)) + 0.5 * step - delay
@@ -90,6 +91,7 @@ def recovery(seeds: int, level: float = 0.9) -> dict[str, Any]:
     return {"shares": shares, "mean": float(np.mean(inside)), "errors": medians, "seconds": time.perf_counter() - start}
 
 
+STEPS = legged.simulation.LinearlyImplicitEuler(2.5e-4)
 PAYLOAD, FRICTION = 3.0, 0.35  # [kg] on the trunk, and the coefficient of the ground
 TROT = {
     "robot.base.mass": Parameter(None, 2.0, 20.0),
@@ -106,22 +108,22 @@ def slippery_ground(robot: legged.Robot, coefficient: float) -> Ground:
     return dataclasses.replace(ground, friction=dataclasses.replace(friction, coefficient=coefficient))
 
 
-def trot_log(robot: legged.Robot, ground: Ground, seed: int, duration: float = 0.8) -> Log:
-    """Return the log of a trot at 1 kHz: torques, joints, and the base with noise of a motion capture."""
+def trot_log(robot: legged.Robot, ground: Ground, seed: int, duration: float = 0.8, noise: float = 1.0) -> Log:
+    """Return the log of a trot at 1 kHz: torques, joints, and the base, with `noise` times that of usual sensors."""
     law = controllers.Locomotion("trot", controllers.Command(vx=0.5, yaw_rate=0.8))
-    run = legged.simulate(robot, law, ground=ground, until=duration + 0.4, dt=1e-3)
+    run = legged.simulate(robot, law, ground=ground, until=duration + 0.4, sample=1e-3, integrator=STEPS)
     kept = np.asarray(run.times) >= 0.4
     q, v, tau = (np.asarray(x)[kept] for x in (run.q, run.v, run.tau))
     rng, n = np.random.default_rng(seed), int(kept.sum())
-    turned = np.array([legged.integrate(robot, x, d) for x, d in zip(q, _noise(rng, n, robot.nv), strict=True)])
+    turned = np.array([legged.integrate(robot, x, d) for x, d in zip(q, noise * _noise(rng, n, robot.nv), strict=True)])
     return Log(
         1e-3 * np.arange(n),
         tuple(joint.name for joint in robot.joints),
         turned[:, 7:],
-        rates=v[:, 6:] + rng.normal(0.0, 0.1, (n, robot.nv - 6)),
+        rates=v[:, 6:] + noise * rng.normal(0.0, 0.1, (n, robot.nv - 6)),
         torques=tau[:, 6:],
         base=turned[:, :7],
-        twist=v[:, :6] + rng.normal(0.0, 0.02, (n, 6)),
+        twist=v[:, :6] + noise * rng.normal(0.0, 0.02, (n, 6)),
     )
 
 
@@ -137,8 +139,8 @@ def trot() -> dict[str, tuple[float, float, float]]:
     heavy = nominal.with_parameters({"base.mass": mass + PAYLOAD})
     log = trot_log(heavy, slippery_ground(nominal, FRICTION), seed=0)
     noise = {"base": 1.5e-3, "rates": 0.1, "twist": 0.02, "positions": 1e-3}
-    model = Model(nominal, TROT, ground=slippery_ground(nominal, 0.8), noise=noise, time_step=5e-4)
-    fit = model.fit(log, window=0.1)
+    model = Model(nominal, TROT, ground=slippery_ground(nominal, 0.8), noise=noise, time_step=2.5e-4)
+    fit = model.fit(log, window=0.05, loss="huber")
     center = float(nominal.link("base").inertia.center[0])
     truth = (mass + PAYLOAD, center, FRICTION)
     rows = zip(truth, fit.numbers.tolist(), fit.identifiability.deviations.tolist(), strict=True)

@@ -29,13 +29,14 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
     """
     sets, found = fit.model.parameters, fit.identifiability
     intervals = fit.intervals()
+    few = len(fit.solution.q) < 2 * fit.shooting.blocks.columns  # windows, for their scatter to tell
     rows = [
         (
             name,
             f"{nominal:.4g}",
             f"{value:.4g}",
             f"{intervals[name][0]:.4g} to {intervals[name][1]:.4g}",
-            f"{robust:.2g}",
+            "too few" if few else f"{robust:.2g}",
             "at a bound" if value in (low, high) else "",
         )
         for name, nominal, value, robust, low, high in zip(

@@ -85,3 +85,13 @@ def test_legs_on_a_fixed_base_are_separate_blocks():
     shooting = model._shooting(dataclasses.replace(log, torques=log.desired, desired=None), [Window(0, 20)])
     assert shooting.blocks.count == 2
     assert shooting.blocks.states == 2 and shooting.blocks.columns == 1
+
+
+def test_the_error_of_a_step_with_velocity_products_has_second_order():
+    robot = double_pendulum(damping=0.05, armature=0.01)
+    commands, results = sweep(robot, 0.6, period=0.02, size=2.0), []
+    for time_step in (5e-3, 2.5e-3, 3.125e-4):
+        model = Model(robot, {"robot.*.damping": Parameter()}, motors=Motors(kp=8.0, kd=0.4), time_step=time_step)
+        results.append(model.predict(commands).positions)
+    coarse, fine = (np.abs(x - results[2]).max() for x in results[:2])
+    assert coarse / fine == pytest.approx(4.0, rel=0.15)  # (1 - 1/256) / (1/4 - 1/256) is 4.05; the next order is h^3
