@@ -62,8 +62,8 @@ class Estimated(SampledWrapper):
         law = controllers.Estimated(controllers.Locomotion("trot"), legged.estimation.InvariantFilter())
 
     At the times k / frequency the instruments read the robot, and the estimator is updated. Between them the law
-    receives the last estimate; contact wrenches are those of the measured forces on the feet in contact. The memory is those of
-    the instruments and of the estimator, the estimate q and v, and the wrenches on the links.
+    receives the last estimate; contact wrenches are those of the measured forces on the feet in contact. The memory is
+    those of the instruments and of the estimator, the estimate q and v, and the wrenches on the links.
 
     Attributes:
         law: Any controller, best with a rate of the same times.

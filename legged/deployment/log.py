@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -14,7 +13,7 @@ import numpy as np
 from legged.deployment.interface import JointCommand, Measurement
 from legged.errors import FileError, MissingError, ShapeError
 from legged.estimation.readings import Reading
-from legged.output import output_file, write_file
+from legged.output import output_file, replaced
 from legged.robot.robot import Robot
 from legged.simulation.results.run import Run
 from legged.spatial import Array
@@ -58,12 +57,11 @@ class Log:
             MissingError: The extra `logs` is not installed, for MCAP.
         """
         target = output_file(path, ".npz", ".mcap")
-        data = io.BytesIO()
-        if target.suffix == ".mcap":
-            self._write_mcap(data)
-        else:
-            np.savez_compressed(data, **{field.name: getattr(self, field.name) for field in fields(self)})
-        write_file(target, data.getvalue())
+        with replaced(target) as draft, draft.open("wb") as stream:
+            if target.suffix == ".mcap":
+                self._write_mcap(stream)
+            else:
+                np.savez_compressed(stream, **{field.name: getattr(self, field.name) for field in fields(self)})
         return target
 
     @classmethod

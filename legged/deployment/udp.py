@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,12 +53,12 @@ class UdpRobot:
 
     def clock(self) -> float:
         """Return the time, [s]."""
-        return time.monotonic() * self._speed
+        return monotonic() * self._speed
 
-    def sleep_until(self, time_: float) -> None:
+    def sleep_until(self, time: float) -> None:
         """Wait until a time, [s], and send delayed packets that are due."""
-        while (rest := time_ - self.clock()) > 0.0:
-            time.sleep(min(rest, 0.001) / self._speed)
+        while (rest := time - self.clock()) > 0.0:
+            sleep(min(rest, 0.001) / self._speed)
             self._sender.flush(self.clock())
 
     @property
@@ -119,7 +119,7 @@ def serve(
     started(opened.getsockname()[1])
     command, heard, k = None, -np.inf, 0
     every = max(1, round(1.0 / (rate * plant.step)))
-    begin = time.monotonic() * speed
+    begin = monotonic() * speed
     try:
         while (now := k * plant.step) < until:
             if (packet := receiver.newest(now)) is not None:
@@ -133,9 +133,9 @@ def serve(
             if command is not None:
                 plant.advance(command)
             k += 1
-            late = time.monotonic() * speed - begin - k * plant.step
+            late = monotonic() * speed - begin - k * plant.step
             if late < 0.0:
-                time.sleep(-late / speed)
+                sleep(-late / speed)
             elif late > 0.2:  # a computer that was busy does not make up for lost time
                 begin += late
     finally:

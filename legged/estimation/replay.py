@@ -94,8 +94,8 @@ def instrument_kernel(started: Instruments, dt: float) -> Kernel:
         wrenches = link_wrenches(sensed, rotations, [rotations[0].T @ force for force in forces])
         return sensors.read(memory, k, dt, q, v, torques, wrenches), sensors.memory(q, v)
 
-    state = {"q": (robot.nq,), "v": (robot.nv,)}
-    return compile_function(read, seed=(), k=(), memory=(10,), **state, torques=(nj,), forces=(len(sensed.feet), 3))
+    shapes: dict[str, Any] = {"q": (robot.nq,), "v": (robot.nv,), "torques": (nj,), "forces": (len(sensed.feet), 3)}
+    return compile_function(read, seed=(), k=(), memory=(10,), **shapes)
 
 
 @checked

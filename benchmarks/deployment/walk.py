@@ -90,7 +90,3 @@ def main() -> None:
     legged.save_html(
         [log.true_run(robot), log.estimated_run(robot)], options.output / "walk.html", ["truth", "estimate"]
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""A law on a robot in another process."""

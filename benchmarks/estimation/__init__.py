@@ -1,0 +1,1 @@
+"""Errors of the filters along walks of simulated robots."""
