@@ -54,15 +54,6 @@ def join(top: Array, bottom: Array) -> Array:
     return np.concatenate([top, bottom])
 
 
-def zeros(shape: int | tuple[int, ...], *elements: Any) -> Array:
-    """Return zeros that can take the entries of other arrays: of objects if one of these holds traced scalars.
-
-    Args:
-        shape: The shape. elements: Arrays or scalars whose entries will be added or assigned.
-    """
-    return np.zeros(shape, object if any(np.asarray(x).dtype == object for x in elements) else float)
-
-
 def angular_acceleration_tensor(omega: Array, omegad: Array) -> Array:
     """Return Phi = omegad~ + omega~ omega~, (3, 3), [1/s^2], the angular acceleration tensor.
 

@@ -56,8 +56,9 @@ class Translated:
     """
 
     def __init__(self, record: dict[str, Any]):
-        self.record, self.robot = record, legged.load(record["urdf"])
-        self.robot = without_friction(self.robot)
+        names = {name for node in record["nodes"] for name in node.get("contacts", node.get("impulses", []))}
+        feet = {name: (name, np.zeros(3)) for name in sorted(names)}  # Crocoddyl's contacts are the origins of frames
+        self.record, self.robot = record, without_friction(legged.load(record["urdf"], feet=feet))
         names = [joint.name for joint in self.robot.joints]
         self.order = [record["joints"].index(joint) for joint in names]
         *nodes, last = record["nodes"]

@@ -21,8 +21,10 @@ from legged.denoc.kinematics import (
     complement_and_rate,
     external,
     gamma,
+    identity,
     kinematics,
     mass_blocks,
+    mass_matrix_at,
     module_index,
     paper_block,
     rates,
@@ -31,13 +33,14 @@ from legged.denoc.kinematics import (
     skew_block,
     weights,
     world_chains,
+    zeros,
 )
 from legged.dynamics.arguments import Wrenches
 from legged.dynamics.inertia import DenseArticulation, articulate
 from legged.dynamics.modules import SerialChain, by_module, dense
 from legged.errors import DefinitionError, SingularError
 from legged.robot.robot import Robot
-from legged.spatial import Array, skew, solve_symmetric, zeros
+from legged.spatial import Array, skew, solve_symmetric
 
 
 @checked
@@ -113,8 +116,7 @@ def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
 
 def _decoupled(robot: Robot, at: Kinematics) -> tuple[Array, Array]:
     n = 6 * len(robot.bodies)
-    N_l, N_d = zeros((n, n), at.origin), zeros((n, robot.nv), at.origin)
-    N_l[range(n), range(n)] = 1.0
+    N_l, N_d = identity(n, at.origin), zeros((n, robot.nv), at.origin)
     chains = world_chains(robot, at)
     for chain in chains:
         own = rows(robot, chain.index)
@@ -317,20 +319,11 @@ def floating_inverse_dynamics(
 
 
 def _solved(robot: Robot, inertia: Array, b: Array) -> Array:
-    if inertia.dtype == object or b.dtype == object:
-        return solve_symmetric(inertia, b)
     try:
-        return np.linalg.solve(inertia, b)
+        return solve_symmetric(inertia, b) if b.dtype == object else np.linalg.solve(inertia, b)
     except np.linalg.LinAlgError as error:
-        raise SingularError(
-            f"the inertia matrix of robot {robot.name!r} is singular at this configuration; "
-            f"legged.conditioning(robot, q) identifies the module"
-        ) from error
-
-
-def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
-    """Return M, (6 n, 6 n), [kg m^2, kg m, kg], world axes, as `mass_matrix` does, for known kinematics."""
-    return block_diagonal(mass_blocks(robot, at))
+        words = "is singular at this configuration; legged.conditioning(robot, q) identifies the module"
+        raise SingularError(f"the inertia matrix of robot {robot.name!r} {words}") from error
 
 
 class ArticulatedModule(DenseArticulation):
@@ -398,8 +391,7 @@ def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
             )
     at = kinematics(robot, q)
     parts, chains = _articulate(robot, at), world_chains(robot, at)
-    U, D = zeros((2, robot.nv, robot.nv), at.origin)
-    U[range(robot.nv), range(robot.nv)] = 1.0
+    U, D = identity(robot.nv, at.origin), zeros((robot.nv, robot.nv), at.origin)
     for i, module in enumerate(robot.modules):
         D[np.ix_(module.v, module.v)] = parts[i].I_hat
         for j in gamma(robot, i)[1:]:

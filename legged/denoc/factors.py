@@ -10,11 +10,11 @@ import numpy as np
 from legged.checked import checked, checked_arguments
 from legged.denoc.equations import articulated_modules, module_propagation
 from legged.denoc.joints import reflected_inertia
-from legged.denoc.kinematics import Kinematics, block_diagonal, gamma, kinematics, mass_blocks, world_chains
+from legged.denoc.kinematics import Kinematics, block_diagonal, gamma, kinematics, mass_blocks, world_chains, zeros
 from legged.dynamics import inertia
 from legged.dynamics.modules import by_module, dense
 from legged.robot.robot import Robot
-from legged.spatial import Array, zeros
+from legged.spatial import Array
 
 
 @checked

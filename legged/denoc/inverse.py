@@ -22,9 +22,10 @@ from legged.denoc.equations import (
     module_twist_propagation,
     udu,
 )
+from legged.denoc.kinematics import zeros
 from legged.errors import SingularError
 from legged.robot.robot import Robot
-from legged.spatial import Array, zeros
+from legged.spatial import Array
 from legged.table import Table
 
 _SINGULAR = 1e15

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from legged.denoc.kinematics import Kinematics, Rates, rotor_spin
+from legged.denoc.kinematics import Kinematics, Rates, rotor_spin, zeros
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
-from legged.spatial import Array, skew, zeros
+from legged.spatial import Array, skew
 
 
 def rotor_momentum(robot: Robot, at: Kinematics) -> Array:

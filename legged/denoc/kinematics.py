@@ -22,7 +22,7 @@ from legged.errors import NotFiniteError, ShapeError
 from legged.robot.base import EulerBase, FloatingBase
 from legged.robot.body import Body
 from legged.robot.robot import Robot
-from legged.spatial import Array, skew, zeros
+from legged.spatial import Array, skew
 
 
 class Kinematics(NamedTuple):
@@ -37,6 +37,22 @@ class Kinematics(NamedTuple):
     rotation: Array
     origin: Array
     p: tuple[Array, ...]
+
+
+def zeros(shape: int | tuple[int, ...], *elements: Any) -> Array:
+    """Return zeros, of the given shape, [any unit], that can take traced scalars if one of some arrays has them.
+
+    Args:
+        shape: The shape. elements: The arrays whose entries will be added or assigned, of any shape, [any unit].
+    """
+    return np.zeros(shape, object if any(np.asarray(x).dtype == object for x in elements) else float)
+
+
+def identity(n: int, *elements: Any) -> Array:
+    """Return the identity, (n, n), that can take the entries of other arrays, as `zeros` does."""
+    one = zeros((n, n), *elements)
+    one[range(n), range(n)] = 1.0
+    return one
 
 
 def block_diagonal(blocks: Sequence[Array]) -> Array:
@@ -102,8 +118,7 @@ def twist_propagation(r: Vector3) -> Array:
 
     Source: Shah, Saha, Dutt 2012, eq. (2), whose a_(k,j) is -r, from O_k to O_j.
     """
-    A = zeros((6, 6), r)
-    A[range(6), range(6)] = 1.0
+    A = identity(6, r)
     A[3:, :3] = -skew(r)
     return A
 
@@ -215,6 +230,11 @@ def mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
     """Return M_k of each body about its origin, (6, 6), [kg m^2, kg m, kg], world axes."""
     rotations = [block_diagonal([R, R]) for R in at.rotation]
     return [R @ body.M @ R.T for body, R in zip(robot.bodies, rotations, strict=True)]
+
+
+def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
+    """Return M, (6 n, 6 n), [kg m^2, kg m, kg], world axes, as `mass_matrix` does, for known kinematics."""
+    return block_diagonal(mass_blocks(robot, at))
 
 
 def weights(robot: Robot, at: Kinematics) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from legged.arguments import known_name
 from legged.files.description import Tree
-from legged.files.feet import FootEntry
+from legged.files.feet.detection import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, gyration_radius, inertia_fault, is_point_mass
 from legged.files.resolve import joints_without_inertia, massless_subtrees
 from legged.spatial import Array

@@ -21,7 +21,7 @@ from legged.files.audit import Audit, Finding, by_severity, find_all, ill_condit
 from legged.files.collision import collision_shapes
 from legged.files.description import Description, JointEntry, Tree, tree_of
 from legged.files.export_description import describe_robot
-from legged.files.feet import Feet, FootEntry, find_feet
+from legged.files.feet.detection import Feet, FootEntry, find_feet
 from legged.files.inertias import check_positive_definite, entry_inertia, total_inertia
 from legged.files.mjcf.reader import read as read_mjcf
 from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
@@ -68,7 +68,7 @@ def load(
         base: "floating", "planar", or "fixed" for a root link fixed to the world. None: as stated in an MJCF file, also
             by slides and hinges of its root; floating for a URDF, which does not state it.
         feet: Names of links; "spheres" to find the feet and keep their collision spheres as `Sphere`; "shapes" to find
-            them and take over all their collision shapes, see `legged.files.feet.Feet`; or a mapping with
+            them and take over all their collision shapes, see `legged.files.feet.detection.Feet`; or a mapping with
             entries contact: (link, position (3,), [m], link axes, or a `Sphere`), or link: a `Sphere`, a list of the
             points of a sole, points and spheres by name, or "sphere" for the link's collision sphere. None: found from
             names, ends of limbs and collision shapes if the base floats, with the points that touch the ground.

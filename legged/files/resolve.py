@@ -13,7 +13,7 @@ import numpy as np
 from legged.arguments import known_name
 from legged.errors import FileError, UnknownNameError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Tree, tree_of
-from legged.files.feet import FootEntry
+from legged.files.feet.detection import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, inertia_fault, nearest_consistent
 from legged.robot.link import moved_contact
 from legged.robot.physics import JointPhysics

@@ -32,7 +32,7 @@ from legged.app.cli import main
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXECUTED = ("python", "sh", "{code-cell}")
-OTHERS = ("text", "xml", "json", "c", "asm", "{toctree}", "{include}", "{replay}")
+OTHERS = ("cmake", "text", "xml", "json", "c", "asm", "{toctree}", "{include}", "{replay}")
 """Languages of blocks that are no program. A block of any other language is an error."""
 BLOCK = re.compile(r"(<!-- slow -->\n+)?^( *)```([^\n]*)\n(.*?)^ *```$", flags=re.MULTILINE | re.DOTALL)
 SHOWN = ("git", "cd", ".", "source")

@@ -61,7 +61,7 @@ def dotted_names(text: str) -> set[str]:
     text = re.sub(
         r"^\| old \| new \|\n(\|.*\n)+", lambda t: re.sub(r"^\|.*? \| ", "", t[0], flags=re.M), text, flags=re.M
     )
-    text = re.sub(r'"robot\.[\w./]+"', "", text)  # names of parameters of rollouts
+    text = re.sub(r'"robot\.[\w./ ]+"', "", text)  # names of parameters of rollouts
     code = " ".join(re.findall(r"```python.*?```|(?<!`)`[^`\n]+`(?!`)", text, flags=re.DOTALL))
     return set(
         re.findall(

@@ -7,7 +7,7 @@ import pytest
 
 import legged
 from legged.errors import DefinitionError
-from legged.files.soles import measure
+from legged.files.feet.soles import measure
 from legged.robot.construction.builder import rpy
 from legged.robot.shapes import Box, Capsule, Cylinder, Sphere
 

@@ -13,7 +13,7 @@ from legged.arguments import instance, rounded_array, text
 from legged.errors import ArgumentError, FileError, LeggedError, UnknownNameError
 from legged.files.collision import convert, mesh_vertices
 from legged.files.description import SOLIDS, Shape, Tree
-from legged.files.soles import measure
+from legged.files.feet.soles import measure
 from legged.robot.placement import Placement, Vector
 from legged.robot.shapes import Material, Sphere
 from legged.robot.shapes import Shape as LinkShape

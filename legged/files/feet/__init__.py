@@ -1,0 +1,1 @@
+"""Feet of robots in files: detection, contact points, and soles measured from shapes."""
