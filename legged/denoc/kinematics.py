@@ -40,7 +40,7 @@ class Kinematics(NamedTuple):
 
 
 def zeros(shape: int | tuple[int, ...], *elements: Any) -> Array:
-    """Return zeros, of the given shape, [any unit], that can take traced scalars if one of some arrays has them.
+    """Return zeros, (m, ...), [any unit], that can take traced scalars if one of some arrays has them.
 
     Args:
         shape: The shape. elements: The arrays whose entries will be added or assigned, of any shape, [any unit].
