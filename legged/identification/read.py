@@ -1,4 +1,4 @@
-"""Logs from files: CSV, npz, MCAP and ROS 2 bags. Files are untrusted: nothing in them is executed or unpickled."""
+"""Read logs: CSV, npz, MCAP and ROS 2 bags. Files are untrusted: nothing in them is executed or unpickled."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ def read(
     - CSV: a header with the columns `time`, `<joint>.position`, `<joint>.rate`, `<joint>.desired`, `<joint>.torque`,
       `gyro.x`, ..., `base.qw`, ..., `base.x`, ..., `twist.wx`, ..., `twist.vz`, `contacts.<foot>`.
     - MCAP and bags: messages with the fields of ROS 2's JointState, Imu and Odometry, in CDR or JSON. Times are those
-      of the messages' headers, or of their recording. Other topics are interpolated at the times of the joints.
+      of the messages' headers, or of their recording if headers have none. Other topics are interpolated at the times
+      of the joints.
 
     Args:
         path: The file or folder.
         joints: Names of the joints in the order of the columns, for an npz file without names.
         channels: Attribute of `Log` -> name of the array in an npz file, {"times": "time", "positions": "q"}.
-        topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default the only
-            topic of its type, where JointState is "joints".
+        topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default, "joints" is
+            the only topic of type JointState, "imu" of type Imu, and "base" of type Odometry; "desired", a second topic
+            of type JointState, must be named.
 
     Raises:
         FileError: The file cannot be read, or lacks something; the message names the file.
@@ -131,13 +133,9 @@ def _read_csv(path: Path) -> Log:
         raise FileError(source, "the header has no column '<joint>.position'")
     channels: dict[str, Array] = {}
     used = {"time"}
-    for column, channel in _COLUMNS.items():
-        names = [f"{joint}.{column}" for joint in joints]
-        if any(name in at for name in names):
-            channels[channel] = rows[:, [at[known_name("column", name, at)] for name in names]]
-            used.update(names)
-    for channel, axes in _AXES.items():
-        names = [f"{channel}.{axis}" for axis in axes]
+    columns = {channel: [f"{joint}.{column}" for joint in joints] for column, channel in _COLUMNS.items()}
+    columns |= {channel: [f"{channel}.{axis}" for axis in axes] for channel, axes in _AXES.items()}
+    for channel, names in columns.items():
         if any(name in at for name in names):
             channels[channel] = rows[:, [at[known_name("column", name, at)] for name in names]]
             used.update(names)
@@ -201,6 +199,7 @@ def _typestore() -> Any:
 
 
 def _short(kind: str) -> str:
+    """Return the name of a message type without its package."""
     return kind.replace(".", "/").rpartition("/")[2]
 
 
@@ -275,6 +274,7 @@ def _times(messages: list[Message]) -> Array:
 
 
 def _vectors(messages: list[Message], entries: list[tuple[str, ...]]) -> Array:
+    """Return nested fields of messages, (T, entries)."""
     return np.array([[float(m.fields(*names)) for names in entries] for m in messages])
 
 
