@@ -55,7 +55,7 @@ def join(top: Array, bottom: Array) -> Array:
 
 
 def zeros(shape: int | tuple[int, ...], *elements: Any) -> Array:
-    """Return zeros, (...), that can take the entries of other arrays: of objects if one of these holds traced scalars.
+    """Return zeros that can take the entries of other arrays: of objects if one of these holds traced scalars.
 
     Args:
         shape: The shape. elements: Arrays or scalars whose entries will be added or assigned.

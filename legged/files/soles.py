@@ -56,7 +56,7 @@ class Sole:
         """Return what was measured in words.
 
         Args:
-            down: Downward unit vector with all joints at zero, (3,), axes of the link.
+            down: Unit vector downward with all joints at zero, (3,), axes of the link.
         """
         length, width = (1e3 * x for x in self.size)
         tilt = np.degrees(np.arccos(np.clip(self.normal @ down, -1.0, 1.0)))
@@ -73,7 +73,7 @@ def measure(shapes: Sequence[LinkShape | Array], down: Array) -> Sole:
 
     Args:
         shapes: All shapes of the foot, at least one, axes of its link; of a mesh its vertices, (n, 3), [m].
-        down: Downward unit vector with all joints at zero, (3,), in the same axes.
+        down: Unit vector downward with all joints at zero, (3,), in the same axes.
 
     Raises:
         DefinitionError: The shapes have no volume.
