@@ -40,17 +40,20 @@ class Quadruped:
 
     def __init__(self, path: Path):
         self.robot = legged.load(path)
-        self.feet = [contact.name for contact in self.robot.contacts]
+        links = self.robot.links
+        frames = [legged.Frame(links[point.link].name, point.position) for point in self.robot.contacts]
+        # The links of the feet have the names of their contact points: a name alone would mean the origin of the link.
+        self.feet = [oc.Contact(frame, name=frame.on) for frame in frames]
         self.joints = np.array([0.0, 0.8, -1.5] * 4)
         self.q = np.concatenate([UPRIGHT, np.zeros(3), self.joints])
-        self.q[6] = -min(legged.frame_pose(self.robot, self.q, foot).position[2] for foot in self.feet)
+        self.q[6] = -min(legged.frame_pose(self.robot, self.q, foot.frame).position[2] for foot in self.feet)
         values = self.robot.parameters()
         names = [joint.name for joint in self.robot.joints]
         self.effort, self.speed, self.lower, self.upper = (
             np.array([values[f"{name}.{field}"] for name in names]) for field in ("effort", "speed", "lower", "upper")
         )
 
-    def stage(self, feet: list[str], *extra: oc.Term, posture_weight: float = 1.0) -> oc.Stage:
+    def stage(self, feet: list[oc.Contact], *extra: oc.Term, posture_weight: float = 1.0) -> oc.Stage:
         """Return a stage in which feet stand, with friction cones."""
         terms = [
             oc.Cost(posture, posture_weight, joints=self.joints),
@@ -59,19 +62,19 @@ class Quadruped:
             oc.Cost(oc.terms.motor_limits, 50.0, barrier=True, effort=0.95 * self.effort, speed=self.speed),
             oc.Cost(oc.terms.joint_limits, 1e3, barrier=True, lower=self.lower + 0.05, upper=self.upper - 0.05),
         ]
-        terms += [oc.Cost(oc.terms.friction_cone, 1.0, barrier=True, contact=f, friction=FRICTION) for f in feet]
+        terms += [oc.Cost(oc.terms.friction_cone, 1.0, barrier=True, contact=f.name, friction=FRICTION) for f in feet]
         return oc.Stage(STEP, feet, [*terms, *extra])
 
     def air(self) -> oc.Stage:
         """Return a stage without contacts, with a level base and the feet above the ground."""
-        free = [oc.Cost(oc.terms.clearance, 1e3, barrier=True, frame=f, height=0.02) for f in self.feet]
+        free = [oc.Cost(oc.terms.clearance, 1e3, barrier=True, frame=f.frame, height=0.02) for f in self.feet]
         upright = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=UPRIGHT)
         return self.stage([], upright, *free, posture_weight=2.0)
 
     def landed(self, place: Array, count: int) -> list[oc.Stage | oc.Impact]:
         """Return an impact of all feet on the ground, and stages of standing with the base at a place."""
         weights, ground = np.array([0.0, 0.0, 1e3]), np.zeros(3)
-        level = [oc.Cost(oc.terms.frame_translation, weights, frame=f, position=ground) for f in self.feet]
+        level = [oc.Cost(oc.terms.frame_translation, weights, frame=f.frame, position=ground) for f in self.feet]
         upright = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=UPRIGHT)
         stand = self.stage(self.feet, upright, oc.Cost(base_position, 50.0, position=place))
         return [oc.Impact(self.feet, level), *[stand] * count]
@@ -114,7 +117,8 @@ def main(folder: str = ".", path: str | None = None) -> Any:
         sample=0.01,
         fall=False,
     )
-    print(f"at the end: base at {np.round(run.q[-1][4:7], 2)} m, quaternion {np.round(run.q[-1][:4], 2)}")
+    end = np.round(run.q[-1], 2) + 0.0  # without negative zeros
+    print(f"at the end: base at {end[4:7]} m, quaternion {end[:4]}")
     run.save_html(Path(folder) / "jump.html")
     return run
 

@@ -46,7 +46,7 @@ class Contact:
     """A contact that may be active at a node: of a point, or of a surface that keeps its orientation.
 
     Attributes:
-        frame: Name of a contact point or link, or a `legged.Frame`; its origin is the point of contact.
+        frame: Name of a link or contact point (the link if both have it) or `legged.Frame`; its origin is the contact.
         surface: Whether the orientation is constrained too, so that the ground applies a moment.
         name: Name in stages, terms and results; by default the name in `frame`.
     """

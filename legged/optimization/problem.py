@@ -29,7 +29,8 @@ class Stage:
 
     Attributes:
         duration: h, [s].
-        contacts: Active contacts: names of contact points or of links, whose origin is then the contact, or `Contact`s.
+        contacts: Active contacts: names of links, whose origin is the contact, or of contact points, or `Contact`s. A
+            name of both means the link.
         terms: Costs, which are multiplied by the duration, and constraints.
     """
 
