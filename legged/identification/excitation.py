@@ -146,7 +146,7 @@ def excitation(
         return -value / len(information.names), -np.asarray(gradient).ravel() / len(information.names)
 
     first = -objective(x)[0] * len(information.names)
-    found = minimize(
+    optimum = minimize(
         objective,
         x,
         jac=True,
@@ -159,10 +159,10 @@ def excitation(
     )
     samples = period * np.arange(round(duration / period) + 1)
     fine = _basis(samples, duration, count)
-    largest = max(float((np.abs(part) / most).max()) for part, most in limited(motion(found.x, fine)))
-    found_x = found.x / max(largest * (1.0 + 1e-9), 1.0)  # within the limits at all samples
-    value = -objective(found_x)[0] * len(information.names)
-    best, value = (found_x, value) if value > first else (x, first)
+    largest = max(float((np.abs(part) / most).max()) for part, most in limited(motion(optimum.x, fine)))
+    scaled = optimum.x / max(largest * (1.0 + 1e-9), 1.0)  # within the limits at all samples
+    value = -objective(scaled)[0] * len(information.names)
+    best, value = (scaled, value) if value > first else (x, first)
     q, v, vdot = motion(best, fine)
     return Excitation(robot, samples, q, v, vdot, value, first, information.names)
 

@@ -99,9 +99,9 @@ class Model:
         key = channels, has_servos
         like = self._compiled.get(key)
         step = PlantStep(self.parameters, has_servos, self.imu) if like is None else like.plant_step
-        found = Shooting(step, log, channels, cuts, self.time_step, like)
-        self._compiled.setdefault(key, found)
-        return found
+        shooting = Shooting(step, log, channels, cuts, self.time_step, like)
+        self._compiled.setdefault(key, shooting)
+        return shooting
 
     def _weights(self, shooting: Shooting) -> Array:
         """Return the inverse standard deviations of the readings, (m,)."""
@@ -277,12 +277,12 @@ class Fit:
         return self._by_channel(shooting, prediction.residual)
 
     def _by_channel(self, shooting: Shooting, residual: Array) -> dict[str, float]:
-        found, at = {}, 0
+        errors, at = {}, 0
         for name in shooting.channels:
             size = shooting.plant_step.residual_size(name)
-            found[name] = float(np.sqrt((residual[..., at : at + size] ** 2).mean()))
+            errors[name] = float(np.sqrt((residual[..., at : at + size] ** 2).mean()))
             at += size
-        return found
+        return errors
 
     def save_urdf(self, path: str | Path) -> Path:
         """Write the identified robot to a URDF file, and return its path; see `legged.save_urdf`."""

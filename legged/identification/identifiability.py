@@ -104,10 +104,10 @@ class Identifiability:
     def _covariance(self, scaled: Array) -> Array:
         """Return a covariance from that in units of the widths, with infinite variances, see `covariance`."""
         values, vectors = self._spectrum
-        found = scaled * np.outer(self.width, self.width)
+        covariance = scaled * np.outer(self.width, self.width)
         lost = (vectors[:, values == 0.0] ** 2).sum(axis=1) > 1e-8
-        found[lost, lost] = np.inf
-        return found
+        covariance[lost, lost] = np.inf
+        return covariance
 
     @property
     def deviations(self) -> Array:
@@ -124,10 +124,10 @@ class Identifiability:
         """Correlations of the parameters, (n, n); those of a parameter without information are zero."""
         size = self.deviations
         with np.errstate(invalid="ignore"):
-            found = self.covariance / np.outer(size, size)
-        found = np.where(np.isfinite(found), found, 0.0)
-        np.fill_diagonal(found, 1.0)
-        return found
+            correlations = self.covariance / np.outer(size, size)
+        correlations = np.where(np.isfinite(correlations), correlations, 0.0)
+        np.fill_diagonal(correlations, 1.0)
+        return correlations
 
     @cached_property
     def open_directions(self) -> tuple[Direction, ...]:
@@ -141,14 +141,14 @@ class Identifiability:
         pairs += [
             (float(np.sqrt(max(x, 0.0))), known @ y) for x, y in zip(variances[::-1], inside.T[::-1], strict=True)
         ]
-        found = []
+        directions = []
         for deviation, vector in pairs:
             if deviation > _UNIFORM:
                 vector = vector / vector[np.argmax(np.abs(vector))]
                 kept = np.flatnonzero(np.abs(vector) > _SHOWN)
                 changes = {self.names[i]: float(vector[i] * self.width[i]) for i in kept}
-                found.append(Direction(changes, deviation))
-        return tuple(found)
+                directions.append(Direction(changes, deviation))
+        return tuple(directions)
 
     def __str__(self) -> str:
         if not self.open_directions:

@@ -55,7 +55,7 @@ def normal_equations(
     """Return the normal equations of windows in their initial states and the parameters.
 
     Args:
-        shooting: The windows. found: Their prediction.
+        shooting: The windows. prediction: Their prediction.
         weights: Inverse standard deviations of the readings, (m,), [1 / unit of the channel].
         loss: Name of the loss. scale: Standard deviation of the weighted residuals, to which the thresholds of the loss
             are relative.
@@ -84,9 +84,9 @@ def eliminate_initial_states(shooting: Shooting, equations: NormalEquations, dam
     gradient = g[..., k:] - (H[..., k:, :k] @ forward[..., None])[..., 0]
     A, scores = np.zeros((n + 1, n + 1)), np.zeros((W, n + 1))
     for j, column in enumerate(blocks.column):  # the entry n collects the padding
-        own = np.where(column < 0, n, column - 2 * shooting.plant_step.nv)
-        A[np.ix_(own, own)] += reduced[:, j].sum(axis=0)
-        scores[:, own] += gradient[:, j]
+        entries = np.where(column < 0, n, column - 2 * shooting.plant_step.nv)
+        A[np.ix_(entries, entries)] += reduced[:, j].sum(axis=0)
+        scores[:, entries] += gradient[:, j]
     return ReducedEquations(A[:n, :n], scores[:, :n].sum(axis=0), feedback, forward, scores[:, :n])
 
 

@@ -217,9 +217,9 @@ def _result(robot: Robot, massive: list[int], x: Array, x0: Array, residual: Arr
     """Return the fit with x: the parameters of the links with mass, then damping and friction of the joints."""
     parameters, values = x0.copy(), {}
     for i, k in enumerate(massive):
-        own = x[10 * i : 10 * i + 10]
-        parameters[10 * k : 10 * k + 10] = own
-        inertia = inertia_of(np.einsum("p,pij->ij", own, _pseudo_inertia_basis()))
+        link_parameters = x[10 * i : 10 * i + 10]
+        parameters[10 * k : 10 * k + 10] = link_parameters
+        inertia = inertia_of(np.einsum("p,pij->ij", link_parameters, _pseudo_inertia_basis()))
         name = robot.links[k].name
         values |= {f"{name}.mass": inertia.mass, f"{name}.center": inertia.center, f"{name}.tensor": inertia.tensor}
     damping = friction = None

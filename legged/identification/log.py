@@ -179,8 +179,8 @@ class Log:
         import io
 
         file = io.BytesIO()
-        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.channels}
-        np.savez_compressed(file, times=self.times, joints=np.array(self.joints), **own)
+        channels = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.channels}
+        np.savez_compressed(file, times=self.times, joints=np.array(self.joints), **channels)
         return write_file(path, file.getvalue(), ".npz")
 
 
@@ -191,13 +191,13 @@ def combined_channels(times: Array, sources: Iterable[tuple[Array, Array]]) -> l
     Args:
         times: Times, (T,), [s]. sources: Own times (S,), [s], and values (S, k) of each channel.
     """
-    found = []
-    for own, values in sources:
-        own, values = array("times of a channel", own), array("values of a channel", values)
-        if len(own) < 2 or (np.diff(own) <= 0.0).any():
+    interpolated = []
+    for source_times, values in sources:
+        source_times, values = array("times of a channel", source_times), array("values of a channel", values)
+        if len(source_times) < 2 or (np.diff(source_times) <= 0.0).any():
             raise ShapeError("times of a channel must increase, and there must be at least two of them")
-        found.append(np.stack([np.interp(times, own, column) for column in values.T], axis=1))
-    return found
+        interpolated.append(np.stack([np.interp(times, source_times, column) for column in values.T], axis=1))
+    return interpolated
 
 
 def missing_channel(log: Log, name: str) -> UnknownNameError:

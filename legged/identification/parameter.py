@@ -279,17 +279,17 @@ class ParameterSet:
             numbers: Values of the free entries, (n,), mixed units, which may be traced.
         """
         values = {name: x if x.ndim else x[()] for name, x in self.values_by_name(numbers).items()}
-        own: dict[str, Any] = {}
+        robot_values: dict[str, Any] = {}
         for name, value in values.items():
             field = name.removeprefix("robot.")
             if not name.startswith("robot."):
                 continue
             if not field.endswith(".inertia"):
-                own[field] = value
+                robot_values[field] = value
                 continue
             link = self.robot.link(field.removesuffix(".inertia"))
             parts = inertia_change(link.inertia, value)
-            own |= {f"{link.name}.{k}": x for k, x in zip(("mass", "center", "tensor"), parts, strict=True)}
+            robot_values |= {f"{link.name}.{k}": x for k, x in zip(("mass", "center", "tensor"), parts, strict=True)}
         ground = self.ground
         for name, value in values.items():
             if name.startswith("ground."):
@@ -298,16 +298,16 @@ class ParameterSet:
             np.array([values.get(name, self._known[name]) for name in (f"{part}.{j}.{field}" for j in self.joints)])
             for part, field in (*(("motors", field) for field in _MOTOR), ("sensors", "offset"))
         ]
-        return Plant(self.robot.with_parameters(own) if own else self.robot, ground, *arrays)
+        return Plant(self.robot.with_parameters(robot_values) if robot_values else self.robot, ground, *arrays)
 
     def delays(self) -> tuple[Array, Array]:
         """Return the delays that are not free, (n_joints,), [s], and the index of the free entry or -1, (n_joints,)."""
         fixed, columns = np.zeros(len(self.joints)), np.full(len(self.joints), -1)
         for i, joint in enumerate(self.joints):
             name = f"motors.{joint}.delay"
-            own = [entry for entry in self._entries if entry[0] == name]
-            fixed[i] = own[0][3] if own else float(self._known[name])
-            columns[i] = -1 if not own or own[0][2] is None else own[0][2]
+            entries = [entry for entry in self._entries if entry[0] == name]
+            fixed[i] = entries[0][3] if entries else float(self._known[name])
+            columns[i] = -1 if not entries or entries[0][2] is None else entries[0][2]
         return fixed, columns
 
 

@@ -53,12 +53,12 @@ def windows(log: Log, duration: float, chosen: Sequence[int] | None = None) -> l
     n = max(round(duration / period), 1)
     if len(log.times) <= n:
         raise ShapeError(f"the log lasts {log.duration:.3f} s, less than a window of {duration} s")
-    found = [Window(k, k + n) for k in range(0, len(log.times) - n, n)]
+    every = [Window(k, k + n) for k in range(0, len(log.times) - n, n)]
     if chosen is None:
-        return found
-    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(found):
-        raise ArgumentError(f"chosen must hold numbers of windows from 0 to {len(found) - 1}, got {list(chosen)[:10]}")
-    return [found[i] for i in chosen]
+        return every
+    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(every):
+        raise ArgumentError(f"chosen must hold numbers of windows from 0 to {len(every) - 1}, got {list(chosen)[:10]}")
+    return [every[i] for i in chosen]
 
 
 class Blocks:
@@ -110,7 +110,7 @@ def _layout(rows: Array, columns: Array) -> Array:
 def _padded(members: list[Array]) -> Array:
     """Return lists of indices as the rows of one matrix, padded by -1."""
     size = max(map(len, members), default=0)
-    return np.array([[*own, *[-1] * (size - len(own))] for own in members], int).reshape(len(members), size)
+    return np.array([[*indices, *[-1] * (size - len(indices))] for indices in members], int).reshape(len(members), size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +279,8 @@ class Shooting:
         Args:
             readings: (N + 1, W, m), mixed units.
         """
-        found = np.append(readings, np.zeros((*readings.shape[:2], 1)), axis=2)[..., self.blocks.reading]
-        return np.moveaxis(found, 0, 2)
+        blocks = np.append(readings, np.zeros((*readings.shape[:2], 1)), axis=2)[..., self.blocks.reading]
+        return np.moveaxis(blocks, 0, 2)
 
 
 def _interpolated(source: Array, at: Array, period: float) -> tuple[Array, Array]:
@@ -297,9 +297,9 @@ def _slopes(values: Array, period: float, starts: Array) -> Array:
     """Return the rates of a channel at some samples from least squares parabolas of the samples around, (W, k)."""
     half = _SMOOTHING // 2
     first = np.clip(starts - half, 0, max(len(values) - _SMOOTHING, 0))
-    found = []
+    rates = []
     for start, k in zip(first, starts, strict=True):
-        own = values[start : start + _SMOOTHING]
-        at = (np.arange(start, start + len(own)) - k) * period
-        found.append(np.polynomial.polynomial.polyfit(at, own, min(2, len(own) - 1))[1])
-    return np.array(found)
+        samples = values[start : start + _SMOOTHING]
+        at = (np.arange(start, start + len(samples)) - k) * period
+        rates.append(np.polynomial.polynomial.polyfit(at, samples, min(2, len(samples) - 1))[1])
+    return np.array(rates)

@@ -85,8 +85,8 @@ class Trajectories:
         """Return (number of the node in its group, entries of residuals and multipliers, term) of each constraint."""
         group, model = self.problem.groups[number], self.problem.models[number]
         every = ((row, n, term) for row, members in enumerate(group.members) for n, term in members)
-        found = ((row, model.residual_slices[n], model.multiplier_slices[n], term) for row, n, term in every)
-        return [(row, rows, shift, term) for row, rows, shift, term in found if shift is not None]
+        slices = ((row, model.residual_slices[n], model.multiplier_slices[n], term) for row, n, term in every)
+        return [(row, rows, shift, term) for row, rows, shift, term in slices if shift is not None]
 
     def _each_constraint(self) -> Iterator[tuple[Array, Array, Array, int, Term]]:
         """Yield weights, multipliers and residuals (problems, n) of each constraint, its node and term."""

@@ -273,15 +273,15 @@ def _bound(name: str, value: Any, default: float, nu: int) -> Array:
 
 
 def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:
-    found: dict[str, Contact] = {}
+    contacts: dict[str, Contact] = {}
     for k, node in enumerate(nodes):
         if not isinstance(node, Stage | Impact):
             raise ArgumentError(f"node {k} must be a Stage or an Impact, got {node!r}")
         for contact in node.contacts:
             contact = Contact(contact) if isinstance(contact, str) else contact
-            if found.setdefault(contact.name, contact) != contact:
+            if contacts.setdefault(contact.name, contact) != contact:
                 raise ArgumentError(f"contact {contact.name!r} of node {k} is defined twice; give one another name")
-    return tuple(found.values())
+    return tuple(contacts.values())
 
 
 def _size(problem: Problem, term: Term) -> int:
