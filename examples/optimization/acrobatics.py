@@ -1,8 +1,7 @@
-"""A jump and a backflip of a quadruped: planned by optimal control, executed on rigid ground by the solver's feedback.
+"""A jump of a quadruped over 0.5 m: planned by optimal control, executed on rigid ground by the solver's feedback.
 
-Run `python examples/optimization/acrobatics.py FOLDER jump go2.urdf`. Without a file it uses Go2 of example-robot-data.
-It writes a page with the replay, FOLDER/jump.html. The backflip needs motors without the limits of speed in Go2's URDF,
-whose torque falls linearly to zero at 15.7 rad/s.
+Run `python examples/optimization/acrobatics.py FOLDER go2.urdf`. Without a file it uses Go2 of example-robot-data. It
+writes a page with the replay, FOLDER/jump.html. The torque of the motors falls linearly with their speed.
 """
 
 import sys
@@ -18,7 +17,7 @@ from legged import optimization as oc
 Array = np.ndarray
 FRICTION = 0.7
 STEP = 0.02  # [s]
-UNLIMITED_SPEED = 200.0  # [rad/s]
+UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # quaternion, w first
 
 
 def posture(robot: legged.Robot, at: oc.Point, joints: Array) -> Array:
@@ -36,52 +35,47 @@ def base_position(robot: legged.Robot, at: oc.Point, position: Array) -> Array:
     return at.q[4:7] - position
 
 
-def pitched(angle: float) -> Array:
-    """Return the quaternion of a rotation about y."""
-    return np.array([np.cos(angle / 2), 0.0, np.sin(angle / 2), 0.0])
-
-
 class Quadruped:
-    """A robot with its standing state, and the costs that all motions share."""
+    """A robot with its standing configuration, and the costs of its stages."""
 
-    def __init__(self, path: Path, speed: float | None = None):
+    def __init__(self, path: Path):
         self.robot = legged.load(path)
-        names = [joint.name for joint in self.robot.joints]
-        if speed is not None:
-            self.robot = self.robot.with_parameters({f"{name}.speed": speed for name in names})
-        self.feet = [contact.name for contact in self.robot.contacts]
+        links = self.robot.links
+        frames = [legged.Frame(links[point.link].name, point.position) for point in self.robot.contacts]
+        # The links of the feet have the names of their contact points: a name alone would mean the origin of the link.
+        self.feet = [oc.Contact(frame, name=frame.on) for frame in frames]
         self.joints = np.array([0.0, 0.8, -1.5] * 4)
-        self.q = np.concatenate([[1.0, 0, 0, 0, 0, 0, 0.0], self.joints])
-        self.q[6] = -min(legged.frame_pose(self.robot, self.q, foot).position[2] for foot in self.feet)
+        self.q = np.concatenate([UPRIGHT, np.zeros(3), self.joints])
+        self.q[6] = -min(legged.frame_pose(self.robot, self.q, foot.frame).position[2] for foot in self.feet)
         values = self.robot.parameters()
         names = [joint.name for joint in self.robot.joints]
         self.effort, self.speed, self.lower, self.upper = (
             np.array([values[f"{name}.{field}"] for name in names]) for field in ("effort", "speed", "lower", "upper")
         )
 
-    def stage(self, feet: list[str], *extra: oc.Term, posture_weight: float = 1.0) -> oc.Stage:
+    def stage(self, feet: list[oc.Contact], *extra: oc.Term, posture_weight: float = 1.0) -> oc.Stage:
         """Return a stage in which feet stand, with friction cones."""
-        its = [
+        terms = [
             oc.Cost(posture, posture_weight, joints=self.joints),
             oc.Cost(rates, np.array([0.1] * 6 + [0.02] * 12)),
             oc.Cost(oc.terms.control, 2e-3),
             oc.Cost(oc.terms.motor_limits, 50.0, barrier=True, effort=0.95 * self.effort, speed=self.speed),
             oc.Cost(oc.terms.joint_limits, 1e3, barrier=True, lower=self.lower + 0.05, upper=self.upper - 0.05),
         ]
-        its += [oc.Cost(oc.terms.friction_cone, 1.0, barrier=True, contact=f, friction=FRICTION) for f in feet]
-        return oc.Stage(STEP, feet, [*its, *extra])
+        terms += [oc.Cost(oc.terms.friction_cone, 1.0, barrier=True, contact=f.name, friction=FRICTION) for f in feet]
+        return oc.Stage(STEP, feet, [*terms, *extra])
 
-    def air(self, angle: float) -> oc.Stage:
-        """Return a stage in the air with a pitch, and feet above the ground."""
-        free = [oc.Cost(oc.terms.clearance, 1e3, barrier=True, frame=f, height=0.02) for f in self.feet]
-        turn = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=pitched(angle))
-        return self.stage([], turn, *free, posture_weight=2.0)
+    def air(self) -> oc.Stage:
+        """Return a stage without contacts, with a level base and the feet above the ground."""
+        free = [oc.Cost(oc.terms.clearance, 1e3, barrier=True, frame=f.frame, height=0.02) for f in self.feet]
+        upright = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=UPRIGHT)
+        return self.stage([], upright, *free, posture_weight=2.0)
 
     def landed(self, place: Array, count: int) -> list[oc.Stage | oc.Impact]:
         """Return an impact of all feet on the ground, and stages of standing with the base at a place."""
         weights, ground = np.array([0.0, 0.0, 1e3]), np.zeros(3)
-        level = [oc.Cost(oc.terms.frame_translation, weights, frame=f, position=ground) for f in self.feet]
-        upright = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=pitched(0.0))
+        level = [oc.Cost(oc.terms.frame_translation, weights, frame=f.frame, position=ground) for f in self.feet]
+        upright = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=UPRIGHT)
         stand = self.stage(self.feet, upright, oc.Cost(base_position, 50.0, position=place))
         return [oc.Impact(self.feet, level), *[stand] * count]
 
@@ -94,39 +88,23 @@ class Quadruped:
         return oc.Problem(self.robot, nodes, final, q=self.q, lower=-limit, upper=limit, velocity_gain=20.0)
 
 
-def backflip(dog: Quadruped) -> tuple[oc.Problem, Array]:
-    """Return the problem of a backflip, and a guess of its configurations."""
-    hind = [foot for foot in dog.feet if foot.startswith("R")]
-    place = dog.q[4:7] + np.array([-0.2, 0.0, 0.0])
-    push, tilt, flight, land, start = 15, 8, 24, 25, -0.9
-    angles = np.linspace(start, -2.0 * np.pi + 0.1, flight)
-    nodes: list[oc.Stage | oc.Impact] = [*[dog.stage(dog.feet)] * push, *[dog.stage(hind)] * tilt]
-    nodes += [*[dog.air(angle) for angle in angles], *dog.landed(place, land)]
-    q = np.tile(dog.q, (len(nodes) + 1, 1))
-    after = np.full(land + 2, -2.0 * np.pi)
-    pitch = np.concatenate([np.zeros(push), np.linspace(0.0, start, tilt), angles, after])
-    q[:, :4] = [pitched(angle) for angle in pitch]
-    q[push + tilt : push + tilt + flight, 6] += 0.5 * np.sin(np.linspace(0.0, np.pi, flight))
-    return dog.problem(nodes, place), q
-
-
 def jump(dog: Quadruped) -> tuple[oc.Problem, Array]:
     """Return the problem of a jump over 0.5 m, and a guess of its configurations."""
     place = dog.q[4:7] + np.array([0.5, 0.0, 0.0])
     push, flight = 20, 15
-    nodes = [*[dog.stage(dog.feet)] * push, *[dog.air(0.0)] * flight, *dog.landed(place, 25)]
+    nodes = [*[dog.stage(dog.feet)] * push, *[dog.air()] * flight, *dog.landed(place, 25)]
     q = np.tile(dog.q, (len(nodes) + 1, 1))
     share = np.clip((np.arange(len(q)) - push) / flight, 0.0, 1.0)
     q[:, 4:7] += share[:, None] * (place - dog.q[4:7]) + 0.3 * np.sin(np.pi * share)[:, None] * [0.0, 0.0, 1.0]
     return dog.problem(nodes, place), q
 
 
-def main(folder: str = ".", name: str = "jump", path: str | None = None) -> Any:
-    """Plan and execute a motion, and return the run; the page of the replay is written to a folder."""
+def main(folder: str = ".", path: str | None = None) -> Any:
+    """Plan and execute the jump, and return the run; the page of the replay is written to a folder."""
     if path is None:
         path = next(str(f.locate()) for f in files("example-robot-data") or () if f.name == "go2.urdf")
-    dog = Quadruped(Path(path), UNLIMITED_SPEED if name == "backflip" else None)
-    problem, guess = backflip(dog) if name == "backflip" else jump(dog)
+    dog = Quadruped(Path(path))
+    problem, guess = jump(dog)
     solution = oc.solve(problem, q=guess, iterations=300, tolerance=1e-5)
     print(solution)
     print(f"peak torque {np.abs(solution.u).max():.1f} N m, highest base {solution.q[:, 6].max():.2f} m")
@@ -139,8 +117,9 @@ def main(folder: str = ".", name: str = "jump", path: str | None = None) -> Any:
         sample=0.01,
         fall=False,
     )
-    print(f"at the end: base at {np.round(run.q[-1][4:7], 2)} m, quaternion {np.round(run.q[-1][:4], 2)}")
-    run.save_html(Path(folder) / f"{name}.html")
+    end = np.round(run.q[-1], 2) + 0.0  # without negative zeros
+    print(f"at the end: base at {end[4:7]} m, quaternion {end[:4]}")
+    run.save_html(Path(folder) / "jump.html")
     return run
 
 

@@ -1,7 +1,8 @@
-"""Identification: parameters of a robot, its motors and ground from logs, with intervals and what a log cannot tell.
+"""Identification: parameters of a robot, its motors and ground from logs, with confidence intervals.
 
-`read` reads a `Log`, `Model` fits `Parameter`s to it, `excitation` plans one, `fit_inertias` solves the linear problem.
-See docs/howto/identification.md.
+`read` reads a `Log` and `Model` fits `Parameter`s to it; `excitation` plans an experiment, and `Model.plan` finds the
+parameters that it determines. `fit_inertias` solves the linear problem of the inertial parameters. See
+docs/howto/identification.md.
 """
 
 from legged.identification.excitation import Excitation, excitation

@@ -1,4 +1,4 @@
-"""Trajectories that tell most about the parameters: Fourier series of the joints with the smallest determinant."""
+"""Exciting trajectories: Fourier series of the joints with the largest determinant of the information matrix."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from legged.compiler import BatchKernel, jacobian
 from legged.errors import ArgumentError, SingularError
 from legged.identification.linear import base_parameters
 from legged.identification.log import Log
+from legged.identification.parameter import PerJoint
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-PerJoint = float | Array | tuple[float, ...] | list[float]
-_POINTS = 8  # instants at which limits hold and information is summed, for each harmonic
-_MARGIN = 0.02  # of the limits, since the curves may exceed them a little between these instants
+_POINTS = 8  # instants for each harmonic, at which limits are imposed and the information is averaged
+_MARGIN = 0.02  # relative, of the limits, since the motion may exceed them between these instants
 
 
 @checked
@@ -32,9 +32,10 @@ class Excitation:
     Attributes:
         robot: The robot. times: (T,), [s], one period.
         q: Joint positions, (T, n_joints), [rad] or [m]. v, vdot: Their rates and accelerations, (T, n_joints).
-        log_determinant: Logarithm of the determinant of the information on base parameters, damping and dry friction.
+        log_determinant: log det of the mean of Y^T Y, the information matrix, with the regressor Y of base parameters,
+            damping and dry friction.
         first_log_determinant: That of the random motion from which the optimization began.
-        names: Names of the parameters.
+        names: Names of these parameters.
     """
 
     robot: Robot
@@ -48,7 +49,7 @@ class Excitation:
 
     @property
     def log(self) -> Log:
-        """The motion as the commands of a log, for `Model.plan`; the readings are those of an exact servo."""
+        """The motion as a log for `Model.plan`: desired positions, which the positions and rates follow exactly."""
         return Log(self.times, tuple(joint.name for joint in self.robot.joints), self.q, rates=self.v, desired=self.q)
 
 
@@ -66,12 +67,13 @@ def excitation(
     iterations: int = 30,
     seed: int = 0,
 ) -> Excitation:
-    """Return a motion of the joints that determines the linear parameters best, with the base at rest.
+    """Return a motion of the joints that determines inertial parameters and friction well, with the base at rest.
 
         q_i(t) = c_i + sum over k of a_ik sin(k w t) + b_ik cos(k w t),      w = 2 pi / duration
 
-    It maximizes log det(sum of Y^T Y), which does not depend on the units of the parameters, by sequential quadratic
-    programming with exact derivatives, within the limits and from rest to rest. The result is a local optimum.
+    It maximizes log det of the mean of Y^T Y by sequential quadratic programming with exact derivatives, within the
+    limits and with zero velocity and acceleration at start and end. The units of the parameters do not change the
+    maximizer. The result is a local optimum.
 
     Args:
         robot: The robot, with joints of one degree of freedom.
@@ -111,17 +113,15 @@ def excitation(
             b @ (x.reshape(n, size) * half[:, None]).T + shift for b, shift in zip(basis, (middle, 0, 0), strict=True)
         )
 
-    rows, bounds = [], []
-    for b, most in zip(basis, (np.ones(n), fast / half * (1.0 - _MARGIN), steep / half * (1.0 - _MARGIN)), strict=True):
-        rows.append(b)
-        bounds.append(most)
+    bounds = np.ones(n), fast / half * (1.0 - _MARGIN), steep / half * (1.0 - _MARGIN)
     start_rows = np.vstack([b[0] for b in basis[1:]])
 
-    def within(x: Array) -> Array:
-        own = x.reshape(n, size)
+    def margins(x: Array) -> Array:
+        """Return the distances to all limits, relative to these, at all instants."""
+        coefficients = x.reshape(n, size)
         parts = [
-            side * (own @ b.T) / most[:, None]
-            for b, most in zip(rows, bounds, strict=True)
+            side * (coefficients @ b.T) / most[:, None]
+            for b, most in zip(basis, bounds, strict=True)
             if np.isfinite(most).all()
             for side in (-1.0, 1.0)
         ]
@@ -132,13 +132,13 @@ def excitation(
         yield from zip((parts[0] - middle, *parts[1:]), ((high - low) / 2, fast, steep), strict=True)
 
     zero = np.zeros(n * size)
-    at_zero = within(zero)
-    slopes = np.stack([within(e) - at_zero for e in np.eye(n * size)], axis=1)
+    at_zero = margins(zero)
+    slopes = np.stack([margins(e) - at_zero for e in np.eye(n * size)], axis=1)
     rest = np.kron(np.eye(n), start_rows)
     information = _Information(robot)
     projector = np.eye(n * size) - np.linalg.pinv(rest) @ rest
     x = projector @ (np.random.default_rng(seed).normal(size=(n, size)) / np.arange(1, size + 1)).ravel()
-    x *= 0.9 / max(float((1.0 - within(x)).max()), 1e-12)
+    x *= 0.9 / max(float((1.0 - margins(x)).max()), 1e-12)
 
     def objective(x: Array) -> tuple[float, Array]:
         value, by_q, by_v, by_a = information(*motion(x, basis))
@@ -146,7 +146,7 @@ def excitation(
         return -value / len(information.names), -np.asarray(gradient).ravel() / len(information.names)
 
     first = -objective(x)[0] * len(information.names)
-    found = minimize(
+    optimum = minimize(
         objective,
         x,
         jac=True,
@@ -159,10 +159,10 @@ def excitation(
     )
     samples = period * np.arange(round(duration / period) + 1)
     fine = _basis(samples, duration, count)
-    used = max(float((np.abs(part) / most).max()) for part, most in limited(motion(found.x, fine)))
-    found_x = found.x / max(used * (1.0 + 1e-9), 1.0)
-    value = -objective(found_x)[0] * len(information.names)
-    best, value = (found_x, value) if value > first else (x, first)
+    largest = max(float((np.abs(part) / most).max()) for part, most in limited(motion(optimum.x, fine)))
+    scaled = optimum.x / max(largest * (1.0 + 1e-9), 1.0)  # within the limits at all samples
+    value = -objective(scaled)[0] * len(information.names)
+    best, value = (scaled, value) if value > first else (x, first)
     q, v, vdot = motion(best, fine)
     return Excitation(robot, samples, q, v, vdot, value, first, information.names)
 
@@ -216,7 +216,7 @@ class _Information:
         self._gradients = BatchKernel(gradients, {**shapes, "G": (n, len(self.names))})
 
     def __call__(self, q: Array, v: Array, vdot: Array) -> tuple[float, Array, Array, Array]:
-        """Return log det(sum of Y^T Y) and its derivatives by q, v and vdot, (T, n) each."""
+        """Return log det of the mean of Y^T Y and its derivatives by q, v and vdot, (T, n) each."""
         Y = self._regressor(q, v, vdot)
         M = np.einsum("tij,tik->jk", Y, Y) / len(Y)
         scale = 1.0 / np.sqrt(np.maximum(np.diag(M), 1e-300))

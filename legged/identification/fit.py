@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from legged.arguments import number
+from legged.arguments import known_name, number
 from legged.checked import checked
 from legged.dynamics.frames import Frame
 from legged.errors import ArgumentError, DefinitionError
@@ -19,7 +19,13 @@ from legged.files.mjcf.export import save_mjcf
 from legged.files.urdf.export import save_urdf
 from legged.ground.ground import Ground
 from legged.identification.identifiability import Identifiability
-from legged.identification.least_squares import Loss, Solution, eliminated, minimize, normal_equations
+from legged.identification.least_squares import (
+    LeastSquaresSolution,
+    Loss,
+    eliminate_initial_states,
+    minimize,
+    normal_equations,
+)
 from legged.identification.log import Log, missing_channel
 from legged.identification.parameter import Motors, Parameter, ParameterSet, Plant
 from legged.identification.plant_step import CHANNELS, PlantStep
@@ -30,16 +36,17 @@ from legged.spatial import Array
 
 @checked
 class Model:
-    """A robot, its motors and ground with the parameters to identify; it compiles once, and fits any number of logs.
+    """A robot, its motors and ground with the parameters to identify; compiled once, it fits any number of logs.
 
     Args:
         robot: The robot. parameters: Name or pattern -> parameter, see `legged.identification.parameter`.
-        motors: Servos of the joints; used if a log has desired positions. Otherwise its torques act on the joints.
+        motors: Servos of the joints, for logs with desired positions. Otherwise the torques of the log act on the
+            joints.
         ground: Compliant ground of a robot with a floating base. Its friction law must have no memory.
         imu: Frame of the inertial measurement unit.
         noise: Standard deviations of channels, [unit of the channel], in place of those of `CHANNELS`.
-        channels: Channels to predict; by default all that a log has, without the accelerometer, contacts, and
-            torques of a log without desired positions.
+        channels: Channels to predict; by default all that a log has, except the accelerometer, contacts, the gyro
+            without `imu`, torques of a log without desired positions, and pose and twist of a fixed base.
         time_step: Largest time step of the simulation, [s].
 
     Attributes:
@@ -75,14 +82,14 @@ class Model:
         self._compiled: dict[Any, Shooting] = {}
 
     def _shooting(self, log: Log, cuts: list[Window]) -> Shooting:
-        """Return the windows of a log, ready to be simulated; kernels of earlier logs are used again."""
+        """Return the windows of a log, ready to be simulated, with the kernels of earlier logs of these channels."""
         has_servos = log.desired is not None
         if not has_servos and log.torques is None:
             raise missing_channel(log, "desired")
-        usual = {"accelerometer", "gyro"} if self.imu is None else {"accelerometer"}
-        usual |= set() if has_servos else {"torques"}
-        usual |= set() if self.robot.base.nv else {"base", "twist", "gyro"}
-        chosen = tuple(name for name in CHANNELS if name in log.channels and name not in usual)
+        excluded = {"accelerometer", "gyro"} if self.imu is None else {"accelerometer"}
+        excluded |= set() if has_servos else {"torques"}
+        excluded |= set() if self.robot.base.nv else {"base", "twist", "gyro"}
+        chosen = tuple(name for name in CHANNELS if name in log.channels and name not in excluded)
         for name in self.channels or ():
             if name not in log.channels:
                 raise missing_channel(log, name)
@@ -91,18 +98,15 @@ class Model:
             raise missing_channel(log, "base")
         key = channels, has_servos
         like = self._compiled.get(key)
-        step = PlantStep(self.parameters, has_servos, self.imu) if like is None else like.plant
-        found = Shooting(step, log, channels, cuts, self.time_step, like)
-        self._compiled.setdefault(key, found)
-        return found
+        step = PlantStep(self.parameters, has_servos, self.imu) if like is None else like.plant_step
+        shooting = Shooting(step, log, channels, cuts, self.time_step, like)
+        self._compiled.setdefault(key, shooting)
+        return shooting
 
     def _weights(self, shooting: Shooting) -> Array:
         """Return the inverse standard deviations of the readings, (m,)."""
-        robot, parts = self.robot, []
-        for name in shooting.channels:
-            size = robot.base.nv if name == "base" else shooting.plant.size(name)
-            parts.append(np.full(size, 1.0 / self.noise[name]))
-        return np.concatenate(parts)
+        sizes = [shooting.plant_step.residual_size(name) for name in shooting.channels]
+        return np.repeat([1.0 / self.noise[name] for name in shooting.channels], sizes)
 
     def fit(
         self,
@@ -118,9 +122,10 @@ class Model:
 
         Args:
             log: The log. window: Duration of the windows with free initial states, [s].
-            chosen: Numbers of the windows to fit, so that the others can test the result; by default all.
-            loss: "squares"; or "huber" or "cauchy", which bound the influence of readings far off.
-            iterations: Largest number of steps. start: Name of free entries -> values from which to start.
+            chosen: Indices of the windows to fit, so that the others can test the result; by default all.
+            loss: "squares"; or "huber" or "cauchy", which bound the influence of outliers.
+            iterations: Largest number of steps.
+            start: Name of a free entry -> value from which to start, in place of the nominal one.
 
         Raises:
             ShapeError: The log is not sampled at one period, or too short.
@@ -136,12 +141,12 @@ class Model:
         return Fit(self, shooting, minimize(shooting, self._weights(shooting), p, loss, iterations), loss)
 
     def _index(self, name: str) -> int:
-        from legged.arguments import known_name
-
         return self.parameters.names.index(known_name("free parameter", name, self.parameters.names))
 
     def plan(self, log: Log, *, window: float = 0.5) -> Identifiability:
-        """Return what a planned experiment can tell, from the nominal parameters and the noise of the channels.
+        """Return how well a planned experiment determines the parameters, at their nominal values.
+
+        The variance of the noise is that of the channels.
 
         Args:
             log: The planned commands, e.g. of `excitation`; its channels are those that will be measured, and their
@@ -149,17 +154,20 @@ class Model:
         """
         log = log.ordered(self.robot)
         p = self.parameters.nominal
-        start = Window(0, len(log.times) - 1)
-        whole = self._shooting(log, [start])
-        found = whole.simulate(*whole.initial_states(p), p, with_derivatives=False)
+        whole = self._shooting(log, [Window(0, len(log.times) - 1)])
+        prediction = whole.simulate(*whole.initial_states(p), p, with_derivatives=False)
         shooting = self._shooting(log, windows(log, window))
         first = shooting.index[:, 0]
-        prediction = shooting.simulate(found.q[first, 0], found.v[first, 0], p)
-        problem = normal_equations(shooting, prediction, self._weights(shooting), "squares", 1.0)
-        return Identifiability(self.parameters.names, eliminated(shooting, problem, 0.0).H, self.parameters.width, 1.0)
+        prediction = shooting.simulate(prediction.q[first, 0], prediction.v[first, 0], p)
+        equations = normal_equations(shooting, prediction, self._weights(shooting), "squares", 1.0)
+        return Identifiability(
+            self.parameters.names, eliminate_initial_states(shooting, equations, 0.0).H, self.parameters.width, 1.0
+        )
 
     def predict(self, log: Log, p: Array | None = None) -> Log:
         """Return the log that the model predicts from the commands of a log and its first sample.
+
+        Positions, rates, and pose and twist of a floating base are predicted; other channels stay as they are.
 
         Args:
             log: The log. p: Values of the free parameters, (n,), mixed units; by default the nominal ones.
@@ -167,11 +175,11 @@ class Model:
         log = log.ordered(self.robot)
         shooting = self._shooting(log, [Window(0, len(log.times) - 1)])
         numbers = self.parameters.nominal if p is None else np.asarray(p, float)
-        found = shooting.simulate(*shooting.initial_states(numbers), numbers, with_derivatives=False)
+        prediction = shooting.simulate(*shooting.initial_states(numbers), numbers, with_derivatives=False)
         nb, offset = self.robot.base, self.parameters.plant(numbers).offset.astype(float)
-        has_base = {"base": found.q[:, 0, : nb.nq], "twist": found.v[:, 0, : nb.nv]} if nb.nq == 7 else {}
-        return log._replaced(
-            log.times, positions=found.q[:, 0, nb.nq :] + offset, rates=found.v[:, 0, nb.nv :], **has_base
+        has_base = {"base": prediction.q[:, 0, : nb.nq], "twist": prediction.v[:, 0, : nb.nv]} if nb.nq == 7 else {}
+        return replace(
+            log, positions=prediction.q[:, 0, nb.nq :] + offset, rates=prediction.v[:, 0, nb.nv :], **has_base
         )
 
 
@@ -180,13 +188,14 @@ class Fit:
     """The result of `Model.fit`.
 
     Attributes:
-        model: The model. shooting: The windows. solution: Values, initial states of the windows and predictions.
+        model: The model. shooting: The windows. solution: Values, initial states of the windows, predictions and normal
+            equations.
         loss: Name of the loss.
     """
 
     model: Model
     shooting: Shooting = field(repr=False)
-    solution: Solution = field(repr=False)
+    solution: LeastSquaresSolution = field(repr=False)
     loss: str
 
     @property
@@ -216,7 +225,7 @@ class Fit:
 
     @property
     def variance(self) -> float:
-        """Variance of the weighted residuals beside that of the given noise; 1 where both agree."""
+        """Variance of the weighted residuals: 1 if the residuals are as large as the given noise."""
         states = np.count_nonzero(self.shooting.blocks.state >= 0) * len(self.solution.q)
         free = self.solution.prediction.residual.size - states - len(self.numbers)
         weights = self.model._weights(self.shooting)
@@ -224,7 +233,7 @@ class Fit:
 
     @cached_property
     def identifiability(self) -> Identifiability:
-        """Covariance, correlations and directions that the log does not determine."""
+        """Covariance, correlations, and the directions that the log does not determine."""
         return Identifiability(
             self.names,
             self.solution.reduced.H,
@@ -237,7 +246,7 @@ class Fit:
         """Return name -> confidence interval of each free entry.
 
         Args:
-            level: Probability that the interval holds the value, if the model is right and the noise independent.
+            level: Probability that the interval contains the value, if the model is exact and the noise independent.
         """
         half = norm.ppf(0.5 + 0.5 * number("level", level, above=0.0, below=1.0)) * self.identifiability.deviations
         return {n: (x - d, x + d) for n, x, d in zip(self.names, self.numbers.tolist(), half.tolist(), strict=True)}
@@ -252,28 +261,28 @@ class Fit:
     ) -> dict[str, float]:
         """Return channel -> root mean square error of the predictions of a log, in the unit of the channel.
 
-        The windows begin with the readings of the log, and so the predictions use no later reading.
+        Each window of a given log starts from its first reading, so that its predictions use no later one.
 
         Args:
             log: A log that was not used for the fit; by default the fitted log with its estimated initial states.
-            window: Duration of the windows, [s]. chosen: Numbers of the windows; by default all.
-            fitted: Whether to take the fitted values, or the nominal ones.
+            window: Duration of the windows, [s]. chosen: Indices of the windows; by default all.
+            fitted: Whether to use the fitted values, or the nominal ones.
         """
         if log is None:
             return self._by_channel(self.shooting, self.solution.prediction.residual)
         log = log.ordered(self.model.robot)
         shooting = self.model._shooting(log, windows(log, window, chosen))
         p = self.numbers if fitted else self.model.parameters.nominal
-        found = shooting.simulate(*shooting.initial_states(p), p, with_derivatives=False)
-        return self._by_channel(shooting, found.residual)
+        prediction = shooting.simulate(*shooting.initial_states(p), p, with_derivatives=False)
+        return self._by_channel(shooting, prediction.residual)
 
     def _by_channel(self, shooting: Shooting, residual: Array) -> dict[str, float]:
-        found, at = {}, 0
+        errors, at = {}, 0
         for name in shooting.channels:
-            size = self.model.robot.base.nv if name == "base" else shooting.plant.size(name)
-            found[name] = float(np.sqrt((residual[..., at : at + size] ** 2).mean()))
+            size = shooting.plant_step.residual_size(name)
+            errors[name] = float(np.sqrt((residual[..., at : at + size] ** 2).mean()))
             at += size
-        return found
+        return errors
 
     def save_urdf(self, path: str | Path) -> Path:
         """Write the identified robot to a URDF file, and return its path; see `legged.save_urdf`."""
@@ -282,7 +291,8 @@ class Fit:
     def save_mjcf(self, path: str | Path) -> Path:
         """Write the identified robot to an MJCF file, and return its path; see `legged.save_mjcf`.
 
-        Gains of the servos become those of its position actuators where all joints share them.
+        The file has no actuators. For servos with the identified gains, call `legged.save_mjcf` with `scene=True` and
+        the `kp` and `kd` of `plant`.
         """
         return save_mjcf(self.robot, path)
 

@@ -1,4 +1,7 @@
-"""What an experiment tells about parameters: deviations, correlations, and directions that it leaves open."""
+"""How well an experiment determines parameters: deviations, correlations, and open directions.
+
+An open direction is a combination of parameters about which the experiment adds no information to their bounds.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,18 @@ import numpy as np
 from legged.spatial import Array
 
 _UNIFORM = 1.0 / np.sqrt(12.0)
-"""Standard deviation of a uniform distribution between the bounds, in units of their distance."""
-_SHOWN = 0.05  # least share of the largest entry with which a parameter is named in a direction
+"""Standard deviation of a uniform distribution between the bounds, in units of their distance: prior knowledge."""
+_SHOWN = 0.05  # least entry of a direction, relative to the largest, of a parameter that is named
 _ROUNDING = 1e-12  # relative, of the eigenvalues of the information
 
 
 class Direction(NamedTuple):
-    """A combination of parameters, and the standard deviation to which an experiment determines it.
+    """A combination of parameters, and the standard deviation with which an experiment determines it.
 
     Attributes:
-        changes: Name -> change along the direction, [the parameter's unit], the largest of the size of its width.
-        deviation: Standard deviation along the direction in units of the widths; infinite if nothing depends on it.
+        changes: Name -> change along the direction, [the parameter's unit]; the largest, relative to its width, is 1
+            width.
+        deviation: Standard deviation along the direction, in units of the widths; infinite if no reading depends on it.
     """
 
     changes: dict[str, float]
@@ -39,9 +43,10 @@ class Identifiability:
     """The information of an experiment on parameters.
 
     Attributes:
-        names: Names of the entries. information: H, (n, n), inverse covariance for noise of unit variance.
-        width: Scale of each entry, (n,), the distance of its bounds.
-        variance: Variance of the weighted residuals. scores: Gradient of each window, (W, n), or None.
+        names: Names of the parameters. information: H, (n, n), inverse covariance for weighted residuals of variance 1.
+        width: Scale of each parameter, (n,), as in `ParameterSet`.
+        variance: Variance of the weighted residuals.
+        scores: Gradient of the cost of each window, (W, n), or None if nothing was measured.
     """
 
     names: tuple[str, ...]
@@ -52,6 +57,7 @@ class Identifiability:
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues, zero up to rounding, and eigenvectors of H for parameters in units of their widths."""
         scaled = self.information * np.outer(self.width, self.width)
         size = np.sqrt(np.maximum(np.diag(scaled), np.finfo(float).tiny))
         values, vectors = np.linalg.eigh((scaled + scaled.T) / 2.0)
@@ -59,95 +65,90 @@ class Identifiability:
 
     @property
     def rank(self) -> int:
-        """Number of independent directions on which the readings depend at all."""
+        """Number of independent directions on which the readings depend."""
         return int(np.count_nonzero(self._spectrum[0]))
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance of the entries for independent noise, (n, n), mixed units.
+        """Covariance of the parameters for independent noise, (n, n), mixed units.
 
-        The variance of an entry with a share in a direction without information is infinite.
+        The variance of a parameter with a component along a direction without information is infinite.
         """
         return self._covariance(self._inverse * self.variance)
 
     @cached_property
     def robust_covariance(self) -> Array:
-        """Covariance of the entries from the scatter of the windows' gradients, (n, n), mixed units.
+        """Covariance of the parameters from the scatter of the windows' gradients, (n, n), mixed units.
 
-        It holds too if the model is not exact or the noise of a window is correlated, but needs many windows.
+        It is also valid if the model is not exact or the noise of a window is correlated, but needs many windows.
+        Without `scores` it is `covariance`.
 
         Source: White 1982, "Maximum likelihood estimation of misspecified models", with a window as the unit.
         """
+        return self._covariance(self._scaled_robust)
+
+    @cached_property
+    def _scaled_robust(self) -> Array:
+        """Robust covariance in units of the widths, along the directions with information."""
         if self.scores is None:
-            return self.covariance
-        scores = self.scores * self.width @ self._inverse
-        return self._covariance(scores.T @ scores * (len(scores) / max(len(scores) - 1, 1)))
+            return self._inverse * self.variance
+        changes = self.scores * self.width @ self._inverse
+        return changes.T @ changes * (len(changes) / max(len(changes) - 1, 1))
 
     @cached_property
     def _inverse(self) -> Array:
+        """Pseudo-inverse of H for parameters in units of their widths."""
         values, vectors = self._spectrum
         return (vectors * np.where(values > 0.0, 1.0 / np.where(values > 0.0, values, 1.0), 0.0)) @ vectors.T
 
     def _covariance(self, scaled: Array) -> Array:
+        """Return a covariance from that in units of the widths, with infinite variances, see `covariance`."""
         values, vectors = self._spectrum
-        found = scaled * np.outer(self.width, self.width)
+        covariance = scaled * np.outer(self.width, self.width)
         lost = (vectors[:, values == 0.0] ** 2).sum(axis=1) > 1e-8
-        found[lost, lost] = np.inf
-        return found
+        covariance[lost, lost] = np.inf
+        return covariance
 
     @property
     def deviations(self) -> Array:
-        """Standard deviations of the entries for independent noise, (n,), mixed units."""
+        """Standard deviations of the parameters for independent noise, (n,), mixed units."""
         return np.sqrt(np.diag(self.covariance))
 
     @property
     def robust_deviations(self) -> Array:
-        """Standard deviations of the entries from the scatter of the windows' gradients, (n,), mixed units."""
+        """Standard deviations of the parameters from the scatter of the windows' gradients, (n,), mixed units."""
         return np.sqrt(np.diag(self.robust_covariance))
 
     @property
     def correlations(self) -> Array:
-        """Correlations of the entries, (n, n); those of an entry without information are zero."""
+        """Correlations of the parameters, (n, n); those of a parameter without information are zero."""
         size = self.deviations
         with np.errstate(invalid="ignore"):
-            found = self.covariance / np.outer(size, size)
-        found = np.where(np.isfinite(found), found, 0.0)
-        np.fill_diagonal(found, 1.0)
-        return found
+            correlations = self.covariance / np.outer(size, size)
+        correlations = np.where(np.isfinite(correlations), correlations, 0.0)
+        np.fill_diagonal(correlations, 1.0)
+        return correlations
 
     @cached_property
     def open_directions(self) -> tuple[Direction, ...]:
-        """Directions about which the experiment tells less than the bounds do, the worst first."""
+        """Directions with a larger deviation than a uniform distribution between the bounds, the largest first."""
         values, vectors = self._spectrum
         lost = values == 0.0
         known = vectors[:, ~lost]
-        scaled = known.T @ (self._finite_robust / np.outer(self.width, self.width)) @ known
+        scaled = known.T @ self._scaled_robust @ known
         variances, inside = np.linalg.eigh((scaled + scaled.T) / 2.0)
         pairs = [(np.inf, vector) for vector in vectors[:, lost].T]
         pairs += [
             (float(np.sqrt(max(x, 0.0))), known @ y) for x, y in zip(variances[::-1], inside.T[::-1], strict=True)
         ]
-        found = []
+        directions = []
         for deviation, vector in pairs:
             if deviation > _UNIFORM:
                 vector = vector / vector[np.argmax(np.abs(vector))]
                 kept = np.flatnonzero(np.abs(vector) > _SHOWN)
                 changes = {self.names[i]: float(vector[i] * self.width[i]) for i in kept}
-                found.append(Direction(changes, deviation))
-        return tuple(found)
-
-    @property
-    def _finite_robust(self) -> Array:
-        """The robust covariance without the variance along directions that have no information."""
-        found = self.robust_covariance.copy()
-        lost = np.isinf(np.diag(found))
-        if lost.any():
-            rows = self._inverse * self.variance if self.scores is None else None
-            if rows is None:
-                scores = self.scores * self.width @ self._inverse
-                rows = scores.T @ scores
-            found[lost, lost] = (np.diag(rows) * self.width**2)[lost]
-        return found
+                directions.append(Direction(changes, deviation))
+        return tuple(directions)
 
     def __str__(self) -> str:
         if not self.open_directions:

@@ -1,7 +1,7 @@
 """Nonlinear least squares over the windows of logs: Levenberg-Marquardt with bounds.
 
-The initial states of the windows are eliminated from the normal equations by Schur complements, so that the step in the
-parameters costs as much as without them.
+The initial states of the windows are eliminated from the normal equations by Schur complements, so that a step solves a
+system in the parameters alone. W is the number of windows, and G that of blocks, see `shooting.Blocks`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from legged.spatial import Array
 
 Loss = Literal["squares", "huber", "cauchy"]
 _TUNING = {"huber": 1.345, "cauchy": 2.385}  # 95 % efficiency for normal noise, in standard deviations
-_LEAST_DECREASE = 1e-5  # relative, of the cost, below which the fit ends
-_LARGEST_DAMPING = 1e8
+_LEAST_DECREASE = 1e-5  # of the cost, relative: a smaller decrease ends the fit
+_LARGEST_DAMPING = 1e8  # at which the fit ends, since no step decreases the cost
 
 
-class Problem(NamedTuple):
+class NormalEquations(NamedTuple):
     """Normal equations of windows in their initial states and the parameters, by block.
 
     Attributes:
         cost: Half of the weighted sum of squares.
-        H, g: Matrices (W, G, states + columns, states + columns) and gradients (W, G, states + columns).
+        H, g: Matrices (W, G, states + columns, states + columns) and gradients of the cost (W, G, states + columns).
     """
 
     cost: float
@@ -33,13 +33,13 @@ class Problem(NamedTuple):
     g: Array
 
 
-class Reduced(NamedTuple):
+class ReducedEquations(NamedTuple):
     """Normal equations of the parameters, after elimination of the initial states.
 
     Attributes:
         H, g: Matrix (n, n) and gradient (n,).
-        feedback, forward: Change of the initial states: -(forward + feedback @ parameters of the block).
-        scores: Gradient of each window, (W, n).
+        feedback, forward: The initial states of a block change by -(forward + feedback @ change of its parameters).
+        scores: Gradient of each window, (W, n); their sum is g.
     """
 
     H: Array
@@ -49,28 +49,31 @@ class Reduced(NamedTuple):
     scores: Array
 
 
-def normal_equations(shooting: Shooting, found: Prediction, weights: Array, loss: Loss, scale: float) -> Problem:
+def normal_equations(
+    shooting: Shooting, prediction: Prediction, weights: Array, loss: Loss, scale: float
+) -> NormalEquations:
     """Return the normal equations of windows in their initial states and the parameters.
 
     Args:
-        shooting: The windows. found: Their prediction.
+        shooting: The windows. prediction: Their prediction.
         weights: Inverse standard deviations of the readings, (m,), [1 / unit of the channel].
-        loss: Name of the loss. scale: Deviation of the weighted residuals, to which its tuning refers.
+        loss: Name of the loss. scale: Standard deviation of the weighted residuals, to which the thresholds of the loss
+            are relative.
     """
-    assert found.jacobian is not None
-    e = found.residual * weights
+    assert prediction.jacobian is not None
+    e = prediction.residual * weights
     influence = _influence(e, loss, scale)
-    J = found.jacobian * shooting.by_block(np.sqrt(influence) * weights)[..., None]
+    J = prediction.jacobian * shooting.by_block(np.sqrt(influence) * weights)[..., None]
     W, G = J.shape[:2]
     J = J.reshape(W, G, -1, J.shape[-1])
     r = shooting.by_block(np.sqrt(influence) * e).reshape(W, G, -1, 1)
     Jt = J.swapaxes(-1, -2)
-    return Problem(cost_of(e, loss, scale), Jt @ J, (Jt @ r)[..., 0])
+    return NormalEquations(cost_of(e, loss, scale), Jt @ J, (Jt @ r)[..., 0])
 
 
-def eliminated(shooting: Shooting, problem: Problem, damping: float) -> Reduced:
-    """Return the normal equations of the parameters; the initial states are damped by a share of their diagonal."""
-    blocks, n, H, g = shooting.blocks, len(shooting.plant.parameters.names), problem.H, problem.g
+def eliminate_initial_states(shooting: Shooting, equations: NormalEquations, damping: float) -> ReducedEquations:
+    """Return the normal equations of the parameters; `damping` times their diagonal is added for the initial states."""
+    blocks, n, H, g = shooting.blocks, len(shooting.plant_step.parameters.names), equations.H, equations.g
     k, W = blocks.states, len(H)
     diagonal = np.einsum("wgii->wgi", H)[..., :k]
     added = (damping + 1e-12) * diagonal + (blocks.state < 0)
@@ -81,29 +84,30 @@ def eliminated(shooting: Shooting, problem: Problem, damping: float) -> Reduced:
     gradient = g[..., k:] - (H[..., k:, :k] @ forward[..., None])[..., 0]
     A, scores = np.zeros((n + 1, n + 1)), np.zeros((W, n + 1))
     for j, column in enumerate(blocks.column):  # the entry n collects the padding
-        own = np.where(column < 0, n, column - 2 * shooting.plant.nv)
-        A[np.ix_(own, own)] += reduced[:, j].sum(axis=0)
-        scores[:, own] += gradient[:, j]
-    return Reduced(A[:n, :n], scores[:, :n].sum(axis=0), feedback, forward, scores[:, :n])
+        entries = np.where(column < 0, n, column - 2 * shooting.plant_step.nv)
+        A[np.ix_(entries, entries)] += reduced[:, j].sum(axis=0)
+        scores[:, entries] += gradient[:, j]
+    return ReducedEquations(A[:n, :n], scores[:, :n].sum(axis=0), feedback, forward, scores[:, :n])
 
 
-class Solution(NamedTuple):
+class LeastSquaresSolution(NamedTuple):
     """The least squares solution.
 
     Attributes:
         p: Values of the free parameters, (n,). q, v: Initial states of the windows, (W, nq) and (W, nv).
-        prediction: The windows. reduced: Their normal equations. costs: Cost before each step and at the end.
+        prediction: The simulated windows. reduced: Normal equations of the parameters. costs: Cost before each step and
+            at the end.
     """
 
     p: Array
     q: Array
     v: Array
     prediction: Prediction
-    reduced: Reduced
+    reduced: ReducedEquations
     costs: tuple[float, ...]
 
 
-def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iterations: int) -> Solution:
+def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iterations: int) -> LeastSquaresSolution:
     """Return the least squares solution.
 
     Args:
@@ -112,20 +116,20 @@ def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iteration
         p: Values of the free parameters at the start, (n,), mixed units.
         loss: Name of the loss. iterations: Largest number of steps.
     """
-    sets, blocks, nv = shooting.plant.parameters, shooting.blocks, shooting.plant.nv
-    width, lower, upper = sets.width, sets.lower, sets.upper
+    parameters, blocks, nv = shooting.plant_step.parameters, shooting.blocks, shooting.plant_step.nv
+    width, lower, upper = parameters.width, parameters.lower, parameters.upper
     q, v = shooting.initial_states(p)
-    found = shooting.simulate(q, v, p)
+    prediction = shooting.simulate(q, v, p)
     scale = 1.0
-    damping, history = 1e-3, []
+    damping, costs = 1e-3, []
     for _ in range(iterations):
         if loss != "squares":
-            scale = max(1.4826 * float(np.median(np.abs(found.residual * weights))), 1e-12)
-        problem = normal_equations(shooting, found, weights, loss, scale)
-        history.append(problem.cost)
-        accepted, tries = False, 0
+            scale = max(1.4826 * float(np.median(np.abs(prediction.residual * weights))), 1e-12)
+        equations = normal_equations(shooting, prediction, weights, loss, scale)
+        costs.append(equations.cost)
+        accepted, attempts = False, 0
         while not accepted and damping < _LARGEST_DAMPING:
-            reduced = eliminated(shooting, problem, damping)
+            reduced = eliminate_initial_states(shooting, equations, damping)
             H, g = reduced.H * np.outer(width, width), reduced.g * width
             step = _bounded_step(H, g, damping, (lower - p) / width, (upper - p) / width)
             local = np.append(step * width, 0.0)[np.where(blocks.column < 0, -1, blocks.column - 2 * nv)]
@@ -139,25 +143,26 @@ def minimize(shooting: Shooting, weights: Array, p: Array, loss: Loss, iteration
                 cost = cost_of(trial.residual * weights, loss, scale)
             except NotFiniteError:
                 cost = np.inf
-            accepted = cost < problem.cost
-            tries += 1
-            damping = damping * 10.0 if not accepted else max(damping / 10.0, 1e-12) if tries == 1 else damping
+            accepted = cost < equations.cost
+            attempts += 1
+            damping = damping * 10.0 if not accepted else max(damping / 10.0, 1e-12) if attempts == 1 else damping
         if not accepted:
             break
-        done = problem.cost - cost < _LEAST_DECREASE * problem.cost
-        p, q, v, found = trial_p, trial_q, trial_v, trial
+        done = equations.cost - cost < _LEAST_DECREASE * equations.cost
+        p, q, v, prediction = trial_p, trial_q, trial_v, trial
         if done:
             break
-    problem = normal_equations(shooting, found, weights, loss, scale)
-    history.append(problem.cost)
-    return Solution(p, q, v, found, eliminated(shooting, problem, 0.0), tuple(history))
+    equations = normal_equations(shooting, prediction, weights, loss, scale)
+    costs.append(equations.cost)
+    return LeastSquaresSolution(p, q, v, prediction, eliminate_initial_states(shooting, equations, 0.0), tuple(costs))
 
 
 def cost_of(e: Array, loss: Loss, scale: float) -> float:
-    """Return the cost of residuals; those beyond a few times `scale` have less influence with a robust loss.
+    """Return the cost of residuals.
 
     Args:
-        e: Weighted residuals, (...), [1]. loss: Name of the loss. scale: Their deviation.
+        e: Weighted residuals, (...), [1]. loss: Name of the loss. scale: Their standard deviation, to which robust
+            losses are relative.
     """
     if loss == "squares":
         return 0.5 * float((e**2).sum())
@@ -168,7 +173,7 @@ def cost_of(e: Array, loss: Loss, scale: float) -> float:
 
 
 def _influence(e: Array, loss: Loss, scale: float) -> Array:
-    """Return the weights of residuals with which least squares have the gradient of the loss."""
+    """Return the weights of iteratively reweighted least squares, with which its gradient is that of the loss."""
     if loss == "squares":
         return np.ones_like(e)
     ratio = np.abs(e) / (_TUNING[loss] * scale)
@@ -176,7 +181,7 @@ def _influence(e: Array, loss: Loss, scale: float) -> Array:
 
 
 def _bounded_step(H: Array, g: Array, damping: float, least: Array, most: Array) -> Array:
-    """Return a step that decreases g s + s H s / 2, within bounds: entries that would leave them stop there."""
+    """Return a step s that decreases g^T s + s^T H s / 2 within bounds, by an active set."""
     diagonal = damping * np.maximum(np.diag(H), 1e-9 * np.diag(H).max())
     free, step = np.ones(len(g), bool), np.zeros(len(g))
     for _ in range(len(g)):

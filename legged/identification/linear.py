@@ -1,7 +1,8 @@
-"""Linear identification: base parameters of the regressor, and least squares under physical possibility.
+"""Linear identification: base parameters, and least squares for physically possible inertial parameters.
 
 The generalized forces are linear in the links' inertial parameters and in damping and friction of the joints, tau =
-Y(q, v, vdot) parameters. Only some combinations of the inertial parameters, the base parameters, have an influence.
+Y(q, v, vdot) parameters. The regressor Y has dependent columns: only some combinations of the inertial parameters, the
+base parameters, have an influence.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from legged.algorithms.newton_euler import INERTIAL_PARAMETERS, inertial_paramet
 from legged.arguments import array
 from legged.checked import checked
 from legged.compiler import compile
+from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import ArgumentError, MissingError, ShapeError, SingularError
 from legged.identification.parameter import inertia_of
 from legged.robot.configuration import random_configuration
@@ -23,8 +25,8 @@ from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_RANK = 1e-9  # relative, of the diagonal of R
-_SAMPLES = 20  # random states for each column of the regressor that could be independent
+_RANK = 1e-9  # diagonal entries of R below it, relative to the largest, count as zero
+_SAMPLES = 20  # number of random states times degrees of freedom, for each column of the regressor
 _LEAST_EIGENVALUE = 1e-8  # [kg m^2] and [kg], of the pseudo-inertia: a body is not a point
 
 
@@ -93,7 +95,7 @@ class LinearFit:
         robot: The robot with the identified inertial parameters, damping and friction.
         parameters: Inertial parameters of all links, (10 n_links,), in the order of `robot.links`.
         damping, friction: Of the joints, (n_joints,), [N m s/rad] and [N m], or None.
-        error: Root mean square of the residual forces, [N m] and [N].
+        error: Root mean square of the residual generalized forces, [N m] and [N] together.
     """
 
     robot: Robot
@@ -117,11 +119,12 @@ def fit_inertias(
 ) -> LinearFit:
     """Return the physically possible inertial parameters that fit generalized forces best.
 
-        minimize |Y x + damping v + friction tanh(v / v_s) - tau|^2 + regularization |x - x0|^2 (scaled)
+        minimize |Y x + damping v + friction tanh(v / v_s) - tau|^2 + w |(x - x0) / scale|^2
         such that the pseudo-inertia of each link is positive definite, damping >= 0, friction >= 0
 
-    Parameters that the motion does not determine stay near those of the robot. The forces of armature, rotors and
-    springs are those of the robot.
+    w is `regularization` relative to the data, and the scales follow from the masses of the links: parameters that the
+    motion does not determine stay near those of the robot. v_s is `legged.robot.physics.TRANSITION_SPEED`. The forces
+    of armature, rotors and springs are those of the robot.
 
     Args:
         robot: The robot, whose inertial parameters x0 are the prior.
@@ -132,7 +135,7 @@ def fit_inertias(
 
     Raises:
         ShapeError: The arrays do not fit the robot. SingularError: The solver finds no solution.
-        MissingError: clarabel is not installed.
+        ArgumentError: The robot has no link with mass. MissingError: clarabel is not installed.
 
     Source: Wensing, Kim, Slotine 2018, "Linear matrix inequalities for physically-consistent inertial parameter
     identification: a statistical perspective on the mass distribution".
@@ -166,34 +169,12 @@ def fit_inertias(
     stacked = np.vstack([A * scale, weight * np.eye(len(scale))])
     R: Any = np.linalg.qr(np.column_stack([stacked, np.append(b, weight * start / scale)]), mode="r")
     H, g = R[:, :-1].T @ R[:, :-1], R[:, :-1].T @ R[:, -1]
-    rows: list[Array] = []
-    cones: list[Any] = []
-    constants: list[float] = []
-    n = len(columns)
-    if total_mass is not None:
-        rows.append(np.where(np.isin(np.arange(n), range(0, 10 * len(massive), 10)), scale, 0.0))
-        constants.append(total_mass)
-        cones.append(clarabel.ZeroConeT(1))
-    friction = range(10 * len(massive), n)
-    if len(friction):
-        rows += [-np.eye(n)[i] for i in friction]
-        constants += [0.0] * len(friction)
-        cones.append(clarabel.NonnegativeConeT(len(friction)))
-    basis = _pseudo_inertia_basis()
-    for k in range(len(massive)):
-        for i in range(4):
-            for j in range(i + 1):  # upper triangle by columns, off-diagonal entries times sqrt(2)
-                row = np.zeros(n)
-                factor = 1.0 if i == j else np.sqrt(2.0)
-                row[10 * k : 10 * k + 10] = -factor * basis[:, i, j] * scale[10 * k : 10 * k + 10]
-                rows.append(row)
-                constants.append(-_LEAST_EIGENVALUE if i == j else 0.0)
-        cones.append(clarabel.PSDTriangleConeT(4))
+    rows, constants, cones = _constraints(len(massive), scale, total_mass)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = 1e-10
     solver = clarabel.DefaultSolver(
-        sparse.csc_matrix(np.triu(H)), -g, sparse.csc_matrix(np.array(rows)), np.array(constants), cones, settings
+        sparse.csc_matrix(np.triu(H)), -g, sparse.csc_matrix(rows), constants, cones, settings
     )
     solution = solver.solve()
     if str(solution.status) not in ("Solved", "AlmostSolved"):
@@ -202,13 +183,43 @@ def fit_inertias(
     return _result(robot, massive, x, x0, A @ x - b, with_friction)
 
 
+def _constraints(links: int, scale: Array, total_mass: float | None) -> tuple[Array, Array, list[Any]]:
+    """Return (A (k, n), b (k,), cones) of the constraints b - A x in cones, for x over `scale` of links with mass."""
+    import clarabel
+
+    rows: list[Array] = []
+    cones: list[Any] = []
+    constants: list[float] = []
+    n = len(scale)
+    if total_mass is not None:
+        rows.append(np.where(np.isin(np.arange(n), range(0, 10 * links, 10)), scale, 0.0))
+        constants.append(total_mass)
+        cones.append(clarabel.ZeroConeT(1))
+    friction = range(10 * links, n)
+    if len(friction):
+        rows += [-np.eye(n)[i] for i in friction]
+        constants += [0.0] * len(friction)
+        cones.append(clarabel.NonnegativeConeT(len(friction)))
+    basis = _pseudo_inertia_basis()
+    for k in range(links):
+        for i in range(4):
+            for j in range(i + 1):  # upper triangle by columns, off-diagonal entries times sqrt(2)
+                row = np.zeros(n)
+                factor = 1.0 if i == j else np.sqrt(2.0)
+                row[10 * k : 10 * k + 10] = -factor * basis[:, i, j] * scale[10 * k : 10 * k + 10]
+                rows.append(row)
+                constants.append(-_LEAST_EIGENVALUE if i == j else 0.0)
+        cones.append(clarabel.PSDTriangleConeT(4))
+    return np.array(rows), np.array(constants), cones
+
+
 def _result(robot: Robot, massive: list[int], x: Array, x0: Array, residual: Array, with_friction: bool) -> LinearFit:
-    """Return the fit with the parameters of the links with mass, and of friction, x."""
+    """Return the fit with x: the parameters of the links with mass, then damping and friction of the joints."""
     parameters, values = x0.copy(), {}
     for i, k in enumerate(massive):
-        own = x[10 * i : 10 * i + 10]
-        parameters[10 * k : 10 * k + 10] = own
-        inertia = inertia_of(np.einsum("p,pij->ij", own, _pseudo_inertia_basis()))
+        link_parameters = x[10 * i : 10 * i + 10]
+        parameters[10 * k : 10 * k + 10] = link_parameters
+        inertia = inertia_of(np.einsum("p,pij->ij", link_parameters, _pseudo_inertia_basis()))
         name = robot.links[k].name
         values |= {f"{name}.mass": inertia.mass, f"{name}.center": inertia.center, f"{name}.tensor": inertia.tensor}
     damping = friction = None
@@ -223,14 +234,12 @@ def _result(robot: Robot, massive: list[int], x: Array, x0: Array, residual: Arr
 def regressor_and_known_forces(
     robot: Robot, q: Array, v: Array, vdot: Array, with_friction: bool
 ) -> tuple[Array, Array]:
-    """Return the regressor of inertial parameters and friction, (T nv, n), and the forces that are known, (T, nv).
+    """Return the regressor of inertial parameters and friction, (T nv, n), and the known forces, (T, nv).
 
     Args:
         robot: The robot. q, v, vdot: States and accelerations, (T, nq) and (T, nv).
         with_friction: Whether damping and friction of the joints are columns; otherwise their forces are known.
     """
-    from legged.dynamics.inverse import inverse_dynamics
-
     if with_friction:
         if any(joint.nv != 1 for joint in robot.joints):
             raise ShapeError("friction can be identified for joints of one degree of freedom; use with_friction=False")
@@ -248,7 +257,7 @@ def regressor_and_known_forces(
 
 
 def _pseudo_inertia_basis() -> Array:
-    """Return the derivatives of a pseudo-inertia by the ten inertial parameters of a link, (10, 4, 4)."""
+    """Return the derivatives of the pseudo-inertia with respect to the inertial parameters of a link, (10, 4, 4)."""
     basis = np.zeros((10, 4, 4))
     basis[0, 3, 3] = 1.0
     for i in range(3):

@@ -1,4 +1,4 @@
-"""Logs of robots: what was measured and commanded over time, checked, since it comes from outside."""
+"""Logs of robots: measurements and commands over time, which are checked."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from legged.spatial import Array
 PER_JOINT = ("positions", "rates", "desired", "torques")
 OTHERS = {"gyro": 3, "accelerometer": 3, "base": 7, "twist": 6, "contacts": None}
 """Channels that do not belong to joints -> number of columns, or None for any."""
-MOST_SAMPLES = 10_000_000
-_QUATERNION = 1e-3  # largest deviation of a measured quaternion's norm from 1, e.g. of single precision
+MOST_SAMPLES = 10_000_000  # of a log, so that a wrong file or period does not exhaust the memory
+_NORM_TOLERANCE = 1e-3  # largest deviation of a measured quaternion's norm from 1, e.g. of single precision
 
 
 @checked
@@ -97,7 +97,7 @@ class Log:
         if name != "base":
             return value
         norms = np.linalg.norm(value[:, :4], axis=1)
-        if (np.abs(norms - 1.0) > _QUATERNION).any():
+        if (np.abs(norms - 1.0) > _NORM_TOLERANCE).any():
             k = int(np.argmax(np.abs(norms - 1.0)))
             raise ShapeError(f"base of the log has a quaternion of norm {norms[k]:.6g} at {self.times[k]:.6f} s, not 1")
         signs = np.where((value[1:, :4] * value[:-1, :4]).sum(axis=1) < 0.0, -1.0, 1.0)
@@ -114,9 +114,6 @@ class Log:
         """Time from the first to the last sample, [s]."""
         return float(self.times[-1] - self.times[0])
 
-    def _replaced(self, times: Array, **channels: Array) -> Log:
-        return replace(self, times=times, **channels)
-
     def part(self, start: float = -np.inf, end: float = np.inf) -> Log:
         """Return the samples from a time to another, both included.
 
@@ -127,7 +124,7 @@ class Log:
             ShapeError: Fewer than two samples remain.
         """
         kept = (self.times >= start) & (self.times <= end)
-        return self._replaced(self.times[kept], **{name: getattr(self, name)[kept] for name in self.channels})
+        return replace(self, times=self.times[kept], **{name: getattr(self, name)[kept] for name in self.channels})
 
     @property
     def is_uniform(self) -> bool:
@@ -154,7 +151,7 @@ class Log:
             if name == "base":
                 value[:, :4] /= np.linalg.norm(value[:, :4], axis=1, keepdims=True)
             channels[name] = value
-        return self._replaced(times, **channels)
+        return replace(self, times=times, **channels)
 
     def ordered(self, robot: Robot, names: Sequence[str] | None = None) -> Log:
         """Return the log with its joints in the order of a robot; further joints of the log are left out.
@@ -182,25 +179,25 @@ class Log:
         import io
 
         file = io.BytesIO()
-        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.channels}
-        np.savez_compressed(file, times=self.times, joints=np.array(self.joints), **own)
+        channels = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.channels}
+        np.savez_compressed(file, times=self.times, joints=np.array(self.joints), **channels)
         return write_file(path, file.getvalue(), ".npz")
 
 
 @checked
 def combined_channels(times: Array, sources: Iterable[tuple[Array, Array]]) -> list[Array]:
-    """Return channels of other times at these, (T, k) each, by linear interpolation, in the units of the channels.
+    """Return channels interpolated linearly at given times, (T, k) each, in the units of the channels.
 
     Args:
-        times: Times, (T,), [s]. sources: (times (S,) [s], values (S, k)) of each channel.
+        times: Times, (T,), [s]. sources: Own times (S,), [s], and values (S, k) of each channel.
     """
-    found = []
-    for own, values in sources:
-        own, values = array("times of a channel", own), array("values of a channel", values)
-        if len(own) < 2 or (np.diff(own) <= 0.0).any():
+    interpolated = []
+    for source_times, values in sources:
+        source_times, values = array("times of a channel", source_times), array("values of a channel", values)
+        if len(source_times) < 2 or (np.diff(source_times) <= 0.0).any():
             raise ShapeError("times of a channel must increase, and there must be at least two of them")
-        found.append(np.stack([np.interp(times, own, column) for column in values.T], axis=1))
-    return found
+        interpolated.append(np.stack([np.interp(times, source_times, column) for column in values.T], axis=1))
+    return interpolated
 
 
 def missing_channel(log: Log, name: str) -> UnknownNameError:

@@ -1,11 +1,11 @@
-"""Parameters to identify: their bounds, and the robot, motors and ground that have given values.
+"""Parameters to identify, and the robot, motors, encoders and ground (the plant) with given values of them.
 
-The names are those of `vary` in `legged.rollout`, "robot.<name of Robot.parameters>" and "ground.<field>", and besides
+The names are those of `vary` in `legged.rollout`, "robot.<name of Robot.parameters>" and "ground.<field>", and these:
 
 | name | meaning |
 | --- | --- |
-| `robot.<link>.inertia` | change of a link's inertial parameters, (10,), without unit; see `inertia_change` |
-| `motors.<joint>.kp`, `motors.<joint>.kd` | gains of the joint's servo, [N m/rad] and [N m s/rad] |
+| `robot.<link>.inertia` | change of a link's inertial parameters, (10,), dimensionless; see `inertia_change` |
+| `motors.<joint>.kp`, `motors.<joint>.kd` | gains of the servo, [N m/rad] and [N m s/rad], or [N/m] and [N s/m] |
 | `motors.<joint>.delay` | time from a command to its effect, [s] |
 | `sensors.<joint>.offset` | reading of the joint's encoder minus the joint position, [rad] or [m] |
 
@@ -34,8 +34,8 @@ from legged.simulation import rollout_parameters
 from legged.spatial import Array
 
 PerJoint = float | Array | tuple[float, ...] | list[float]
-ENTRY = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
-WIDTH_OF_INERTIA = 0.5
+_ENTRY = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
+_INERTIA_WIDTH = 0.5  # typical change of an entry of `inertia_change`
 _MOTOR = ("kp", "kd", "delay")
 
 
@@ -45,7 +45,7 @@ class Parameter:
     """A number to identify, or an array of such numbers, all with the same bounds.
 
     Attributes:
-        nominal: Value from which the fit starts, or None for that of the model; [the parameter's unit].
+        nominal: Value from which the fit starts, [the parameter's unit]; None for that of the robot, motors or ground.
         lower, upper: Bounds, [the parameter's unit].
         frozen: Whether the parameter keeps its nominal value.
     """
@@ -69,10 +69,12 @@ class Parameter:
 class Motors:
     """Servos of the joints: torque = kp (command(t - delay) - reading) - kd rate, within the joint's limits.
 
-    Between samples the command is interpolated linearly, so that predictions are differentiable in the delay.
+    The reading is the joint position plus the offset of the encoder, the rate that of the joint. Between samples the
+    command is interpolated linearly, so that predictions are differentiable in the delay.
 
     Attributes:
-        kp: Gains, [N m/rad] or [N/m], one or (n_joints,). kd: Gains, [N m s/rad] or [N s/m], one or (n_joints,).
+        kp: Position gains, [N m/rad] or [N/m], one or (n_joints,).
+        kd: Rate gains, [N m s/rad] or [N s/m], one or (n_joints,).
         delay: Time from a command to its effect, [s], one or (n_joints,).
     """
 
@@ -111,14 +113,14 @@ def inertia_of(pseudo: Array) -> Inertia:
         pseudo: Pseudo-inertia, (4, 4), [kg m^2, kg m, kg], link axes.
 
     Raises:
-        InertiaError: The matrix is no pseudo-inertia of a body.
+        InertiaError: The matrix is not the pseudo-inertia of a body.
     """
     mass, center, tensor = _parts(np.asarray(pseudo, float))
     return Inertia(float(mass), center, (tensor + tensor.T) / 2)
 
 
 def _parts(pseudo: Array) -> tuple[Any, Array, Array]:
-    """Return (mass, center of mass, inertia tensor about it) of a pseudo-inertia, which may be traced."""
+    """Return mass, center of mass (3,) and inertia tensor about it (3, 3) of a pseudo-inertia, which may be traced."""
     mass, center = pseudo[3, 3], pseudo[:3, 3] / pseudo[3, 3]
     second = pseudo[:3, :3] - mass * np.outer(center, center)
     return mass, center, (second[0, 0] + second[1, 1] + second[2, 2]) * np.eye(3) - second
@@ -140,7 +142,8 @@ def inertia_change(inertia: Inertia, numbers: Array) -> tuple[Any, Array, Array]
     Raises:
         InertiaError: The body is a point, a line or a plate, whose pseudo-inertia is singular.
 
-    Source: Rucker, Wensing 2022, "Smooth parameterization of rigid-body inertia", relative to the given body.
+    Source: Rucker, Wensing 2022, "Smooth parameterization of rigid-body inertia"; here the parameters are relative to a
+        body.
     """
     flipped = pseudo_inertia(inertia)[::-1, ::-1]
     try:
@@ -158,7 +161,7 @@ def inertia_change(inertia: Inertia, numbers: Array) -> tuple[Any, Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """What parameters describe: a robot, its motors, encoders and ground, with numbers or traced scalars.
+    """A robot with its motors, encoders and ground, of numbers or traced scalars.
 
     Attributes:
         robot: The robot. ground: Compliant ground, or None.
@@ -181,8 +184,10 @@ class ParameterSet:
         parameters: Name or pattern -> parameter.
 
     Attributes:
-        names: Names of the free entries. nominal, lower, upper: Their values and bounds, (n,).
-        width: Scale of each entry, (n,): the distance of its bounds, or the size of its nominal value.
+        names: Names of the free entries, numbers to identify. nominal, lower, upper: Their nominal values and bounds,
+            (n,).
+        width: Scale of each entry, (n,): the distance between its bounds if they are finite, else the absolute nominal
+            value, else a typical size.
 
     Raises:
         UnknownNameError: A name that the plant does not have, or a pattern that no name matches.
@@ -200,7 +205,9 @@ class ParameterSet:
             groups = self._targets(name)
             for label, targets in groups:
                 value = parameter.nominal
-                value = float(np.mean([self._present(*target) for target in targets])) if value is None else value
+                value = (
+                    float(np.mean([self._known[field][index] for field, index in targets])) if value is None else value
+                )
                 if not parameter.lower <= value <= parameter.upper:
                     raise DefinitionError(f"{label} is {value:.6g}, outside of its bounds; give another nominal value")
                 if repeated := taken.intersection(targets):
@@ -216,13 +223,11 @@ class ParameterSet:
         self.names = tuple(names)
         self.nominal, self.lower, self.upper = np.array(rows).T
         spans = self.upper - self.lower
-        sizes = np.array(
-            [WIDTH_OF_INERTIA if ".inertia[" in n else 1e-3 if n.endswith("delay") else 1.0 for n in names]
-        )
+        sizes = np.array([_INERTIA_WIDTH if ".inertia[" in n else 1e-3 if n.endswith("delay") else 1.0 for n in names])
         self.width = np.where(np.isfinite(spans), spans, np.where(self.nominal == 0.0, sizes, np.abs(self.nominal)))
 
     def _values(self, motors: Motors) -> dict[str, Array]:
-        """Return the numbers that can be parameters: name -> present value."""
+        """Return name -> value in the given robot, motors and ground of everything that can be a parameter."""
         known: dict[str, Any] = {}
         for name, value in rollout_parameters(self.robot, ground=self.ground).items():
             known[name] = np.asarray(value, float)
@@ -238,8 +243,8 @@ class ParameterSet:
         return known | {f"sensors.{j}.offset": np.zeros(()) for j in self.joints}
 
     def _targets(self, name: str) -> list[tuple[str, list[tuple[str, tuple[int, ...]]]]]:
-        """Return (label, [(field, index)]) of each entry that a name or pattern gives a value."""
-        match = ENTRY.fullmatch(name)
+        """Return, for each entry of a name or pattern, (its name, the [(field, index)] that have its value)."""
+        match = _ENTRY.fullmatch(name)
         base, index = (match[1], tuple(map(int, match[2].split(",")))) if match else (name, None)
         fields = [k for k in self._known if fnmatchcase(k, base)] if "*" in base else []
         fields = fields or [known_name("parameter", base, self._known)]
@@ -254,11 +259,8 @@ class ParameterSet:
             raise DefinitionError(f"{name!r} would not stay physically possible; identify the link's inertia instead")
         return [(f"{base}[{','.join(map(str, i))}]" if i else base, [(field, i) for field in fields]) for i in indices]
 
-    def _present(self, field: str, index: tuple[int, ...]) -> float:
-        return float(self._known[field][index])
-
-    def given(self, numbers: Array) -> dict[str, Any]:
-        """Return name -> value of every parameter that was given, free or frozen.
+    def values_by_name(self, numbers: Array) -> dict[str, Any]:
+        """Return name -> value of every parameter, free or frozen.
 
         Args:
             numbers: Values of the free entries, (n,), mixed units, which may be traced.
@@ -276,45 +278,45 @@ class ParameterSet:
         Args:
             numbers: Values of the free entries, (n,), mixed units, which may be traced.
         """
-        values = {name: x if x.ndim else x[()] for name, x in self.given(numbers).items()}
-        own: dict[str, Any] = {}
+        values = {name: x if x.ndim else x[()] for name, x in self.values_by_name(numbers).items()}
+        robot_values: dict[str, Any] = {}
         for name, value in values.items():
             field = name.removeprefix("robot.")
             if not name.startswith("robot."):
                 continue
             if not field.endswith(".inertia"):
-                own[field] = value
+                robot_values[field] = value
                 continue
             link = self.robot.link(field.removesuffix(".inertia"))
             parts = inertia_change(link.inertia, value)
-            own |= {f"{link.name}.{k}": x for k, x in zip(("mass", "center", "tensor"), parts, strict=True)}
+            robot_values |= {f"{link.name}.{k}": x for k, x in zip(("mass", "center", "tensor"), parts, strict=True)}
         ground = self.ground
         for name, value in values.items():
             if name.startswith("ground."):
-                ground = _replaced(ground, name.split(".")[1:], value)
+                ground = _with_value(ground, name.split(".")[1:], value)
         arrays = [
             np.array([values.get(name, self._known[name]) for name in (f"{part}.{j}.{field}" for j in self.joints)])
             for part, field in (*(("motors", field) for field in _MOTOR), ("sensors", "offset"))
         ]
-        return Plant(self.robot.with_parameters(own) if own else self.robot, ground, *arrays)
+        return Plant(self.robot.with_parameters(robot_values) if robot_values else self.robot, ground, *arrays)
 
     def delays(self) -> tuple[Array, Array]:
-        """Return the delays that are not free, (n_joints,), [s], and the free entry of each or -1, (n_joints,)."""
+        """Return the delays that are not free, (n_joints,), [s], and the index of the free entry or -1, (n_joints,)."""
         fixed, columns = np.zeros(len(self.joints)), np.full(len(self.joints), -1)
         for i, joint in enumerate(self.joints):
             name = f"motors.{joint}.delay"
-            own = [entry for entry in self._entries if entry[0] == name]
-            fixed[i] = own[0][3] if own else float(self._known[name])
-            columns[i] = -1 if not own or own[0][2] is None else own[0][2]
+            entries = [entry for entry in self._entries if entry[0] == name]
+            fixed[i] = entries[0][3] if entries else float(self._known[name])
+            columns[i] = -1 if not entries or entries[0][2] is None else entries[0][2]
         return fixed, columns
 
 
-def _replaced(x: Any, path: list[str], value: Any) -> Any:
-    """Return a copy of a frozen definition with a field replaced, unchecked, since the value may be traced."""
+def _with_value(x: Any, path: list[str], value: Any) -> Any:
+    """Return a copy of a frozen definition with another value at a path; checks are skipped, as it may be traced."""
     if isinstance(x, tuple | list):
         i = int(path[0])
-        return type(x)([_replaced(part, path[1:], value) if k == i else part for k, part in enumerate(x)])
+        return type(x)([_with_value(part, path[1:], value) if k == i else part for k, part in enumerate(x)])
     new = copy.copy(x)
-    part = value if len(path) == 1 else _replaced(getattr(x, path[0]), path[1:], value)
+    part = value if len(path) == 1 else _with_value(getattr(x, path[0]), path[1:], value)
     object.__setattr__(new, path[0], part)
     return new

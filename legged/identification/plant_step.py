@@ -1,9 +1,10 @@
-"""One time step of a plant, the readings of its sensors, and their derivatives, traced to machine code.
+"""One time step of a `Plant`, the readings of its sensors, and their derivatives, which are compiled.
 
-The step is the implicit midpoint rule with two iterations of Newton's method, whose matrix has the slopes of friction
-and servos alone: they act as an added inertia h/2 d, so that stiff friction does not limit the step. It has second
-order, and both iterations share the factors of the inertia matrix. On a ground one iteration of first order is taken,
-with the contact forces at the end of the step, see `legged.ground.ground.implicit_forces`.
+The step is the implicit midpoint rule with two iterations of a simplified Newton method. Its Jacobian is the inertia
+matrix plus h/2 d with the slopes d of friction and servos, so that stiff friction does not limit the step; other
+derivatives are left out, and both iterations use the same matrix. The step has second order. With a ground, one
+iteration is taken, of first order, with the contact forces at the end of the step, see
+`legged.ground.ground.implicit_forces`.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ CHANNELS = {
 class PlantStep:
     """The step and the readings of a plant as functions of its state, command and parameters.
 
-    Deviations are z = [dq; dv; parameters], (2 nv + n,): dq lies in the tangent space of the configuration, and the
-    command of a joint whose delay is free changes by minus its rate times the change of the delay.
+    Derivatives are with respect to z = [dq; dv; dp], (2 nv + n,), changes of the state and the parameters: dq lies in
+    the tangent space of the configuration, and the command of a joint with a free delay changes by minus its rate times
+    the change of the delay.
 
     Args:
-        parameters: The free parameters of the plant. has_servos: Whether the commands are joint positions; otherwise
-            they are torques.
+        parameters: The free parameters of the plant.
+        has_servos: Whether the commands are joint positions; otherwise they are torques.
         imu: Frame of the inertial measurement unit, or None.
     """
 
@@ -146,11 +148,16 @@ class PlantStep:
         return self.imu
 
     def size(self, channel: str) -> int:
-        """Return the number of readings of a channel."""
+        """Return the number of readings of a channel, its columns in a log."""
         sizes = {"base": self.robot.base.nq, "twist": self.robot.base.nv, "gyro": 3, "accelerometer": 3}
         return sizes.get(channel, self.nj)
 
+    def residual_size(self, channel: str) -> int:
+        """Return the number of residuals of a channel; that of a pose lies in the tangent space."""
+        return self.robot.base.nv if channel == "base" else self.size(channel)
+
     def _moved(self, z: Array, q: Array, v: Array, u: Array, rate: Array, p: Array) -> tuple[Array, ...]:
+        """Return (q, v, u, p) after a change z; `rate` is that of the commands."""
         nv = self.nv
         shift = z[2 * nv :]
         moved = [u[i] - rate[i] * shift[c] if c >= 0 else u[i] for i, c in enumerate(self.columns)]
@@ -197,15 +204,15 @@ class Traced(NamedTuple):
     function: Callable[..., Any]
     shapes: dict[str, tuple[int, ...]]
 
-    def places(self) -> Array:
-        """Return the rows and columns of the entries that are not always zero, (k, 2)."""
+    def nonzero_entries(self) -> Array:
+        """Return row and column of each entry of the Jacobian that is not zero for all arguments, (k, 2)."""
         graph = record(self.function, self.shapes)
         matrix = graph.outputs[-1]
         entries = np.array([not (isinstance(x, float) and x == 0.0) for x in graph.results[-int(np.prod(matrix)) :]])
         return np.argwhere(entries.reshape(matrix))
 
     def kernel(self, layout: Array) -> BatchKernel:
-        """Return the compiled function, with the Jacobian's entries in another order.
+        """Return the compiled function, with the entries of the Jacobian arranged in a given layout.
 
         Args:
             layout: Row and column of each entry, or -1 for a zero, (..., 2), [1].

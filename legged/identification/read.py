@@ -1,4 +1,4 @@
-"""Logs from files: CSV, npz, MCAP and ROS 2 bags. Files are untrusted: nothing in them is executed or unpickled."""
+"""Read logs: CSV, npz, MCAP and ROS 2 bags. Files are untrusted: nothing in them is executed or unpickled."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ def read(
     - CSV: a header with the columns `time`, `<joint>.position`, `<joint>.rate`, `<joint>.desired`, `<joint>.torque`,
       `gyro.x`, ..., `base.qw`, ..., `base.x`, ..., `twist.wx`, ..., `twist.vz`, `contacts.<foot>`.
     - MCAP and bags: messages with the fields of ROS 2's JointState, Imu and Odometry, in CDR or JSON. Times are those
-      of the messages' headers, or of their recording. Other topics are interpolated at the times of the joints.
+      of the messages' headers, or of their recording if headers have none. Other topics are interpolated at the times
+      of the joints.
 
     Args:
         path: The file or folder.
         joints: Names of the joints in the order of the columns, for an npz file without names.
         channels: Attribute of `Log` -> name of the array in an npz file, {"times": "time", "positions": "q"}.
-        topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default the only
-            topic of its type, where JointState is "joints".
+        topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default, "joints" is
+            the only topic of type JointState, "imu" of type Imu, and "base" of type Odometry; "desired", a second topic
+            of type JointState, must be named.
 
     Raises:
         FileError: The file cannot be read, or lacks something; the message names the file.
@@ -89,19 +91,19 @@ def _read_npz(path: Path, joints: tuple[str, ...] | None, channels: dict[str, st
         known_name("channel", name, wanted)
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
         given = {name: channels.get(name, name) for name in wanted}
-        found = {name: np.asarray(file[key]) for name, key in given.items() if key in file}
+        arrays = {name: np.asarray(file[key]) for name, key in given.items() if key in file}
         names = joints or (tuple(map(str, file["joints"].ravel())) if "joints" in file else None)
-        missing = [given[name] for name in ("times", "positions", *channels) if name not in found]
+        missing = [given[name] for name in ("times", "positions", *channels) if name not in arrays]
         if missing:
             raise FileError(
                 source, f"the file has no array {missing[0]!r}; it has {', '.join(map(repr, map(visible, file.files)))}"
             )
-    for name, value in found.items():
+    for name, value in arrays.items():
         if value.dtype.kind not in "fiub":
             raise FileError(source, f"the array {given[name]!r} holds no numbers")
     if names is None:
         raise FileError(source, "the file has no array 'joints' with their names; give them: joints=(...)")
-    return Log(found.pop("times"), names, **found)
+    return Log(arrays.pop("times"), names, **arrays)
 
 
 def _read_csv(path: Path) -> Log:
@@ -131,13 +133,9 @@ def _read_csv(path: Path) -> Log:
         raise FileError(source, "the header has no column '<joint>.position'")
     channels: dict[str, Array] = {}
     used = {"time"}
-    for column, channel in _COLUMNS.items():
-        names = [f"{joint}.{column}" for joint in joints]
-        if any(name in at for name in names):
-            channels[channel] = rows[:, [at[known_name("column", name, at)] for name in names]]
-            used.update(names)
-    for channel, axes in _AXES.items():
-        names = [f"{channel}.{axis}" for axis in axes]
+    columns = {channel: [f"{joint}.{column}" for joint in joints] for column, channel in _COLUMNS.items()}
+    columns |= {channel: [f"{channel}.{axis}" for axis in axes] for channel, axes in _AXES.items()}
+    for channel, names in columns.items():
         if any(name in at for name in names):
             channels[channel] = rows[:, [at[known_name("column", name, at)] for name in names]]
             used.update(names)
@@ -201,6 +199,7 @@ def _typestore() -> Any:
 
 
 def _short(kind: str) -> str:
+    """Return the name of a message type without its package."""
     return kind.replace(".", "/").rpartition("/")[2]
 
 
@@ -230,11 +229,13 @@ def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source:
         if part in topics:
             sources[part] = kept[known_name("topic", topics[part], kept)]
             continue
-        own = [topic for topic, found in kept.items() if found[0].kind == kind and topic not in topics.values()]
-        if len(own) > 1 and part != "desired":
-            raise ArgumentError(f"several topics may be {part!r}: {', '.join(map(visible, own))}; give topics=...")
-        if len(own) == 1 and part != "desired":
-            sources[part] = kept[own[0]]
+        if part == "desired":  # of the same type as "joints"
+            continue
+        of_kind = [topic for topic, found in kept.items() if found[0].kind == kind and topic not in topics.values()]
+        if len(of_kind) > 1:
+            raise ArgumentError(f"several topics may be {part!r}: {', '.join(map(visible, of_kind))}; give topics=...")
+        if of_kind:
+            sources[part] = kept[of_kind[0]]
     if "joints" not in sources:
         raise FileError(
             source, f"no topic holds JointState messages; the topics are {', '.join(map(visible, kept)) or 'none'}"
@@ -245,9 +246,9 @@ def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source:
         raise FileError(source, "the messages of the joints have no positions")
     others: dict[str, tuple[Array, Array]] = {}
     if "desired" in sources:
-        own_names, own_times, own = _joint_states(sources["desired"], source)
+        own_names, own_times, commands = _joint_states(sources["desired"], source)
         order = [own_names.index(known_name("joint of the commands", name, own_names)) for name in names]
-        others["desired"] = own_times, own["position"][:, order]
+        others["desired"] = own_times, commands["position"][:, order]
     if "imu" in sources:
         own_times = _times(sources["imu"])
         for channel, field in (("gyro", "angular_velocity"), ("accelerometer", "linear_acceleration")):
@@ -259,11 +260,11 @@ def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source:
         others["base"] = own_times, _vectors(sources["base"], entries)
         entries = [(*twist, field, axis) for field in ("angular", "linear") for axis in "xyz"]
         others["twist"] = own_times, _vectors(sources["base"], entries)
-    found = dict(zip(others, combined_channels(times, others.values()), strict=True))
-    if "base" in found:
-        found["base"][:, :4] /= np.linalg.norm(found["base"][:, :4], axis=1, keepdims=True)
+    interpolated = dict(zip(others, combined_channels(times, others.values()), strict=True))
+    if "base" in interpolated:
+        interpolated["base"][:, :4] /= np.linalg.norm(interpolated["base"][:, :4], axis=1, keepdims=True)
     start = times[0]
-    return Log(times - start, names, **channels, **found)
+    return Log(times - start, names, **channels, **interpolated)
 
 
 def _times(messages: list[Message]) -> Array:
@@ -275,18 +276,19 @@ def _times(messages: list[Message]) -> Array:
 
 
 def _vectors(messages: list[Message], entries: list[tuple[str, ...]]) -> Array:
+    """Return nested fields of messages, (T, entries)."""
     return np.array([[float(m.fields(*names)) for names in entries] for m in messages])
 
 
 def _joint_states(messages: list[Message], source: str) -> tuple[tuple[str, ...], Array, dict[str, Array]]:
     """Return (names, times (T,) [s], "position", "velocity", "effort" -> (T, n)) of JointState messages."""
     names = tuple(map(str, messages[0].fields("name")))
-    found: dict[str, Array] = {}
+    fields: dict[str, Array] = {}
     for field in _FIELDS:
         rows = [m.fields(field) for m in messages]
         if all(row is not None and len(row) == len(names) for row in rows):
-            found[field] = np.array([np.asarray(row, float) for row in rows])
+            fields[field] = np.array([np.asarray(row, float) for row in rows])
     for k, message in enumerate(messages):
         if tuple(map(str, message.fields("name"))) != names:
             raise FileError(source, f"message {k} on {visible(message.topic)} lists other joints than the first one")
-    return names, _times(messages), found
+    return names, _times(messages), fields

@@ -16,8 +16,8 @@ from legged.table import Table
 if TYPE_CHECKING:
     from legged.identification.fit import Fit
 
-_CURVES = 12  # channels that are drawn
-_CORRELATION = 0.9  # above which pairs are listed
+_CURVES = 12  # largest number of readings that are drawn
+_CORRELATION = 0.9  # pairs of parameters with a larger absolute correlation are listed
 _STYLE = "body{font-family:sans-serif;max-width:64em;margin:2em auto}td,th{padding:0 .8em}img{max-width:100%}"
 
 
@@ -27,9 +27,9 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
     Args:
         fit: The fit. path: The file. held_out: A log that was not used for the fit, or None.
     """
-    sets, found = fit.model.parameters, fit.identifiability
+    parameters, identifiability = fit.model.parameters, fit.identifiability
     intervals = fit.intervals()
-    few = len(fit.solution.q) < 2 * fit.shooting.blocks.columns  # windows, for their scatter to tell
+    few = len(fit.solution.q) < 2 * fit.shooting.blocks.columns  # windows for an estimate from their scatter
     rows = [
         (
             name,
@@ -40,7 +40,13 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
             "at a bound" if value in (low, high) else "",
         )
         for name, nominal, value, robust, low, high in zip(
-            sets.names, sets.nominal, fit.numbers, found.robust_deviations, sets.lower, sets.upper, strict=True
+            parameters.names,
+            parameters.nominal,
+            fit.numbers,
+            identifiability.robust_deviations,
+            parameters.lower,
+            parameters.upper,
+            strict=True,
         )
     ]
     heads = "parameter", "nominal", "fitted", "95 % interval", "deviation from the windows", ""
@@ -50,15 +56,19 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
         errors += [("held out, nominal", fit.error(held_out, fitted=False)), ("held out, fitted", fit.error(held_out))]
     lines = tuple((label, *(f"{x:.4g}" for x in error.values())) for label, error in errors)
     parts.append(Table("Root mean square errors", ("log", *errors[0][1]), lines, left=1))
-    pairs = np.argwhere(np.triu(np.abs(found.correlations) > _CORRELATION, 1))
-    close = tuple((found.names[i], found.names[j], f"{found.correlations[i, j]:.3f}") for i, j in pairs[:40])
+    pairs = np.argwhere(np.triu(np.abs(identifiability.correlations) > _CORRELATION, 1))
+    close = tuple(
+        (identifiability.names[i], identifiability.names[j], f"{identifiability.correlations[i, j]:.3f}")
+        for i, j in pairs[:40]
+    )
     if close:
         parts.append(Table(f"Correlations above {_CORRELATION}", ("first", "second", "correlation"), close, left=2))
     costs = fit.solution.costs
+    verdict = str(identifiability)
     facts = (
         f"{len(fit.solution.q)} windows of {fit.shooting.length * fit.shooting.period:.3g} s, loss {fit.loss!r}, "
         f"{len(costs) - 1} steps, cost {costs[0]:.4g} to {costs[-1]:.4g}; the variance of the residuals is "
-        f"{fit.variance:.3g} times that of the given noise. {str(found)[0].upper()}{str(found)[1:]}."
+        f"{fit.variance:.3g} times that of the given noise. {verdict[0].upper()}{verdict[1:]}."
     )
     title = f"Identification of {fit.model.robot.name}"
     head = f"<!doctype html><meta charset=utf-8><title>{as_html(title)}</title><style>{_STYLE}</style>"
@@ -67,7 +77,7 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
 
 
 def _figure(fit: Fit) -> Any:
-    """Return the measured and predicted readings of the first channel over time."""
+    """Return a figure of measured and predicted readings of the first channel over time; no curves for a base."""
     from matplotlib.figure import Figure
 
     shooting, channel = fit.shooting, fit.shooting.channels[0]

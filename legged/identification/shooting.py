@@ -1,6 +1,7 @@
-"""Multiple shooting: windows of a log with free initial states, simulated side by side with their sensitivities.
+"""Multiple shooting: windows of a log with free initial states, simulated together with their sensitivities.
 
-Deviations z = [initial state; parameters] of a window propagate as S_next = A S + B with the Jacobian [A B] of a step.
+The derivatives S of the state with respect to z = [initial state; parameters] of a window propagate as S_next = A S +
+[0 B], where [A B] is the Jacobian of a step with respect to its state and the parameters.
 States that never influence each other, such as those of the legs of a robot with a fixed base, form blocks, whose
 sensitivities are stored and multiplied separately.
 """
@@ -36,7 +37,7 @@ def windows(log: Log, duration: float, chosen: Sequence[int] | None = None) -> l
     """Return the windows of a log, one after the other, each sharing its last sample with the next one.
 
     Args:
-        log: The log. duration: Of a window, [s]. chosen: Numbers of the windows to return; by default all.
+        log: The log. duration: Duration of a window, [s]. chosen: Numbers of the windows to return; by default all.
 
     Raises:
         ShapeError: The log is not sampled at one period, or is shorter than a window.
@@ -52,27 +53,30 @@ def windows(log: Log, duration: float, chosen: Sequence[int] | None = None) -> l
     n = max(round(duration / period), 1)
     if len(log.times) <= n:
         raise ShapeError(f"the log lasts {log.duration:.3f} s, less than a window of {duration} s")
-    found = [Window(k, k + n) for k in range(0, len(log.times) - n, n)]
+    every = [Window(k, k + n) for k in range(0, len(log.times) - n, n)]
     if chosen is None:
-        return found
-    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(found):
-        raise ArgumentError(f"chosen must hold numbers of windows from 0 to {len(found) - 1}, got {list(chosen)[:10]}")
-    return [found[i] for i in chosen]
+        return every
+    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(every):
+        raise ArgumentError(f"chosen must hold numbers of windows from 0 to {len(every) - 1}, got {list(chosen)[:10]}")
+    return [every[i] for i in chosen]
 
 
 class Blocks:
-    """Blocks of states that influence each other, and where their entries are in arrays padded to one size.
+    """Blocks of states that influence each other, as arrays of indices that are padded to one size.
 
     Attributes:
         count: Number of blocks G. states, columns, rows: Largest numbers of states, parameters and readings of a block.
         state, column: Index in z of each state and parameter of a block, -1 for padding, (G, states) and (G, columns).
+        reading: Index of each reading of a block, -1 for padding, (G, rows).
+        step_layout, reading_layout: Entries of the Jacobians of step and readings, see `Traced.kernel`.
     """
 
     def __init__(self, step: Array, readings: Array, n_states: int, n_parameters: int, n_readings: int):
-        """Find the blocks.
+        """Find the blocks: connected components of the graph of states, in which an edge is a nonzero derivative.
 
         Args:
-            step, readings: Rows and columns of the entries of the Jacobians that are not always zero, (k, 2), [1].
+            step, readings: Rows and columns of the nonzero entries of the Jacobians, (k, 2), [1].
+            n_states, n_parameters, n_readings: Sizes of the Jacobians.
         """
         first = np.full(n_readings, -1)  # a state that each reading depends on
         for row, column in readings[readings[:, 1] < n_states][::-1]:
@@ -104,8 +108,9 @@ def _layout(rows: Array, columns: Array) -> Array:
 
 
 def _padded(members: list[Array]) -> Array:
+    """Return lists of indices as the rows of one matrix, padded by -1."""
     size = max(map(len, members), default=0)
-    return np.array([[*own, *[-1] * (size - len(own))] for own in members], int).reshape(len(members), size)
+    return np.array([[*indices, *[-1] * (size - len(indices))] for indices in members], int).reshape(len(members), size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +120,7 @@ class Prediction:
     Attributes:
         q, v: States at the samples, (N + 1, W, nq) and (N + 1, W, nv).
         residual: Predicted minus measured readings, (N + 1, W, m), in the units of the channels.
-        jacobian: Its derivatives, (W, G, N + 1, rows, states + columns), or None.
+        jacobian: Its derivatives with respect to z by block, (W, G, N + 1, rows, states + columns), or None.
     """
 
     q: Array
@@ -130,7 +135,7 @@ class Shooting:
     Args:
         step: The step of the plant. log: The log, with the joints in the robot's order. channels: Channels to predict.
         cuts: The windows, all of one length. time_step: Largest time step, [s].
-        like: Windows of the same plant and channels, whose compiled code is used again.
+        like: Another `Shooting` of the same plant and channels, whose compiled code is used.
 
     Raises:
         ShapeError: The robot's joints do not have one degree of freedom each.
@@ -148,15 +153,15 @@ class Shooting:
         robot = step.robot
         if robot.nv != robot.base.nv + len(robot.joints):
             raise ShapeError("a log can be fitted for joints of one degree of freedom")
-        self.plant, self.log, self.channels, self.cuts = step, log, channels, cuts
+        self.plant_step, self.log, self.channels, self.cuts = step, log, channels, cuts
         self.period = log.duration / (len(log.times) - 1)
         self.length = cuts[0].end - cuts[0].start
         self.substeps = max(int(np.ceil(self.period / time_step * (1.0 - 1e-9))), 1)
         if like is None:
             traced, readings = step.step_derivatives(), step.residual_derivatives(channels)
-            size = sum(robot.base.nv if name == "base" else step.size(name) for name in channels)
+            size = sum(step.residual_size(name) for name in channels)
             n = len(step.parameters.names)
-            self.blocks = Blocks(traced.places(), readings.places(), 2 * robot.nv, n, size)
+            self.blocks = Blocks(traced.nonzero_entries(), readings.nonzero_entries(), 2 * robot.nv, n, size)
             self.kernel = traced.kernel(self.blocks.step_layout)
             self.readings = readings.kernel(self.blocks.reading_layout)
         else:
@@ -172,8 +177,8 @@ class Shooting:
         Args:
             p: Values of the free parameters, (n,), mixed units.
         """
-        robot, log, starts = self.plant.robot, self.log, self.index[:, 0]
-        offset = np.array([float(x) for x in self.plant.parameters.plant(p).offset])
+        robot, log, starts = self.plant_step.robot, self.log, self.index[:, 0]
+        offset = np.array([float(x) for x in self.plant_step.parameters.plant(p).offset])
         rates = _slopes(log.positions, self.period, starts) if log.rates is None else log.rates[starts]
         q, v = np.tile(robot.neutral(), (len(starts), 1)), np.zeros((len(starts), robot.nv))
         q[:, robot.base.nq :], v[:, robot.base.nv :] = log.positions[starts] - offset, rates
@@ -184,7 +189,7 @@ class Shooting:
 
     def _twists(self) -> Array:
         """Return the twists of the base at the start of each window from its poses around it, (W, nv of the base)."""
-        robot, base, twists = self.plant.robot, self.log.base, []
+        robot, base, twists = self.plant_step.robot, self.log.base, []
         assert base is not None
         joints = robot.neutral()[robot.base.nq :]
         for k in self.index[:, 0]:
@@ -200,9 +205,12 @@ class Shooting:
             q: Configurations, (W, nq), [rad] and [m]. v: Velocities, (W, nv), base axes and joint axes.
             change: Deviations [dq; dv], (W, 2 nv), tangent space and frames as `legged.integrate`.
         """
-        nv = self.plant.nv
+        nv = self.plant_step.nv
         new = np.stack(
-            [normalized(self.plant.robot, integrate(self.plant.robot, *x)) for x in zip(q, change[:, :nv], strict=True)]
+            [
+                normalized(self.plant_step.robot, integrate(self.plant_step.robot, *x))
+                for x in zip(q, change[:, :nv], strict=True)
+            ]
         )
         return new, v + change[:, nv:]
 
@@ -214,7 +222,7 @@ class Shooting:
         """
         column = self.delay_column
         delay = np.where(column >= 0, np.append(p, 0.0)[column], self.delay)
-        source = self.log.desired if self.plant.has_servos else self.log.torques
+        source = self.log.desired if self.plant_step.has_servos else self.log.torques
         assert source is not None
         fraction = (np.arange(self.length * self.substeps + 1) + 0.5) / self.substeps
         fraction[-1] = self.length  # the readings of the last sample
@@ -271,12 +279,12 @@ class Shooting:
         Args:
             readings: (N + 1, W, m), mixed units.
         """
-        found = np.append(readings, np.zeros((*readings.shape[:2], 1)), axis=2)[..., self.blocks.reading]
-        return np.moveaxis(found, 0, 2)
+        blocks = np.append(readings, np.zeros((*readings.shape[:2], 1)), axis=2)[..., self.blocks.reading]
+        return np.moveaxis(blocks, 0, 2)
 
 
 def _interpolated(source: Array, at: Array, period: float) -> tuple[Array, Array]:
-    """Return samples at fractional indices and their rates, (..., n), constant beyond the ends."""
+    """Return interpolated samples at fractional indices and their rates, (..., n); constant beyond the ends."""
     wanted = np.broadcast_to(at, (*at.shape[:-1], source.shape[1]))
     at = np.clip(wanted, 0.0, len(source) - 1.0)
     left = np.minimum(at.astype(int), len(source) - 2)
@@ -286,12 +294,12 @@ def _interpolated(source: Array, at: Array, period: float) -> tuple[Array, Array
 
 
 def _slopes(values: Array, period: float, starts: Array) -> Array:
-    """Return the rates of a channel at some samples from parabolas through the samples around them, (W, k)."""
+    """Return the rates of a channel at some samples from least squares parabolas of the samples around, (W, k)."""
     half = _SMOOTHING // 2
     first = np.clip(starts - half, 0, max(len(values) - _SMOOTHING, 0))
-    found = []
+    rates = []
     for start, k in zip(first, starts, strict=True):
-        own = values[start : start + _SMOOTHING]
-        at = (np.arange(start, start + len(own)) - k) * period
-        found.append(np.polynomial.polynomial.polyfit(at, own, min(2, len(own) - 1))[1])
-    return np.array(found)
+        samples = values[start : start + _SMOOTHING]
+        at = (np.arange(start, start + len(samples)) - k) * period
+        rates.append(np.polynomial.polynomial.polyfit(at, samples, min(2, len(samples) - 1))[1])
+    return np.array(rates)

@@ -1,4 +1,4 @@
-"""Whole-body optimal control: trajectories of a robot with given contacts, with costs and constraints in Python.
+"""Whole-body optimal control: trajectories for a given sequence of contacts, with costs and constraints in Python.
 
 A `Problem` is a sequence of stages and impacts with contacts and terms; `solve` returns its `Solution`, and `Tracking`
 executes it in simulation. docs/howto/optimal_control.md has examples.

@@ -1,14 +1,15 @@
-"""Dynamics of a robot whose contacts are given, and the discrete motions between the nodes of a problem.
+"""Dynamics of a robot with given contacts, and the discrete motion from one node of a problem to the next.
 
     [ M  J^T ] [ a  ]   [ tau - h        ]              [ M  J^T ] [ v+ - v ]   [ 0            ]
     [ J  0   ] [ -f ] = [ -Jdot v - k J v ]              [ J  0   ] [ -L     ] = [ -(1 + e) J v ]
 
-on the left for a time step with standing contacts, on the right for an impact with impulses L. The rows of J are
-written in the axes of each contact's frame, so that f is constant in the axes of its link under a displacement. The
-rows of loops follow those of contacts. A contact that is inactive at a node has rows of zeros and a unit diagonal entry
-of the mobility J M^-1 J^T, so that its force is zero: one traced function serves all contact sets. A row that depends
-on the rows before it, as of the fourth point of a sole or of a singular leg, has no force: motion and derivatives do
-not depend on how redundant contacts share the load.
+on the left for a time step, on the right for an impact with impulses L. k is the velocity gain, e the coefficient of
+restitution, h the bias forces; closed loops have k = 0 and e = 0. The rows of J are written in the axes of each
+contact's frame, so that f is constant in the axes of its link under a displacement. The rows of loops follow those of
+contacts. A contact that is inactive at a node has rows of zeros and a unit diagonal entry of the Delassus matrix
+J M^-1 J^T, so that its force is zero: one traced function serves all contact sets. A row that depends linearly on the
+rows before it, such as that of a fourth point of a sole or of a singular leg, has no force: motion and derivatives do
+not depend on the distribution of load between redundant contacts.
 
 Source: Budhiraja, Carpentier, Mastalli, Mansard 2018, "Differential dynamic programming for multi-phase rigid contact
 dynamics", equations (7) to (11); the derivatives by contact axes and by masks are ours.
@@ -42,12 +43,12 @@ from legged.spatial import Array, cross, mirror, solve_factored
 @checked
 @dataclass(frozen=True)
 class Contact:
-    """A contact that a node may hold: of a point, or of a surface whose link does not turn.
+    """A contact that may be active at a node: of a point, or of a surface that keeps its orientation.
 
     Attributes:
-        frame: Name of a contact point or link, or a `legged.Frame`; its origin is the point of contact.
-        surface: Also hold the orientation, so that the ground applies a moment.
-        name: By which stages, terms and results call it; by default the name in `frame`.
+        frame: Name of a link or contact point (the link if both have it) or `legged.Frame`; its origin is the contact.
+        surface: Whether the orientation is constrained too, so that the ground applies a moment.
+        name: Name in stages, terms and results; by default the name in `frame`.
     """
 
     frame: str | Frame
@@ -65,41 +66,43 @@ class Contact:
 
 
 class Motion(NamedTuple):
-    """A solution of the equations with contacts.
+    """The solution of the equations of motion.
 
     Attributes:
-        a: Acceleration, (nv,), or change of velocity at an impact. f: Forces or impulses, (m,), contact axes.
+        a: Acceleration, (nv,), or at an impact the change of velocity.
+        f: Forces or impulses of the constraints, (m,), contact axes.
     """
 
     a: Array
     f: Array
 
 
-class Linear(NamedTuple):
-    """Derivatives of the equations at a solution, and the parts of the inverse of their matrix.
+class MotionDerivatives(NamedTuple):
+    """Derivatives of the equations of motion at a solution, and the matrices from which their inverse is assembled.
 
     Attributes:
         tau_q, tau_v: Of M a + h - J^T f, (nv, nv). row_q, row_v: Of the constraint rows, (m, nv).
-        inverse: M^-1, (nv, nv). reach: J M^-1, (m, nv). inertia: (J M^-1 J^T)^-1, (m, m).
+        M_inv: M^-1, (nv, nv). J_M_inv: J M^-1, (m, nv).
+        contact_inertia: (J M^-1 J^T)^-1, (m, m): the operational-space inertia of the constraints.
     """
 
     tau_q: Array
     tau_v: Array
     row_q: Array
     row_v: Array
-    inverse: Array
-    reach: Array
-    inertia: Array
+    M_inv: Array
+    J_M_inv: Array
+    contact_inertia: Array
 
 
 @dataclass(frozen=True, eq=False)
 class ContactModel:
-    """The equations of a robot with given contacts.
+    """The equations of motion of a robot with given contacts.
 
     Attributes:
         system: The robot, or one with closed loops. contacts: Contacts that may be active.
         actuated: Entries of v with a control. impact: Equations of an impact instead of a time step.
-        velocity_gain: k, [1/s], by which the velocity of contacts decays. restitution: e, dimensionless.
+        velocity_gain: k, [1/s], the rate at which velocities of contacts decay. restitution: e, dimensionless.
         damping: Number added to the diagonal of J M^-1 J^T, [1/kg] or [1/(kg m^2)].
     """
 
@@ -135,7 +138,7 @@ class ContactModel:
         return Forces(self, q, f)
 
     def solve(self, q: Array, v: Array, u: Array, mask: Array) -> Motion:
-        """Return the motion.
+        """Return the acceleration and the forces, or at an impact the change of velocity and the impulses.
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). u: Controls, (nu,), [N m] or [N], joint axes.
@@ -143,18 +146,18 @@ class ContactModel:
         """
         nv, factors = self.robot.nv, InertiaFactors.of(self.robot, q)
         J, c = self._rows(q, v, mask)
-        reach = np.array([factors.solve(row) for row in J]).reshape(J.shape)
-        mobility = factor_semidefinite(self._mobility(J, reach, mask))
-        free = np.zeros(nv)
+        J_M_inv = np.array([factors.solve(row) for row in J]).reshape(J.shape)
+        delassus = factor_semidefinite(self._delassus(J, J_M_inv, mask))
+        unconstrained = np.zeros(nv)
         if not self.impact:
             tau = np.zeros(nv, u.dtype)
             tau[list(self.actuated)] = u
-            free = factors.solve(tau - bias_forces(self.robot, q, v))
-        f = solve_factored(mobility, -(J @ free + c)) if len(J) else np.zeros(0)
-        return Motion(free + reach.T @ f, f)
+            unconstrained = factors.solve(tau - bias_forces(self.robot, q, v))
+        f = solve_factored(delassus, -(J @ unconstrained + c)) if len(J) else np.zeros(0)
+        return Motion(unconstrained + J_M_inv.T @ f, f)
 
-    def linearize(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> Linear:
-        """Return the derivatives at a motion.
+    def linearize(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> MotionDerivatives:
+        """Return the derivatives of the equations of motion at their solution.
 
         Args:
             q, v, mask: As in `solve`. a, f: As in `Motion`.
@@ -182,12 +185,12 @@ class ContactModel:
         empty = [np.zeros((0, robot.nv))]
         J, row_q, row_v = (np.concatenate(empty + x) for x in (blocks, blocks_q, blocks_v))
         tree = DofTree.chain(robot.nv) if robot.coupled_joints else DofTree.of(robot)
-        inverse = InertiaFactors(tree, *factor_ltdl(tree.permute_matrix(M), tree)).inverse()
-        reach = J @ inverse
-        S = self._mobility(J, reach, mask)
-        inertia = mirror(solve_columns(factor_semidefinite(S), np.eye(len(S)))) if len(S) else S
+        M_inv = InertiaFactors(tree, *factor_ltdl(tree.permute_matrix(M), tree)).inverse()
+        J_M_inv = J @ M_inv
+        S = self._delassus(J, J_M_inv, mask)
+        contact_inertia = mirror(solve_columns(factor_semidefinite(S), np.eye(len(S)))) if len(S) else S
         tau_v = np.zeros_like(M) if self.impact else derivatives.v
-        return Linear(tau_q, tau_v, row_q, row_v, inverse, reach, inertia)
+        return MotionDerivatives(tau_q, tau_v, row_q, row_v, M_inv, J_M_inv, contact_inertia)
 
     def _rows(self, q: Array, v: Array, mask: Array) -> tuple[Array, Array]:
         """Return (J (m, nv), c (m,)) of the constraints J a + c = 0, contact axes."""
@@ -207,9 +210,9 @@ class ContactModel:
             c.append(J[-1] @ v if self.impact else loop_acceleration(self.system, q, v, still))
         return np.concatenate(J), np.concatenate(c)
 
-    def _mobility(self, J: Array, reach: Array, mask: Array) -> Array:
+    def _delassus(self, J: Array, J_M_inv: Array, mask: Array) -> Array:
         """Return J M^-1 J^T, (m, m), with unit diagonal entries for inactive contacts."""
-        S = mirror(reach @ J.T)
+        S = mirror(J_M_inv @ J.T)
         at = 0
         for k, contact in enumerate(self.contacts):
             for i in range(at, at + contact.rows):
@@ -237,7 +240,7 @@ class ContactModel:
         return wrenches
 
     def _loop_derivatives(self, closed: ClosedRobot, q: Array, v: Array, a: Array, multipliers: Array) -> tuple:
-        """Return the derivatives of the loops' rows by q and v, their Jacobian, and that of phi'^T lambda by q."""
+        """Return the derivatives of the loops' rows by q and v, the Jacobian phi' of the loops, and d(phi'^T f)/dq."""
 
         def rows(dq: Array, q: Array, v: Array, a: Array) -> Array:
             moved = integrate(closed.robot, q, dq)
@@ -285,8 +288,8 @@ class Forces(Mapping[str, Array]):
 def move(robot: Robot, q: Array, dq: Array) -> Array:
     """Return the configuration after a displacement at constant twist, (nq,).
 
-    A floating base moves along the screw of dq[0:6], whose axes move with it: the exponential map of SE(3). To first
-    order in dq it is `legged.integrate`.
+    The pose of a floating base is multiplied by the exponential map of SE(3) of dq[0:6], in base axes. To first order
+    in dq this is `legged.integrate`.
 
     Args:
         robot: The robot. q: Configuration, (nq,). dq: Velocity times duration, (nv,), [rad] and [m], base axes.

@@ -25,11 +25,12 @@ from legged.spatial import Array
 @checked
 @dataclass(frozen=True)
 class Stage:
-    """A time step with constant controls, in which the given contacts stand.
+    """A time step with constant controls, in which the given contacts do not move.
 
     Attributes:
         duration: h, [s].
-        contacts: Names of contact points or links whose points stand, or `Contact`s.
+        contacts: Active contacts: names of links, whose origin is the contact, or of contact points, or `Contact`s. A
+            name of both means the link.
         terms: Costs, which are multiplied by the duration, and constraints.
     """
 
@@ -49,7 +50,7 @@ class Impact:
 
     Attributes:
         contacts: The contacts that are active after it, as in `Stage`.
-        terms: Costs and constraints of the state before it and of the impulses; there are no controls.
+        terms: Costs and constraints of the state before the impact and of the impulses; there are no controls.
     """
 
     contacts: Sequence[str | Contact]
@@ -61,12 +62,16 @@ class Problem:
 
         minimize   sum over nodes of costs,     x_0 given,     x_k+1 = f_k(x_k, u_k)
 
+    The state x is (q, v), f_k the motion of a stage or an impact.
+
     Attributes:
-        robot: The robot, or one with closed loops. nodes: Stages and impacts. final: Terms of the last state.
+        robot: The robot, or one with closed loops. nodes: Stages and impacts. final: Terms of the final state.
         contacts: All contacts. actuated: Entries of v with a control, (nu,).
         lower, upper: Bounds of the controls, (nu,), [N m] or [N].
-        q, v: The state at the start, (nq,) and (nv,), or (problems, nq) and (problems, nv).
+        q, v: The initial states, (problems, nq) and (problems, nv).
         times: Time of each node and of the end, (nodes + 1,), [s].
+        durations: Of each node, (nodes + 1,), [s]; zero for impacts and the final state.
+        groups: The nodes of each kind: stages with the final state, and impacts.
     """
 
     def __init__(
@@ -90,15 +95,16 @@ class Problem:
         Args:
             robot: The robot, or one with closed loops.
             nodes: Stages and impacts in their order.
-            final: Costs and constraints of the last state, which do not depend on controls and forces.
-            q: Configuration at the start, (nq,), or one for each of several problems, (problems, nq).
-            v: Velocity, (nv,) or (problems, nv); zero by default.
+            final: Costs and constraints of the final state, which do not depend on controls and forces.
+            q: Initial configuration, (nq,), or one for each of several problems, (problems, nq).
+            v: Initial velocity, (nv,) or (problems, nv); zero by default.
             actuated: Names of the joints with controls; all by default.
             lower, upper: Bounds of the controls, numbers or (nu,), [N m] or [N]; none by default.
-            velocity_gain: Rate at which velocities of contacts decay, [1/s].
+            velocity_gain: Rate at which velocities of contacts decay in stages, [1/s].
             restitution: Coefficient of restitution of impacts.
-            damping: Number added to the diagonal of J M^-1 J^T, [1/kg]: redundant contacts, such as four points of a
-                sole, then share the load. Zero by default: the later ones of redundant constraints carry none.
+            damping: Number added to the diagonal of the Delassus matrix J M^-1 J^T, [1/kg] or [1/(kg m^2)]: redundant
+                contacts, such as four points of a sole, then share the load. If it is zero, constraints that depend on
+                earlier ones carry no load.
             start_time: Time of the first node, [s].
 
         Raises:
@@ -142,7 +148,7 @@ class Problem:
         return self._tree
 
     def set_start(self, q: Any, v: Any) -> None:
-        """Set the state at the start.
+        """Set the initial state, or those of several problems.
 
         Args:
             q: Configuration, (nq,) or (problems, nq). v: Velocity, (nv,) or (problems, nv).
@@ -161,7 +167,7 @@ class Problem:
 
     @cached_property
     def models(self) -> list[NodeModel]:
-        """The compiled functions, of stages and of impacts."""
+        """The compiled functions of each of the `groups`."""
         models = []
         for group in self.groups:
             equations = ContactModel(self.robot, self.contacts, self.actuated, group.impact, **self._equations)
@@ -169,7 +175,7 @@ class Problem:
         return models
 
     def counts(self) -> dict[str, Counts]:
-        """Return the operation counts of the functions of one node, by name."""
+        """Return name -> operation counts of the functions of one node."""
         counts = {}
         for group, model in zip(self.groups, self.models, strict=True):
             for name, kernel in (("rollout", model.rollout), ("quadratic model", model.quadratic)):
@@ -180,16 +186,17 @@ class Problem:
 
 
 class NodeGroup:
-    """The nodes of one kind and the inputs of their terms.
+    """The nodes of one kind, stages with the final state or impacts, and their terms.
 
     Attributes:
         indices: Numbers of the nodes. impact: Whether they are impacts.
-        terms: Their distinct terms. sizes: Number of residuals of each. constraints: Whether each is a constraint.
-        members: For each node, (number of the distinct term, term) of its terms.
+        terms: Their distinct terms, which differ in function, constants or shapes of parameters.
+        sizes: Number of residuals of each distinct term.
+        members: For each node, (index of the distinct term, term) of its terms.
     """
 
     def __init__(self, problem: Problem, indices: Sequence[int], impact: bool):
-        """Collect the terms of nodes.
+        """Collect the distinct terms of nodes.
 
         Args:
             problem: The problem. indices: Numbers of its nodes. impact: Whether they are impacts.
@@ -224,22 +231,25 @@ class NodeGroup:
         return mask
 
     def inputs(self, model: NodeModel) -> tuple[Array, Array]:
-        """Return the weights (nodes, residuals) and parameters (nodes, inputs) of the terms; those of constraints zero.
+        """Return weights (nodes, residual_count) and inputs (nodes, input_count) of the terms.
+
+        Weights and multipliers of constraints are zero; the solver sets them.
 
         Args:
             model: The compiled functions.
         """
-        w = np.zeros((len(self.indices), model.residuals))
-        p = np.zeros((len(self.indices), model.inputs))
-        for number_of, places in enumerate(model.places):  # a rotation matrix, for one, must not be zero where unused
+        w = np.zeros((len(self.indices), model.residual_count))
+        p = np.zeros((len(self.indices), model.input_count))
+        # Nodes without a term have its first parameters: zeros, e.g. for a rotation matrix, may have no finite value.
+        for index, places in enumerate(model.parameter_slices):
             for name, place in places.items():
-                p[:, place] = self.terms[number_of].parameters[name].reshape(-1)
+                p[:, place] = self.terms[index].parameters[name].reshape(-1)
         for row, members in enumerate(self.members):
-            for number_of, term in members:
-                for name, place in model.places[number_of].items():
+            for index, term in members:
+                for name, place in model.parameter_slices[index].items():
                     p[row, place] = term.parameters[name].reshape(-1)
                 if isinstance(term, Cost):
-                    w[row, model.rows[number_of]] = term.weight
+                    w[row, model.residual_slices[index]] = term.weight
         return w, p
 
 
@@ -263,19 +273,19 @@ def _bound(name: str, value: Any, default: float, nu: int) -> Array:
 
 
 def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:
-    found: dict[str, Contact] = {}
+    contacts: dict[str, Contact] = {}
     for k, node in enumerate(nodes):
         if not isinstance(node, Stage | Impact):
             raise ArgumentError(f"node {k} must be a Stage or an Impact, got {node!r}")
         for contact in node.contacts:
             contact = Contact(contact) if isinstance(contact, str) else contact
-            if found.setdefault(contact.name, contact) != contact:
+            if contacts.setdefault(contact.name, contact) != contact:
                 raise ArgumentError(f"contact {contact.name!r} of node {k} is defined twice; give one another name")
-    return tuple(found.values())
+    return tuple(contacts.values())
 
 
 def _size(problem: Problem, term: Term) -> int:
-    """Return the number of residuals of a term, evaluated at the start with zero forces."""
+    """Return the number of residuals of a term, from an evaluation at the initial state with zero forces."""
     tree = problem.tree
     model = ContactModel(problem.robot, problem.contacts, problem.actuated)
     forces = model.forces(problem.q[0], np.zeros(model.rows))

@@ -22,40 +22,42 @@ dpotrf, dpotrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 class Backward(NamedTuple):
-    """What a backward pass returns.
+    """The expected change of the cost without gaps, alpha slope + alpha^2 curvature / 2 for a step length alpha.
 
     Attributes:
-        first: Sum of q_u k, (problems,): the slope of the cost along the step if there are no gaps.
-        second: Sum of k^T Q_uu k, (problems,).
-        failed: Number of the node whose Q_uu is not positive definite, or -1.
+        slope: Sum of q_u k, (problems,).
+        curvature: Sum of k^T Q_uu k, (problems,).
+        failed_node: Number of the node whose Q_uu is not positive definite, at which the pass ended, or -1.
     """
 
-    first: Array
-    second: Array
-    failed: int
+    slope: Array
+    curvature: Array
+    failed_node: int
 
 
 def backward(
-    F: Array, gap: Array, gradient: Array, hessian: Array, step: Array, gain: Array, regularization: Array,
+    F: Array, gap: Array, gradient: Array, hessian: Array, feedforward: Array, gain: Array, regularization: Array,
     bounds: tuple[Array, Array] | None = None,
 ) -> Backward:  # fmt: skip
-    """Compute the feedforward and feedback of all nodes.
+    """Compute the feedforward k and the feedback K of all nodes.
 
     Args:
         F: Derivatives of the next state, (problems, nodes + 1, nx, nx + nu), any unit.
         gap: Of each node, (problems, nodes + 1, nx), any unit.
         gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit.
-        step, gain: Receive k, (problems, nodes + 1, nu), and K, (.., nu, nx), any unit.
+        feedforward, gain: Arrays that receive k, (problems, nodes + 1, nu), and K, (.., nu, nx), any unit.
         regularization: Added to the diagonal of Q_uu, (problems,), any unit.
-        bounds: Least and largest step of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or
+        bounds: Least and largest change of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or
             None.
     """
     if len(F) == 1 and bounds is None:
-        return _backward_of_one(F[0], gap[0], gradient[0], hessian[0], step[0], gain[0], float(regularization[0]))
+        return _backward_of_one(
+            F[0], gap[0], gradient[0], hessian[0], feedforward[0], gain[0], float(regularization[0])
+        )
     problems, nodes, nx = len(F), F.shape[1] - 1, F.shape[2]
     nu = F.shape[3] - nx
     V, v = hessian[:, -1, :nx, :nx], gradient[:, -1, :nx]
-    first, second = np.zeros(problems), np.zeros(problems)
+    slope, curvature = np.zeros(problems), np.zeros(problems)
     extra = regularization[:, None, None] * np.eye(nu)
     for k in reversed(range(nodes)):
         Ft = F[:, k].swapaxes(-1, -2)
@@ -67,31 +69,31 @@ def backward(
         try:
             np.linalg.cholesky(Quu)
         except np.linalg.LinAlgError:
-            return Backward(first, second, k)
+            return Backward(slope, curvature, k)
         if bounds is None:
             solution = np.linalg.solve(Quu, np.concatenate([qu[..., None], Qux], axis=-1))
-            step[:, k], gain[:, k] = -solution[..., 0], -solution[..., 1:]
+            feedforward[:, k], gain[:, k] = -solution[..., 0], -solution[..., 1:]
         else:
-            step[:, k], gain[:, k] = bounded(Quu, qu, Qux, bounds[0][:, k], bounds[1][:, k])
-        du, K = step[:, k], gain[:, k]
-        first += (qu * du).sum(axis=-1)
-        second += (du * (Quu @ du[..., None])[..., 0]).sum(axis=-1)
+            feedforward[:, k], gain[:, k] = bounded(Quu, qu, Qux, bounds[0][:, k], bounds[1][:, k])
+        du, K = feedforward[:, k], gain[:, k]
+        slope += (qu * du).sum(axis=-1)
+        curvature += (du * (Quu @ du[..., None])[..., 0]).sum(axis=-1)
         KQ = K.swapaxes(-1, -2) @ Qux
         V = Q[:, :nx, :nx] + KQ + KQ.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ (Quu @ K)
-        V = 0.5 * (V + V.swapaxes(-1, -2))  # rounding must not grow
+        V = 0.5 * (V + V.swapaxes(-1, -2))  # otherwise the asymmetry from rounding grows
         v = q[:, :nx] + ((Qux.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ Quu) @ du[..., None])[..., 0]
         v = v + (K.swapaxes(-1, -2) @ qu[..., None])[..., 0]
-    return Backward(first, second, -1)
+    return Backward(slope, curvature, -1)
 
 
 def _backward_of_one(
-    F: Array, gap: Array, gradient: Array, hessian: Array, step: Array, gain: Array, regularization: float
+    F: Array, gap: Array, gradient: Array, hessian: Array, feedforward: Array, gain: Array, regularization: float
 ) -> Backward:
-    """Compute the pass for one problem without bounds, with fewer and faster calls; arguments as in `backward`."""
+    """Compute the pass of `backward` for one problem without bounds, with direct calls of LAPACK, which are faster."""
     nodes, nx, n = len(F) - 1, F.shape[1], F.shape[2]
     nu = n - nx
     V, v = hessian[-1, :nx, :nx], gradient[-1, :nx]
-    first = second = 0.0
+    slope = curvature = 0.0
     VF, Q = np.empty((nx, n)), np.empty((n, n))
     right = np.empty((nu, nx + 1), order="F")
     diagonal = np.einsum("ii->i", Q[nx:, nx:])
@@ -104,23 +106,25 @@ def _backward_of_one(
         diagonal += regularization
         factor, info = dpotrf(Q[nx:, nx:].T, 1)
         if info:
-            return Backward(np.array([first]), np.array([second]), k)
+            return Backward(np.array([slope]), np.array([curvature]), k)
         Qux, qu = Q[nx:, :nx], q[nx:]
         right[:, :nx], right[:, nx] = Qux, qu
         solution, _ = dpotrs(factor, right, 1)
         np.negative(solution[:, :nx], out=gain[k])
-        du = np.negative(solution[:, nx], out=step[k])
+        du = np.negative(solution[:, nx], out=feedforward[k])
         descent = float(qu @ du)
-        first += descent
-        second -= descent
+        slope += descent
+        curvature -= descent
         V = Q[:nx, :nx] + Qux.T @ gain[k]
-        V = 0.5 * (V + V.T)  # rounding must not grow
+        V = 0.5 * (V + V.T)
         v = q[:nx] + du @ Qux
-    return Backward(np.array([first]), np.array([second]), -1)
+    return Backward(np.array([slope]), np.array([curvature]), -1)
 
 
 def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return the minimizer of u^T Q u / 2 + q^T u within bounds, (problems, nu), and the feedback of its free entries.
+    """Return the minimizer of u^T Q u / 2 + q^T u within bounds, (problems, nu), and the feedback K.
+
+    K is the derivative of u with respect to x; it is zero for entries at their bounds.
 
     Args:
         Q: Positive definite matrices, (problems, nu, nu), any unit. q: Vectors, (problems, nu), any unit.

@@ -3,7 +3,8 @@
     plan = Sampling(legged.Simulation(robot, num=256), terms, horizon=0.5, command=np.zeros(robot.nj), noise=5.0)
     command = plan.improve(q, v)                 # in a loop, with the measured state
 
-Commands are those of the simulation: torques, or what its controller takes. They are linear between knots.
+Commands are those of the simulation: torques, or the commands of its controller. A plan has a command at each of a few
+knots, equally spaced over the horizon, and is linear between them.
 
 Source: Williams, Aldrich, Theodorou 2017 (model-predictive path integral control), equation (34); Howell and others
 2022 (MuJoCo MPC), section IV, predictive sampling.
@@ -29,11 +30,13 @@ METHODS = ("path integral", "predictive")
 
 @checked
 class Sampling:
-    """A plan of commands over a horizon that sampled simulations improve.
+    """A plan of commands over a horizon, improved by simulations with random commands.
 
     Attributes:
-        simulation: N robots. mean: Commands at the knots, (knots, nu), in the units of the simulation's command.
-        costs: Cost of each sample of the last improvement, (N,); that of the plan before it first.
+        simulation: N robots.
+        mean: The plan: commands at the knots, (knots, nu), in the units of the simulation's command.
+        costs: Cost of each sample of the last improvement, (N,), infinite for simulations that ended early; the first
+            is the cost of the plan before the improvement.
     """
 
     def __init__(
@@ -52,17 +55,17 @@ class Sampling:
         upper: Any = np.inf,
         seed: int = 0,
     ):
-        """Start with a constant command.
+        """Start with a plan of a constant command.
 
         Args:
             simulation: A simulation with `num`, the number of samples.
             terms: Costs of q, v, time and command (the `u` of a `Point`), without forces; integrated over the horizon.
-            horizon: Its length, [s]. command: First commands, (nu,), in the simulation's unit.
-            noise: Standard deviation of the samples, a number or (nu,), in the unit of the command.
+            horizon: Duration of the plan, [s]. command: Initial command at all knots, (nu,), in the simulation's unit.
+            noise: Standard deviation of the random changes at the knots, a number or (nu,), in the unit of the command.
             knots: Number of knots. interval: Time between evaluations of the costs, [s].
             method: "path integral" for the mean of all samples, weighted by exp(-cost / temperature), where costs are
-                scaled to the range 0 to 1; "predictive" for the best sample.
-            temperature: Of the weights, dimensionless.
+                shifted and scaled so that the least is 0 and the median 1; "predictive" for the best sample.
+            temperature: Of the weights, dimensionless: a lower one gives more weight to the best samples.
             lower, upper: Bounds of commands, numbers or (nu,), in their unit. seed: Of the random numbers.
         """
         if simulation.num is None or simulation.num < 2:
@@ -90,14 +93,14 @@ class Sampling:
 
     @property
     def interval(self) -> float:
-        """Time between evaluations of the costs, for which a command is held, [s]."""
+        """Time between evaluations of the costs, in which a command is constant, [s]."""
         return self._interval
 
     def improve(self, q: Array, v: Array, iterations: int = 1) -> Array:
         """Improve the plan from a state, and return its first command, (nu,), in the simulation's unit.
 
         Args:
-            q: Configuration, (nq,). v: Velocity, (nv,). iterations: Number of rounds of samples.
+            q: Configuration, (nq,). v: Velocity, (nv,). iterations: Number of improvements, each from new samples.
         """
         count, (knots, nu) = self.simulation.num or 0, self.mean.shape
         for _ in range(iterations):
@@ -115,7 +118,7 @@ class Sampling:
         return self.mean[0].copy()
 
     def shift(self, duration: float) -> None:
-        """Move the plan towards the present; its last command is repeated.
+        """Advance the plan in time; its last command is repeated at the end.
 
         Args:
             duration: Time that has passed since the last improvement, [s].

@@ -1,4 +1,4 @@
-"""Results of optimal control: trajectories with their feedback, and the history of the iterations."""
+"""Results of optimal control: a trajectory with feedback, and the history of the iterations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Log:
     Attributes:
         cost: Sum of the costs, penalties of constraints included.
         gap: Largest entry of the gaps between nodes, [rad], [m], [rad/s] and [m/s].
-        violation: Largest violation of a constraint, or of its complementarity, over its scale.
-        improvement: Decrease of the cost that the quadratic model expects of a full step.
-        step: Accepted step length, or 0. regularization: Added to the diagonal of Q_uu.
-        time: Since the start, [s].
+        violation: Largest violation of a constraint or of its complementarity condition, over its scale.
+        improvement: Decrease of the cost by a full step according to the quadratic model.
+        step: Accepted step length, or 0. regularization: Number added to the diagonal of Q_uu.
+        time: Time since the call, [s].
     """
 
     cost: list[float] = field(default_factory=list)
@@ -50,15 +50,15 @@ class Solution:
     """A trajectory with its feedback.
 
     Attributes:
-        converged: Whether it met all tolerances. message: Why the iterations ended; of a failure, the node and the
-            constraint with the largest violation.
+        converged: Whether it met all tolerances. message: Why the iterations ended; if they did not converge, also the
+            node with the largest gap and the constraint with the largest violation.
         cost: Sum of the costs without penalties of constraints.
         t: Times of the nodes and of the end, (nodes + 1,), [s]; those of an impact and of the node after it are equal.
         q, v: States, (nodes + 1, nq) and (nodes + 1, nv). u: Controls, (nodes, nu), [N m] or [N]; zero at impacts.
         forces: By the name of the contact: (nodes, 3), [N], or wrench [n; f], (nodes, 6), [N m] and [N], world axes;
             impulses at impacts.
         gain: Feedback K, (nodes, nu, 2 nv): u = u_k + K_k [difference(q_k, q); v - v_k].
-        log: The iterations.
+        log: History of the iterations.
     """
 
     converged: bool
@@ -77,5 +77,5 @@ class Solution:
 
     @property
     def active(self) -> Array:
-        """Whether each node has a duration, (nodes,): it is a stage, not an impact."""
+        """Whether each node is a stage, (nodes,), and not an impact."""
         return np.diff(self.t) > 0.0

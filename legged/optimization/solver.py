@@ -1,9 +1,12 @@
-"""Feasibility-driven differential dynamic programming, for one problem or for several starts side by side.
+"""Feasibility-driven differential dynamic programming, for one or several initial states of a problem.
 
-The states of all nodes and the controls are the unknowns; the gaps between nodes close by the share alpha of a step of
-length alpha. Bounds of controls are met in each backward pass, other constraints by a proximal augmented Lagrangian:
+The states of all nodes and the controls are the unknowns. The gap of a node is the state that it leads to minus the
+state of the next node; a step of length alpha multiplies the gaps by 1 - alpha. Bounds of controls are met in each
+backward pass, other constraints by a proximal augmented Lagrangian:
 
     mu / 2 |r + y|^2 for r = 0,     mu / 2 |min(r + y, 0)|^2 for r >= 0,     y <- r + y or min(r + y, 0)
+
+with residuals r over their scale, penalty mu and multipliers y.
 
 Source: Mastalli and others 2020 and Tassa, Mansard, Todorov 2014, see `nodes` and `riccati`; Jallet and others 2025
 (PROXDDP), section III. The merit function, cost plus penalty times the sum of the gaps, is that of Nocedal, Wright
@@ -25,16 +28,17 @@ from legged.optimization.riccati import backward
 from legged.optimization.solution import Log, Solution
 from legged.spatial import Array
 
-STEP_LENGTHS = 0.5 ** np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0])  # one for each lane of a vector
+STEP_LENGTHS = 0.5 ** np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0])  # all are tried, one in each SIMD lane
 _SUFFICIENT = 1e-4  # decrease of the merit function, relative to its slope
 _ROUNDING = 1e-12  # of the merit function, relative
-_LEAST, _FIRST, _LARGEST = 1e-9, 1e-6, 1e9  # regularization: least, first increased, at which the iterations end
+_LEAST, _FIRST, _LARGEST = 1e-9, 1e-6, 1e9  # regularization: least, least after an increase, end of the iterations
 _PENALTIES = (10.0, 10.0, 1e7)  # of constraints: first, factor, largest
-_PROGRESS = 0.1  # by which violations decrease from one update of multipliers to the next, or the penalty is raised
+_PROGRESS = 0.1  # factor by which violations must decrease between updates of multipliers, or the penalty is raised
+_LOOSE_GAP = 1e-4  # largest gap at which multipliers are updated before the problem for fixed ones has converged
 
 
 class Solver:
-    """The solver of a problem, with its memory and its last trajectories, from which it starts again.
+    """A solver of a problem; it keeps its trajectories and starts the next solution from them.
 
     Attributes:
         problem: The problem.
@@ -49,27 +53,32 @@ class Solver:
         if not isinstance(problem, Problem):
             raise ArgumentError(f"problem must be a Problem, got {problem!r}")
         self.problem = problem
-        self._at = Trajectories(problem, STEP_LENGTHS)
-        self._has_constraints = any(places for places in self._at.constraints)
+        self._trajectories = Trajectories(problem, STEP_LENGTHS)
+        self._has_constraints = any(places for places in self._trajectories.constraints)
         self._restart()
 
     def _restart(self) -> None:
-        self._regularization = np.full(self._at.count, _LEAST)
-        self._penalty = np.full(self._at.count, _PENALTIES[0])
-        self._at.set_penalty(self._penalty)
+        self._regularization = np.full(self._trajectories.count, _LEAST)
+        self._penalty = np.full(self._trajectories.count, _PENALTIES[0])
+        self._trajectories.set_penalty(self._penalty)
 
     def set_guess(self, q: Any = None, v: Any = None, u: Any = None) -> None:
-        """Set the trajectory from which the next solution starts; the state at the start stays that of the problem.
+        """Set the trajectory from which the next solution starts; the initial state stays that of the problem.
 
         Args:
             q: Configurations, (nodes + 1, nq) or (nq,) for all nodes, or with a leading axis (problems, ...).
             v: Velocities, likewise. u: Controls, (nodes, nu) or (nu,), likewise, [N m] or [N].
 
         Raises:
-            ShapeError, NotFiniteError: For arrays that do not fit.
+            ShapeError: For arrays that do not fit, or base quaternions that are not of unit length.
+            NotFiniteError: For values that are not finite.
         """
-        at = self._at
-        for name, value, array in (("q", q, at.q), ("v", v, at.v), ("u", u, at.u[:, :-1])):
+        trajectories = self._trajectories
+        for name, value, array in (
+            ("q", q, trajectories.q),
+            ("v", v, trajectories.v),
+            ("u", u, trajectories.u[:, :-1]),
+        ):
             if value is None:
                 continue
             given = np.asarray(value, float)
@@ -84,23 +93,23 @@ class Solver:
                 if norms.max() > 1e-6:
                     raise ShapeError("the guess of q must hold unit quaternions of the base")
             array[...] = given
-        at.q[:, 0], at.v[:, 0] = self.problem.q, self.problem.v
+        trajectories.q[:, 0], trajectories.v[:, 0] = self.problem.q, self.problem.v
 
     def shift(self, count: int = 1) -> None:
         """Move the trajectory towards the start by some nodes and repeat its last one, for a receding horizon.
 
-        Set the new start with `problem.set_start` afterwards. The nodes keep their contacts and terms: use it with
-        nodes that are alike, or set the parameters anew.
+        Set the new initial state with `problem.set_start` afterwards. Contacts and terms of the nodes do not move:
+        use it for problems whose nodes are equal.
 
         Args:
             count: Number of nodes, at least 1.
         """
-        whole("count", count, least=1, most=self._at.nodes)
-        for array in (self._at.q, self._at.v):
+        whole("count", count, least=1, most=self._trajectories.nodes)
+        for array in (self._trajectories.q, self._trajectories.v):
             array[:, :-count] = array[:, count:].copy()
-        u = self._at.u[:, :-1]
+        u = self._trajectories.u[:, :-1]
         u[:, :-count] = u[:, count:].copy()
-        if count < self._at.nodes:
+        if count < self._trajectories.nodes:
             u[:, -count:] = u[:, -count - 1 : -count]
 
     def solve(
@@ -111,13 +120,13 @@ class Solver:
         gap_tolerance: float = 1e-8,
         constraint_tolerance: float = 1e-4,
     ) -> list[Solution]:
-        """Improve the present trajectories, and return a solution for each start.
+        """Improve the present trajectories, and return a solution for each initial state.
 
         The iterations end where the quadratic model expects no further decrease of the cost, all gaps are closed and
         all constraints are met; or with a message where no step decreases the cost.
 
         Args:
-            iterations: Their largest number.
+            iterations: Largest number of iterations.
             tolerance: Expected decrease of the cost, relative to 1 plus the cost.
             gap_tolerance: Largest entry of a gap, [rad], [m], [rad/s] and [m/s].
             constraint_tolerance: Largest violation of a constraint, over its scale.
@@ -130,78 +139,93 @@ class Solver:
             ("tolerance", tolerance), ("gap_tolerance", gap_tolerance), ("constraint_tolerance", constraint_tolerance),
         ):  # fmt: skip
             number(name, value)
-        at, problem, start = self._at, self.problem, perf_counter()
-        at.q[:, 0], at.v[:, 0] = problem.q, problem.v
+        trajectories, problem, start = self._trajectories, self.problem, perf_counter()
+        trajectories.q[:, 0], trajectories.v[:, 0] = problem.q, problem.v
         is_bounded = bool(np.isfinite([problem.lower, problem.upper]).any())
         if is_bounded:
-            at.u[:, :-1] = np.clip(at.u[:, :-1], problem.lower, problem.upper)
-        logs = [Log() for _ in range(at.count)]
-        state = _State(at.count)
-        at.evaluate_motion()
+            trajectories.u[:, :-1] = np.clip(trajectories.u[:, :-1], problem.lower, problem.upper)
+        logs = [Log() for _ in range(trajectories.count)]
+        state = _State(trajectories.count)
+        trajectories.evaluate_motion()
         changed = True
         for _ in range(iterations):
             if changed:
-                at.evaluate_model()
-            bounds = (problem.lower - at.u, problem.upper - at.u) if is_bounded else None
-            result = backward(at.F, at.gap, at.gradient, at.hessian, at.step, at.gain, self._regularization, bounds)
-            if result.failed >= 0:
+                trajectories.evaluate_model()
+            bounds = (problem.lower - trajectories.u, problem.upper - trajectories.u) if is_bounded else None
+            result = backward(
+                trajectories.F,
+                trajectories.gap,
+                trajectories.gradient,
+                trajectories.hessian,
+                trajectories.feedforward,
+                trajectories.gain,
+                self._regularization,
+                bounds,
+            )
+            if result.failed_node >= 0:
                 self._regularization = np.maximum(10.0 * self._regularization, _FIRST)
                 changed = False
                 if (self._regularization > _LARGEST).any():
-                    state.reason[:] = f"the Hessian of the controls of node {result.failed} is not positive definite"
+                    state.reason[:] = (
+                        f"the Hessian of the controls of node {result.failed_node} is not positive definite"
+                    )
                     break
                 continue
-            state.measure(at, result, gap_tolerance)
-            violation = at.violations() if self._has_constraints else np.zeros(at.count)
-            inner = (state.improvement <= tolerance * (1.0 + np.abs(state.cost))) & (state.largest <= gap_tolerance)
+            state.measure(trajectories, result, gap_tolerance)
+            violation = trajectories.violations() if self._has_constraints else np.zeros(trajectories.count)
+            inner = (state.improvement <= tolerance * (1.0 + np.abs(state.cost))) & (state.largest_gap <= gap_tolerance)
             state.converged = inner & (violation <= constraint_tolerance)
-            loose = (state.improvement <= state.accuracy * (1.0 + np.abs(state.cost))) & (state.largest <= 1e-4)
-            updated = (loose & state.moved & (violation > constraint_tolerance)) | (inner & ~state.converged)
+            loose = (state.improvement <= state.inner_tolerance * (1.0 + np.abs(state.cost))) & (
+                state.largest_gap <= _LOOSE_GAP
+            )
+            updated = (loose & state.has_moved & (violation > constraint_tolerance)) | (inner & ~state.converged)
             if updated.any():
                 self._update_multipliers(updated, violation, state)
             accepted = self._search(state, ~(state.converged | state.ended | updated))
             for b, log in enumerate(logs):
                 if not state.ended[b]:
                     log.cost.append(float(state.cost[b]))
-                    log.gap.append(float(state.largest[b]))
+                    log.gap.append(float(state.largest_gap[b]))
                     log.violation.append(float(violation[b]))
                     log.improvement.append(float(state.improvement[b]))
                     log.step.append(float(accepted[b]))
                     log.regularization.append(float(self._regularization[b]))
                     log.time.append(perf_counter() - start)
             state.ended |= state.converged
-            state.moved = np.where(updated, False, state.moved | (accepted > 0.0))
+            state.has_moved = np.where(updated, False, state.has_moved | (accepted > 0.0))
             if updated.any():
-                at.evaluate_motion()
+                trajectories.evaluate_motion()
             self._regularize(accepted, updated, state)
             if state.ended.all():
                 break
             changed = bool(accepted.any() or updated.any())
         if not state.converged.all():
-            at.evaluate_model()  # for messages
-        return [self._solution(b, logs[b], state) for b in range(at.count)]
+            trajectories.evaluate_model()  # for messages
+        return [self._solution(b, logs[b], state) for b in range(trajectories.count)]
 
     def _search(self, state: _State, active: Array) -> Array:
-        """Take the step with the least merit of those that decrease it sufficiently; return lengths, 0 for none."""
-        at = self._at
-        accepted = np.zeros(at.count)
+        """Take the step length with the least merit among those with sufficient decrease; return it, 0 for none."""
+        trajectories = self._trajectories
+        accepted = np.zeros(trajectories.count)
         if not active.any():
             return accepted
-        costs = at.rollout()
-        merit = state.cost + state.penalty * state.gaps
-        descent = np.minimum(state.slope - state.penalty * state.gaps, 0.0)
-        trial = costs + (state.penalty * state.gaps)[:, None] * (1.0 - at.alphas)
-        allowed = merit[:, None] + _SUFFICIENT * at.alphas * descent[:, None] + _ROUNDING * np.abs(merit)[:, None]
+        costs = trajectories.rollout()
+        merit = state.cost + state.gap_penalty * state.gap_sum
+        descent = np.minimum(state.slope - state.gap_penalty * state.gap_sum, 0.0)
+        trial = costs + (state.gap_penalty * state.gap_sum)[:, None] * (1.0 - trajectories.alphas)
+        allowed = (
+            merit[:, None] + _SUFFICIENT * trajectories.alphas * descent[:, None] + _ROUNDING * np.abs(merit)[:, None]
+        )
         for b in np.flatnonzero(active):
             fits = trial[b] <= allowed[b]
             if fits.any():
                 best = int(np.where(fits, trial[b], np.inf).argmin())
-                at.accept(int(b), best)
-                accepted[b] = at.alphas[best]
+                trajectories.accept(int(b), best)
+                accepted[b] = trajectories.alphas[best]
         return accepted
 
     def _regularize(self, accepted: Array, updated: Array, state: _State) -> None:
-        """Raise the regularization after short steps, lower it after long ones, and end where it is largest."""
+        """Raise the regularization if no step was accepted, lower it after long ones; end a problem at the largest."""
         stuck = (accepted == 0.0) & ~updated
         raised = np.maximum(10.0 * self._regularization, _FIRST)
         lowered = np.maximum(0.1 * self._regularization, _LEAST)
@@ -212,59 +236,70 @@ class Solver:
 
     def _update_multipliers(self, updated: Array, violation: Array, state: _State) -> None:
         """Update the multipliers of problems, and raise the penalty where the violation decreased too little."""
-        slow = updated & (violation > state.target)
+        slow = updated & (violation > state.violation_target)
         fast = updated & ~slow
         raised = np.where(slow, np.minimum(_PENALTIES[1] * self._penalty, _PENALTIES[2]), self._penalty)
-        state.target = np.where(fast, _PROGRESS * np.minimum(violation, state.target), state.target)
-        state.accuracy = np.where(fast, _PROGRESS**2 * state.accuracy, state.accuracy)
-        self._at.update_multipliers(updated, self._penalty / raised)
+        state.violation_target = np.where(
+            fast, _PROGRESS * np.minimum(violation, state.violation_target), state.violation_target
+        )
+        state.inner_tolerance = np.where(fast, _PROGRESS**2 * state.inner_tolerance, state.inner_tolerance)
+        self._trajectories.update_multipliers(updated, self._penalty / raised)
         self._penalty = raised
-        self._at.set_penalty(self._penalty)
-        state.penalty[updated] = 0.0
+        self._trajectories.set_penalty(self._penalty)
+        state.gap_penalty[updated] = 0.0
 
     def _solution(self, b: int, log: Log, state: _State) -> Solution:
-        at, problem = self._at, self.problem
+        trajectories, problem = self._trajectories, self.problem
         contacts = problem.contacts
-        forces = problem.models[0].forces(at.q[b, :-1], at.f[b, :-1]) if contacts else ()
+        forces = problem.models[0].forces(trajectories.q[b, :-1], trajectories.f[b, :-1]) if contacts else ()
         named = {contact.name: force for contact, force in zip(contacts, forces, strict=True)}
         done = bool(state.converged[b])
         message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state.reason[b])
-        q, v, u = (array[b].copy() for array in (at.q, at.v, at.u[:, :-1]))
-        times, gain = problem.times.copy(), at.gain[b, :-1].copy()
-        return Solution(done, message, float(at.true_costs()[b]), times, q, v, u, named, gain, log)
+        q, v, u = (array[b].copy() for array in (trajectories.q, trajectories.v, trajectories.u[:, :-1]))
+        times, gain = problem.times.copy(), trajectories.gain[b, :-1].copy()
+        return Solution(done, message, float(trajectories.true_costs()[b]), times, q, v, u, named, gain, log)
 
     def _failure(self, b: int, log: Log, reason: str) -> str:
-        at = self._at
+        trajectories = self._trajectories
         parts = [reason or f"not converged after {len(log)} iterations"]
-        gaps = np.abs(at.gap[b]).max(axis=1)
+        gaps = np.abs(trajectories.gap[b]).max(axis=1)
         if gaps.max() > 1e-8:
             parts.append(f"the largest gap is {gaps.max():.2g} after node {gaps.argmax()}")
         if self._has_constraints:
-            parts.append(at.worst_constraint(b))
+            parts.append(trajectories.worst_constraint(b))
         return "; ".join(parts)
 
 
 class _State:
-    """What the iterations keep of each problem: its measures, and whether it has ended."""
+    """State of the iterations of each problem.
+
+    converged, ended, has_moved: Whether all tolerances are met; whether the iterations have ended; whether a step was
+        accepted since the last update of multipliers.
+    gap_penalty: Weight of the gaps in the merit function. gap_sum, largest_gap: Sum and largest of their entries.
+    violation_target: Violation at which multipliers are updated without a larger penalty.
+    inner_tolerance: Expected relative decrease of the cost at which multipliers are updated.
+    slope: Of the cost along the full step. improvement: Its expected decrease.
+    """
 
     def __init__(self, count: int):
-        self.converged, self.ended, self.moved = np.zeros((3, count), bool)
+        self.converged, self.ended, self.has_moved = np.zeros((3, count), bool)
         self.reason = np.full(count, "", object)
-        self.penalty, self.target, self.accuracy = np.zeros(count), np.full(count, 0.1), np.full(count, 1e-3)
-        self.cost = self.gaps = self.largest = self.slope = self.improvement = np.zeros(count)
+        self.gap_penalty = np.zeros(count)
+        self.violation_target, self.inner_tolerance = np.full(count, 0.1), np.full(count, 1e-3)
+        self.cost = self.gap_sum = self.largest_gap = self.slope = self.improvement = np.zeros(count)
 
-    def measure(self, at: Trajectories, result: Any, gap_tolerance: float) -> None:
+    def measure(self, trajectories: Trajectories, result: Any, gap_tolerance: float) -> None:
         """Compute costs, gaps, the slope of the cost along the step, and its expected improvement."""
-        self.cost = at.cost.sum(axis=1)
-        absolute = np.abs(at.gap)
-        self.gaps, self.largest = absolute.sum(axis=(1, 2)), absolute.max(axis=(1, 2))
-        self.slope, curvature = result.first, result.second
-        open_ = self.largest > gap_tolerance
-        if open_.any():
-            self.slope, curvature = at.directional_derivatives()
+        self.cost = trajectories.cost.sum(axis=1)
+        absolute = np.abs(trajectories.gap)
+        self.gap_sum, self.largest_gap = absolute.sum(axis=(1, 2)), absolute.max(axis=(1, 2))
+        self.slope, curvature = result.slope, result.curvature
+        has_gaps = self.largest_gap > gap_tolerance
+        if has_gaps.any():
+            self.slope, curvature = trajectories.directional_derivatives()
             half = 0.5 * np.maximum(curvature, 0.0)
-            needed = (self.slope + half) / (0.5 * np.maximum(self.gaps, 1e-300))
-            self.penalty = np.where(open_, np.maximum(self.penalty, needed), self.penalty)
+            needed = (self.slope + half) / (0.5 * np.maximum(self.gap_sum, 1e-300))
+            self.gap_penalty = np.where(has_gaps, np.maximum(self.gap_penalty, needed), self.gap_penalty)
         self.improvement = np.abs(self.slope + 0.5 * curvature)
 
 
@@ -278,15 +313,16 @@ def solve(
     tolerance: float = 1e-9,
     constraint_tolerance: float = 1e-4,
 ) -> Solution:
-    """Return the solution of a problem with one start.
+    """Return the solution of a problem with one initial state.
 
     Args:
-        problem: The problem. q, v, u: Guess, as in `Solver.set_guess`; by default the robot stays at the start with
-            zero controls.
+        problem: The problem.
+        q, v, u: Guess, as in `Solver.set_guess`; by default the initial configuration at all nodes, and zero velocities
+            after the first node and zero controls.
         iterations, tolerance, constraint_tolerance: As in `Solver.solve`.
 
     Raises:
-        ArgumentError: The problem has several starts: use `Solver`. Others as in `Solver.solve`.
+        ArgumentError: The problem has several initial states: use `Solver`. Others as in `Solver.solve`.
     """
     solver = Solver(problem)
     if len(problem.q) != 1:

@@ -1,4 +1,4 @@
-"""Costs and constraints as functions of one node, and the terms of the field under their usual names.
+"""Costs and constraints as functions of the state, controls and forces of a node, and the usual terms.
 
     def upright(robot, at):
         return legged.frame_pose(robot, at.q, "base").rotation[:2, 2]
@@ -7,8 +7,8 @@
 
 A term is a function of the robot and of the `Point` of a node, `at`, that returns residuals r, (n,); it may have
 further named parameters. Numbers and arrays among them are inputs of the compiled code and may differ from node to
-node; texts and frames are constants. A cost is the sum of w r^2 / 2, a constraint is r = 0 or r >= 0. The functions are
-traced, so they do not branch on values, except by `legged.where`.
+node; strings, booleans and frames are constants of it. A cost is the sum of w r^2 / 2, a constraint is r = 0 or r >= 0.
+The functions are traced, so they must not branch on values, except by `legged.where`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from legged.spatial import Array, cross
 
 
 class Point(NamedTuple):
-    """What a term may depend on at one node.
+    """Time, state, controls and forces of a node: the argument `at` of terms.
 
     Attributes:
         t: Time at the beginning of the node, [s].
@@ -51,15 +51,16 @@ Function = Callable[..., Array]
 
 
 class Term:
-    """A function of a node with its parameters.
+    """A function of a `Point` with its parameters.
 
     Attributes:
         function: function(robot, at, **parameters) -> residuals, (n,).
         constants: Parameters that are constants of the compiled code. parameters: Parameters that are its inputs.
+        form: How residuals enter the cost, see `Cost` and `Constraint`.
     """
 
     def __init__(self, function: Function, parameters: Mapping[str, Any]):
-        """Sort the parameters; arguments as in `Cost`.
+        """Separate constants from numeric parameters.
 
         Args:
             function: The function. parameters: By name, any unit.
@@ -91,7 +92,7 @@ class Term:
 
     @property
     def key(self) -> tuple:
-        """What decides whether two terms share compiled code."""
+        """Key that is equal for terms with the same compiled code."""
         shapes = tuple((name, value.shape) for name, value in self.parameters.items())
         return self.function, tuple(self.constants.items()), shapes, type(self), self.form
 
@@ -112,7 +113,7 @@ class Cost(Term):
         Args:
             function: function(robot, at, **parameters) -> residuals, (n,).
             weight: w, a number or (n,), at least 0.
-            barrier: Only negative residuals cost: the penalty of the inequality r >= 0.
+            barrier: Whether only negative residuals are penalized, the quadratic penalty of the inequality r >= 0.
             parameters: Further arguments of the function, any unit.
         """
         super().__init__(function, parameters)
@@ -126,7 +127,8 @@ class Constraint(Term):
     """The constraint r = 0, or r >= 0, of the residuals r of a function.
 
     Attributes:
-        form: "equality" or "inequality". scale: Residuals are divided by it; the unit in which they are compared.
+        form: "equality" or "inequality".
+        scale: A typical size of r, by which residuals are divided before they are compared with tolerances.
     """
 
     def __init__(self, function: Function, form: str = "equality", *, scale: float = 1.0, **parameters: Any):
@@ -199,10 +201,10 @@ def base_rotation(robot: Robot, at: Point, quaternion: Array) -> Array:
 
 
 def frame_placement(robot: Robot, at: Point, frame: Any, rotation: Array, position: Array) -> Array:
-    """Return `frame_rotation` and `frame_translation`, (6,).
+    """Return `frame_rotation` and `frame_translation`, (6,), [1] and [m].
 
     Args:
-        robot, at, frame: As in these. rotation: Target, rotation matrix, (3, 3), frame axes to world axes.
+        robot, at, frame: As in these functions. rotation: Target, rotation matrix, (3, 3), frame axes to world axes.
         position: Target, (3,), [m], world axes.
     """
     return np.concatenate([frame_rotation(robot, at, frame, rotation), frame_translation(robot, at, frame, position)])
@@ -237,13 +239,15 @@ def centroidal_momentum(robot: Robot, at: Point, target: Array) -> Array:
 
 
 def friction_cone(robot: Robot, at: Point, contact: str, friction: Any) -> Array:
-    """Return the margins of a pyramid inside the directions x and y of the friction cone, (5,), [N].
+    """Return the margins of a contact force within a friction pyramid, (5,), [N].
 
         [mu f_z + f_x, mu f_z - f_x, mu f_z + f_y, mu f_z - f_y, f_z]
 
+    f is in world axes, and the ground is horizontal.
+
     Args:
-        robot: The robot. at: The node. contact: Name of the contact. friction: mu; of the cone inside this pyramid, the
-            coefficient is mu / sqrt(2).
+        robot: The robot. at: The node. contact: Name of the contact. friction: mu. The pyramid
+            contains the cone of coefficient mu; for a pyramid inside of the cone, pass the coefficient over sqrt(2).
     """
     f = at.forces[contact][-3:]
     return np.array(
@@ -255,7 +259,8 @@ def center_of_pressure(robot: Robot, at: Point, contact: str, half_length: Any, 
     """Return the margins of the center of pressure of a surface contact within a rectangle, (4,), [N m].
 
     Args:
-        robot: The robot. at: The node. contact: Name of a surface contact with its sole in x and y of its frame.
+        robot: The robot. at: The node. contact: Name of a surface contact, which is also that of its link or contact
+            point; the sole lies in the plane of x and y of that frame.
         half_length, half_width: Half of the extent in x and y of the frame, [m].
     """
     w = at.forces[contact]
@@ -267,7 +272,7 @@ def center_of_pressure(robot: Robot, at: Point, contact: str, half_length: Any, 
 
 
 def joint_limits(robot: Robot, at: Point, lower: Array, upper: Array) -> Array:
-    """Return the distances of the joints from their limits, (2 nj,), [rad] or [m].
+    """Return the distances of the joints from their lower and upper limits, (2 nj,), [rad] or [m].
 
     Args:
         robot: The robot. at: The node.
@@ -297,9 +302,11 @@ def torque_limits(robot: Robot, at: Point, limit: Array) -> Array:
 
 
 def motor_limits(robot: Robot, at: Point, effort: Array, speed: Array) -> Array:
-    """Return the margins of motors whose torque falls with their speed, (2 nj,), [N m] or [N]; all joints are actuated.
+    """Return the margins of motors whose largest torque falls linearly with speed, (2 nj,), [N m] or [N].
 
         [effort (1 - rate / speed) - u, effort (1 + rate / speed) + u]
+
+    All joints must be actuated.
 
     Args:
         robot: The robot. at: The node. effort: Largest force at rest, (nj,), [N m] or [N], joint axes.

@@ -1,4 +1,4 @@
-"""Execution of a solution: its controls with the linear feedback of the last backward pass."""
+"""A controller that executes a solution: its controls with the linear feedback of the last backward pass."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ class Tracking:
 
         u = u_k + K_k [difference(q*, q); v - v*]
 
-    K is that of the solver: the linear-quadratic regulator of the problem about its solution, with its contacts. q* and
-    v* go from node to node linearly; after the end the last state is held with the last feedback.
+    K is the gain of the solution: the linear-quadratic regulator of the problem, linearized about its solution. The
+    targets q* and v* are interpolated linearly between nodes. After the end, the last configuration at zero velocity is
+    the target, with the last control and gain.
 
     Attributes:
-        robot: The robot. share: Share of the feedback, 1 for that of the solver.
+        robot: The robot. share: Factor of K, dimensionless, by default 1.
     """
 
     def __init__(self, problem: Problem, solution: Solution, share: float = 1.0):
-        """Prepare the tables; arguments as in the attributes.
+        """Prepare the tables of targets, controls and gains.
 
         Args:
-            problem: The problem. solution: Its solution. share: Share of the feedback, dimensionless.
+            problem: The problem. solution: Its solution. share: Factor of K, dimensionless.
         """
         robot = problem.tree
         if solution.q.shape != (len(problem.nodes) + 1, robot.nq):
@@ -68,7 +69,7 @@ class Tracking:
             t, phase, q, v, wrenches, memory: As in `legged.simulation.controller.Controller`.
         """
         robot, nu = self.robot, len(self._actuated)
-        now = t + 1e-9  # [s], a node begins at its time also after rounding
+        now = t + 1e-9  # [s], so that rounding of t does not delay the beginning of a node
         node = sum((where(now >= start, 1.0, 0.0) for start in [*self._starts[1:], self._end]), 0.0)
         width, parts, at = sum(self._sizes), list[Array](), 0
         for size in self._sizes:

@@ -119,7 +119,7 @@ def test_derivatives_of_a_node_are_finite_differences(robot, kind):
     def evaluate(z):
         nv = tree.nv
         q1, v1, u1 = legged.integrate(tree, q, z[:nv]), v + z[nv : 2 * nv], u + z[2 * nv :]
-        a, f = model.contacts.solve(q1, v1, u1, mask)
+        a, f = model.equations.solve(q1, v1, u1, mask)
         after = (q1, v1 + a) if kind == "impact" else time_step(tree, q1, v1, a, 0.01)
         r = scaled(tree, model.point(q1, v1, u1, f, 0.0), weights)
         x = np.concatenate([legged.difference(tree, at.q[0, 1], after[0]), after[1] - at.v[0, 1]])
