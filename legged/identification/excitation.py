@@ -120,9 +120,8 @@ def excitation(
         """Return the distances to all limits, relative to these, at all instants."""
         coefficients = x.reshape(n, size)
         parts = [
-            side * (coefficients @ b.T) / most[:, None]
+            side * (coefficients[np.isfinite(most)] @ b.T) / most[np.isfinite(most), None]
             for b, most in zip(basis, bounds, strict=True)
-            if np.isfinite(most).all()
             for side in (-1.0, 1.0)
         ]
         return 1.0 - np.concatenate([part.ravel() for part in parts])

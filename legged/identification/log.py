@@ -100,9 +100,7 @@ class Log:
         if (np.abs(norms - 1.0) > _NORM_TOLERANCE).any():
             k = int(np.argmax(np.abs(norms - 1.0)))
             raise ShapeError(f"base of the log has a quaternion of norm {norms[k]:.6g} at {self.times[k]:.6f} s, not 1")
-        signs = np.where((value[1:, :4] * value[:-1, :4]).sum(axis=1) < 0.0, -1.0, 1.0)
-        signs = np.concatenate([[1.0], np.cumprod(signs)])
-        return np.concatenate([value[:, :4] * (signs / norms)[:, None], value[:, 4:]], axis=1)
+        return np.concatenate([continuous(value[:, :4] / norms[:, None]), value[:, 4:]], axis=1)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -185,6 +183,16 @@ class Log:
 
 
 @checked
+def continuous(quaternions: Array) -> Array:
+    """Return quaternions, (T, 4), dimensionless, whose signs do not change from one to the next.
+
+    Args:
+        quaternions: Samples of an orientation, (T, 4), dimensionless; q and -q are the same orientation.
+    """
+    changes = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
+    return quaternions * np.concatenate([[1.0], np.cumprod(changes)])[:, None]
+
+
 def combined_channels(times: Array, sources: Iterable[tuple[Array, Array]]) -> list[Array]:
     """Return channels interpolated linearly at given times, (T, k) each, in the units of the channels.
 

@@ -13,7 +13,7 @@ import numpy as np
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.errors import ArgumentError, FileError, LeggedError, MissingError
-from legged.identification.log import MOST_SAMPLES, OTHERS, PER_JOINT, Log, combined_channels
+from legged.identification.log import MOST_SAMPLES, OTHERS, PER_JOINT, Log, combined_channels, continuous
 from legged.output import visible
 from legged.spatial import Array
 
@@ -257,7 +257,8 @@ def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source:
         pose, twist = ("pose", "pose"), ("twist", "twist")
         own_times = _times(sources["base"])
         entries = [(*pose, "orientation", a) for a in "wxyz"] + [(*pose, "position", a) for a in "xyz"]
-        others["base"] = own_times, _vectors(sources["base"], entries)
+        poses = _vectors(sources["base"], entries)
+        others["base"] = own_times, np.concatenate([continuous(poses[:, :4]), poses[:, 4:]], axis=1)
         entries = [(*twist, field, axis) for field in ("angular", "linear") for axis in "xyz"]
         others["twist"] = own_times, _vectors(sources["base"], entries)
     interpolated = dict(zip(others, combined_channels(times, others.values()), strict=True))

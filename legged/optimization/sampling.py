@@ -20,7 +20,7 @@ import numpy as np
 from legged.arguments import array, number, whole
 from legged.checked import checked
 from legged.compiler import BatchKernel, where
-from legged.errors import ArgumentError
+from legged.errors import ArgumentError, SimulationError
 from legged.optimization.terms import Cost, Point
 from legged.simulation import Simulation
 from legged.spatial import Array
@@ -64,7 +64,8 @@ class Sampling:
             noise: Standard deviation of the random changes at the knots, a number or (nu,), in the unit of the command.
             knots: Number of knots. interval: Time between evaluations of the costs, [s].
             method: "path integral" for the mean of all samples, weighted by exp(-cost / temperature), where costs are
-                shifted and scaled so that the least is 0 and the median 1; "predictive" for the best sample.
+                shifted and scaled so that the least is 0 and the median of samples that do not end early is 1;
+                "predictive" for the best sample.
             temperature: Of the weights, dimensionless: a lower one gives more weight to the best samples.
             lower, upper: Bounds of commands, numbers or (nu,), in their unit. seed: Of the random numbers.
         """
@@ -101,19 +102,28 @@ class Sampling:
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). iterations: Number of improvements, each from new samples.
+
+        Raises:
+            SimulationError: Each of the simulations ends early; the plan is that of the last complete improvement.
         """
         count, (knots, nu) = self.simulation.num or 0, self.mean.shape
         for _ in range(iterations):
             samples = self.mean + self.noise * self._random.normal(size=(count, knots, nu))
             samples[0] = self.mean
             samples = np.clip(samples, *self._bounds)
-            self.costs = self._evaluate(samples, q, v)
+            costs = self._evaluate(samples, q, v)
+            finite = np.isfinite(costs)
+            if not finite.any():
+                raise SimulationError(
+                    f"all {count} simulated commands end early: give less noise, a shorter horizon or another start"
+                )
+            self.costs = costs
             if self.method == "predictive":
                 self.mean = samples[self.costs.argmin()]
                 continue
-            least = self.costs.min()
-            spread = max(float(np.median(self.costs)) - least, 1e-300)
-            weights = np.exp(-(self.costs - least) / (self.temperature * spread))
+            least = costs[finite].min()
+            spread = max(float(np.median(costs[finite])) - least, 1e-300)
+            weights = np.exp(-(costs - least) / (self.temperature * spread))
             self.mean = np.tensordot(weights / weights.sum(), samples, axes=1)
         return self.mean[0].copy()
 

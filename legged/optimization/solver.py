@@ -145,7 +145,7 @@ class Solver:
         if is_bounded:
             trajectories.u[:, :-1] = np.clip(trajectories.u[:, :-1], problem.lower, problem.upper)
         logs = [Log() for _ in range(trajectories.count)]
-        state = _State(trajectories.count)
+        state = _State(trajectories.count, gap_tolerance)
         trajectories.evaluate_motion()
         changed = True
         for _ in range(iterations):
@@ -171,7 +171,7 @@ class Solver:
                     )
                     break
                 continue
-            state.measure(trajectories, result, gap_tolerance)
+            state.measure(trajectories, result)
             violation = trajectories.violations() if self._has_constraints else np.zeros(trajectories.count)
             inner = (state.improvement <= tolerance * (1.0 + np.abs(state.cost))) & (state.largest_gap <= gap_tolerance)
             state.converged = inner & (violation <= constraint_tolerance)
@@ -254,16 +254,16 @@ class Solver:
         forces = problem.models[0].forces(trajectories.q[b, :-1], trajectories.f[b, :-1]) if contacts else ()
         named = {contact.name: force for contact, force in zip(contacts, forces, strict=True)}
         done = bool(state.converged[b])
-        message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state.reason[b])
+        message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state)
         q, v, u = (array[b].copy() for array in (trajectories.q, trajectories.v, trajectories.u[:, :-1]))
         times, gain = problem.times.copy(), trajectories.gain[b, :-1].copy()
         return Solution(done, message, float(trajectories.true_costs()[b]), times, q, v, u, named, gain, log)
 
-    def _failure(self, b: int, log: Log, reason: str) -> str:
+    def _failure(self, b: int, log: Log, state: _State) -> str:
         trajectories = self._trajectories
-        parts = [reason or f"not converged after {len(log)} iterations"]
+        parts = [state.reason[b] or f"not converged after {len(log)} iterations"]
         gaps = np.abs(trajectories.gap[b]).max(axis=1)
-        if gaps.max() > 1e-8:
+        if gaps.max() > state.gap_tolerance:
             parts.append(f"the largest gap is {gaps.max():.2g} after node {gaps.argmax()}")
         if self._has_constraints:
             parts.append(trajectories.worst_constraint(b))
@@ -273,6 +273,7 @@ class Solver:
 class _State:
     """State of the iterations of each problem.
 
+    gap_tolerance: Largest entry of a gap of a converged problem.
     converged, ended, has_moved: Whether all tolerances are met; whether the iterations have ended; whether a step was
         accepted since the last update of multipliers.
     gap_penalty: Weight of the gaps in the merit function. gap_sum, largest_gap: Sum and largest of their entries.
@@ -281,20 +282,21 @@ class _State:
     slope: Of the cost along the full step. improvement: Its expected decrease.
     """
 
-    def __init__(self, count: int):
+    def __init__(self, count: int, gap_tolerance: float):
+        self.gap_tolerance = gap_tolerance
         self.converged, self.ended, self.has_moved = np.zeros((3, count), bool)
         self.reason = np.full(count, "", object)
         self.gap_penalty = np.zeros(count)
         self.violation_target, self.inner_tolerance = np.full(count, 0.1), np.full(count, 1e-3)
         self.cost = self.gap_sum = self.largest_gap = self.slope = self.improvement = np.zeros(count)
 
-    def measure(self, trajectories: Trajectories, result: Any, gap_tolerance: float) -> None:
+    def measure(self, trajectories: Trajectories, result: Any) -> None:
         """Compute costs, gaps, the slope of the cost along the step, and its expected improvement."""
         self.cost = trajectories.cost.sum(axis=1)
         absolute = np.abs(trajectories.gap)
         self.gap_sum, self.largest_gap = absolute.sum(axis=(1, 2)), absolute.max(axis=(1, 2))
         self.slope, curvature = result.slope, result.curvature
-        has_gaps = self.largest_gap > gap_tolerance
+        has_gaps = self.largest_gap > self.gap_tolerance
         if has_gaps.any():
             self.slope, curvature = trajectories.directional_derivatives()
             half = 0.5 * np.maximum(curvature, 0.0)

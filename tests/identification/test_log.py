@@ -42,7 +42,8 @@ def _csv(log: Log) -> str:
     return "\n".join([",".join(head), *rows])
 
 
-def _json_mcap(log: Log, path) -> None:
+def _json_mcap(log: Log, path, late: float = 0.0) -> None:
+    """Write a log, with poses that come late [s] and whose quaternions change their signs from one to the next."""
     writer_module = pytest.importorskip("mcap.writer")
     file = io.BytesIO()
     writer = writer_module.Writer(file, compression=writer_module.CompressionType.NONE)
@@ -69,13 +70,13 @@ def _json_mcap(log: Log, path) -> None:
         data = {topic: {"name": log.joints, **{n: x.tolist() for n, x in m.items()}} for topic, m in messages.items()}
         data["/imu"] = {"angular_velocity": xyz(log.gyro[k]), "linear_acceleration": xyz(log.accelerometer[k])}
         pose, twist = log.base[k], log.twist[k]
-        orientation = dict(zip("wxyz", pose[:4].tolist(), strict=True))
+        orientation = dict(zip("wxyz", (pose[:4] * (-1.0) ** k).tolist(), strict=True))
         data["/odom"] = {
             "pose": {"pose": {"orientation": orientation, "position": xyz(pose[4:])}},
             "twist": {"twist": {"angular": xyz(twist[:3]), "linear": xyz(twist[3:])}},
         }
         for topic, content in data.items():
-            stamp = round(1e9 * (time + 1.0))
+            stamp = round(1e9 * (time + 1.0 + late * (topic == "/odom")))
             writer.add_message(channels[topic], stamp, json.dumps(content).encode(), stamp)
     writer.finish()
     path.write_bytes(file.getvalue())
@@ -128,6 +129,11 @@ def test_csv_files_are_read(tmp_path):
     assert back.joints == ("a", "b") and back.contacts.shape == (T, 1)
     for name in ("positions", "rates", "desired", "torques", "gyro"):
         np.testing.assert_array_equal(getattr(back, name), getattr(log, name))
+
+
+def test_orientations_between_messages_are_interpolated_whatever_their_signs(tmp_path):
+    _json_mcap(small_log(), tmp_path / "log.mcap", late=0.004)
+    assert read(tmp_path / "log.mcap").base[:, :4] == pytest.approx(small_log().base[:, :4], abs=1e-12)
 
 
 def test_mcap_files_with_json_are_read(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import legged
 import robots
 from legged import optimization as oc
-from legged.errors import ArgumentError
+from legged.errors import ArgumentError, SimulationError
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +43,17 @@ def test_wrong_arguments_are_refused(simulation):
         oc.Sampling(simulation, [], horizon=0.3, command=np.zeros(2), noise=1.0, method="best")
     with pytest.raises(ArgumentError, match="num=256"):
         oc.Sampling(legged.Simulation(robots.planar_hopper()), [], horizon=0.3, command=np.zeros(2), noise=1.0)
+
+
+def test_samples_that_end_early_have_no_weight(simulation, monkeypatch):
+    plan = oc.Sampling(simulation, [], horizon=0.1, command=np.zeros(2), noise=1.0)
+    costs = np.where(np.arange(64) < 48, np.inf, 1.0 + np.arange(64))
+    monkeypatch.setattr(plan, "_evaluate", lambda samples, q, v: costs)
+    plan.improve(np.zeros(5), np.zeros(5))
+    assert np.isfinite(plan.mean).all()
+    assert plan.mean.any()
+    before = plan.mean.copy()
+    monkeypatch.setattr(plan, "_evaluate", lambda samples, q, v: np.full(64, np.inf))
+    with pytest.raises(SimulationError, match="all 64 simulated commands end early"):
+        plan.improve(np.zeros(5), np.zeros(5))
+    assert np.array_equal(plan.mean, before)
