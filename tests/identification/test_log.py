@@ -132,7 +132,7 @@ def test_csv_files_are_read(tmp_path):
 
 
 def test_orientations_between_messages_are_interpolated_whatever_their_signs(tmp_path):
-    _json_mcap(small_log(), tmp_path / "log.mcap", late=0.004)
+    _json_mcap(small_log(), tmp_path / "log.mcap", late=0.005)
     log = read(tmp_path / "log.mcap", topics={"joints": "/joints", "desired": "/command"})
     assert log.base[:, :4] == pytest.approx(small_log().base[:, :4], abs=1e-12)
 
