@@ -66,10 +66,12 @@ class Runner:
         operation = runner.run(60.0)
 
     In every period it reads the newest measurement, evaluates the law, limits the command and writes it. Without a new
-    measurement it repeats the last command. The loop ends at the end of its time, `watchdog` seconds after the last
-    measurement, when a joint or the base is beyond a limit, after an exception in the law or the interface, and when
-    numbers of the law or the readings are not finite. It then writes commands that damp all joints, and returns. It raises no exception because
-    of the robot or the law. The log grows with every evaluation.
+    measurement it repeats the last command.
+
+    The loop ends at the end of its time, `watchdog` seconds after the last measurement, when a joint or the base is
+    beyond a limit, after an exception in the law or the interface, and when numbers of the law or the readings are not
+    finite. It then writes commands that damp all joints, and returns. It raises no exception because of the robot or
+    the law. The log grows with every evaluation.
 
     Args:
         interface: The robot; its `close` is left to the caller.
