@@ -150,7 +150,8 @@ class ContactKalmanFilter(ABC):
         """Return a velocity or position after a correction of the state, (3,), world axes.
 
         Args:
-            x: The vector before it, (3,), [m/s] or [m], world axes. dx: Its part of the correction, (3,), same unit.
+            x: The vector before it, (3,), [m/s] or [m], world axes.
+            dx: The part of the correction for this vector, (3,), [m/s] or [m], world axes.
             turn: Rotation matrix of the correction, (3, 3). phi: Its rotation vector, (3,), [rad], world axes.
         """
 
