@@ -317,7 +317,10 @@ class ContactKalmanFilter(ABC):
         return slip @ solve_factored(factor_symmetric(mirror(S)), slip) * (1.0 / self.slip**2)
 
     def _corrected(self, s: FilterState, feet: Sequence[FootMotion], weights: Sequence[Any], dt: Any) -> FilterState:
-        """Return the state corrected by the places of the feet, and by the height of the terrain under them."""
+        """Return the state corrected by the positions of the feet, and by the height of the terrain under them.
+
+        The measurements correct one after the other; delta is the correction by those before, and PH is P H^T.
+        """
         R, P, m = quaternion_matrix(s.orientation), s.covariance, len(s.covariance)
         delta = np.zeros(m)
         for i, foot in enumerate(feet):

@@ -267,6 +267,30 @@ def test_both_sides_of_a_lost_connection_end_in_damping():
     assert closed.stopped and not len(closed.log.times) and closed.reason in str(closed)
 
 
+def test_a_server_survives_foreign_packets_and_serves_one_sender():
+    still, ports = Still(), []
+    server = threading.Thread(target=deployment.serve, args=(still, 0), kwargs={"until": 0.5, "started": ports.append})
+    server.start()
+    while not ports:
+        time.sleep(0.001)
+    at, client, foreign = ("127.0.0.1", ports[0]), channel(), channel()
+    command = deployment.JointCommand.of_torques(np.ones(12))
+    rng = np.random.default_rng(2)
+    for sequence in range(1, 21):
+        client.sendto(encoded(2, 7, sequence, 0.0, command.flat()), at)
+        for size in (0, 1, 28, 500, 60000):
+            foreign.sendto(rng.bytes(size), at)
+        foreign.sendto(encoded(2, 7, sequence + 100, 0.0, 9.0 * command.flat()), at)  # the session of the client
+        foreign.sendto(encoded(2, 8, sequence, 0.0, 9.0 * command.flat()), at)
+        foreign.sendto(encoded(2, 7, sequence + 200, 0.0, 1e300 * command.flat()), at)
+        time.sleep(0.005)
+    server.join()
+    torques = {tuple(command.torques) for command in still.commands}
+    assert (1.0,) * 12 in torques and torques <= {(1.0,) * 12, (0.0,) * 12}  # of the client, or damping
+    client.close()
+    foreign.close()
+
+
 def test_keys_and_axes_change_the_command_within_its_limits():
     stops = []
     live = deployment.LiveVelocity(speed=0.5, turning=1.0, steps=5, stop=lambda: stops.append(1))
