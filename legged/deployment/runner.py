@@ -60,10 +60,7 @@ _OVER = "the time is over"
 
 
 class Runner:
-    """Runs a law on a robot at a fixed rate.
-
-        runner = legged.deployment.Runner(robot_interface, law, memory, rate=500.0)
-        operation = runner.run(60.0)
+    """Runs a law on a robot at a fixed rate; `docs/howto/deploy.md` has an example.
 
     In every period it reads the newest measurement, evaluates the law, limits the command and writes it. Without a new
     measurement it repeats the last command.

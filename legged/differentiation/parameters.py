@@ -1,4 +1,8 @@
-"""Parameters with respect to which time steps are differentiated: their places among the numbers of a closed loop."""
+"""Parameters with respect to which time steps are differentiated: their places among the numbers of a closed loop.
+
+The numbers of a closed loop are all parameters of its robot, started controller, ground and pushes in one array, as
+`legged.simulation.stepping.parameter_tree.flatten` lists them.
+"""
 
 from __future__ import annotations
 
