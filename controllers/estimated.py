@@ -17,23 +17,31 @@ from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.estimation import Instruments, Reading
 from legged.estimation.contacts import link_wrenches
+from legged.estimation.readings import SensedRobot
 from legged.ground.ground import Ground
 from legged.robot.configuration import integrate, normalized
 from legged.robot.robot import Robot
 from legged.simulation.controller import adapt, full_torque
 
 Array = np.ndarray
-_LONGEST = 10.0  # periods, the longest time between readings over which the filter predicts
+_SHORTEST, _LONGEST = 0.1, 10.0
+"""Limits of the time between readings over which the filter predicts, in periods."""
 
 
 class Estimator(Protocol):
     """Interface of an estimator, such as `legged.estimation.InvariantFilter`."""
 
+    @property
+    def sensed(self) -> SensedRobot:
+        """The robot with its sensors, after `start`."""
+        ...
+
     def start(self, robot: Robot, q: Array, v: Array) -> tuple[Any, Array]:
         """Return (estimator, memory) for a robot, the memory (k,), mixed units.
 
         Args:
-            robot: The robot. q: First guess of the configuration, (nq,). v: Of the velocity, (nv,).
+            robot: The robot.
+            q: First guess of the configuration, (nq,), mixed units. v: That of the velocity, (nv,), mixed units.
         """
         ...
 
@@ -41,7 +49,7 @@ class Estimator(Protocol):
         """Return the memory after a reading, (k,), mixed units.
 
         Args:
-            memory: (k,), mixed units. reading: The reading. dt: Time since the last one, [s].
+            memory: (k,), mixed units. reading: The reading. dt: Time since the last reading, [s].
         """
         ...
 
@@ -49,7 +57,7 @@ class Estimator(Protocol):
         """Return the estimate (q, v), (nq,) and (nv,).
 
         Args:
-            memory: After the update with the reading, (k,), mixed units. reading: The reading.
+            memory: Memory after the update with the reading, (k,), mixed units. reading: The reading.
         """
         ...
 
@@ -57,21 +65,22 @@ class Estimator(Protocol):
 @checked
 @dataclass(frozen=True, eq=False)
 class Estimated(SampledWrapper):
-    """A law that receives the estimate of an estimator from the readings of instruments in place of the state.
+    """A law that receives an estimate of the state, made from readings of instruments, in place of the state.
 
         law = controllers.Estimated(controllers.Locomotion("trot"), legged.estimation.InvariantFilter())
 
-    At the times k / frequency the instruments read the robot, and the estimator is updated. Between them the law
-    receives the last estimate; contact wrenches are those of the measured forces on the feet in contact. The memory is
-    those of the instruments and of the estimator, the estimate q and v, and the wrenches on the links.
+    At the times k / frequency the instruments read the robot, and the estimator is updated. Between these times the law
+    receives the last estimate. The contact wrenches that it receives are those of the measured forces on the feet in
+    contact. The wrapper's own memory is [memory of the instruments; memory of the estimator; q; v; wrenches on the
+    links], with the estimate q and v; the memory of the law follows.
 
     Attributes:
-        law: Any controller, best with a rate of the same times.
-        estimator: A filter of `legged.estimation`, or another object with its methods.
-        instruments: The sensors.
+        law: Any controller; one that is sampled should have the same frequency.
+        estimator: A filter of `legged.estimation`, or another `Estimator`.
+        instruments: The simulated sensors.
         frequency: Readings per second, [1/s].
-        error: Error of the first guess of the state, (nv,), in the tangent space of q; None for none.
-        velocity_error: Error of the first guess of the velocity, (nv,); None for none.
+        error: Error of the first guess of q, (nv,), mixed units, as in `legged.integrate`; None for zero.
+        velocity_error: Error of the first guess of v, (nv,), mixed units; None for zero.
     """
 
     estimator: Any
@@ -86,10 +95,10 @@ class Estimated(SampledWrapper):
         zero = np.zeros(robot.nv)
         q_guess = integrate(robot, q, zero if self.error is None else np.asarray(self.error, dtype=float))
         v_guess = v + (zero if self.velocity_error is None else np.asarray(self.velocity_error, dtype=float))
-        instruments, seen = self.instruments.start(robot, q, v)
-        estimator, known = self.estimator.start(robot, q_guess, v_guess)
+        instruments, sensor_memory = self.instruments.start(robot, q, v)
+        estimator, estimator_memory = self.estimator.start(robot, q_guess, v_guess)
         law, memory = adapt(self.law).start(robot, ground, q_guess, v_guess)
-        own = np.concatenate([seen, known, q_guess, v_guess, np.zeros(6 * len(robot.links))])
+        own = np.concatenate([sensor_memory, estimator_memory, q_guess, v_guess, np.zeros(6 * len(robot.links))])
         started = replace(
             self,
             law=law,
@@ -97,7 +106,7 @@ class Estimated(SampledWrapper):
             instruments=instruments,
             _robot=robot,
             _size=len(own),
-            _sizes=(len(seen), len(known)),
+            _sizes=(len(sensor_memory), len(estimator_memory)),
         )
         return started, np.concatenate([own, memory])
 
@@ -111,22 +120,22 @@ class Estimated(SampledWrapper):
             base = self._plant.base
             last = full_torque(self._plant, self._of_law("torque", t, phase, memory, *command))[base.nv :]
             k = np.floor(t * self.frequency + 0.5)
-            seen, known = self._split(own)[:2]
-            reading = self.instruments.read(seen, k, 1.0 / self.frequency, q, v, last, wrenches)
-            following = self.estimated(known, reading, k > 0.5, 1.0 / self.frequency)
-            own = where(due, np.concatenate([self.instruments.memory(q, v), following]), own)
+            sensor_memory, estimator_memory = self._split(own)[:2]
+            reading = self.instruments.read(sensor_memory, k, 1.0 / self.frequency, q, v, last, wrenches)
+            updated_estimate = self.estimated(estimator_memory, reading, k > 0.5, 1.0 / self.frequency)
+            own = where(due, np.concatenate([self.instruments.memory(q, v), updated_estimate]), own)
         updated = np.concatenate([own, memory[self._size :]])
         return np.concatenate([own, self._of_law("update", t, phase, updated, *command)])
 
-    def estimated(self, known: Array, reading: Reading, moves: Any, dt: Any) -> Array:
+    def estimated(self, estimator_memory: Array, reading: Reading, is_later: Any, dt: Any) -> Array:
         """Return [memory of the estimator; q; v; wrenches] after a reading, (k + nq + nv + 6 n_links,).
 
         Args:
-            known: Memory of the estimator, (k,), mixed units. reading: The readings.
-            moves: Whether there was a reading before; the first one does not change the memory of the estimator.
+            estimator_memory: Memory of the estimator, (k,), mixed units. reading: The readings.
+            is_later: Whether there was a reading before; the first one does not change the memory of the estimator.
             dt: Time since the last reading, [s].
         """
-        following = where(moves, self.estimator.update(known, reading, dt), known)
+        following = where(is_later, self.estimator.update(estimator_memory, reading, dt), estimator_memory)
         q, v = self.estimator.state(following, reading)
         rotations, _ = link_poses(self._plant, q)
         forces = [where(c > 0.5, 1.0, 0.0) * f for c, f in zip(reading.contacts, reading.forces, strict=True)]
@@ -145,28 +154,28 @@ class Estimated(SampledWrapper):
         """Return (kernel, memory): estimator and law as machine code for the computer of a robot, and their memory.
 
         The kernel is a function (t, memory, gyro, specific_force, joints, joint_rates, torques, forces, contacts,
-        command) that returns (memory, generalized forces (nv,), q, v) with the estimate of the state; see `Reading`. It
-        is called at about the times k / frequency; t is the time of the readings, from which the filter has the time
-        since the last ones. `kernel.to_c("walk")` writes it as one C99 file. The last entry of the memory is the time
-        of the last readings.
+        command) that returns (memory, generalized forces (nv,), q, v) with the estimate q, v; see `Reading`. The time t
+        is that of the readings, which should be near k / frequency; the filter predicts over the time since the last
+        readings, at least 0.1 and at most 10 periods. The last entry of the memory is the time of the last readings.
+        `kernel.to_c("walk")` writes the kernel as one C99 file.
 
         Args:
             robot: The robot.
-            q: First guess of the configuration, (nq,); None for the initial state of the law.
-            v: First guess of the velocity, (nv,).
-            command: Number of entries of the command; 0 for a law without command, which has no such argument.
+            q: First guess of the configuration, (nq,), mixed units; None for the initial state of the law.
+            v: First guess of the velocity, (nv,), mixed units; zero by default with a given q.
+            command: Number of entries of the command; 0 for a law without command, whose kernel has no such argument.
         """
         initial = self.initial_state(robot) if q is None else (q, np.zeros(robot.nv) if v is None else v)
         started, memory = self.start(robot, Rigid(), *(np.asarray(x, dtype=float) for x in initial))
         memory = np.append(memory, -1.0)
-        seen, n = started._sizes[0], len(started.estimator.sensed.feet)
-        known = slice(seen, sum(started._sizes))
+        begin, n = started._sizes[0], len(started.estimator.sensed.feet)
+        estimator_memory = slice(begin, sum(started._sizes))
 
         def step(t: Any, memory: Any, reading: Reading, *command: Any) -> Any:
             last, period = memory[-1], 1.0 / self.frequency
-            dt = np.minimum(np.maximum(t - last, 0.1 * period), _LONGEST * period)
-            own = started.estimated(memory[known], reading, last >= 0.0, dt)
-            updated = np.concatenate([memory[:seen], own, memory[started._size : -1]])
+            dt = np.minimum(np.maximum(t - last, _SHORTEST * period), _LONGEST * period)
+            own = started.estimated(memory[estimator_memory], reading, last >= 0.0, dt)
+            updated = np.concatenate([memory[:begin], own, memory[started._size : -1]])
             regular = np.floor(t * self.frequency + 0.5) * period
             law = started._of_law("update", regular, 0.0, updated, *command)
             after = np.concatenate([updated[: started._size], law])
@@ -201,15 +210,16 @@ class Estimated(SampledWrapper):
 
     def _split(self, own: Array) -> tuple[Array, ...]:
         """Return the parts of the wrapper's own memory: instruments, estimator, q, v and wrenches."""
-        robot, (seen, known) = self._plant, self._sizes
-        seen, known, q, v, wrenches = np.split(own, np.cumsum([seen, known, robot.nq, robot.nv]))
-        return seen, known, normalized(robot, q), v, wrenches
+        robot = self._plant
+        ends = np.cumsum([*self._sizes, robot.nq, robot.nv])
+        sensor_memory, estimator_memory, q, v, wrenches = np.split(own, ends)
+        return sensor_memory, estimator_memory, normalized(robot, q), v, wrenches
 
     def estimate(self, memory: Array) -> tuple[Array, Array]:
-        """Return the estimate (q, v) in memories, (..., nq) and (..., nv).
+        """Return the estimate (q, v) in memories, (..., nq) and (..., nv), mixed units.
 
         Args:
-            memory: Memories of the controller, (..., m), such as `Run.memory`.
+            memory: Memories of the started controller, (..., m), mixed units, such as `Run.memory`.
         """
         start, robot = sum(self._sizes), self._plant
         end = start + robot.nq

@@ -1,4 +1,4 @@
-"""The interface of a robot: what a loop reads from it and writes to it."""
+"""The interface of a robot: the measurements that a loop reads from it, and the commands that it writes to it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JointCommand:
-    """A command of servos: torque = torques + kp (targets - q) + kd (rates - qd).
+    """A command of servos: torque = torques + kp (targets - q) + kd (rates - qd) at positions q and velocities qd.
 
     Attributes:
         torques: Feed-forward torques, (nj,), [N m] or [N].
         targets: Target positions, (nj,), [rad] or [m].
         rates: Target velocities, (nj,), [rad/s] or [m/s].
-        kp: Gains of positions, (nj,), [N m/rad] or [N/m].
-        kd: Gains of velocities, (nj,), [N m s/rad] or [N s/m].
+        kp: Gains of the position errors, (nj,), [N m/rad] or [N/m].
+        kd: Gains of the velocity errors, (nj,), [N m s/rad] or [N s/m].
     """
 
     torques: Array
@@ -58,7 +58,7 @@ class JointCommand:
         """Return a command that damps all joints.
 
         Args:
-            nj: Number of joints. kd: Damping, [N m s/rad] or [N s/m].
+            nj: Number of joints. kd: Gain of the velocities of all joints, [N m s/rad] or [N s/m].
         """
         zero = np.zeros(nj)
         return cls(zero, zero, zero, zero, np.full(nj, float(kd)))
@@ -73,12 +73,12 @@ class JointCommand:
         return self.torques + self.kp * (self.targets - joints) + self.kd * (self.rates - rates)
 
     def flat(self) -> Array:
-        """Return all arrays one after the other, (5 nj,), mixed units."""
+        """Return all arrays one after the other in the order of the fields, (5 nj,), mixed units."""
         return np.concatenate([self.torques, self.targets, self.rates, self.kp, self.kd])
 
     @classmethod
     def of(cls, flat: Array) -> JointCommand:
-        """Return the command of `flat`.
+        """Return a command from the array of `flat`.
 
         Args:
             flat: (5 nj,), mixed units.
@@ -87,22 +87,22 @@ class JointCommand:
 
 
 class RobotInterface(Protocol):
-    """What a `Runner` needs of a robot; a vendor's SDK is connected by a class with these methods."""
+    """The methods of a robot that a `Runner` calls; a class with these methods connects a vendor's SDK."""
 
     def read(self) -> Measurement | None:
-        """Return the newest measurement, or None if there is none since the last call. Must not wait."""
+        """Return the newest measurement, or None if none has arrived since the last call. It must not wait."""
         ...
 
     def write(self, command: JointCommand) -> None:
-        """Send a command. Must not wait."""
+        """Send a command. It must not wait."""
         ...
 
     def clock(self) -> float:
-        """Return the time, [s], that increases steadily."""
+        """Return the time of a clock that never goes back, [s]."""
         ...
 
     def sleep_until(self, time: float) -> None:
-        """Wait until a time of `clock`, [s]; a simulation advances."""
+        """Wait until a time of `clock`, [s]; a simulation advances to it."""
         ...
 
     def close(self) -> None:
@@ -111,10 +111,11 @@ class RobotInterface(Protocol):
 
 
 def measurement_of(values: Any, nj: int, feet: int) -> Measurement:
-    """Return the measurement of `measurement_values`.
+    """Return a measurement from the array of `measurement_values`.
 
     Args:
-        values: (7 + 3 nj + 4 feet + k,), mixed units. nj: Number of joints. feet: Number of feet.
+        values: (7 + 3 nj + 4 feet + k,), mixed units, k the length of the truth. nj: Number of joints.
+        feet: Number of feet.
     """
     ends = np.cumsum([1, 3, 3, nj, nj, nj, 3 * feet, feet])
     time, gyro, force, joints, rates, torques, forces, contacts, truth = np.split(np.asarray(values, dtype=float), ends)
@@ -123,6 +124,9 @@ def measurement_of(values: Any, nj: int, feet: int) -> Measurement:
 
 
 def measurement_values(measurement: Measurement) -> Array:
-    """Return a measurement as one array, (7 + 3 nj + 4 feet + k,), mixed units, k the length of the truth."""
+    """Return a measurement as one array, (7 + 3 nj + 4 feet + k,), mixed units, k the length of the truth.
+
+    The order is that of the fields of `Measurement`, with those of `Reading` in their place.
+    """
     parts = [np.ravel(part) for part in measurement.reading]
     return np.concatenate([[measurement.time], *parts, np.ravel(measurement.truth)])

@@ -17,15 +17,18 @@ from legged.errors import MissingError
 from legged.spatial import Array
 
 KEYS = {"w": (0, 1.0), "s": (0, -1.0), "a": (1, 1.0), "d": (1, -1.0), "q": (2, 1.0), "e": (2, -1.0)}
-"""Keys -> entry of the command and direction."""
+"""Entry of the command that a key changes, and the sign of the change."""
 
 
 @checked
 class LiveVelocity:
-    """A velocity command (vx, vy, yaw rate, height, pitch), which keys and gamepads change, as a function of time.
+    """A command (vx, vy, yaw rate, height, pitch) as a function of time, whose velocities keys and gamepads change.
+
+    Entries and axes are those of `controllers.Command`; height and pitch are zero.
 
     Args:
-        speed: Largest velocity, [m/s]. turning: Largest yaw rate, [rad/s]. steps: Number of key presses to reach them.
+        speed: Largest magnitude of vx and vy, [m/s]. turning: Largest yaw rate, [rad/s].
+        steps: Number of key presses from zero to the largest values.
         stop: Called when the space bar or the first button is pressed, such as `Runner.stop`.
     """
 
@@ -35,7 +38,7 @@ class LiveVelocity:
         self._velocity, self._lock = np.zeros(3), threading.Lock()
 
     def __call__(self, t: float) -> Array:
-        """Return the command, (5,), [m/s], [m/s], [rad/s], [m], [rad]."""
+        """Return the command, (5,), [m/s], [m/s], [rad/s], [m], [rad]; the time has no effect."""
         with self._lock:
             return np.concatenate([self._velocity, np.zeros(2)])
 
@@ -59,7 +62,8 @@ class LiveVelocity:
         """Set the command by the axes of a gamepad.
 
         Args:
-            axes: Forward, left and turning to the left, (3,), from -1 to 1; values below 0.1 count as zero.
+            axes: Forward, left and turning to the left, (3,), dimensionless, from -1 to 1; magnitudes below 0.1 and NaN
+                count as zero.
         """
         axes = np.clip(np.nan_to_num(np.asarray(axes, dtype=float)), -1.0, 1.0)
         with self._lock:

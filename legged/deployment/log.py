@@ -1,4 +1,4 @@
-"""The log of a loop: arrays over time, in npz and MCAP files, and as runs for the viewer."""
+"""The log of a loop: arrays over time, files in the formats npz and MCAP, and runs for the viewer."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from legged.estimation.readings import Reading
 from legged.output import output_file, replaced
 from legged.robot.robot import Robot
 from legged.simulation.results.run import Run
+from legged.simulation.results.run_files import opened, stored_array
 from legged.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Measurements, commands and estimates of a loop, one row per evaluation.
+    """Measurements, commands and estimates of a loop, one row for each evaluation of the law.
 
     Attributes:
-        times: (T,), [s].
-        gyro, specific_force: (T, 3), [rad/s] and [m/s^2], sensor axes.
-        joints, joint_rates, torques: Measured, (T, nj), in units of the joints.
-        forces: (T, n, 3), [N], base axes. contacts: Probabilities, (T, n).
-        commands: Commands of the servos, (T, 5 nj), mixed units; see `JointCommand.flat`.
+        times: Times of the measurements since the first one, (T,), [s].
+        gyro, specific_force: Readings, (T, 3), [rad/s] and [m/s^2], sensor axes; see `Reading` for these and the next.
+        joints, joint_rates, torques: Readings, (T, nj), in units of the joints.
+        forces: Contact forces on n feet, (T, n, 3), [N], base axes.
+        contacts: Probabilities of contact, (T, n), dimensionless.
+        commands: Commands that were written to the servos, (T, 5 nj), mixed units; see `JointCommand.flat`.
         estimate: Estimated configurations, (T, nq), mixed units, or (T, 0).
         truth: (q, v) of a simulated robot, (T, nq + nv), mixed units, or (T, 0).
-        wanted: Commands of the law, (T, nc), in its units.
+        wanted: Commands that the law received, such as velocities, (T, nc), any unit.
     """
 
     times: Array
@@ -65,22 +67,29 @@ class Log:
         return target
 
     @classmethod
-    def load(cls, path: str | Path) -> Log:
+    def load(cls, path: str | Path, most: int | None = None) -> Log:
         """Return a log from an npz file.
 
         Args:
             path: The file, untrusted: it is read without running code.
+            most: Largest size of the arrays together, [byte]; by default as for `legged.Run.load`.
 
         Raises:
-            FileError: The file does not exist or is no log.
+            FileError: The file does not exist, is too large, is damaged, or is no log.
         """
-        try:
-            with np.load(path, allow_pickle=False) as data:
-                parts = {field.name: np.array(data[field.name], dtype=float) for field in fields(cls)}
-        except (OSError, KeyError, ValueError, EOFError) as error:
-            raise FileError(str(path), f"is no log of a loop: {error}") from error
-        if len({len(part) for part in parts.values()}) != 1:
-            raise FileError(str(path), "is no log of a loop: its arrays have different lengths")
+        parts, lengths = dict[str, Array](), set[int]()
+        with opened(path, most, "log of a loop") as (archive, source, limit):
+            left = limit
+            for field in fields(cls):
+                part = stored_array(archive, field.name, source, left, limit)
+                axes = {"times": 1, "forces": 3}.get(field.name, 2)
+                if part.dtype.kind not in "fiu" or (part.size and part.ndim != axes):
+                    raise FileError(source, f"is no log of a loop: {field.name!r} must hold numbers on {axes} axes")
+                left -= part.nbytes
+                lengths.add(len(part))
+                parts[field.name] = part.astype(float)
+        if len(lengths) != 1:
+            raise FileError(source, "is no log of a loop: its arrays have different lengths")
         return cls(**parts)
 
     def estimated_run(self, robot: Robot) -> Run:
@@ -88,6 +97,9 @@ class Log:
 
         Args:
             robot: The robot.
+
+        Raises:
+            ShapeError: The log has no estimates of this robot.
         """
         return self._run(robot, self.estimate[:, : robot.nq], "estimates")
 
@@ -96,6 +108,9 @@ class Log:
 
         Args:
             robot: The robot.
+
+        Raises:
+            ShapeError: The log has no true states of this robot.
         """
         return self._run(robot, self.truth[:, : robot.nq], "states of a simulated robot")
 
@@ -107,7 +122,7 @@ class Log:
         return Run.from_motion(robot, self.times, q)
 
     def _write_mcap(self, stream: Any) -> None:
-        """Write one JSON message per row on the channel "loop"."""
+        """Write one JSON message for each row on the channel "loop"."""
         try:
             writer_class = import_module("mcap.writer").Writer
         except ImportError as error:
@@ -136,8 +151,8 @@ class Recorder:
         """Add a row.
 
         Args:
-            t: Time, [s]. measured: The measurement. command: The command that was written.
-            q: Estimated configuration, (nq,). wanted: Command of the law, (nc,), any unit.
+            t: Time since the first measurement, [s]. measured: The measurement. command: The command that was written.
+            q: Estimated configuration, (nq,), mixed units. wanted: Command that the law received, (nc,), any unit.
         """
         self._rows.append((t, measured, command, q, wanted))
 

@@ -1,4 +1,4 @@
-"""Simulated robots behind the interface of a robot: the toolkit's own simulation, and MuJoCo."""
+"""Simulated robots with simulated sensors: the toolkit's own simulation as an interface, and MuJoCo for a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from legged.spatial import Array
 
 
 class _Sensors:
-    """The instruments of a simulated robot as machine code, with their memory."""
+    """The instruments of a simulated robot as machine code, with their memory and the number of the next reading k."""
 
     def __init__(self, robot: Robot, instruments: Instruments, dt: float, q: Array, v: Array):
         started, self._memory = instruments.start(robot, q, v)
@@ -33,20 +33,20 @@ class _Sensors:
         self._seed = float(instruments.seed)
 
     def read(self, q: Array, v: Array, torques: Array, forces: Array) -> Reading:
-        """Return the readings at a state, and forces (n, 3), [N], world axes."""
+        """Return the readings at a state with contact forces on the feet, (n, 3), [N], world axes."""
         reading, self._memory = self._kernel(self._seed, float(self.k), self._memory, q, v, torques, forces)
         self.k += 1
         return reading
 
 
 class SimulatedRobot:
-    """The toolkit's own simulation as a `RobotInterface`, in the time of the simulation.
+    """The toolkit's own simulation as a `RobotInterface`; its clock is the time of the simulation.
 
     Args:
         robot: The robot, on rigid ground.
         q: Initial configuration, (nq,), mixed units. v: Initial velocity, (nv,), mixed units; zero by default.
-        instruments: Sensors. ground: The ground. rate: Measurements per second, [1/s].
-        step: Time step, [s].
+        instruments: Sensors; by default `Instruments()`. ground: The ground; by default a rigid plane.
+        rate: Measurements per second, [1/s]. step: Time step, [s].
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class SimulatedRobot:
         )
         self._sensors = _Sensors(robot, instruments or Instruments(), 1.0 / rate, self.simulation.q, self.simulation.v)
         self._every, self._command, self._torques = max(1, round(1.0 / (rate * step))), None, np.zeros(robot.nj)
-        self._steps, self._read = 0, -1
+        self._steps, self._last_period = 0, -1
         names = list(self.simulation.contact_names)
         self._feet = [names.index(point.name) for point in self._sensors.feet]
 
     def read(self) -> Measurement | None:
-        """Return the measurement of the last time of measurement, or None if it was read."""
-        number = self._steps // self._every
-        if number == self._read:
+        """Return a measurement of the present state, or None if none is due since the last one."""
+        period = self._steps // self._every
+        if period == self._last_period:
             return None
-        self._read = number
+        self._last_period = period
         q, v = self.simulation.q, self.simulation.v
         reading = self._sensors.read(q, v, self._torques, self.simulation.contacts.forces[self._feet])
         return Measurement(float(self.simulation.t), reading, np.concatenate([q, v]))
@@ -99,7 +99,7 @@ class SimulatedRobot:
             self._steps += 1
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Do nothing, since a simulation holds no resources."""
 
 
 class MujocoPlant:
@@ -107,7 +107,7 @@ class MujocoPlant:
 
     Args:
         robot: The robot. q: Initial configuration, (nq,), mixed units.
-        instruments: Sensors. rate: Measurements per second, [1/s]. step: Time step, [s].
+        instruments: Sensors; by default `Instruments()`. rate: Measurements per second, [1/s]. step: Time step, [s].
         disturb: Function (data, time) that may change the `mujoco.MjData` before each step, such as to push the robot.
 
     Raises:
@@ -142,7 +142,7 @@ class MujocoPlant:
 
     @property
     def state(self) -> tuple[Array, Array]:
-        """The state (q, v) of the robot."""
+        """The state (q, v) of the robot, (nq,) and (nv,), mixed units."""
         q = self._to.from_configuration(self.data.qpos)
         return q, self._to.from_velocity(self.data.qpos, self.data.qvel)
 

@@ -15,8 +15,8 @@ from legged.deployment.log import Log, Recorder
 from legged.deployment.safety import SafetyLimits
 from legged.spatial import Array
 
-_STOPS = 50
-"""Number of commands of damping after a stop, so that a loss of packets does not leave the last torques."""
+_DAMPING_COMMANDS = 50
+"""Number of damping commands after a stop, so that the robot gets one although packets are lost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +24,11 @@ class Operation:
     """What happened in a loop.
 
     Attributes:
-        reason: Why it ended; "the time is over" for a regular end.
-        periods: Times between two evaluations, (n,), [s].
-        durations: Times from reading to writing, (n,), [s], of the interface's clock.
-        missed: Number of evaluations that began later than a tenth of the period after their time.
-        silent: Number of evaluations without a new measurement, at which the last command was repeated.
+        reason: Why the loop ended; "the time is over" for a regular end.
+        periods: Times between the beginnings of successive periods, (n,), [s], of the interface's clock.
+        durations: Times from reading to writing in the periods with a measurement, (m,), [s], of the same clock.
+        missed: Number of periods that began late by more than a tenth of the period.
+        silent: Number of periods without a new measurement, in which the last command was repeated.
         log: Measurements, commands and estimates.
     """
 
@@ -60,25 +60,26 @@ _OVER = "the time is over"
 
 
 class Runner:
-    """Runs a law on a robot at a fixed rate.
+    """Runs a law on a robot at a fixed rate; `docs/howto/deploy.md` has an example.
 
-        runner = legged.deployment.Runner(robot_interface, law, memory, rate=500.0)
-        operation = runner.run(60.0)
+    In every period it reads the newest measurement, evaluates the law, limits the command and writes it. Without a new
+    measurement it repeats the last command.
 
-    Every period it reads the newest measurement, evaluates the law, limits the command and writes it. Without a
-    measurement it repeats the last command; after `watchdog` seconds of silence, beyond a limit, after an exception in
-    the law or numbers that are not finite, and at the end, it writes damping instead and returns. It never raises
-    an exception because of the robot or the law.
+    The loop ends at the end of its time, `watchdog` seconds after the last measurement, when a joint or the base is
+    beyond a limit, after an exception in the law or the interface, and when numbers of the law or the readings are not
+    finite. It then writes commands that damp all joints, and returns. It raises no exception because of the robot or
+    the law. The log grows with every evaluation.
 
     Args:
-        interface: The robot.
+        interface: The robot; its `close` is left to the caller.
         law: Function (t, memory, reading, command) -> (memory, torques (nj,) or a `JointCommand`, q), with q the
             estimate of the configuration, (nq,), or an empty array.
         memory: Its initial memory, (m,), mixed units.
         rate: Evaluations per second, [1/s].
-        limits: Limits of torques, positions and velocities.
+        limits: Limits of torques, positions, velocities and tilt; by default those of `SafetyLimits()`.
         watchdog: Longest time without a measurement, [s].
-        command: Function of time that returns the command of the law, (nc,); see `legged.deployment.live`.
+        command: Function of the time since the first measurement, [s], that returns the command of the law, (nc,), such
+            as a `LiveVelocity`; by default the command is empty.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Runner:
         """Change limits, law or command while the loop runs; the next evaluation uses them.
 
         Args:
-            limits: New limits. law: A law with the same memory. command: A function of time, as in `Runner`.
+            limits: New limits. law: A law with the same memory. command: A function of time. All as in `Runner`.
         """
         with self._lock:
             self._limits = self._limits if limits is None else limits
@@ -114,15 +115,15 @@ class Runner:
         """End the loop in a safe stop; callable from another thread.
 
         Args:
-            reason: Why.
+            reason: Why, for `Operation.reason`.
         """
-        self._stop = reason
+        self._stop = reason or "a stop was requested"
 
     def run(self, duration: float) -> Operation:
         """Run the loop, and return what happened; it ends in a safe stop.
 
         Args:
-            duration: [s].
+            duration: Time of the loop, [s], of the interface's clock.
         """
         recorder, self._stop = Recorder(), ""
         state = _State(self.interface.clock())
@@ -138,7 +139,7 @@ class Runner:
         return Operation(reason, periods, durations, state.missed, state.silent, recorder.log())
 
     def _loop(self, duration: float, state: _State, recorder: Recorder) -> str:
-        interface, start = self.interface, state.heard
+        interface, start = self.interface, state.last_time
         for k in range(round(duration / self.period)):
             due = start + k * self.period
             interface.sleep_until(due)
@@ -150,12 +151,12 @@ class Runner:
             measured = interface.read()
             if measured is None:
                 state.silent += 1
-                if now - state.heard > self.watchdog:
-                    return f"no measurement for {1e3 * (now - state.heard):.0f} ms"
+                if now - state.last_time > self.watchdog:
+                    return f"no measurement for {1e3 * (now - state.last_time):.0f} ms"
                 if state.last is not None:
                     interface.write(state.last)
                 continue
-            state.heard = now
+            state.last_time = now
             if reason := self._evaluate(measured, state, recorder):
                 return reason
             state.durations.append(interface.clock() - now)
@@ -185,12 +186,12 @@ class Runner:
         return ""
 
     def _damp(self, state: _State) -> None:
-        """Write damping several times; a failure of the interface ends it."""
-        if not state.nj:
+        """Write damping commands; a failure of the interface ends it."""
+        if not state.nj:  # there was no measurement, and so no command
             return
         try:
             now = self.interface.clock()
-            for k in range(_STOPS):
+            for k in range(_DAMPING_COMMANDS):
                 self.interface.write(JointCommand.damping(state.nj, self._limits.damping))
                 self.interface.sleep_until(now + (k + 1) * self.period)
         except Exception:  # the interface is gone; the robot's own watchdog has to act
@@ -198,10 +199,10 @@ class Runner:
 
 
 class _State:
-    """Times and last values of a loop."""
+    """Times and last values of a loop: `last_time` is the time of the last measurement, or of the start."""
 
     def __init__(self, now: float):
-        self.heard, self.nj, self.missed, self.silent = now, 0, 0, 0
+        self.last_time, self.nj, self.missed, self.silent = now, 0, 0, 0
         self.begins: list[float] = []
         self.durations: list[float] = []
         self.last: JointCommand | None = None

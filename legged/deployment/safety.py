@@ -1,4 +1,4 @@
-"""Limits of commands, and the reasons for which a loop stops."""
+"""Limits of commands, and limits of the measured state beyond which a loop stops."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ class SafetyLimits:
     """Limits of a robot in operation; each array is (nj,), or one number for all joints.
 
     Attributes:
-        torque: Largest torques of the servos, [N m] or [N].
-        torque_rate: Largest change of torques per second, [N m/s] or [N/s].
-        lower: Smallest positions, [rad] or [m]. upper: Largest positions.
-        velocity: Largest velocities, [rad/s] or [m/s]; beyond them the loop stops.
-        tilt: Largest angle of the estimated base to the vertical, [rad]; beyond it the loop stops.
-        damping: Gain of the velocities in a safe stop, [N m s/rad] or [N s/m].
-        margin: Distance beyond `lower` and `upper`, [rad] or [m], at which the loop stops.
+        torque: Largest magnitudes of torques of the servos, [N m] or [N].
+        torque_rate: Largest changes of torques per second, [N m/s] or [N/s].
+        lower, upper: Smallest and largest joint positions, [rad] or [m]; target positions are limited to them.
+        velocity: Largest magnitudes of joint velocities, [rad/s] or [m/s]; beyond them the loop stops.
+        tilt: Largest angle between the vertical axis of the estimated base and the vertical, [rad]; beyond it the loop
+            stops.
+        damping: Gain of the joint velocities in a safe stop, [N m s/rad] or [N s/m].
+        margin: Distance of a joint beyond `lower` or `upper` at which the loop stops, [rad] or [m].
+
+    Raises:
+        ShapeError: `torque`, `torque_rate` or `velocity` is not positive, or `lower` is not below `upper`.
     """
 
     torque: Any = np.inf
@@ -54,10 +58,10 @@ class SafetyLimits:
 
     @classmethod
     def of(cls, robot: Robot, **given: Any) -> SafetyLimits:
-        """Return the limits of a robot's joints: efforts, and ranges of positions.
+        """Return the limits of a robot's joints: the torques of its motors, and its ranges of positions.
 
         Args:
-            robot: The robot, with joints of one degree of freedom. given: Fields with other values.
+            robot: The robot, with joints of one degree of freedom. given: Other fields, or other values of these.
         """
         effort, base = np.full(robot.nv, np.inf), robot.base.nv
         for body in robot.bodies:
@@ -69,9 +73,12 @@ class SafetyLimits:
     def limited(self, command: JointCommand, reading: Reading, last: Array, dt: float) -> tuple[JointCommand, Array]:
         """Return (command, torques (nj,)) within the limits of torque, rate of torque and target position.
 
+        The feed-forward torques are changed so that the torques of the servos at the readings are within the limits.
+
         Args:
-            command: The command. reading: The readings. last: Last torques, (nj,), [N m] or [N], joint coordinates.
-            dt: Time since then, [s].
+            command: The command. reading: The readings.
+            last: Torques of the servos at the last command, (nj,), [N m] or [N], joint coordinates.
+            dt: Time since the last command, [s].
         """
         moved = replace(command, targets=np.clip(command.targets, self.lower, self.upper))
         wanted = moved.actuation(reading.joints, reading.joint_rates)
@@ -83,7 +90,8 @@ class SafetyLimits:
         """Return why the loop must stop, "" if it need not.
 
         Args:
-            reading: The readings. q: Estimated configuration, (nq,).
+            reading: The readings.
+            q: Estimated configuration, (nq,), mixed units, of a floating base; empty for no check of the tilt.
         """
         joints, rates = np.asarray(reading.joints), np.asarray(reading.joint_rates)
         if (joints < np.asarray(self.lower) - self.margin).any() or (

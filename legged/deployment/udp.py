@@ -1,29 +1,36 @@
-"""A robot over UDP: the side of the loop, and the server on the side of the robot."""
+"""A robot over UDP: an interface for the program with the loop, and a server for the program with the robot."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any, Protocol
 
 import numpy as np
 
-from legged.arguments import number
+from legged.arguments import number, shown, whole
 from legged.deployment.interface import JointCommand, Measurement, measurement_of, measurement_values
 from legged.deployment.packets import Network, Receiver, Sender, channel
+from legged.errors import ArgumentError
 
 MEASURED, COMMANDED = 1, 2
-"""Kinds of packets: measurements from the robot, commands to it."""
+"""Kinds of packets: measurements that the robot sends, and commands that it receives."""
 
 
 class UdpRobot:
-    """A `RobotInterface` that reads measurements from UDP and writes commands to it.
+    """A `RobotInterface` that receives measurements and sends commands as UDP packets on the same computer.
+
+    Measurements from another address than that of the robot are refused.
 
     Args:
-        address: Host and port of the robot. nj: Number of joints. feet: Number of feet.
-        truth: Length of the truth that the measurements contain, nq + nv of a simulated robot, or 0.
-        network: Losses and delay of the commands that this side injects.
+        address: Host and port of the server of the robot, see `serve`. nj: Number of joints. feet: Number of feet.
+        truth: Number of entries of `Measurement.truth` in the packets: nq + nv of a simulated robot, or 0.
+        network: Losses and delay that are injected into the commands.
         speed: Seconds of the robot's clock per second; below 1 for simulations on busy computers.
+
+    Raises:
+        ArgumentError: The address does not name a host and a port.
     """
 
     def __init__(
@@ -35,12 +42,12 @@ class UdpRobot:
         network: Network | None = None,
         speed: float = 1.0,
     ):
-        self.address, self._nj, self._feet = address, nj, feet
+        self.address, self._nj, self._feet = _resolved(address), nj, feet
         self._speed = number("speed", speed, above=0.0)
         self._socket = channel()
         self._sender = Sender(self._socket, COMMANDED, network or Network())
-        self._receiver = Receiver(self._socket, MEASURED, 7 + 3 * nj + 4 * feet + truth)
-        self.write(JointCommand.damping(nj, 0.0))  # the robot learns the address of this side
+        self._receiver = Receiver(self._socket, MEASURED, 7 + 3 * nj + 4 * feet + truth, only=self.address)
+        self.write(JointCommand.damping(nj, 0.0))  # the server learns the address of this side; no torques
 
     def read(self) -> Measurement | None:
         """Return the newest measurement, or None."""
@@ -56,14 +63,14 @@ class UdpRobot:
         return monotonic() * self._speed
 
     def sleep_until(self, time: float) -> None:
-        """Wait until a time, [s], and send delayed packets that are due."""
+        """Wait until a time of `clock`, [s], and send delayed packets that are due."""
         while (rest := time - self.clock()) > 0.0:
             sleep(min(rest, 0.001) / self._speed)
             self._sender.flush(self.clock())
 
     @property
     def refused(self) -> int:
-        """Number of packets that were damaged, late or from another sender."""
+        """Number of packets that were damaged, late, repeated or from another sender."""
         return self._receiver.refused
 
     def close(self) -> None:
@@ -71,8 +78,17 @@ class UdpRobot:
         self._socket.close()
 
 
+def _resolved(address: tuple[str, int]) -> tuple[str, int]:
+    """Return the IPv4 address and port of a host and port, or raise ArgumentError."""
+    try:
+        host, port = address
+        return socket.gethostbyname(host), whole("port", port, 1, 65535)
+    except (OSError, TypeError, ValueError) as error:
+        raise ArgumentError(f"address must be a host and a port, got {shown(address)}: {error}") from error
+
+
 class Plant(Protocol):
-    """A robot on the side of the server.
+    """A robot that `serve` puts behind UDP.
 
     Attributes:
         nj: Number of joints. step: Time step, [s].
@@ -102,29 +118,33 @@ def serve(
     until: float = np.inf,
     started: Callable[[int], Any] = lambda port: None,
 ) -> None:
-    """Serve a robot over UDP: take time steps, send measurements, and receive commands.
+    """Serve a robot to one program on the same computer: take time steps, send measurements, and receive commands.
 
-    The time of the robot begins with the first command. Joints are damped if commands stay away.
+    The robot takes its first time step with the first command. Its joints are damped when no command has arrived for a
+    time. The first program that sends a command is served; another one is accepted after half a second without
+    commands.
 
     Args:
-        plant: The robot. port: Port of UDP; 0 for a free one. rate: Measurements per second, [1/s].
-        network: Losses and delay that this side injects into measurements.
-        silence: Time without commands after which joints are damped, [s]. damping: Gain of damping.
-        speed: Seconds of the robot's clock per second. until: Time at which the server ends, [s].
-        started: Called with the port.
+        plant: The robot. port: UDP port; 0 for a free one.
+        rate: Measurements per second of the robot's clock, [1/s].
+        network: Losses and delay that are injected into measurements.
+        silence: Time without commands after which joints are damped, [s].
+        damping: Gain of the joint velocities in this state, [N m s/rad] or [N s/m].
+        speed: Seconds of the robot's clock per second. until: Time of this clock at which the server ends, [s].
+        started: Called with the port when the server is ready.
     """
     opened = channel(port)
     sender = Sender(opened, MEASURED, network or Network())
     receiver = Receiver(opened, COMMANDED, 5 * plant.nj)
     started(opened.getsockname()[1])
-    command, heard, k = None, -np.inf, 0
+    command, last_command_time, k = None, -np.inf, 0
     every = max(1, round(1.0 / (rate * plant.step)))
     begin = monotonic() * speed
     try:
         while (now := k * plant.step) < until:
             if (packet := receiver.newest(now)) is not None:
-                command, heard = JointCommand.of(packet.values), now
-            if command is not None and now - heard > silence:
+                command, last_command_time = JointCommand.of(packet.values), now
+            if command is not None and now - last_command_time > silence:
                 command = JointCommand.damping(plant.nj, damping)
             if receiver.address is not None:
                 if k % every == 0:

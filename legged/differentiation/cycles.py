@@ -18,10 +18,11 @@ class LimitCycle(NamedTuple):
     """The linear model of deviations from a periodic motion.
 
     Attributes:
-        monodromy: Deviation after a period by that before it, (nx, nx), mixed units; see `DifferentiableSimulation`.
-        multipliers: Its eigenvalues, the Floquet multipliers, by falling size, (nx,), dimensionless.
+        monodromy: Derivative of the deviation after a period with respect to that before it, (nx, nx), mixed units;
+            see `DifferentiableSimulation` for deviations.
+        multipliers: Its eigenvalues, the Floquet multipliers, by decreasing magnitude, (nx,), dimensionless.
         A, B: Jacobians of the steps, (T, nx, nx) and (T, nx, nu), mixed units.
-        change: Largest difference of velocities after and before the period, mixed units.
+        change: Largest magnitude of the differences of velocities after and before the period, mixed units.
     """
 
     monodromy: Array
@@ -35,8 +36,9 @@ class PeriodicRegulator(NamedTuple):
     """A linear-quadratic regulator about a periodic motion: du = -K dx in each step.
 
     Attributes:
-        gains: K, (T, nu, nx), mixed units. costs: Cost dx . P dx of a deviation before each step, P (T, nx, nx).
-        multipliers: Floquet multipliers with the gains, by falling size, (nx,), dimensionless.
+        gains: K, (T, nu, nx), mixed units.
+        costs: P, (T, nx, nx), mixed units: the least cost of a deviation dx before a step is dx . P dx.
+        multipliers: Floquet multipliers with the gains, by decreasing magnitude, (nx,), dimensionless.
     """
 
     gains: Array
@@ -48,9 +50,9 @@ class PeriodicRegulator(NamedTuple):
 def limit_cycle(run: DifferentiableRollout, tolerance: float = 1e-3) -> LimitCycle:
     """Return the Floquet multipliers of a periodic motion: the eigenvalues of the product of its steps' Jacobians.
 
-    A motion that repeats itself in another place and heading is periodic too, since the deviations of a floating base
-    are in its axes: the multipliers of the changes of place and heading are then one. Multipliers of memories and
-    contact forces, on which the next step does not depend, are zero.
+    A motion that repeats itself at another place and heading is periodic too, since the deviations of a floating base
+    are in its axes: the multipliers of changes of place and heading are then one. The multipliers of memories and
+    contact forces on which the next step does not depend are zero.
 
     Args:
         run: One period of the closed loop. With `impact_times=True` its multipliers are those of continuous time.
@@ -58,7 +60,7 @@ def limit_cycle(run: DifferentiableRollout, tolerance: float = 1e-3) -> LimitCyc
 
     Raises:
         ArgumentError: The run has several members, or is not periodic.
-        LeggedError: Two contacts begin in one step, see `DifferentiableRollout.impacts`.
+        LeggedError: With `impact_times=True`, see `DifferentiableRollout.impacts`.
     """
     if run.states.ndim != 2:
         raise ArgumentError("a limit cycle is the motion of one member; take a run without a batch")
@@ -70,24 +72,25 @@ def limit_cycle(run: DifferentiableRollout, tolerance: float = 1e-3) -> LimitCyc
         )
     A, B, _ = run.jacobians()
     monodromy = _product(A)
-    return LimitCycle(monodromy, _sorted(monodromy), A, B, change)
+    return LimitCycle(monodromy, _multipliers(monodromy), A, B, change)
 
 
 @checked
 def periodic_lqr(cycle: LimitCycle, Q: Numbers, R: Numbers, periods: int = 1000) -> PeriodicRegulator:
     """Return the gains that minimize the sum of dx . Q dx + du . R du over all steps of all later periods.
 
-    The periodic solution of the Riccati equation is found by the recursion backward in time over periods until a period
-    changes it by less than 1e-10 of its size.
+    The recursion of the Riccati equation runs backward in time until a period changes its solution by less than 1e-10
+    of its largest entry.
 
     Args:
-        cycle: The limit cycle. Q: Weights of deviations, (nx, nx), positive semidefinite. R: Weights of changes of the
-            commands, (nu, nu), positive definite. Both have mixed units.
-        periods: Largest number of periods.
+        cycle: The limit cycle.
+        Q: Weights of deviations, (nx, nx), mixed units, positive semidefinite.
+        R: Weights of changes of the commands, (nu, nu), mixed units, positive definite.
+        periods: Largest number of periods of the recursion.
 
     Raises:
-        ShapeError: A weight has another shape. SingularError: The recursion does not converge, as for a deviation
-            that has a cost and that no command changes.
+        ShapeError: A weight has another shape.
+        SingularError: The recursion does not converge, for example if no command changes a deviation with a weight.
 
     Source: Bittanti, Colaneri, "Periodic Systems", Springer, 2009, the periodic Riccati equation.
     """
@@ -106,9 +109,9 @@ def periodic_lqr(cycle: LimitCycle, Q: Numbers, R: Numbers, periods: int = 1000)
             f"the periodic Riccati equation has no solution after {periods} periods: does a command change each "
             f"deviation that has a weight?"
         )
-    found = list(_riccati(cycle, Q, R, P))[::-1]
-    gains, costs, closed = (np.stack(part) for part in zip(*found, strict=True))
-    return PeriodicRegulator(gains, costs, _sorted(_product(closed)))
+    steps = list(_riccati(cycle, Q, R, P))[::-1]
+    gains, costs, closed = (np.stack(part) for part in zip(*steps, strict=True))
+    return PeriodicRegulator(gains, costs, _multipliers(_product(closed)))
 
 
 def _riccati(cycle: LimitCycle, Q: Array, R: Array, P: Array) -> Iterator[tuple[Array, Array, Array]]:
@@ -122,12 +125,14 @@ def _riccati(cycle: LimitCycle, Q: Array, R: Array, P: Array) -> Iterator[tuple[
 
 
 def _product(A: Array) -> Array:
+    """Return the Jacobian of a period from those of its steps, (T, nx, nx)."""
     total = np.eye(A.shape[-1])
     for step in A:
         total = step @ total
     return total
 
 
-def _sorted(monodromy: Array) -> Array:
-    found = np.linalg.eigvals(monodromy)
-    return found[np.argsort(-np.abs(found), kind="stable")]
+def _multipliers(monodromy: Array) -> Array:
+    """Return the eigenvalues of a matrix, (nx, nx), by decreasing magnitude."""
+    values = np.linalg.eigvals(monodromy)
+    return values[np.argsort(-np.abs(values), kind="stable")]

@@ -1,8 +1,11 @@
 """A time step as an explicit function of the impulses of its contact problem, and the equations that these satisfy.
 
-`RigidLoop.time_stepping` asks an `ImpulseSolver` for impulses. `RecordedSolver` solves and keeps them; `GivenSolver`
-takes them as given and keeps the equations instead, the natural map of the contact law, whose derivative is that of the
-active mode of each contact and joint row. The step itself is the same text with both.
+`RigidLoop.time_stepping` calls an `ImpulseSolver` for the impulses. `RecordedSolver` solves for them and stores them.
+`GivenSolver` returns given impulses and stores the residuals of their equations, the natural map of the contact law,
+whose derivative is that of the active mode of each contact and joint row (a joint with stops or dry friction, see
+`legged.contact.impulses.joint_rows`). The code of the step is the same for both.
+
+In the shapes m is the number of contact candidates, r that of joint rows, and a state is [q; s] as in `ClosedLoop`.
 """
 
 from __future__ import annotations
@@ -24,17 +27,18 @@ from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
 
 FREE, STICKING, SLIDING = 0.0, 1.0, 2.0
-"""Modes of a contact: no impulse; pressed without and with a tangential velocity."""
+"""Modes of a contact: without impulse, and closed without and with a tangential velocity."""
 
 
 class RecordedSolver(ImpulseSolver):
     """The solver of a time step, with a record of its solutions.
 
     Attributes:
-        unknowns: Impulses of each solution, and fractions of restitution, (n,) each.
-        modes: Modes of the contacts and joint rows of the last solution, (m + n,); see `FREE`. A joint row is
-            `STICKING` where a stop or dry friction determines its velocity, otherwise `SLIDING`.
-        targets: Normal velocities of closed contacts of each solution, (m,), [m/s].
+        unknowns: Impulses of each solution, (k,) each, [N s] and [N m s], and fractions of restitution, (1,) each,
+            dimensionless, in the order of the calls.
+        modes: Modes of the contacts and joint rows of the last solution, (m + r,), dimensionless; see `FREE`. A joint
+            row is `STICKING` where a stop or dry friction determines its velocity, otherwise `SLIDING`.
+        targets: Target velocities of the contacts in each solution, (m,) each, [m/s], along the normal.
     """
 
     def __init__(self) -> None:
@@ -51,7 +55,7 @@ class RecordedSolver(ImpulseSolver):
         guess: Array,
         needed: Any = True,
     ) -> Solution:
-        """Return and keep the impulses of contacts; arguments as in `ImpulseSolver.contacts`, (m, 3), [N s]."""
+        """Return and store the impulses of contacts, (m, 3), [N s]; arguments as in `ImpulseSolver.contacts`."""
         found = super().contacts(ground, problem, system, target, guess, needed)
         self.unknowns.append(found.p.reshape(-1))
         self.modes = _modes(problem, target, found.p, found.u)
@@ -68,7 +72,7 @@ class RecordedSolver(ImpulseSolver):
         start: JointedSolution | None = None,
         needed: Any = np.True_,
     ) -> JointedSolution:
-        """Return and keep the impulses of contacts and joints; arguments as in `ImpulseSolver.with_joints`."""
+        """Return and store the impulses of contacts and joints; arguments as in `ImpulseSolver.with_joints`."""
         found = super().with_joints(ground, problem, system, jointed, target, start, needed)
         (p, p_joints), (u, u_joints) = jointed.split(found.p), jointed.split(found.u)
         moves = jointed.rows.projected(p_joints, u_joints, jointed.rows.mobility)[1]
@@ -78,21 +82,22 @@ class RecordedSolver(ImpulseSolver):
         return found
 
     def restitution_fraction(self, p: Array, twice_mean: Array, dp: Array, du: Array, rate: Any) -> Any:
-        """Return and keep the fraction of restitution; arguments as in `ImpulseSolver`, (k,), mixed units."""
+        """Return and store the fraction of restitution; arguments as in `ImpulseSolver.restitution_fraction`."""
         fraction = super().restitution_fraction(p, twice_mean, dp, du, rate)
         self.unknowns.append(np.stack([fraction]))
         return fraction
 
 
 class GivenSolver(ImpulseSolver):
-    """The solutions of a time step as given, with the equations that they satisfy.
+    """Given solutions of a time step, with the residuals of the equations that they have to satisfy.
 
     Args:
-        unknowns: Impulses and fractions in the order of `RecordedSolver.unknowns`, (n,), mixed units.
+        unknowns: Impulses and fractions in the order of `RecordedSolver.unknowns`, (k,), mixed units.
 
     Attributes:
-        equations: Residuals of the equations, (n,) after the step, [m/s], [rad/s] or [J].
-        scales: Derivative of each equation with respect to its own unknown, up to a factor, (n,); zero for fractions.
+        equations: Residuals of the equations, one for each unknown after the step, [m/s], [rad/s] or [J].
+        scales: Mobility of each impulse, [1/kg] or [1/(kg m^2)], zero for a fraction: the size of the derivative of an
+            equation with respect to its own unknown.
     """
 
     def __init__(self, unknowns: Array):
@@ -113,7 +118,7 @@ class GivenSolver(ImpulseSolver):
         guess: Array,
         needed: Any = True,
     ) -> Solution:
-        """Return the given impulses of contacts; arguments as in `ImpulseSolver.contacts`, (m, 3), [N s]."""
+        """Return the given impulses of contacts, (m, 3), [N s]; arguments as in `ImpulseSolver.contacts`."""
         p = self._take(guess.size).reshape(guess.shape)
         u = velocities(problem, p)
         self._add_contacts(problem, target, p, u)
@@ -142,7 +147,7 @@ class GivenSolver(ImpulseSolver):
     def restitution_fraction(self, p: Array, twice_mean: Array, dp: Array, du: Array, rate: Any) -> Any:
         """Return the given fraction; arguments as in `ImpulseSolver.restitution_fraction`, (k,), mixed units.
 
-        The equation of a fraction of one is that it is constant, that of a smaller one that no work is done.
+        The equation is fraction = 1 if the whole restitution is possible, otherwise that its impulses do no work.
         """
         fraction = self._take(1)[0]
         work, quadratic = -0.5 * (p * twice_mean).sum(), 0.5 * (dp * du).sum()
@@ -173,11 +178,11 @@ def _modes(problem: ContactProblem, target: Sequence[Any], p: Array, u: Array) -
     return np.stack(found)
 
 
-# Coordinates of a state and its deviations.
+# Deviations: the coordinates in which states are differentiated.
 
 
 def tangent_size(loop: RigidLoop) -> int:
-    """Return the number of entries of a deviation, see `moved`.
+    """Return nx, the number of entries of a deviation; see `moved`.
 
     Args:
         loop: The closed loop.
@@ -187,12 +192,13 @@ def tangent_size(loop: RigidLoop) -> int:
 
 
 def moved(loop: RigidLoop, state: Array, deviation: Array) -> Array:
-    """Return a state [q; s] after a deviation, (nq + size,).
+    """Return the state [q; s] at a deviation from another one, (n,), mixed units.
 
     Args:
-        loop: The closed loop. state: The state, (nq + size,), mixed units.
-        deviation: [dq; dv; memory; contact forces] of the robot and [dq; dv] of each body, (n,), mixed units; dq as in
-            `legged.integrate`, contact forces of the last step in contact frames, [N].
+        loop: The closed loop. state: The state from which it deviates, (n,), mixed units.
+        deviation: [dq; dv; change of the memory; change of the contact forces] of the robot and [dq; dv] of each free
+            body, (nx,), mixed units; dq as in `legged.integrate`, contact forces of the last step in contact frames,
+            [N].
     """
     robot, m = loop.robot, 3 * len(loop.scene.candidates)
     nq, nv, at = robot.nq, robot.nv, 2 * robot.nv
@@ -211,10 +217,10 @@ def moved(loop: RigidLoop, state: Array, deviation: Array) -> Array:
 
 
 def deviation(loop: RigidLoop, reference: Array, state: Array) -> Array:
-    """Return the deviation of a state from another, (n,), mixed units; see `moved`.
+    """Return the deviation of a state from a reference, (nx,), mixed units: the inverse of `moved`.
 
     Args:
-        loop: The closed loop. reference, state: States, (nq + size,), mixed units.
+        loop: The closed loop. reference, state: States, (n,), mixed units.
     """
     robot = loop.robot
     nq, held = robot.nq, loop.memory + 3 * len(loop.scene.candidates) + robot.nv
@@ -233,6 +239,6 @@ def contact_forces(loop: RigidLoop, state: Array) -> Array:
     """Return the contact forces of the last step, (..., m, 3), [N], contact frames.
 
     Args:
-        loop: The closed loop. state: States, (..., nq + size), mixed units.
+        loop: The closed loop. state: States, (..., n), mixed units.
     """
     return ContactMemory.of(loop.split(state[..., loop.robot.nq :]).ground_memory).forces

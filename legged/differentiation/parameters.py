@@ -1,4 +1,8 @@
-"""The numbers of a closed loop with respect to which its time steps are differentiated."""
+"""Parameters with respect to which time steps are differentiated: their places among the numbers of a closed loop.
+
+The numbers of a closed loop are all parameters of its robot, started controller, ground and pushes in one array, as
+`legged.simulation.stepping.parameter_tree.flatten` lists them.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,22 @@ from legged.simulation.stepping.starts import InitialStates
 
 
 def started(batch: RolloutBatch) -> InitialStates:
-    """Return the only member of a batch at its start."""
+    """Return the only member of a batch with its started controller and its numbers."""
     return batch.starts.started(range(1), *batch.given_states)
 
 
 def places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) -> list[int]:
-    """Return the places of the entries of the parameters among the numbers of a member, in the order of their names.
+    """Return the indices of the entries of the parameters among the numbers of a member, in the order of their names.
+
+    The parameters of the robot are its first numbers. Those of controller and ground are found by a change of each
+    parameter: exactly as many numbers as it has entries have to change, and to its new values.
 
     Args:
-        batch: The only member, whose varying fields are the parameters.
-        setup: (controller, ground, pushes, bodies). state: (q, v) as given.
+        batch: A batch of one member, whose varying fields are the parameters.
+        setup: (controller, ground, pushes, bodies). state: (q, v) as the user gave them, or None.
 
     Raises:
-        DefinitionError: A parameter changes other numbers too.
+        DefinitionError: A parameter changes other numbers too, or none.
     """
     values, numbers = batch.sweep.values, started(batch).numbers[0]
     robot = [name for name in values if name.startswith(ROBOT)]

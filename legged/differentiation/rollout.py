@@ -27,8 +27,11 @@ MODES = ("free", "sticking", "sliding")
 class StepJacobians(NamedTuple):
     """Jacobians of time steps, with leading axes (...): dx+ = A dx + B du + P dtheta.
 
+    Here dx is the deviation of the state before the step, see `DifferentiableSimulation`, dx+ that after it, and du and
+    dtheta are changes of the command and the parameters.
+
     Attributes:
-        A: (..., nx, nx), mixed units. B: (..., nx, nu). P: (..., nx, np).
+        A: (..., nx, nx), mixed units. B: (..., nx, nu), mixed units. P: (..., nx, np), mixed units.
     """
 
     A: Array
@@ -37,11 +40,12 @@ class StepJacobians(NamedTuple):
 
 
 class Gradient(NamedTuple):
-    """Derivatives of a number with respect to what a motion of T steps follows from, with leading axes (...).
+    """Derivatives of a number, such as a cost, of a motion of T steps, with leading axes (...), in mixed units.
 
     Attributes:
-        state: With respect to the deviation of the first state, (..., nx), mixed units.
-        commands: With respect to the commands, (T, ..., nu). parameters: With respect to the parameters, (..., np).
+        state: Derivative with respect to the deviation of the first state, (..., nx).
+        commands: Derivative with respect to the commands, (T, ..., nu).
+        parameters: Derivative with respect to the parameters, (..., np).
     """
 
     state: Array
@@ -55,9 +59,11 @@ class DifferentiableRollout:
     """The motion of T time steps, of one member or of several (leading axes (...)), with its derivatives.
 
     Attributes:
-        simulation: What has been simulated.
-        states: States [q; s] before the steps and after the last, (T + 1, ..., n), mixed units.
-        commands: (T, ..., nu), any unit. parameters: (..., np), in their units.
+        simulation: The simulation that returned it.
+        states: States [q; s] before the steps and after the last one, (T + 1, ..., n), mixed units.
+        commands: Commands of the steps, (T, ..., nu), any unit.
+        parameters: Values of the parameters, (..., np), in their units.
+        clocks: Start [s], length [s] and phase of each step, (T, 3), mixed units.
         unknowns: Solutions of the contact problems, (T, ..., k), mixed units.
         modes: Mode of each contact in each step, an index of `MODES`, and then of each joint with stops or dry
             friction, 1 where these determine its velocity and 2 where not, (T, ..., m + r), dimensionless.
@@ -97,10 +103,10 @@ class DifferentiableRollout:
         return contact_forces(self.simulation.loop, self.states)
 
     def part(self, first: int, last: int) -> DifferentiableRollout:
-        """Return the motion of some of the steps, such as the last period of a gait that has settled.
+        """Return the motion of successive steps, such as the last period of a gait that has settled.
 
         Args:
-            first, last: Numbers of the first step and of the one after the last step.
+            first, last: Numbers of the first of these steps and of the step after the last one.
 
         Raises:
             ArgumentError: There are no such steps.
@@ -125,15 +131,15 @@ class DifferentiableRollout:
     def sensitivities(
         self, state: Numbers | None = None, commands: Numbers | None = None, parameters: Numbers | None = None
     ) -> Array:
-        """Return the changes of all states by changes of where the motion starts and what drives it, forward in time.
+        """Return the derivatives of all states along k directions, computed forward in time.
 
         Args:
-            state: Changes of the first state, (..., nx, k), for k directions, mixed units; by default none.
-            commands: Changes of the commands, (T, ..., nu, k), any unit; by default none.
-            parameters: Changes of the parameters, (..., np, k); by default none.
+            state: Deviations of the first state, (..., nx, k), mixed units; None for zero.
+            commands: Changes of the commands, (T, ..., nu, k), any unit; None for zero.
+            parameters: Changes of the parameters, (..., np, k), in their units; None for zero.
 
         Returns:
-            Deviations, (T + 1, ..., nx, k), mixed units.
+            Deviations of all states, (T + 1, ..., nx, k), mixed units.
 
         Raises:
             ArgumentError: No change is given. ShapeError: The shapes disagree.
@@ -157,10 +163,10 @@ class DifferentiableRollout:
         return np.stack(changes)
 
     def adjoint(self, weights: Numbers) -> Gradient:
-        """Return the derivatives of the sum of products of weights with the deviations of all states, backward in time.
+        """Return the derivatives of the sum of the products of weights with all deviations, computed backward in time.
 
         Args:
-            weights: (T + 1, ..., nx), in units of the inverse of deviations.
+            weights: Weights of the deviations of all states, (T + 1, ..., nx), in inverse units of the deviations.
 
         Raises:
             ShapeError: The weights have another shape.
@@ -190,7 +196,7 @@ class DifferentiableRollout:
             stage: Cost of a step, a function of q (nq,), v (nv,) and the command (nu,), mixed units, or None.
 
         Returns:
-            The cost, (...), and its derivatives.
+            The cost, (...), in its unit, and its derivatives.
 
         Raises:
             ArgumentError: No cost is given. TraceError: A cost cannot be traced.
@@ -212,16 +218,16 @@ class DifferentiableRollout:
         return self._costs(final, stage)[0]
 
     def _costs(self, final: Any, stage: Any) -> tuple[Any, Array, Array]:
-        """Return a cost, (...), and its slopes by states, (T + 1, ..., nx), and commands, (T, ..., nu)."""
+        """Return a cost, (...), and its partial derivatives by states, (T + 1, ..., nx), and commands, (T, ..., nu)."""
         if final is None and stage is None:
             raise ArgumentError("gradient needs a cost: final=..., stage=..., or both")
         sim, nv, shape = self.simulation, self.simulation.robot.nv, self.states.shape[:-1]
         weights, value, direct = np.zeros((*shape, sim.nx)), np.zeros(shape[1:]), np.zeros((*shape, sim.nu))[:-1]
         if final is not None:
-            cost, slope = _kernels(sim, lambda q, v, u: final(q, v))(self.q[-1], self.v[-1], np.zeros(sim.nu))
+            cost, slope = _cost_kernel(sim, lambda q, v, u: final(q, v))(self.q[-1], self.v[-1], np.zeros(sim.nu))
             value, weights[-1, ..., : 2 * nv] = value + cost, slope[..., : 2 * nv]
         if stage is not None:
-            cost, slope = _kernels(sim, stage)(self.q[:-1], self.v[:-1], self._commands())
+            cost, slope = _cost_kernel(sim, stage)(self.q[:-1], self.v[:-1], self._commands())
             value, direct = value + cost.sum(axis=0), slope[..., 2 * nv :]
             weights[:-1, ..., : 2 * nv] += slope[..., : 2 * nv]
         return value[()], weights, direct
@@ -230,7 +236,10 @@ class DifferentiableRollout:
         return np.broadcast_to(self.commands, (len(self.commands), *self.states.shape[1:-1], self.simulation.nu))
 
     def _products(self, k: int, weights: Array, axis: int | None = None) -> StepDerivative:
-        """Return the products of weights with the Jacobian of step k; of several ones along an axis of the weights."""
+        """Return the products of weights, (..., nx), with the Jacobian of step k.
+
+        Several weights for each member are along the given further axis of the weights.
+        """
         sim, after = self.simulation, self.states[k + 1]
         arrays = self.parameters, self.commands[k], self.states[k], after, self.unknowns[k]
         if axis is not None:
@@ -241,23 +250,26 @@ class DifferentiableRollout:
         impact = self.impacts.get(k)
         if impact is None:
             return found
-        before, later, slope = impact if axis is None else (np.expand_dims(x, axis) for x in impact)
-        change = ((weights * later).sum(axis=-1) - (found.state * before).sum(axis=-1))[..., None] * slope
+        rate_before, rate_after, slope = impact if axis is None else (np.expand_dims(x, axis) for x in impact)
+        jump = (weights * rate_after).sum(axis=-1) - (found.state * rate_before).sum(axis=-1)
+        change = jump[..., None] * slope
         return found._replace(
             state=found.state + change[..., : sim.nx], parameters=found.parameters + change[..., sim.nx :]
         )
 
     @cached_property
     def impacts(self) -> dict[int, tuple[Array, Array, Array]]:
-        """The steps in which a contact begins, with the rates of states before and after it and the change of its time.
+        """The steps in which a contact begins: number of the step -> (r-, r+, slope).
 
-        With the Jacobian A of such a step, the rates x- and x+ of the state and the gap g of the contact, a deviation
-        dx before the impact is followed by A dx + (x+ - A x-) (dg/dx dx) / (dg/dx x-): the state moves along x- to the
-        moment of the impact and from it along x+ (the saltation matrix of a hybrid system). The members without impact
-        in the step have zeros. It is empty without `impact_times`.
+        With the Jacobian A of such a step, the rates r- and r+ of the state before and after the impact, and the gap g
+        of the contact, a deviation dx before the impact is followed by A dx + (r+ - A r-) (dg/dx dx) / (dg/dx r-): the
+        state moves with the rate r- to the time of the impact and with r+ from then on (the saltation matrix of a
+        hybrid system). r- and r+ are (..., nx), and slope is dg / (dg/dx r-) by state and parameters, (..., nx + np),
+        zero for members without impact in the step, all in mixed units. It is empty without `impact_times`.
 
         Raises:
-            LeggedError: Two contacts begin in one step, or one in the first: the derivative does not exist.
+            LeggedError: Two contacts begin in one step, so that the derivative does not exist, or one begins in the
+                first step, so that the rate before it is unknown.
         """
         found: dict[int, tuple[Array, Array, Array]] = {}
         if not self.impact_times:
@@ -273,18 +285,16 @@ class DifferentiableRollout:
                     f"two contacts begin in the step at t = {self.clocks[k, 0]:.6g} s: their order, and with it the "
                     f"derivative, depends on the deviation; take shorter steps, or impact_times=False"
                 )
-            # After an impact without rebound the gap closes in the next step.
-            ends = [self.state_at(j) for j in (k + 2, k + 3)]
-            h = self.clocks[k, 1]
             before = -sim.deviation(self.states[k], self.states[k - 1]) / self.clocks[k - 1, 1]
-            later = sim.deviation(ends[0], ends[1]) / h
-            slopes = (begins[k][..., None] * sim.gaps(self.parameters, self.states[k])[1]).sum(axis=-2)
-            speed = (slopes[..., : sim.nx] * before).sum(axis=-1)[..., None]
-            found[k] = before, later, slopes / np.where(speed == 0.0, 1.0, speed)
+            # In the step after an impact without rebound the gap still closes; the rate is that of the step behind it.
+            after = sim.deviation(self.state_at(k + 2), self.state_at(k + 3)) / self.clocks[k, 1]
+            gap_slope = (begins[k][..., None] * sim.gaps(self.parameters, self.states[k])[1]).sum(axis=-2)
+            gap_rate = (gap_slope[..., : sim.nx] * before).sum(axis=-1)[..., None]
+            found[k] = before, after, gap_slope / np.where(gap_rate == 0.0, 1.0, gap_rate)
         return found
 
     def state_at(self, k: int) -> Array:
-        """Return the state before step k, (..., n), mixed units; of further steps with the last command.
+        """Return the state before step k, (..., n), mixed units; after the end by further steps with the last command.
 
         Args:
             k: Number of the step.
@@ -295,8 +305,8 @@ class DifferentiableRollout:
         return self.simulation.step(clock, self.parameters, self.commands[-1], self.state_at(k - 1)).state
 
 
-def _kernels(sim: DifferentiableSteps, cost: Callable[[Array, Array, Array], Any]) -> Callable[..., Any]:
-    """Return the compiled function of q, v and command that returns a cost and its slope, (2 nv + nu,)."""
+def _cost_kernel(sim: DifferentiableSteps, cost: Callable[[Array, Array, Array], Any]) -> Callable[..., Any]:
+    """Return the kernel of a cost and its derivative by [dq; dv; command], (2 nv + nu,), at (q, v, command)."""
     robot, nv = sim.robot, sim.robot.nv
 
     def moved_cost(x: Any, q: Any, v: Any) -> Any:

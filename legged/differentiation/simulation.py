@@ -20,27 +20,30 @@ class DifferentiableSimulation(DifferentiableSteps):
         A, B, P = run.jacobians()
         value, gradient = run.gradient(final=lambda q, v: (q[4] - 1.0) ** 2)
 
-    States change along the configuration manifold: a deviation is [dq; dv; dm; df] with q = integrate(q, dq), the
-    memory m of the controller and the contact forces f of the last step, which the joints' friction and stops and
-    controllers use; then [dq; dv] of each free body. Its length is `nx`.
+    States are differentiated by deviations along the configuration manifold. A deviation is [dq; dv; dm; df], and then
+    [dq; dv] of each free body; its length is `nx`. dq is a tangent vector as in `legged.integrate`, m is the memory of
+    the controller, and f the contact forces of the last step in contact frames, on which controllers and the friction
+    and stops of joints depend.
 
     Args:
         robot: The robot.
-        controller: A law that can be traced; one that searches or iterates has no derivative. None: the commands are
-            the torques of the actuators.
+        controller: A controller that can be traced; one that searches or iterates has no derivative. None: the commands
+            are the torques of the joints.
         ground: The rigid ground. Its `tolerance` limits the accuracy of impulses, and so that of the derivatives.
         q, v: Initial state of `rollout`, (nq,) and (nv,), mixed units; default as in `legged.simulate`.
         integrator: Time stepping; `legged.TimeStepping()` by default.
-        command: Length of the command, nu, of a controller that takes one; otherwise it is the number of actuators.
-        parameters: Names of numbers with respect to which to differentiate, see `legged.rollout_parameters`.
+        command: Length nu of the command of a controller that takes one. Without a controller nu is the number of joint
+            coordinates, nj.
+        parameters: Names of the parameters with respect to which to differentiate, see `legged.rollout_parameters`.
         pushes: External wrenches. bodies: Free bodies.
 
     Attributes:
         robot: The robot. nx, nu, np: Lengths of a deviation, of a command and of the parameters.
-        values: Present values of the parameters, (np,), in their units, in the order of `parameters`.
+        values: Values of the parameters in the definitions, (np,), in their units, in the order of `parameters`.
 
     Raises:
-        DefinitionError: A parameter changes other numbers too, or joints have friction or stops without a contact.
+        DefinitionError: A parameter changes other numbers too, joints have friction or stops without a contact, or the
+            length of the command is missing.
         UnknownNameError: A parameter does not exist. StateError: A joint is beyond its stop.
         TraceError: The controller cannot be traced; when derivatives are computed, it has none.
     """
@@ -63,9 +66,9 @@ class DifferentiableSimulation(DifferentiableSteps):
             until: End, [s]; by default that of the commands. Steps end at the reference times of the controller.
             q, v: Initial states, (nq,) and (nv,), or (B, nq) and (B, nv), mixed units; by default those of the
                 constructor.
-            parameters: Values of the parameters, (np,) or (B, np), in their units; by default the present ones.
+            parameters: Values of the parameters, (np,) or (B, np), in their units; by default `values`.
             impact_times: Whether the derivatives contain the change of the times of impacts, as in continuous time. The
-                time of an impact does not change within a step, and those of the steps themselves are without it.
+                derivatives of the steps themselves do not contain it, since an impact stays in its step.
 
         Raises:
             ArgumentError: Neither commands nor an end are given.

@@ -1,4 +1,4 @@
-"""Smoothed gradients: derivatives of the mean of a cost over random changes of the commands."""
+"""Smoothed gradients: gradients of the mean of a cost over random changes of the commands."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class SmoothedGradient(NamedTuple):
     """An estimate of the gradient of the mean cost.
 
     Attributes:
-        value: Mean of the cost. commands: Gradient with respect to the commands, (T, nu).
-        error: Standard error of each entry of the gradient, (T, nu).
+        value: Mean of the cost over the samples.
+        commands: Gradient of the mean with respect to the commands, (T, nu), cost per unit of the command.
+        error: Standard error of each entry of the gradient, (T, nu), in the same unit.
     """
 
     value: float
@@ -41,23 +42,24 @@ def smoothed_gradient(
     q: Numbers | None = None,
     v: Numbers | None = None,
 ) -> SmoothedGradient:
-    """Return the gradient of the mean of a cost J over commands u + w with normal w of a standard deviation.
+    """Return the gradient of the mean of a cost J over commands u + w, with normally distributed w of zero mean.
 
         order 0:  mean of (J(u + w) - J(u - w)) w / (2 spread^2)          order 1:  mean of dJ/du (u + w)
 
-    Order 0 uses costs alone. It holds for costs with jumps, such as by contacts that are made or missed, with a larger
-    error. Order 1 averages the derivatives of the motions, which do not contain jumps. Both take half of the samples
-    with w and half with -w.
+    Order 0 uses costs alone. It is also unbiased for costs with jumps, such as those of contacts that are made or
+    missed, but has a larger standard error. Order 1 averages derivatives of motions, which do not contain jumps. Both
+    take half of the samples with w and half with -w.
 
     Args:
-        simulation: What moves. commands: u, (T, nu), any unit.
+        simulation: The simulation. commands: u, (T, nu), any unit.
         final, stage: As in `DifferentiableRollout.gradient`, of q (nq,), v (nv,) and the command (nu,), mixed units.
         spread: Standard deviation of each command, in its unit.
-        samples: Number of motions, an even number. order: 0 or 1. seed: Of the random numbers.
+        samples: Number of motions, even and at least 4. order: 0 or 1. seed: Seed of the random numbers.
         q, v: Initial state, (nq,) and (nv,), mixed units; default as in `DifferentiableSimulation.rollout`.
 
     Raises:
-        ArgumentError: The order is another one, or the samples are odd. ShapeError: The commands have another shape.
+        ArgumentError: The order is another one, or the number of samples is odd or less than 4.
+        ShapeError: The commands have another shape.
 
     Source: Suh, Simchowitz, Zhang, Tedrake, "Do differentiable simulators give better policy gradients?", ICML 2022.
     """

@@ -1,14 +1,15 @@
 """Derivatives of the time steps of a robot on rigid ground, by the implicit function theorem.
 
-A step is a function x+ = F(x, u, theta, p) of the state, the command, parameters, and the impulses p of its contact
-problem, which satisfy equations R(x, u, theta, p) = 0: the natural map of the contact law, see `equations`. With
-weights w of the state after the step and multipliers mu,
+A step is a function x+ = F(x, u, theta, p) of the state x, the command u, the parameters theta, and the impulses p of
+its contact problem, which satisfy the equations R(x, u, theta, p) = 0: the natural map of the contact law, see
+`equations`. With weights w of the state after the step and multipliers mu,
 
     (dR/dp)^T mu = -(dF/dp)^T w,      d(w . x+) = d(w . F + mu . R) at constant w, mu and p,
 
-so that products of w with the Jacobian take one solution of linear equations and one reverse sweep over the step, and
-no derivative of the iterations of the solver. The equations are those of the active mode of each contact. The Jacobian
-is the products with all unit vectors, side by side in vector lanes.
+so that the product of w with the Jacobian takes one solution of linear equations and one pass of reverse
+differentiation over the step, and no derivative of the iterations of the solver. The equations are those of the active
+mode of each contact. The rows of the Jacobian are the products with all unit vectors, computed side by side in vector
+lanes.
 
 Redundant contacts leave p indeterminate and dR/dp singular. The equations are regularized by `REGULARIZATION` times the
 mobilities of the contacts and solved twice, the second time for the residual, which removes its effect on motions.
@@ -44,7 +45,8 @@ from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 from legged.simulation.stepping.stepper import select_integrator
 from legged.spatial import Array
 
-_ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]  # the last argument is a command
+# The second kind of controller is a function (t, q, v, wrenches, command).
+_ControllerLike = ControllerLike | Callable[[Any, Array, Array, Array, Array], Array]
 REGULARIZATION = 1e-9
 """Addition to the diagonal of dR/dp, relative to the mobilities of the contacts."""
 
@@ -69,8 +71,9 @@ class StepDerivative(NamedTuple):
     """Products of the Jacobian of a time step with weights of the state after it, with leading axes (...).
 
     Attributes:
-        state: With respect to the deviation of the state before it, (..., nx), mixed units.
-        command: With respect to the command, (..., nu). parameters: With respect to the parameters, (..., np).
+        state: Derivative with respect to the deviation of the state before it, (..., nx), mixed units.
+        command: Derivative with respect to the command, (..., nu), mixed units.
+        parameters: Derivative with respect to the parameters, (..., np), mixed units.
     """
 
     state: Array
@@ -87,7 +90,7 @@ class DifferentiableSteps:
     Attributes:
         robot: The robot. loop: Its closed loop. integrator: The time stepping.
         nx, nu, np: Lengths of a deviation, of a command and of the parameters.
-        values: Present values of the parameters, (np,), in their units, in the order of `parameters`.
+        values: Values of the parameters in the definitions, (np,), in their units, in the order of `parameters`.
     """
 
     def __init__(
@@ -141,7 +144,7 @@ class DifferentiableSteps:
         """Return [start [s], length [s], phase] of each time step, (T, 3), mixed units.
 
         Args:
-            until: End, [s].
+            until: End of the last step, [s].
         """
         intervals = smooth_intervals(np.array([0.0, until]), *self.loop.break_times(until))
         found: list[tuple[float, float, float]] = []
@@ -197,7 +200,7 @@ class DifferentiableSteps:
     def gaps(self, values: Array, state: Array) -> tuple[Array, Array]:
         """Return the gaps of contacts, (..., m), [m], and their derivatives, (..., m, nx + np), mixed units.
 
-        The derivatives are those by a deviation and the parameters.
+        The derivatives are those with respect to [deviation; parameters].
 
         Args:
             values: Parameters, (..., np), mixed units. state: State [q; s], (..., n), mixed units.
@@ -205,7 +208,7 @@ class DifferentiableSteps:
         return self._gap_kernel(values, state)
 
     def deviation(self, reference: Array, state: Array) -> Array:
-        """Return the deviation of a state from another, (..., nx), mixed units.
+        """Return the deviation of a state from a reference, (..., nx), mixed units.
 
         Args:
             reference, state: States [q; s], (..., n), mixed units.
@@ -254,7 +257,7 @@ class DifferentiableSteps:
     def _lagrangian(
         self, x: Any, unknowns: Any, clock: Any, state: Any, after: Any, weights: Any, multipliers: Any
     ) -> Any:
-        """Return w . F + mu . R at x = [deviation; command; parameters]."""
+        """Return w . (deviation of F from x+) + mu . R at x = [deviation; command; parameters]."""
         solver, (nx, nu) = GivenSolver(unknowns), (self.nx, self.nu)
         begin = moved(self.loop, state, x[:nx])
         found = self._stepped(solver, clock, x[nx + nu :], x[nx : nx + nu], begin)

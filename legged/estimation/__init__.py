@@ -1,6 +1,6 @@
 """Estimation of the state of legged robots from inertial measurements, joint encoders and contacts."""
 
-from legged.estimation.errors import InvariantFilter, QuaternionFilter
+from legged.estimation.filters import InvariantFilter, QuaternionFilter
 from legged.estimation.instruments import Instruments
 from legged.estimation.readings import Deviations, Reading
 from legged.estimation.replay import Estimates, instrument_readings, run_estimator

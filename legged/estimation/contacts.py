@@ -1,4 +1,4 @@
-"""Contact of feet from forces: the forces on the points of a sole, and the probabilities of contact."""
+"""Forces on the feet from wrenches on their links and back, and probabilities of contact from these forces."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from legged.estimation.readings import SensedRobot
 from legged.spatial import Array, join, skew
 
 _HALF, _WIDTH = 0.25, 0.04
-"""Force of the probability one half, and the width of the logistic function, relative to the weight per foot."""
+"""Force at which the probability of contact is one half, and the width of the logistic function, relative to the weight
+of the robot divided by the number of feet."""
 
 
 def point_forces(sensed: SensedRobot, rotations: Array, wrenches: Array) -> list[Array]:
     """Return the force on each foot, (n, 3), [N], base axes, from the wrenches on the links.
 
-    Several feet on one link share its wrench with the least sum of squares.
+    Several feet on one link share its wrench: the sum of squares of their forces is the smallest possible one.
 
     Args:
         sensed: The robot. rotations: Of the links to world axes, (n_links, 3, 3), dimensionless.

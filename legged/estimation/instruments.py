@@ -20,7 +20,8 @@ from legged.robot.robot import Robot
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_matrix, quaternion_product
 from legged.spatial import Array
 
-_PERIOD_OF_FALSE_CONTACTS = 0.05  # [s], for which a contact sensor is wrong at a time
+_PERIOD_OF_FALSE_CONTACTS = 0.05
+"""Time for which a false contact lasts, [s]."""
 
 
 @checked
@@ -29,16 +30,16 @@ class Instruments:
     """Sensors that read the state of a simulated robot at fixed times.
 
     Gyroscope and accelerometer return means since the last reading, as those of real units do, so that impacts between
-    two readings are not lost. Errors are normally distributed, and functions of the seed and of the time. The memory
-    is pose and velocity of the sensor at the last reading.
+    two readings are not lost. Errors are normally distributed; they are functions of the seed and of the number of the
+    reading. The memory is the pose and velocity of the inertial measurement unit at the last reading.
 
     Attributes:
         deviations: Standard deviations of the errors; those of the feet are not used.
-        gyro_bias: Constant error, (3,) or one, [rad/s], sensor axes.
-        accelerometer_bias: Constant error, (3,) or one, [m/s^2], sensor axes.
+        gyro_bias: Constant error, (3,) or one number for all axes, [rad/s], sensor axes.
+        accelerometer_bias: Constant error, (3,) or one number for all axes, [m/s^2], sensor axes.
         force: Standard deviation of each component of the contact force on a foot, relative to the robot's weight.
-        false_contacts: Probability that contacts and forces of a foot are swapped: a force in the air, none on the
-            ground. It is drawn every 0.05 s for each foot.
+        false_contacts: Probability that the contact of a foot is false, drawn every 0.05 s for each foot: the force is
+            then zero on the ground, and in the air the weight divided by the number of feet.
         seed: Seed of the errors, a whole number below 2^24.
         imu: Frame of the inertial measurement unit on the base link; None for that of the base.
         feet: Names of the contact points that serve as feet; None for all.
@@ -88,9 +89,9 @@ class Instruments:
         """Return the readings at a time.
 
         Args:
-            memory: After the last reading, (10,), mixed units.
+            memory: Memory after the last reading, (10,), mixed units.
             k: Number of this reading. dt: Time between readings, [s].
-            q: Configuration, (nq,). v: Velocity, (nv,). torques: As in `Reading`.
+            q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units. torques: As in `Reading`.
             wrenches: Contact wrenches on the links, (n_links, 6), about each link's origin in its axes.
         """
         sensed, d, robot = self.sensed, self.deviations, self.sensed.robot
@@ -117,12 +118,12 @@ class Instruments:
         rotations, _ = link_poses(sensed.robot, q)
         forces = point_forces(sensed, rotations, wrenches)
         interval, measured = np.floor(k * dt * (1.0 / _PERIOD_OF_FALSE_CONTACTS)), []
-        usual = quaternion_matrix(q[:4]).T @ np.array([0.0, 0.0, weight / len(forces)])
+        standing = quaternion_matrix(q[:4]).T @ np.array([0.0, 0.0, weight / len(forces)])
         noise = self.force * weight * _Normal(self.seed, k, stream=1)(3 * len(forces))
         for i, force in enumerate(forces):
             wrong = random_uniform(self.seed, 2.0, interval, float(i)) < self.false_contacts
             loaded = force @ force > (0.02 * weight) ** 2
-            false = where(loaded, 0.0 * usual, usual)
+            false = where(loaded, 0.0 * standing, standing)
             measured.append(where(wrong, false, force) + noise[3 * i : 3 * i + 3])
         return np.array(measured)
 

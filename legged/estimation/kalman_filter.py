@@ -1,4 +1,4 @@
-"""Extended Kalman filter of the base and the feet of a legged robot; its two errors are in files of their own."""
+"""Extended Kalman filter of the base and the feet of a legged robot, for the definitions of the error in `filters`."""
 
 from __future__ import annotations
 
@@ -27,28 +27,33 @@ from legged.rotations import (
 )
 from legged.spatial import Array, cross, factor_symmetric, mirror, skew, solve_factored
 
-_SWINGING = 0.1
+_SWING_DEVIATION = 0.1
 """Standard deviation of the motion of a foot in the air during one update, [m]."""
 _STANCE = 0.25
-"""Duration over which errors of the height of the terrain under a foot are the same, [s]."""
-_LOST, _MOST_LOST = 0.02, 25.0
-"""Standard deviation of the velocity, [m/s], that an update adds if all feet in contact seem to slip, and the largest
-multiple of its square."""
+"""Duration over which the error of the height of the terrain under a foot is constant, [s]."""
+_RECOVERY, _LARGEST_FACTOR = 0.02, 25.0
+"""Standard deviation, [m/s], whose square an update adds to the variance of the velocity if all feet in contact seem to
+slip, and the largest factor of this square."""
 _ALL_IN_THE_AIR = 1e12
+"""Squared ratio (d / slip)^2 that stands for no foot in contact."""
 _UP = np.array([0.0, 0.0, 1.0])
+"""Normal of the ground for rolling feet, world axes."""
 _ORIENTATION, _VELOCITY, _POSITION, _FEET = slice(0, 3), slice(3, 6), slice(6, 9), 9
+"""Entries of the error; those of the feet begin at `_FEET`, and the last six are those of the biases."""
 
 
 class FilterState(NamedTuple):
-    """The parts of the memory of a Kalman filter.
+    """The parts of the memory of a Kalman filter; the sensor is the inertial measurement unit.
 
     Attributes:
         orientation: Unit quaternion, (4,), sensor axes to world axes.
-        velocity: Of the sensor, (3,), [m/s], world axes.
-        position: Of the sensor, (3,), [m], world axes.
-        feet: Places of the feet, (n, 3), [m], world axes.
-        gyro_bias: (3,), [rad/s], sensor axes. accelerometer_bias: (3,), [m/s^2], sensor axes.
-        covariance: Of the error, (m, m) with m = 15 + 3 n: orientation, velocity, position, feet, both biases.
+        velocity: Velocity of the sensor, (3,), [m/s], world axes.
+        position: Position of the sensor, (3,), [m], world axes.
+        feet: Positions of the feet, (n, 3), [m], world axes.
+        gyro_bias: Bias of the gyroscope, (3,), [rad/s], sensor axes.
+        accelerometer_bias: Bias of the accelerometer, (3,), [m/s^2], sensor axes.
+        covariance: Covariance of the error, (m, m) with m = 15 + 3 n, mixed units: orientation, velocity, position,
+            feet, both biases.
     """
 
     orientation: Array
@@ -64,7 +69,7 @@ class FilterState(NamedTuple):
         """Return the parts of a memory.
 
         Args:
-            memory: (k,), mixed units. feet: Number of feet.
+            memory: As `flat` returns it, (k,), mixed units. feet: Number of feet.
         """
         n, m = 3 * feet, 15 + 3 * feet
         rows, columns = np.triu_indices(m)
@@ -74,7 +79,7 @@ class FilterState(NamedTuple):
         return cls(memory[:4], memory[4:7], memory[7:10], places, memory[10 + n : 13 + n], memory[13 + n : 16 + n], P)
 
     def flat(self) -> Array:
-        """Return the memory, (k,): the parts in order, of the covariance its upper triangle by rows."""
+        """Return the memory, (k,), mixed units: the parts in order, of the covariance the upper triangle by rows."""
         rows, columns = np.triu_indices(len(self.covariance))
         return np.concatenate([*self[:3], self.feet.ravel(), *self[4:6], self.covariance[rows, columns]])
 
@@ -84,30 +89,30 @@ class FilterState(NamedTuple):
 class ContactKalmanFilter(ABC):
     """An extended Kalman filter of orientation, velocity, position, feet, and biases of gyroscope and accelerometer.
 
-    The inertial measurement unit predicts the motion of the base; the places of the feet relative to it, measured by
-    the encoders, correct it, since feet in contact stand still. The state has all feet at all times. A foot's variance
-    grows slowly in contact and fast in the air, by its weight w, the probability of contact times the weight of its
-    velocity,
+    The readings of the inertial measurement unit predict the motion of the base. The positions of the feet relative to
+    this unit, by the encoders, correct the prediction, since feet in contact stand still. The state has all feet at all
+    times. The variance q that an update adds to the position of a foot is small in contact and large in the air,
 
         log q = w log q_contact + (1 - w) log q_air,     w = c / (1 + (d / slip)^4),
 
-    with d the Mahalanobis distance of the velocity of the contact point from zero, so that a foot that slips or is
-    falsely reported in contact does not mislead the filter. If all feet in contact seem to slip, the estimate may be
-    wrong, and the variance of the velocity grows until they agree. The center of a spherical foot moves as it rolls.
+    with the probability of contact c, and the Mahalanobis distance d of the velocity of the contact point from zero, so
+    that a foot that slips or is falsely reported in contact has little effect. If all feet in contact seem to slip,
+    the estimate itself may be wrong: each update then increases the variance of the velocity. The center of a spherical
+    foot moves as the foot rolls.
 
-    Position and rotation about the vertical are not observable and drift. If `terrain` is given, heights of standing
-    feet are corrected by it, which stops the vertical drift.
+    Position and rotation about the vertical are not observable and drift. If `terrain` is given, the heights of
+    standing feet are corrected by it, which stops the vertical drift.
 
     Attributes:
         deviations: Standard deviations of the errors of sensors and feet.
         imu: Frame of the inertial measurement unit on the base link; None for that of the base.
         feet: Names of the contact points that serve as feet; None for all.
-        slip: Mahalanobis distance of a foot's velocity at which its weight is one half.
+        slip: Mahalanobis distance d at which the weight w of a foot is half of its probability of contact.
         terrain: Known terrain, or None.
-        terrain_deviation: Standard deviation of its height under a foot, [m].
-        tilt, velocity, heading, position: Standard deviations of the initial state: rotation about a horizontal axis,
+        terrain_deviation: Standard deviation of the known height of the terrain under a foot, [m].
+        tilt, velocity, heading, position: Standard deviations of the first guess: rotation about each horizontal axis,
             [rad], velocity, [m/s], rotation about the vertical, [rad], and position, [m].
-        gyro_bias, accelerometer_bias: Standard deviations of the biases at the start, [rad/s] and [m/s^2].
+        gyro_bias, accelerometer_bias: Standard deviations of the biases, whose first guess is zero, [rad/s], [m/s^2].
     """
 
     deviations: Deviations = field(default_factory=Deviations)
@@ -133,10 +138,10 @@ class ContactKalmanFilter(ABC):
     @staticmethod
     @abstractmethod
     def lever(x: Array) -> Array:
-        """Return skew(x), (3, 3), or zero: how a rotation of the estimate moves a vector.
+        """Return skew(x) if a rotation of the estimate rotates the vector x too, otherwise zero, (3, 3).
 
         Args:
-            x: (3,), any unit.
+            x: A velocity or position, (3,), [m/s] or [m], world axes.
         """
 
     @staticmethod
@@ -145,13 +150,14 @@ class ContactKalmanFilter(ABC):
         """Return a velocity or position after a correction of the state, (3,), world axes.
 
         Args:
-            x: The vector, (3,), [m] or [m/s], world axes. dx: Its error, (3,), any unit.
+            x: The vector before it, (3,), [m/s] or [m], world axes.
+            dx: The part of the correction for this vector, (3,), [m/s] or [m], world axes.
             turn: Rotation matrix of the correction, (3, 3). phi: Its rotation vector, (3,), [rad], world axes.
         """
 
     @abstractmethod
     def gravity_coupling(self, force: Array) -> Array:
-        """Return the rate of the velocity error per orientation error, (3, 3), [m/s^2].
+        """Return the derivative of the rate of the velocity error by the orientation error, (3, 3), [m/s^2].
 
         Args:
             force: Specific force, (3,), [m/s^2], world axes.
@@ -161,10 +167,11 @@ class ContactKalmanFilter(ABC):
         """Return (filter, memory): this filter for a robot, and its memory at a first guess of the state, (k,).
 
         Args:
-            robot: The robot. q: Guessed configuration, (nq,). v: Guessed velocity, (nv,).
+            robot: The robot. q: Guessed configuration, (nq,), mixed units. v: Guessed velocity, (nv,), mixed units.
 
         Raises:
             DefinitionError: The robot has no feet or no floating base, or the sensor is not on the base.
+            UnknownNameError: A frame or a foot does not exist.
         """
         sensed = SensedRobot.of(robot, self.imu, self.feet)
         orientation, position = sensed.sensor_pose(q)
@@ -174,7 +181,7 @@ class ContactKalmanFilter(ABC):
         feet = np.array([position + R @ foot.position for foot in motions])
         m = 15 + 3 * len(feet)
         deviations = [self.tilt, self.tilt, self.heading, *[self.velocity] * 3, *[self.position] * 3]
-        deviations += [_SWINGING] * feet.size + [self.gyro_bias] * 3 + [self.accelerometer_bias] * 3
+        deviations += [_SWING_DEVIATION] * feet.size + [self.gyro_bias] * 3 + [self.accelerometer_bias] * 3
         T = np.eye(m)
         for k, x in enumerate((velocity, position, *feet), 1):
             T[3 * k : 3 * k + 3, _ORIENTATION] = self.lever(x)
@@ -200,20 +207,24 @@ class ContactKalmanFilter(ABC):
         return FilterState.of(memory, len(self.sensed.feet))
 
     def state(self, memory: Array, reading: Reading) -> tuple[Array, Array]:
-        """Return the estimate (q, v), (nq,) and (nv,); joints are as measured.
+        """Return the estimate (q, v), (nq,) and (nv,), mixed units; joint positions and velocities are as measured.
 
         Args:
-            memory: After the update with the reading, (k,), mixed units. reading: The last reading.
+            memory: Memory after the update with the reading, (k,), mixed units. reading: The last reading.
         """
         s = self.parts(memory)
         velocity = quaternion_matrix(s.orientation).T @ s.velocity
         return self.sensed.state(s.orientation, s.position, velocity, reading.gyro - s.gyro_bias, reading)
 
     def normalized_error(self, memory: Array, q: Array, v: Array) -> Any:
-        """Return e^T P^-1 e of the errors e, (9,), of orientation, velocity and position: chi-square with 9 degrees.
+        """Return e^T P^-1 e, dimensionless, with the error e, (9,), of orientation, velocity and position.
+
+        P is the covariance of these errors. The result of a consistent filter has a chi-square distribution with 9
+        degrees of freedom.
 
         Args:
-            memory: (k,), mixed units. q: True configuration, (nq,). v: True velocity, (nv,).
+            memory: (k,), mixed units.
+            q: True configuration, (nq,), mixed units. v: True velocity, (nv,), mixed units.
         """
         s, (orientation, position) = self.parts(memory), self.sensed.sensor_pose(q)
         velocity = quaternion_matrix(orientation) @ self.sensed.sensor_velocity(v)[1]
@@ -230,34 +241,35 @@ class ContactKalmanFilter(ABC):
         """Return the memory after a reading, (k,), mixed units.
 
         Args:
-            memory: (k,), mixed units. reading: The reading. dt: Time since the last one, [s].
+            memory: (k,), mixed units. reading: The reading. dt: Time since the last reading, [s].
         """
         d, sensed = self.deviations, self.sensed
         feet = sensed.foot_motions(reading.joints, reading.joint_rates, d.encoder, d.foot_model)
         before = self.parts(memory)
-        moved = self._moved(before, reading, dt)
+        moved = self._predicted_state(before, reading, dt)
         P = self._predicted_covariance(before, reading, dt)
-        weights, variances, least = [], [], _ALL_IN_THE_AIR
+        weights, variances, least_ratio = [], [], _ALL_IN_THE_AIR
         for foot, contact, point in zip(feet, reading.contacts, sensed.feet, strict=True):
-            square = self._slip(moved, P, foot, point.radius, reading)
-            least = np.minimum(least, where(contact > 0.5, square, _ALL_IN_THE_AIR))
-            weight = contact / (1.0 + square * square)
+            ratio = self._slip_ratio(moved, P, foot, point.radius, reading)
+            least_ratio = np.minimum(least_ratio, where(contact > 0.5, ratio, _ALL_IN_THE_AIR))
+            weight = contact / (1.0 + ratio * ratio)
             weights.append(weight)
             in_contact = d.foot_walk**2 * dt
-            variances += [in_contact * np.exp((1.0 - weight) * np.log(_SWINGING**2 / in_contact))] * 3
+            variances += [in_contact * np.exp((1.0 - weight) * np.log(_SWING_DEVIATION**2 / in_contact))] * 3
         places = [
             place + weight * dt * point.radius * cross(quaternion_matrix(moved.orientation) @ foot.spin, _UP)
             if point.radius
             else place
             for place, weight, point, foot in zip(moved.feet, weights, sensed.feet, feet, strict=True)
         ]
-        lost = where((least > 1.0) & (least < _ALL_IN_THE_AIR), _LOST**2 * np.minimum(least, _MOST_LOST), 0.0)
-        P = P + np.diag(np.stack([*[0.0] * 3, *[lost] * 3, *[0.0] * 3, *variances, *[0.0] * 6]))
+        all_slip = (least_ratio > 1.0) & (least_ratio < _ALL_IN_THE_AIR)
+        recovery = where(all_slip, _RECOVERY**2 * np.minimum(least_ratio, _LARGEST_FACTOR), 0.0)
+        P = P + np.diag(np.stack([*[0.0] * 3, *[recovery] * 3, *[0.0] * 3, *variances, *[0.0] * 6]))
         moved = moved._replace(feet=np.array(places), covariance=P)
         return self._corrected(moved, feet, weights, dt).flat()
 
-    def _moved(self, s: FilterState, reading: Reading, dt: Any) -> FilterState:
-        """Return the state after the motion that the inertial measurement unit has measured."""
+    def _predicted_state(self, s: FilterState, reading: Reading, dt: Any) -> FilterState:
+        """Return the state after the motion that the inertial measurement unit has measured since the last reading."""
         turn = dt * (reading.gyro - s.gyro_bias)
         force = reading.specific_force - s.accelerometer_bias
         R = quaternion_matrix(s.orientation)
@@ -269,7 +281,7 @@ class ContactKalmanFilter(ABC):
         )
 
     def _predicted_covariance(self, s: FilterState, reading: Reading, dt: Any) -> Array:
-        """Return the covariance after the motion, without that of the feet: F P F^T + G Q G^T, (m, m)."""
+        """Return the covariance after the motion, without the motion of the feet: F P F^T + G Q G^T, (m, m)."""
         R, d, m = quaternion_matrix(s.orientation), self.deviations, len(s.covariance)
         gyro, accelerometer = slice(m - 6, m - 3), slice(m - 3, m)
         vectors = (s.velocity, s.position, *s.feet)
@@ -293,7 +305,7 @@ class ContactKalmanFilter(ABC):
         noise[gyro], noise[accelerometer] = d.gyro_walk**2 * dt, d.accelerometer_walk**2 * dt
         return P + (d.gyro * dt) ** 2 * mirror(turns @ turns.T) + np.diag(noise)
 
-    def _slip(self, s: FilterState, P: Array, foot: FootMotion, radius: float, reading: Reading) -> Any:
+    def _slip_ratio(self, s: FilterState, P: Array, foot: FootMotion, radius: float, reading: Reading) -> Any:
         """Return (d / slip)^2 of a foot, with d the Mahalanobis distance of its contact point's velocity from zero."""
         R, d = quaternion_matrix(s.orientation), self.deviations
         omega = reading.gyro - s.gyro_bias
@@ -305,7 +317,10 @@ class ContactKalmanFilter(ABC):
         return slip @ solve_factored(factor_symmetric(mirror(S)), slip) * (1.0 / self.slip**2)
 
     def _corrected(self, s: FilterState, feet: Sequence[FootMotion], weights: Sequence[Any], dt: Any) -> FilterState:
-        """Return the state corrected by the places of the feet, and by the height of the terrain under them."""
+        """Return the state corrected by the positions of the feet, and by the height of the terrain under them.
+
+        The measurements correct one after the other; delta is the correction by those before, and PH is P H^T.
+        """
         R, P, m = quaternion_matrix(s.orientation), s.covariance, len(s.covariance)
         delta = np.zeros(m)
         for i, foot in enumerate(feet):
@@ -325,10 +340,10 @@ class ContactKalmanFilter(ABC):
                 S = weight * (PH[at] + lever @ PH[_ORIENTATION]) + self.terrain_deviation**2 * (_STANCE / dt)
                 K = PH * (weight / S)
                 delta, P = delta + K * residual, mirror(P - np.outer(K, PH))
-        return self._turned(s, delta)._replace(covariance=P)
+        return self._with_correction(s, delta)._replace(covariance=P)
 
-    def _turned(self, s: FilterState, delta: Array) -> FilterState:
-        """Return the state moved by an error, (m,): the exponential up to the second order."""
+    def _with_correction(self, s: FilterState, delta: Array) -> FilterState:
+        """Return the state after a correction, (m,), mixed units: the exponential map up to the second order."""
         phi, m = delta[_ORIENTATION], len(delta)
         turn = quaternion_exp(phi)
         p, R = quaternion_product(turn, s.orientation), quaternion_matrix(turn)

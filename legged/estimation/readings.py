@@ -24,7 +24,8 @@ class Reading(NamedTuple):
 
     Attributes:
         gyro: Mean angular velocity since the last reading, (3,), [rad/s], sensor axes.
-        specific_force: Mean of a - g since the last reading, (3,), [m/s^2], sensor axes.
+        specific_force: Mean of a - g since the last reading, with the acceleration a of the sensor and that of free
+            fall g, (3,), [m/s^2], sensor axes.
         joints: Joint positions, (nj,) or as many as q has, [rad] or [m].
         joint_rates: Joint velocities, (nj,), [rad/s] or [m/s].
         torques: Joint torques since the last reading, (nj,), [N m] or [N].
@@ -55,7 +56,7 @@ class Deviations:
         joint_rate: Of joint velocities, [rad/s] or [m/s].
         gyro_walk: Random walk of the gyroscope's bias, [rad/s / sqrt(s)].
         accelerometer_walk: Random walk of the accelerometer's bias, [m/s^2 / sqrt(s)].
-        foot_model: Of the place of a foot by the kinematics, besides that of the encoders, [m].
+        foot_model: Of each coordinate of the position of a foot, by errors of the kinematic model, [m].
         foot_walk: Random walk of a standing foot, [m / sqrt(s)].
 
     Raises:
@@ -78,13 +79,13 @@ class Deviations:
 
 
 class FootMotion(NamedTuple):
-    """Motion of a foot relative to the inertial measurement unit, in its axes.
+    """Motion of a foot relative to the inertial measurement unit, sensor axes.
 
     Attributes:
-        position: Of the contact point or center of a spherical foot, (3,), [m].
-        velocity: Of this point, (3,), [m/s].
+        position: Position of the contact point, or of the center of a spherical foot, (3,), [m].
+        velocity: Velocity of this point, (3,), [m/s].
         spin: Angular velocity of the foot, (3,), [rad/s].
-        covariance: Of the position by the errors of the encoders, (3, 3), [m^2].
+        covariance: Covariance of the position by the errors of encoders and kinematic model, (3, 3), [m^2].
     """
 
     position: Array
@@ -95,7 +96,7 @@ class FootMotion(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SensedRobot:
-    """A robot with an inertial measurement unit on its base and feet whose places its encoders measure.
+    """A robot with an inertial measurement unit on its base, and feet whose relative positions its encoders measure.
 
     Attributes:
         robot: The robot, with a floating base.
@@ -143,7 +144,7 @@ class SensedRobot:
 
         Args:
             joints: As in `Reading`. rates: As `Reading.joint_rates`, (nj,), [rad/s] or [m/s], joint coordinates.
-            encoder: Standard deviation of joint positions, [rad] or [m]. model: That of each coordinate besides, [m].
+            encoder: `Deviations.encoder`, [rad] or [m]. model: `Deviations.foot_model`, [m].
         """
         robot, nv = self.robot, self.robot.base.nv
         q = np.concatenate([robot.base.neutral(), joints])
@@ -158,16 +159,20 @@ class SensedRobot:
             motions.append(FootMotion(place, velocity, turn @ twist[:3], covariance))
         return motions
 
-    def state(self, R: Array, position: Array, velocity: Array, spin: Array, reading: Reading) -> tuple[Array, Array]:
-        """Return (q, v), (nq,) and (nv,), with joints as measured and the base by the motion of the sensor.
+    def state(
+        self, orientation: Array, position: Array, velocity: Array, spin: Array, reading: Reading
+    ) -> tuple[Array, Array]:
+        """Return (q, v), (nq,) and (nv,), mixed units: joints as measured, and the base by the motion of the sensor.
 
         Args:
-            R: Unit quaternion of the sensor, (4,), to world axes. position: Of the sensor, (3,), [m], world axes.
-            velocity: Of the sensor, (3,), [m/s], sensor axes. spin: Angular velocity, (3,), [rad/s], sensor axes.
+            orientation: Unit quaternion, (4,), sensor axes to world axes.
+            position: Position of the sensor, (3,), [m], world axes.
+            velocity: Velocity of the sensor, (3,), [m/s], sensor axes.
+            spin: Angular velocity of the sensor, (3,), [rad/s], sensor axes.
             reading: The readings, for the joints.
         """
         turn, arm = np.asarray(self.imu.rotation), np.asarray(self.imu.position)
-        base = quaternion_product(R, quaternion_conjugate(quaternion_of(turn)))
+        base = quaternion_product(orientation, quaternion_conjugate(quaternion_of(turn)))
         base = base / np.sqrt(base @ base)
         omega = turn @ spin
         q = np.concatenate([base, position - quaternion_matrix(base) @ arm, reading.joints])

@@ -1,4 +1,4 @@
-"""Estimates along recorded motions: readings of simulated instruments, the filter over them, and their errors."""
+"""Readings of simulated instruments along recorded motions, and the estimates of a filter along readings."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Estimates:
 
     Attributes:
         times: (T,), [s].
-        q: Configurations, (T, ..., nq). v: Velocities, (T, ..., nv).
-        memory: Memories of the filter at the end, (..., k), mixed units.
+        q: Configurations, (T, ..., nq), mixed units. v: Velocities, (T, ..., nv), mixed units.
+        memory: Memories of the filter after the last reading, (..., k), mixed units.
     """
 
     times: Array
@@ -80,7 +80,10 @@ def instrument_readings(
 
 
 def instrument_kernel(started: Instruments, dt: float) -> Kernel:
-    """Return readings as machine code: (seed, k, memory, q, v, torques, forces in world axes) -> (reading, memory).
+    """Return the reading k of instruments as machine code.
+
+    The kernel is a function (seed, k, memory, q, v, torques, forces) -> (reading, memory), with the forces on the feet
+    in world axes.
 
     Args:
         started: The instruments that `start` has returned. dt: Time between readings, [s].
@@ -102,10 +105,16 @@ def instrument_kernel(started: Instruments, dt: float) -> Kernel:
 def run_estimator(robot: Robot, estimator: Any, times: Array, readings: Reading, q: Array, v: Array) -> Estimates:
     """Return the estimates of a filter along readings.
 
+    The estimate at the first time is the first guess; the first reading is not used.
+
     Args:
         robot: The robot. estimator: The filter. times: Equally spaced times, (T,), [s].
         readings: Arrays (T, ...) or, of B sets, (T, B, ...).
-        q: First guess of the configuration, (nq,) or (B, nq). v: Of the velocity, (nv,) or (B, nv).
+        q: First guess of the configuration, (nq,) or (B, nq), mixed units.
+        v: First guess of the velocity, (nv,) or (B, nv), mixed units.
+
+    Raises:
+        ShapeError: Arrays do not match, or times are not equally spaced.
     """
     times = real_array("times", times)
     dt, joints = _period(times), np.asarray(readings.joints)

@@ -1,4 +1,4 @@
-"""Reflections of robots from left to right: of their joints, and of the actions and observations of a task."""
+"""Reflections from left to right at the plane y = 0 of the base: of joints, actions and observations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 _TOLERANCE = 0.01
-"""Of positions in units of the size of the robot, of axes, and of angles, [rad], by which files are not symmetric."""
+"""Largest asymmetry that is accepted: of positions relative to the size of the robot, of the components of joint axes,
+of angles, [rad], and of scales and observations relative to the largest one."""
 _FLIP = np.array([1.0, -1.0, 1.0])
-"""Of the components of vectors; those of angular velocities have the opposite signs."""
+"""Signs of the components of a reflected vector, base axes; those of an angular velocity are opposite."""
 _SAMPLES = 16
+"""Number of random states in which observations are compared."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +28,22 @@ class Reflection:
     """A signed permutation, y[i] = signs[i] x[order[i]].
 
     Attributes:
-        order: Numbers of entries, (n,). signs: 1.0 or -1.0, (n,).
+        order: Index of the entry of x that becomes each entry of y, (n,). signs: 1.0 or -1.0 for each entry, (n,).
     """
 
     order: Array
     signs: Array
 
     def __call__(self, x: Any) -> Any:
-        """Return the reflection of vectors, (..., n), in their unit and frame."""
+        """Return the reflections of vectors, (..., n), in their unit and frame."""
         return x[..., self.order] * self.signs
 
 
 def mirrored_joints(robot: Robot) -> Reflection:
-    """Return the reflection of joint coordinates at the plane through the axes x and z of the base.
+    """Return the reflection of joint coordinates, (nj,), at the plane y = 0 of the base.
 
-    It follows from the geometry at the neutral configuration: a joint moves its child link; the reflection is the joint
-    whose child link has the reflected origin and moves with the reflected velocity, up to its sign.
+    It follows from the geometry at the neutral configuration. The reflection of a joint is the joint whose child link
+    has the reflected origin, and whose unit velocity gives this link the reflected twist, up to its sign.
 
     Args:
         robot: The robot.
@@ -79,7 +81,8 @@ class Mirror:
     """Reflections of the actions and of the observations of the group `actor` of a task, from left to right.
 
     Attributes:
-        action: Reflection of actions, (nj,), dimensionless. observation: Of observations, (k,), as scaled.
+        action: Reflection of actions, (nj,), dimensionless.
+        observation: Reflection of observations with the scales of the task, (k,), dimensionless.
     """
 
     action: Reflection
@@ -89,8 +92,12 @@ class Mirror:
     def of(cls, task: Task) -> Mirror:
         """Return the reflections of a task: of actions by `mirrored_joints`, of observations by their values.
 
-        Terms are evaluated in random states and in their reflections, on random terrain and on its reflection; each
-        entry of a reflected observation is an entry of the same term up to its sign.
+        Each term of the observation is evaluated in random states on random terrain, and in the reflected states on the
+        reflected terrain. Each entry in the reflected states has to equal, up to its sign, an entry of the same term in
+        the states themselves.
+
+        Args:
+            task: The task.
 
         Raises:
             DefinitionError: A joint, the posture, the scale of actions or a term of the observation has no reflection;
@@ -111,36 +118,41 @@ class Mirror:
 
 
 def _samples(task: Task, joints: Reflection) -> tuple[Array, Array]:
-    """Return observations in random states, and in the reflections of these states, (n, k) each, as scaled."""
+    """Return scaled observations in random states, and in the reflections of these states, (n, k) each.
+
+    Args:
+        task: The task. joints: Reflection of joint coordinates.
+    """
     random, robot, size = np.random.default_rng(0), task.robot, task.command_size
     heights, nj, has_base = random.uniform(0.0, 0.1, (41, 41)), robot.nj, robot.base.nq > 0
     flip = np.ones(size)
     if task.command is not None and task.command.reflection is not None:
         flip = np.asarray(task.command.reflection, float)
     pose_flip, twist_flip = np.concatenate([[1.0, -1.0, 1.0, -1.0], _FLIP]), np.concatenate([-_FLIP, _FLIP])
-    before, after = [], []
+    observed, observed_reflected = [], []
     for steps in range(_SAMPLES):
         turn, joint_state = random.normal(size=4), random.normal(size=(4, nj))
         pose = np.concatenate([turn / np.linalg.norm(turn), random.uniform(-0.5, 0.5, 3)])[: 7 * has_base]
         twist, command = random.normal(size=6)[: 6 * has_base], random.normal(size=size)
         reflected = pose * pose_flip[: len(pose)], twist * twist_flip[: len(twist)]
-        for results, base, rows, moved, asked in (
-            (before, (pose, twist), heights, joint_state, command),
-            (after, reflected, heights[:, ::-1], joints(joint_state), flip * command),
+        for results, base, grid, joint_values, desired in (
+            (observed, (pose, twist), heights, joint_state, command),
+            (observed_reflected, reflected, heights[:, ::-1], joints(joint_state), flip * command),
         ):
-            terrain = HeightMap(rows, 0.1, (-2.0, -2.0))
-            q = np.concatenate([base[0], task.posture + moved[0]])
-            v = np.concatenate([base[1], moved[1]])
+            terrain = HeightMap(grid, 0.1, (-2.0, -2.0))
+            q = np.concatenate([base[0], task.posture + joint_values[0]])
+            v = np.concatenate([base[1], joint_values[1]])
             there = replace(task, ground=replace(task.ground, terrain=terrain))
-            results.append(there.observed(q, v, moved[2], moved[3], asked, float(steps)))
-    return np.array(before), np.array(after)
+            results.append(there.observed(q, v, joint_values[2], joint_values[3], desired, float(steps)))
+    return np.array(observed), np.array(observed_reflected)
 
 
 def _reflection_of_values(name: str, before: Array, after: Array) -> Reflection:
-    """Return the signed permutation that takes observations of a term to those in reflected states.
+    """Return the signed permutation that takes the observations of a term to those in the reflected states.
 
     Args:
-        name: Of the term. before, after: Observations, (n, k) each, as scaled.
+        name: Name of the term. before: Scaled observations in random states, (n, k). after: Those in the reflected
+            states, (n, k).
     """
     k = before.shape[1]
     order, signs = np.full(k, -1), np.zeros(k)

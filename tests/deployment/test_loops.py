@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import robots
 from legged import deployment, estimation
 from legged.deployment.interface import measurement_values
 from legged.deployment.packets import Receiver, Sender, channel, decoded, encoded
-from legged.errors import FileError, ShapeError
+from legged.errors import ArgumentError, FileError, ShapeError
 
 FEET = ("leg1_foot", "leg4_foot")
 SENSORS = estimation.Instruments(feet=FEET)
@@ -52,8 +53,26 @@ def test_loop_stands_and_its_log_replays(robot, loop, tmp_path):
     again = deployment.Log.load(log.save(tmp_path / "log"))
     assert np.array_equal(again.estimate, log.estimate)
     assert again.estimated_run(robot).duration == again.true_run(robot).duration
-    with pytest.raises(FileError, match="is no log"):
-        deployment.Log.load(__file__)
+
+
+def test_damaged_logs_are_refused(tmp_path):
+    columns = np.zeros((2, 4000))
+    names = [field.name for field in fields(deployment.Log)]
+    whole = {**dict.fromkeys(names, columns), "times": np.zeros(2), "forces": np.zeros((2, 1, 3))}
+    path = tmp_path / "log.npz"
+    np.savez(path, **whole)
+    assert len(deployment.Log.load(path).times) == 2
+    for change in ({"times": np.zeros(3)}, {"forces": columns}, {"joints": np.array([["a"], ["b"]])}):
+        np.savez(path, **{**whole, **change})
+        with pytest.raises(FileError, match="is no log of a loop"):
+            deployment.Log.load(path)
+    with pytest.raises(FileError, match="larger than"):
+        np.savez(path, **whole)
+        deployment.Log.load(path, most=100)
+    for content in (path.read_bytes()[:-30], path.read_bytes().replace(b"NUMPY", b"LUMPY"), b"no archive"):
+        path.write_bytes(content)
+        with pytest.raises(FileError, match="log of a loop"):
+            deployment.Log.load(path)
 
 
 def broken(loop, kind):
@@ -92,6 +111,19 @@ def test_silence_and_requests_end_in_damping(robot, loop):
     assert other.run(0.2).reason == "enough"
 
 
+def test_a_measurement_that_is_not_finite_ends_in_damping(robot, loop):
+    started = runner(robot, loop, lambda t, memory, reading, command: (memory, np.ones(12), np.zeros(0)))
+    read = started.interface.read
+
+    def damaged():
+        measured = read()
+        return measured and measured._replace(reading=measured.reading._replace(joint_rates=np.full(12, np.nan)))
+
+    started.interface.read = damaged
+    assert "no finite answer" in started.run(0.1).reason
+    assert not started.interface._command.torques.any()
+
+
 def test_limits_bound_torques_and_their_rates(robot, loop):
     limits = deployment.SafetyLimits(torque=20.0, torque_rate=500.0, lower=-1.0, upper=1.0)
     reading = estimation.Reading(np.zeros(3), np.zeros(3), np.zeros(12), np.zeros(12), np.zeros(12), 0, 0)
@@ -119,7 +151,15 @@ def test_packets_from_outside_are_checked():
         encoded(1, 7, 3, np.nan, values),
     ):
         assert decoded(wrong, 1, 5) is None
-    assert decoded(encoded(1, 7, 3, 0.5, np.array([np.inf])), 1, 1) is None
+    for wrong in (np.inf, np.nan, -1e13):  # products of larger numbers overflow
+        assert decoded(encoded(1, 7, 3, 0.5, np.array([wrong])), 1, 1) is None
+    assert decoded(encoded(1, 7, 3, 1e13, values), 1, 5) is None
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        noise = bytearray(data)
+        for k in rng.integers(len(data), size=4):
+            noise[k] = rng.integers(256)
+        assert decoded(bytes(noise), 1, 5) is None or noise == data
 
 
 def test_receiver_drops_old_packets_and_accepts_a_restarted_sender_after_a_silence():
@@ -137,6 +177,31 @@ def test_receiver_drops_old_packets_and_accepts_a_restarted_sender_after_a_silen
     assert receiver.refused == 3
     near.close()
     far.close()
+
+
+def test_receiver_refuses_packets_from_other_addresses():
+    near, far, other = channel(), channel(), channel()
+    at = near.getsockname()
+    any_sender, one_sender = Receiver(near, 1, 1), Receiver(near, 1, 1, only=far.getsockname())
+
+    def accepted(receiver, source, sequence, session=1):
+        source.sendto(encoded(1, session, sequence, 0.0, np.zeros(1)), at)
+        time.sleep(0.01)
+        return receiver.newest(0.1) is not None
+
+    assert not accepted(one_sender, other, 1) and accepted(one_sender, far, 1)
+    assert accepted(any_sender, far, 2) and any_sender.address == far.getsockname()
+    assert not accepted(any_sender, other, 3)  # the same session from elsewhere
+    assert any_sender.address == far.getsockname()
+    assert accepted(any_sender, far, 2**31 + 1) and accepted(any_sender, far, 0)  # the number wraps around to zero
+    for opened in (near, far, other):
+        opened.close()
+
+
+def test_address_of_a_robot_must_exist():
+    for address in (("127.0.0.1", 70000), ("no such host", 1), ("127.0.0.1",), 3):
+        with pytest.raises(ArgumentError, match="address must be a host and a port"):
+            deployment.UdpRobot(address, 12, 4)
 
 
 def test_network_loses_and_delays_packets():
@@ -200,6 +265,30 @@ def test_both_sides_of_a_lost_connection_end_in_damping():
     interface.close()
     closed = deployment.Runner(interface, law, np.zeros(1)).run(0.1)
     assert closed.stopped and not len(closed.log.times) and closed.reason in str(closed)
+
+
+def test_a_server_survives_foreign_packets_and_serves_one_sender():
+    still, ports = Still(), []
+    server = threading.Thread(target=deployment.serve, args=(still, 0), kwargs={"until": 0.5, "started": ports.append})
+    server.start()
+    while not ports:
+        time.sleep(0.001)
+    at, client, foreign = ("127.0.0.1", ports[0]), channel(), channel()
+    command = deployment.JointCommand.of_torques(np.ones(12))
+    rng = np.random.default_rng(2)
+    for sequence in range(1, 21):
+        client.sendto(encoded(2, 7, sequence, 0.0, command.flat()), at)
+        for size in (0, 1, 28, 500, 60000):
+            foreign.sendto(rng.bytes(size), at)
+        foreign.sendto(encoded(2, 7, sequence + 100, 0.0, 9.0 * command.flat()), at)  # the session of the client
+        foreign.sendto(encoded(2, 8, sequence, 0.0, 9.0 * command.flat()), at)
+        foreign.sendto(encoded(2, 7, sequence + 200, 0.0, 1e300 * command.flat()), at)
+        time.sleep(0.005)
+    server.join()
+    torques = {tuple(command.torques) for command in still.commands}
+    assert (1.0,) * 12 in torques and torques <= {(1.0,) * 12, (0.0,) * 12}  # of the client, or damping
+    client.close()
+    foreign.close()
 
 
 def test_keys_and_axes_change_the_command_within_its_limits():

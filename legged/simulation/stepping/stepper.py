@@ -1,4 +1,4 @@
-"""`Stepper`: robots that an integrator advances, which `simulate`, `rollout` and `Simulation` share."""
+"""`Stepper`: the states of robots and the engine that advances them, for `simulate`, `rollout` and `Simulation`."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from legged.simulation.variable_step import BDF
 
 Array = np.ndarray
 ENDED = 1.0
-"""Termination code of a robot that the condition of a run has ended."""
+"""Outcome of a robot whose motion the condition of a run has ended, see `Stepper.outcome`."""
 FEW_ROBOTS = 16
-"""Number of members up to which a scene with many contacts runs in parts, one member after the other."""
+"""Largest number of members with which a scene with many contacts runs in parts, one member after the other."""
 _AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
-"""Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
-step, or by a hidden state of the controller."""
+"""Largest accepted difference of rates of the state between compiled steps of 0.1 ms and the same steps in Python,
+relative to the rates. Rounding causes smaller differences; larger ones come from a hidden state of the controller."""
 
 
 def select_integrator(
@@ -56,11 +56,11 @@ def select_integrator(
     """Return the integrator of a run, after a check that it fits the ground.
 
     Args:
-        integrator: As the user gave it; None selects `TimeStepping` on rigid ground, `BDF` if variable steps are
-            allowed, and otherwise fixed steps, which take stops and dry friction implicitly; with closed loops and
-            neither of both, steps of order 4.
-        ground: The ground. bodies: Free bodies. closed: The robot with closed loops, if it has some.
-        variable: Whether variable steps may be the default, for a robot without closed loops.
+        integrator: As the user gave it. None selects `TimeStepping` on rigid ground. Otherwise it selects `RungeKutta4`
+            for a robot with closed loops but without stops and dry friction of joints, `BDF` for a robot without closed
+            loops if `variable`, and `SemiImplicitEuler`, which takes stops and dry friction implicitly, in other cases.
+        ground: The ground. bodies: Free bodies. closed: The robot with closed loops, None for one without.
+        variable: Whether variable steps may be the default.
 
     Raises:
         DefinitionError: Integrator, ground and bodies are incompatible.
@@ -72,7 +72,9 @@ def select_integrator(
         return TimeStepping()
     if integrator is None:
         explicit = closed is not None and not JointLaws.of(closed.robot).rows
-        return RungeKutta4(step=1e-3) if explicit else BDF() if variable and closed is None else SemiImplicitEuler()
+        if explicit:
+            return RungeKutta4(step=1e-3)
+        return BDF() if variable and closed is None else SemiImplicitEuler()
     if rigid != isinstance(integrator, TimeStepping):
         wanted = "a Rigid ground needs TimeStepping(...)" if rigid else "TimeStepping(...) needs a Rigid ground"
         raise DefinitionError(f"{wanted}, got {integrator} on {type(ground).__name__ if ground else 'no ground'}")
@@ -80,24 +82,26 @@ def select_integrator(
 
 
 class Stepper:
-    """Robots: their states, the engine that advances them, and why they have ended.
+    """The states of N robots, the engine that advances them, and the reasons why their motions have ended.
 
-    `run` advances them from sample to sample and keeps the states there; `simulate` and `rollout` call it once.
-    `SimulatedRobots`, those of a `Simulation`, are advanced as the caller asks.
+    `run` advances the robots from sample to sample and stores the states at the samples; `simulate` and `rollout` call
+    it once. The subclass `SimulatedRobots`, which a `Simulation` uses, advances the robots as the caller asks.
 
     Args:
-        batch: The robots. integrator: The integrator. compiled: As in `simulate`.
-        starts: The robots at the start; by default the only one, as `batch.first` has started.
+        batch: The robots with their controllers and parameters. integrator: The integrator. compiled: As in `simulate`.
+        starts: The robots at the start; by default the only one of `batch.first`.
         times: Sample times of `run`, (T,), [s].
 
     Attributes:
-        batch: Robots, controllers and numbers. starts: These at the last start of each robot.
+        batch: The robots with their controllers and parameters. starts: The robots at the last start of each.
         members: Present states and outcomes, and the states at samples.
-        outcome: 0.0, or why a robot has ended, (N,): negative if its motion diverged, positive if it fell; see
+        outcome: Zero for a robot whose motion goes on, otherwise the reason of its end, (N,), dimensionless: negative
+            if the motion diverged, positive if the robot fell or the condition of `run` held; see
             `FallLimits.termination_code`.
-        engine: Advances the robots; None until it is needed, and after a change that it cannot follow.
-        backend: The equations of the robot of `simulate`, which decide whether its time steps are compiled.
-        check: Bounds of a motion that has not diverged.
+        engine: The step engine; None before `prepare`, and after a change for which it is not valid.
+        backend: The evaluation of the closed loop of `simulate`, compiled or in Python; None for a rollout or a
+            `Simulation`.
+        check: Bounds within which a motion has not diverged.
         interrupted: Whether Ctrl-C has ended `run` early.
     """
 
@@ -122,26 +126,26 @@ class Stepper:
         energies = (self.backend or Backend(loop, False, "")).energies
         self._monitor = DivergenceMonitor(self.check, energies, len(self.outcome))
         self.engine: StepEngine | None = None
-        self._reasons: dict[int, str] = {}  # of robots that have ended, if their limits do not tell
-        self._stalled: set[int] = set()  # robots that a solver has given up
+        self._reasons: dict[int, str] = {}  # by robot, for ends that are no falls beyond its limits
+        self._stalled: set[int] = set()  # robots for which a solver failed without divergence
         self.interrupted, self._judged, self._time = False, 0, 0.0
 
     # The engine.
 
     @cached_property
     def template(self) -> MemberTemplate:
-        """The robots as functions of their numbers."""
+        """The closed loop of a robot as a function of its parameters."""
         return MemberTemplate(self.batch, self.starts.numbers)
 
     @gc_paused()
     def prepare(self, given: StepInput = NO_INPUT) -> StepEngine:
-        """Return a new engine, the fastest possible one.
+        """Return a new engine: one of compiled time steps if possible.
 
         Up to `FEW_ROBOTS` scenes with many contacts run in parts, since one kernel for their time step takes minutes to
         compile.
 
         Args:
-            given: What each step is given.
+            given: Which commands and wrenches each step receives.
 
         Raises:
             TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
@@ -162,7 +166,7 @@ class Stepper:
         return self.engine
 
     def _reason_for_python(self) -> str:
-        """Return why the time steps need not be traced, "" if they have to be."""
+        """Return why the time steps are evaluated in Python without an attempt to trace them, "" for an attempt."""
         fixed, refused = isinstance(self.integrator, FixedStep), self.starts.refused
         if self.backend is not None:
             return "" if self.backend.whole and fixed else self.backend.name
@@ -181,7 +185,7 @@ class Stepper:
     def _compiled_steps(self, starts: InitialStates, given: StepInput) -> tuple[CompiledBatch | None, str]:
         """Return the compiled time steps and "", or None and why they cannot be compiled."""
         assert isinstance(self.integrator, FixedStep)
-        if self.backend is not None:  # has been compared with the plain equations
+        if self.backend is not None:  # `select_backend` has compared it with the equations in Python
             return CompiledBatch(self.template, starts, self.integrator, given), ""
         element = self.batch.element
         try:
@@ -207,14 +211,15 @@ class Stepper:
         return Plan.of_loops(self._times, self.starts.loops, edges)
 
     def run(self, threads: int, update: Callable[[float], None], condition: Termination | None = None) -> None:
-        """Advance the robots to the last sample, or to where Ctrl-C interrupts it.
+        """Advance the robots to the last sample, or until Ctrl-C interrupts the run.
 
-        At each sample divergence is judged, and then the condition. The engine detects falls of batches there, too.
+        At each sample divergence is checked, and then the condition. The engine checks the falls of batches there.
 
         Args:
             threads: Maximal number of threads.
-            update: Called with the simulated time, [s], as it progresses.
-            condition: Ends the motion of a single robot.
+            update: Called with the simulated time of each sample, [s].
+            condition: Function of (t, q, v) that returns whether, or why, the motion of a single robot ends; see
+                `Termination`.
 
         Raises:
             KeyboardInterrupt: Ctrl-C came when all robots had ended.
@@ -235,7 +240,7 @@ class Stepper:
                 self._reasons[i] = self._failure(i)
 
     def states(self, i: int = 0) -> list[StateSample]:
-        """Return the states of a robot at the samples that it has reached.
+        """Return the states (t, phase, q, s) of a robot at the samples that it has reached.
 
         Args:
             i: Index of the robot.
@@ -255,7 +260,7 @@ class Stepper:
         return "" if limits is None else limits.message(self.batch.robot, code)
 
     def ending(self, i: int = 0) -> tuple[str, type[SimulationError | SimulationInterrupt] | None]:
-        """Return why and when the motion of a robot ended early, and the exception that says so; "" and None if not.
+        """Return why and when the motion of a robot ended early, and the class of its exception; "" and None if not.
 
         Args:
             i: Index of the robot.

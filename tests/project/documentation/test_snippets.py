@@ -118,6 +118,10 @@ motion_forces, contact_forces = 0.0 * v, np.zeros(1)
 robot = robots.planar_biped()
 q = robot.neutral()
 """,
+    "legged.differentiation.simulation": """
+robot = robots.planar_hopper()
+q, v, torques = robot.neutral(), np.zeros(robot.nv), np.zeros((3, robot.nj))
+""",
     "controllers.policy": "network = lambda observation: 0.01 * observation[:12]",
     "legged.sweeps.sweep": """
 import tempfile

@@ -1,4 +1,7 @@
-"""The right-invariant extended Kalman filter, and the quaternion filter as a baseline: two errors of one filter."""
+"""The right-invariant extended Kalman filter, and the quaternion filter as a baseline.
+
+They are the filter of `ContactKalmanFilter` with two definitions of the error.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,14 @@ from legged.spatial import Array, cross, skew
 class InvariantFilter(ContactKalmanFilter):
     """The contact-aided right-invariant extended Kalman filter; see `ContactKalmanFilter` for fields and memory.
 
-    The error xi of a state (R, v, p, feet d) with estimate (R^, v^, p^, d^) is that of the matrix Lie group,
+    The error (phi, dv, dp, dd) of an estimate (R^, v^, p^, d^) of orientation, velocity, position and feet is that of
+    their matrix Lie group,
 
-        R = Exp(phi) R^,     x = Exp(phi) x^ + J(phi) dx     for each x of v, p, d.
+        R = Exp(phi) R^,     x = Exp(phi) x^ + J(phi) dx     for each x of v, p, d,
 
-    Without biases its rate and the innovations of the feet do not depend on the estimate. The filter therefore
-    converges from large errors, and unobservable directions stay unobservable.
+    with the left Jacobian J of the rotation group. Without biases, the rate of the error and the innovations of the
+    feet do not depend on the estimate. The filter therefore converges from large errors, and unobservable directions
+    stay unobservable.
 
     Source:
         Hartley, Ghaffari, Eustice, Grizzle 2020, "Contact-aided invariant extended Kalman filtering for robot state
@@ -30,16 +35,16 @@ class InvariantFilter(ContactKalmanFilter):
 
     @staticmethod
     def lever(x: Array) -> Array:
-        """Return skew(x), (3, 3): a rotation of the estimate about the world's origin turns x.
+        """Return skew(x), (3, 3), since a rotation of the estimate about the origin of the world rotates x.
 
         Args:
-            x: (3,), any unit.
+            x: A velocity or position, (3,), [m/s] or [m], world axes.
         """
         return skew(x)
 
     @staticmethod
     def corrected_vector(x: Array, dx: Array, turn: Array, phi: Array) -> Array:
-        """Return Exp(phi) x + J(phi) dx, (3,), with J up to the first order; see `ContactKalmanFilter`."""
+        """Return Exp(phi) x + J(phi) dx, (3,), with J(phi) up to the first order; see `ContactKalmanFilter`."""
         return turn @ x + dx + 0.5 * cross(phi, dx)
 
     def gravity_coupling(self, force: Array) -> Array:
@@ -65,10 +70,10 @@ class QuaternionFilter(ContactKalmanFilter):
 
     @staticmethod
     def lever(x: Array) -> Array:
-        """Return zero, (3, 3): a rotation of the estimate moves no vector.
+        """Return zero, (3, 3), since a rotation of the estimate changes no velocity or position.
 
         Args:
-            x: (3,), any unit.
+            x: A velocity or position, (3,), [m/s] or [m], world axes.
         """
         return np.zeros((3, 3))
 
