@@ -176,10 +176,10 @@ class Log:
         """
         import io
 
-        file = io.BytesIO()
+        buffer = io.BytesIO()
         channels = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.channels}
-        np.savez_compressed(file, times=self.times, joints=np.array(self.joints), **channels)
-        return write_file(path, file.getvalue(), ".npz")
+        np.savez_compressed(buffer, times=self.times, joints=np.array(self.joints), **channels)
+        return write_file(path, buffer.getvalue(), ".npz")
 
 
 @checked

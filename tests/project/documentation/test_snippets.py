@@ -94,6 +94,10 @@ def examples() -> dict[str, list[str]]:
 
 
 SETTINGS = {
+    "legged.optimization.sampling": """
+robot = robots.planar_hopper()
+q, v, terms = robot.neutral(), np.zeros(robot.nv), [Cost(lambda robot, at: at.v, 0.1)]
+""",
     "legged.robot.robot": "from legged import *",
     "legged.robot.construction.partition": "from legged import *",
     "legged.algorithms.inverse_kinematics": """
