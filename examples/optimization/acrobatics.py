@@ -117,8 +117,8 @@ def main(folder: str = ".", path: str | None = None) -> Any:
         sample=0.01,
         fall=False,
     )
-    end = np.round(run.q[-1], 2) + 0.0  # without negative zeros
-    print(f"at the end: base at {end[4:7]} m, quaternion {end[:4]}")
+    end = [round(float(x), 2) + 0.0 for x in run.q[-1, :7]]  # without negative zeros
+    print(f"at the end: base at {end[4:]} m, quaternion {end[:4]}")
     run.save_html(Path(folder) / "jump.html")
     return run
 

@@ -93,13 +93,20 @@ def broken(loop, kind):
     return law
 
 
+def last_command(started: deployment.Runner) -> deployment.JointCommand:
+    """Return the last command that a simulated robot was given."""
+    assert isinstance(started.interface, deployment.SimulatedRobot)
+    assert started.interface._command is not None
+    return started.interface._command
+
+
 @pytest.mark.parametrize(("kind", "words"), [("raises", "no solution"), ("nan", "not finite"), ("leans", "leans over")])
 def test_broken_laws_end_in_damping(robot, loop, kind, words):
     started = runner(robot, loop, broken(loop, kind))
     operation = started.run(0.2)
     assert operation.stopped and words in operation.reason
-    assert np.array_equal(started.interface._command.kd, np.full(12, 2.0))
-    assert not started.interface._command.torques.any()
+    assert np.array_equal(last_command(started).kd, np.full(12, 2.0))
+    assert not last_command(started).torques.any()
 
 
 def test_silence_and_requests_end_in_damping(robot, loop):
@@ -121,7 +128,7 @@ def test_a_measurement_that_is_not_finite_ends_in_damping(robot, loop):
 
     started.interface.read = damaged
     assert "no finite answer" in started.run(0.1).reason
-    assert not started.interface._command.torques.any()
+    assert not last_command(started).torques.any()
 
 
 def test_limits_bound_torques_and_their_rates(robot, loop):
