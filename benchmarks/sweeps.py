@@ -200,7 +200,10 @@ def processes(seconds: float = 40.0) -> Table:
         tables.append(legged.sweep(counted, samples, f"{folder}/0", **given).table())
         for n in (1, 2):
             start = time.perf_counter()
-            with LocalCluster(n, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as connected:
+            with (
+                LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") as cluster,
+                Client(cluster) as connected,
+            ):
                 legged.sweep(counted, sweeps.random(2 * n, SAMPLES, 1), f"{folder}/w{n}", connected, chunk=1).table()
                 begun = time.perf_counter() - start
                 start = time.perf_counter()

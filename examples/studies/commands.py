@@ -309,7 +309,7 @@ def design(
         if workers:
             from distributed import Client, LocalCluster
 
-            cluster = stack.enter_context(LocalCluster(workers, threads_per_worker=1, dashboard_address=None))  # type: ignore[arg-type]
+            cluster = stack.enter_context(LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None))  # type: ignore[arg-type]
             client = stack.enter_context(Client(cluster))
         sweep = study.quadruped_study(trials, output / "quadruped", client, duration)
         print(f"{sweep.cost()}\n", flush=True)

@@ -30,7 +30,7 @@ def files(store):
 @pytest.fixture(scope="module")
 def cluster():
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -264,7 +264,7 @@ def test_killed_workers_lose_nothing(cluster, tmp_path):
 
 
 def test_a_cluster_without_workers_is_an_error_after_the_stated_time(tmp_path):
-    cluster = distributed.LocalCluster(1, processes=False, dashboard_address=":0")
+    cluster = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
     with cluster, distributed.Client(cluster) as client:
         client.retire_workers()
         cluster.scale(0)
