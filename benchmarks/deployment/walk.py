@@ -37,7 +37,7 @@ def plant(name: str, q: Array, network: deployment.Network, speed: float, port: 
 def walk(
     walker: Walker, seconds: float, network: deployment.Network, speed: float
 ) -> tuple[deployment.Operation, legged.Robot]:
-    """Return what happened in a walk over UDP, and the robot."""
+    """Return the statistics and the log of a walk over UDP, and the robot."""
     robot = walker.robot
     law = controllers.Estimated(controllers.Locomotion(walker.gait, command=None), estimation.InvariantFilter())
     q, v = law.initial_state(robot)

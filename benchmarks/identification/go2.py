@@ -159,7 +159,7 @@ def compare_on_go2() -> dict[str, Any]:
 
 
 def agreement_on_go2(count: int = 4) -> dict[str, Any]:
-    """Return how far fits of disjoint windows agree: coefficients of variation, and what the whole log leaves open.
+    """Return coefficients of variation of fits to disjoint windows, and the parameters that the whole log leaves open.
 
     The windows are dealt out to the parts one by one. Parameters belong to each joint, or are shared by the legs.
     """

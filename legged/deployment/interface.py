@@ -106,7 +106,7 @@ class RobotInterface(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the interface holds."""
+        """Close the connection and free its resources, such as sockets."""
         ...
 
 

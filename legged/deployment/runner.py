@@ -21,7 +21,7 @@ _DAMPING_COMMANDS = 50
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """What happened in a loop.
+    """Timing statistics, end and log of a control loop.
 
     Attributes:
         reason: Why the loop ended; "the time is over" for a regular end.
@@ -120,7 +120,7 @@ class Runner:
         self._stop = reason or "a stop was requested"
 
     def run(self, duration: float) -> Operation:
-        """Run the loop, and return what happened; it ends in a safe stop.
+        """Run the control loop, and return its timing statistics and log; it ends in a safe stop.
 
         Args:
             duration: Time of the loop, [s], of the interface's clock.

@@ -375,7 +375,7 @@ def _with_report(case: _Reading, robot: Robot) -> Robot:
 
 
 def _report(case: _Reading) -> Audit:
-    """Return the audit of a file, as far as it is known before the robot is built."""
+    """Return the audit of a file without the entries that need the built robot: modules and their conditioning."""
     description = case.tree.description
     inertia = total_inertia(case.tree)
     return Audit(

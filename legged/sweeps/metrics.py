@@ -22,7 +22,7 @@ REDUCTIONS = ("first", "final", "mean", "maximum", "minimum", "integral")
 
 
 class Trials(NamedTuple):
-    """What is known of B trials besides the reductions.
+    """Ends, masses and gravity of B trials, which metrics use besides the reductions of signals.
 
     Attributes:
         end: Time of the end, (B,), [s]. ended: Whether a trial ended early, (B,), bool: it fell or diverged.

@@ -66,7 +66,7 @@ class Setup:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """What determines the results, besides the samples and the versions of the libraries."""
+        """The inputs of which the key of a chunk is a hash, besides the samples and the versions of libraries."""
         return (self.robot, self.controller, self.until, self.metrics, self.vary, self.sample, dict(self.options))
 
     @property

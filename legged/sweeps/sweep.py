@@ -140,7 +140,7 @@ class Sweep:
     # Results
 
     def table(self, partial: bool = False) -> Any:
-        """Return one row per trial as a pandas DataFrame, after computing what is missing.
+        """Return one row per trial as a pandas DataFrame, after computing the unfinished chunks.
 
         The columns are the samples, the results, `ended`, why a simulation ended early, and `error`, the message of a
         trial that failed; `attrs["units"]` maps columns to units.
@@ -158,7 +158,7 @@ class Sweep:
         return self.study().table()
 
     def study(self) -> Study:
-        """Return what the store holds of this study."""
+        """Return the finished chunks of this study in the store, as `Study`."""
         return Study(self.store.path)
 
     def save(self, path: str | Path) -> Path:

@@ -53,7 +53,7 @@ class Sole:
     size: tuple[float, float]
 
     def words(self, down: Array) -> str:
-        """Return what was measured in words.
+        """Return the kind, the size and the inclination of the sole as text for the audit.
 
         Args:
             down: Unit vector downward with all joints at zero, (3,), dimensionless, axes of the link.

@@ -32,7 +32,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class MemberRuns:
-    """The function (rollouts, i) -> `Run`, which computes what the rollout has not stored.
+    """Callable (rollouts, i) -> `Run` that computes the motion of one member with all outputs of a run.
 
     Attributes:
         batch: The members. integrator: The integrator. times: Sample times, (T,), [s].
