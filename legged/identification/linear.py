@@ -8,6 +8,7 @@ base parameters, have an influence.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -140,12 +141,8 @@ def fit_inertias(
     Source: Wensing, Kim, Slotine 2018, "Linear matrix inequalities for physically-consistent inertial parameter
     identification: a statistical perspective on the mass distribution".
     """
-    try:
-        import clarabel
-    except ImportError as error:
-        raise MissingError("fitting inertias needs clarabel: pip install 'legged[identification]'") from error
-    from scipy import sparse
-
+    if find_spec("clarabel") is None:
+        raise MissingError("fitting inertias needs clarabel: pip install 'legged[identification]'")
     q = array("q", q, (None, robot.nq))
     v, vdot, tau = (
         array(name, x, (len(q), robot.nv), "a row for each configuration")
@@ -164,12 +161,25 @@ def fit_inertias(
     scale = np.append(
         scale * np.repeat([robot.links[k].inertia.mass for k in massive], 10), np.ones(len(columns) - len(scale))
     )
-    # The QR factors keep the program small: |A x - b|^2 = |R x - Q^T b|^2 + constant.
     weight = np.sqrt(regularization * max(float((A**2).sum()) * float((scale**2).mean()), 1e-300) / len(scale))
     stacked = np.vstack([A * scale, weight * np.eye(len(scale))])
-    R: Any = np.linalg.qr(np.column_stack([stacked, np.append(b, weight * start / scale)]), mode="r")
+    target = np.append(b, weight * start / scale)
+    x = _constrained_least_squares(stacked, target, *_constraints(len(massive), scale, total_mass)) * scale
+    return _result(robot, massive, x, x0, A @ x - b, with_friction)
+
+
+def _constrained_least_squares(A: Array, b: Array, rows: Array, constants: Array, cones: Any) -> Array:
+    """Return the minimizer x, (n,), of |A x - b|^2 with constants - rows @ x in the cones, by clarabel.
+
+    Args:
+        A, b: The squares, (m, n) and (m,). rows, constants, cones: As `_constraints` returns them.
+    """
+    import clarabel
+    from scipy import sparse
+
+    # The QR factors keep the program small: |A x - b|^2 = |R x - Q^T b|^2 + constant.
+    R: Any = np.linalg.qr(np.column_stack([A, b]), mode="r")
     H, g = R[:, :-1].T @ R[:, :-1], R[:, :-1].T @ R[:, -1]
-    rows, constants, cones = _constraints(len(massive), scale, total_mass)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = 1e-10
@@ -179,8 +189,7 @@ def fit_inertias(
     solution = solver.solve()
     if str(solution.status) not in ("Solved", "AlmostSolved"):
         raise SingularError(f"the solver finds no physically possible parameters: {solution.status}")
-    x = np.asarray(solution.x) * scale
-    return _result(robot, massive, x, x0, A @ x - b, with_friction)
+    return np.asarray(solution.x)
 
 
 def _constraints(links: int, scale: Array, total_mass: float | None) -> tuple[Array, Array, list[Any]]:

@@ -184,13 +184,7 @@ class Solver:
             accepted = self._search(state, ~(state.converged | state.ended | updated))
             for b, log in enumerate(logs):
                 if not state.ended[b]:
-                    log.cost.append(float(state.cost[b]))
-                    log.gap.append(float(state.largest_gap[b]))
-                    log.violation.append(float(violation[b]))
-                    log.improvement.append(float(state.improvement[b]))
-                    log.step.append(float(accepted[b]))
-                    log.regularization.append(float(self._regularization[b]))
-                    log.time.append(perf_counter() - start)
+                    state.record(log, b, violation[b], accepted[b], self._regularization[b], perf_counter() - start)
             state.ended |= state.converged
             state.has_moved = np.where(updated, False, state.has_moved | (accepted > 0.0))
             if updated.any():
@@ -289,6 +283,16 @@ class _State:
         self.gap_penalty = np.zeros(count)
         self.violation_target, self.inner_tolerance = np.full(count, 0.1), np.full(count, 1e-3)
         self.cost = self.gap_sum = self.largest_gap = self.slope = self.improvement = np.zeros(count)
+
+    def record(self, log: Log, b: int, violation: Any, step: Any, regularization: Any, time: float) -> None:
+        """Append an iteration of problem b to its log."""
+        log.cost.append(float(self.cost[b]))
+        log.gap.append(float(self.largest_gap[b]))
+        log.violation.append(float(violation))
+        log.improvement.append(float(self.improvement[b]))
+        log.step.append(float(step))
+        log.regularization.append(float(regularization))
+        log.time.append(time)
 
     def measure(self, trajectories: Trajectories, result: Any) -> None:
         """Compute costs, gaps, the slope of the cost along the step, and its expected improvement."""
