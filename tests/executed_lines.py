@@ -53,9 +53,9 @@ class _Marked(ast.NodeTransformer):
         return node
 
     def _marked(self, body: list[ast.stmt], has_docstring: bool) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         if has_docstring and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-            found, body = body[:1], body[1:]
+            statements, body = body[:1], body[1:]
         groups: list[list[ast.stmt]] = [[]]
         for statement in body:
             groups[-1].append(statement)
@@ -69,8 +69,8 @@ class _Marked(ast.NodeTransformer):
                     part.__dict__ |= {
                         key: group[0].lineno for key in ("lineno", "end_lineno") if key in part._attributes
                     }
-                found += [call, *group]
-        return found
+                statements += [call, *group]
+        return statements
 
 
 def mark_blocks(tree: ast.Module, path: str) -> ast.Module:

@@ -226,7 +226,7 @@ class Study:
         file = self.folder / "outcomes.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         known = {str(mutant): word for word, mutant in map(json.loads, lines)}
-        found: dict[str, list[Mutant]] = {}
+        groups: dict[str, list[Mutant]] = {}
         missing = [mutant for mutant in changes if str(mutant) not in known]
         words = self.parallel(lambda worker, mutant: (mutant, self.verdict(worker, mutant, seconds)), missing)
         for mutant, word in words:
@@ -235,8 +235,8 @@ class Study:
                 stream.write(json.dumps([word, str(mutant)]) + "\n")
             print(f"{word:9} {mutant}", flush=True)
         for mutant in changes:
-            found.setdefault(known[str(mutant)], []).append(mutant)
-        return found
+            groups.setdefault(known[str(mutant)], []).append(mutant)
+        return groups
 
 
 def main() -> None:

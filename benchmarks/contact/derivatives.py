@@ -55,7 +55,7 @@ def differences(run: DifferentiableRollout, jacobian: Array, ends: int = 1) -> A
     """
     sim, size = run.simulation, run.simulation.nx + run.simulation.nu + run.simulation.np
     motion = sim.nx - 3 * len(sim.loop.scene.candidates) - sim.loop.memory  # a robot's [dq; dv]
-    found = []
+    errors = []
     for d in STEPS:
         x = d * np.concatenate([np.eye(size), -np.eye(size)])
         state = np.stack([moved(sim.loop, run.states[0], row[: sim.nx]) for row in x])
@@ -65,8 +65,8 @@ def differences(run: DifferentiableRollout, jacobian: Array, ends: int = 1) -> A
             state = sim.step(run.clocks[k], values, run.commands[k] + change, state).state
         away = sim.deviation(run.states[ends], state)
         central = (away[:size] - away[size:]).T[:motion] / (2 * d)
-        found.append(np.abs(central - jacobian[:motion]) / np.maximum(1.0, np.abs(jacobian[:motion])))
-    return np.array([x.max() for x in found])
+        errors.append(np.abs(central - jacobian[:motion]) / np.maximum(1.0, np.abs(jacobian[:motion])))
+    return np.array([x.max() for x in errors])
 
 
 def of_step(run: DifferentiableRollout) -> Array:
@@ -140,8 +140,8 @@ def accuracy() -> str:
         m = len(sim.loop.scene.candidates)
         modes = " and ".join(sorted({MODES[int(x)] for x in run.modes[0, :m]}))
         by_modes.setdefault(modes, []).append(of_step(run))
-    for modes, found in sorted(by_modes.items()):
-        rows.append(Row(f"trot of Go2, {len(found)} steps, feet {modes}: largest", np.max(found, axis=0)))
+    for modes, group_errors in sorted(by_modes.items()):
+        rows.append(Row(f"trot of Go2, {len(group_errors)} steps, feet {modes}: largest", np.max(group_errors, axis=0)))
     head = "| scene | " + " | ".join(f"{d:.0e}" for d in STEPS) + " |"
     lines = [f"| {row.name} | " + " | ".join(f"{x:.0e}" for x in row.errors) + " |" for row in rows]
     return "\n".join([head, "| --- |" + " ---: |" * len(STEPS), *lines])
@@ -157,25 +157,25 @@ def _gradient(run: DifferentiableRollout, body: int, entries: list[int]) -> Arra
 
 def _limits(h: float, impact_times: bool) -> dict[str, tuple[Array, Array]]:
     """Return name -> (derivatives by position and velocity with steps of h, those of continuous time)."""
-    found, step = {}, legged.TimeStepping(h)
+    gradients, step = {}, legged.TimeStepping(h)
     e, z, v, T = 0.8, 0.3, 0.5, 0.5
     fall = DifferentiableSimulation(ball(), ground=legged.Rigid(restitution=e, **EXACT), integrator=step)
     run = fall.rollout(until=T, q=[1.0, 0, 0, 0, 0, 0, z + 0.1], v=[0, 0, 0, 0, 0, -v], impact_times=impact_times)
     speed = np.sqrt(v * v + 2 * G * z)
     late, slope = T - (speed - v) / G, np.array([G, -v]) / speed  # by z, and by the velocity upward
     exact = slope * e * late - (e * speed - G * late) * (slope + np.array([0.0, 1.0])) / G
-    found["height of a ball after a bounce"] = _gradient(run, 5, [5, 11]), exact
+    gradients["height of a ball after a bounce"] = _gradient(run, 5, [5, 11]), exact
     wall = (("wall", Box((0.2, 4.0, 4.0), (0.6, 0.0, 0.0))),)  # its face is at x = 0.5 m
     ground = legged.Rigid(friction=0.0, restitution=1.0, obstacles=wall, terrain=legged.ground.Flat(-9.0), **EXACT)
     thrown = DifferentiableSimulation(ball(0.0), ground=ground, integrator=step)
     run = thrown.rollout(until=T, q=[1.0, 0, 0, 0, 0, 0, 0], v=[0, 0, 0, 1.37, 0, 0], impact_times=impact_times)
-    found["position of a ball after a wall"] = _gradient(run, 3, [3, 9]), np.array([-1.0, -T])
+    gradients["position of a ball after a wall"] = _gradient(run, 3, [3, 9]), np.array([-1.0, -T])
     other = FreeBody("other", legged.sphere_inertia(1.0, 0.1), [Sphere(0.1)], position=(0.52, 0.0, 0.0))
     ground = legged.Rigid(friction=0.0, restitution=1.0, pairs=(("ball", "other"),), **EXACT)
     two = DifferentiableSimulation(ball(0.0, shapes=[Sphere(0.1)]), ground=ground, bodies=[other], integrator=step)
     run = two.rollout(until=1.0, v=[0, 0, 0, 1.0, 0, 0], q=two.robot.neutral(), impact_times=impact_times)
     n = two.nx
-    found["position of a second ball of equal mass after a collision"] = (
+    gradients["position of a second ball of equal mass after a collision"] = (
         _gradient(run, n - 9, [3, 9]),
         np.array([1.0, 1.0]),
     )
@@ -189,8 +189,8 @@ def _limits(h: float, impact_times: bool) -> dict[str, tuple[Array, Array]]:
     run = slide.rollout(until=0.2, q=[-1e-9, 0.0], v=[0.0, 0.5], impact_times=False)
     by_friction = run.sensitivities(parameters=np.eye(1))[-1][1]
     stop = np.concatenate([_gradient(run, 1, [1, 3]), by_friction])
-    found["place where a sliding box stops"] = stop, np.array([1.0, 0.5 / (0.5 * G), -(0.5**2) / (2 * 0.5**2 * G)])
-    return found
+    gradients["place where a sliding box stops"] = stop, np.array([1.0, 0.5 / (0.5 * G), -(0.5**2) / (2 * 0.5**2 * G)])
+    return gradients
 
 
 def continuous() -> str:

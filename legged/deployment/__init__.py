@@ -2,7 +2,7 @@
 
 from legged.deployment.interface import JointCommand, Measurement, RobotInterface
 from legged.deployment.live import LiveVelocity
-from legged.deployment.log import Log
+from legged.deployment.log import LoopLog
 from legged.deployment.packets import Network
 from legged.deployment.plants import MujocoPlant, SimulatedRobot
 from legged.deployment.runner import Operation, Runner
@@ -12,7 +12,7 @@ from legged.deployment.udp import UdpRobot, serve
 __all__ = [
     "JointCommand",
     "LiveVelocity",
-    "Log",
+    "LoopLog",
     "Measurement",
     "MujocoPlant",
     "Network",

@@ -21,7 +21,7 @@ from legged.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class LoopLog:
     """Measurements, commands and estimates of a loop, one row for each evaluation of the law.
 
     Attributes:
@@ -67,7 +67,7 @@ class Log:
         return target
 
     @classmethod
-    def load(cls, path: str | Path, most: int | None = None) -> Log:
+    def load(cls, path: str | Path, most: int | None = None) -> LoopLog:
         """Return a log from an npz file.
 
         Args:
@@ -156,7 +156,7 @@ class Recorder:
         """
         self._rows.append((t, measured, command, q, wanted))
 
-    def log(self) -> Log:
+    def log(self) -> LoopLog:
         """Return the log."""
         readings = Reading(*(np.array([row[1].reading[k] for row in self._rows]) for k in range(len(Reading._fields))))
         rest = (
@@ -165,4 +165,4 @@ class Recorder:
             np.array([row[1].truth for row in self._rows]),
             np.array([row[4] for row in self._rows]),
         )
-        return Log(np.array([row[0] for row in self._rows]), *readings, *rest)
+        return LoopLog(np.array([row[0] for row in self._rows]), *readings, *rest)

@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.arguments import number
 from legged.deployment.interface import JointCommand, Measurement, RobotInterface
-from legged.deployment.log import Log, Recorder
+from legged.deployment.log import LoopLog, Recorder
 from legged.deployment.safety import SafetyLimits
 from legged.spatial import Array
 
@@ -37,7 +37,7 @@ class Operation:
     durations: Array
     missed: int
     silent: int
-    log: Log
+    log: LoopLog
 
     @property
     def stopped(self) -> bool:

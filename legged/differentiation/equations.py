@@ -56,11 +56,11 @@ class RecordedSolver(ImpulseSolver):
         needed: Any = True,
     ) -> Solution:
         """Return and store the impulses of contacts, (m, 3), [N s]; arguments as in `ImpulseSolver.contacts`."""
-        found = super().contacts(ground, problem, system, target, guess, needed)
-        self.unknowns.append(found.p.reshape(-1))
-        self.modes = _modes(problem, target, found.p, found.u)
+        solution = super().contacts(ground, problem, system, target, guess, needed)
+        self.unknowns.append(solution.p.reshape(-1))
+        self.modes = _modes(problem, target, solution.p, solution.u)
         self.targets.append(np.stack(target))
-        return found
+        return solution
 
     def with_joints(
         self,
@@ -73,13 +73,13 @@ class RecordedSolver(ImpulseSolver):
         needed: Any = np.True_,
     ) -> JointedSolution:
         """Return and store the impulses of contacts and joints; arguments as in `ImpulseSolver.with_joints`."""
-        found = super().with_joints(ground, problem, system, jointed, target, start, needed)
-        (p, p_joints), (u, u_joints) = jointed.split(found.p), jointed.split(found.u)
+        solution = super().with_joints(ground, problem, system, jointed, target, start, needed)
+        (p, p_joints), (u, u_joints) = jointed.split(solution.p), jointed.split(solution.u)
         moves = jointed.rows.projected(p_joints, u_joints, jointed.rows.mobility)[1]
-        self.unknowns.append(found.p)
+        self.unknowns.append(solution.p)
         self.modes = np.concatenate([_modes(problem, target, p, u), where(moves, SLIDING, STICKING)])
         self.targets.append(np.stack(target))
-        return found
+        return solution
 
     def restitution_fraction(self, p: Array, twice_mean: Array, dp: Array, du: Array, rate: Any) -> Any:
         """Return and store the fraction of restitution; arguments as in `ImpulseSolver.restitution_fraction`."""
@@ -136,13 +136,13 @@ class GivenSolver(ImpulseSolver):
     ) -> JointedSolution:
         """Return the given impulses of contacts and joints; arguments as in `ImpulseSolver.with_joints`."""
         p = self._take(jointed.present.size)
-        found, rows = jointed.at(problem, target, p, jointed.after(p)), jointed.rows
-        (p_contacts, p_joints), (u_contacts, u_joints) = jointed.split(found.p), jointed.split(found.u)
+        solution, rows = jointed.at(problem, target, p, jointed.after(p)), jointed.rows
+        (p_contacts, p_joints), (u_contacts, u_joints) = jointed.split(solution.p), jointed.split(solution.u)
         self._add_contacts(problem, target, p_contacts, u_contacts)
         projected = rows.projected(p_joints, u_joints, rows.mobility)[0]
         self.equations.extend(rows.mobility * (p_joints - projected))
         self.scales.extend(rows.mobility)
-        return found
+        return solution
 
     def restitution_fraction(self, p: Array, twice_mean: Array, dp: Array, du: Array, rate: Any) -> Any:
         """Return the given fraction; arguments as in `ImpulseSolver.restitution_fraction`, (k,), mixed units.
@@ -167,15 +167,15 @@ class GivenSolver(ImpulseSolver):
 
 def _modes(problem: ContactProblem, target: Sequence[Any], p: Array, u: Array) -> Array:
     """Return the mode of each contact, (m,): the branch of the natural map."""
-    found = []
+    contact_modes = []
     for i, velocity in enumerate(u):
         A, impulse = problem.A[i][i], p[i]
         assert A is not None
         a = 0.5 * (A[1, 1] + A[2, 2])
         x, y, radius = *(a * impulse[1:] - velocity[1:]), a * problem.mu[i] * impulse[0]
         pressed = velocity[0] - target[i] < A[0, 0] * impulse[0]
-        found.append(where(pressed, where(x * x + y * y <= radius * radius, STICKING, SLIDING), FREE))
-    return np.stack(found)
+        contact_modes.append(where(pressed, where(x * x + y * y <= radius * radius, STICKING, SLIDING), FREE))
+    return np.stack(contact_modes)
 
 
 # Deviations: the coordinates in which states are differentiated.

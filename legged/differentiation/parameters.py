@@ -37,9 +37,9 @@ def places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) 
     values, numbers = batch.sweep.values, started(batch).numbers[0]
     robot = [name for name in values if name.startswith(ROBOT)]
     sizes = np.cumsum([0, *(values[name].size for name in robot)])
-    found = {name: list(range(a, b)) for name, a, b in zip(robot, sizes[:-1], sizes[1:], strict=True)}
+    places_of = {name: list(range(a, b)) for name, a, b in zip(robot, sizes[:-1], sizes[1:], strict=True)}
     for name, value in values.items():
-        if name in found:
+        if name in places_of:
             continue
         other = np.where(value == 0.0, 1e-3, 0.999 * value)
         changed = RolloutBatch.of(batch.robot, setup, state, vary={**values, name: other}, fall=False, count=1)
@@ -50,5 +50,5 @@ def places(batch: RolloutBatch, setup: tuple[Any, ...], state: tuple[Any, Any]) 
                 f"{name!r} changes other numbers when the controller starts, or none at all; differentiate with "
                 f"respect to one of {', '.join(sorted(numbers_of(batch.sweep.nominal)))}"
             )
-        found[name] = differs
-    return [place for name in values for place in found[name]]
+        places_of[name] = differs
+    return [place for name in values for place in places_of[name]]

@@ -122,11 +122,11 @@ class DifferentiableRollout:
         """Return the Jacobians of all steps, (T, ..., nx, nx), (T, ..., nx, nu) and (T, ..., nx, np), mixed units."""
         sim, lead = self.simulation, self.states.shape[1:-1]
         weights = np.eye(sim.nx)
-        found = []
+        jacobians = []
         for k in range(len(self.commands)):
             rows = self._products(k, weights, axis=-2)
-            found.append([np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in rows])
-        return StepJacobians(*(np.stack(part) for part in zip(*found, strict=True)))
+            jacobians.append([np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in rows])
+        return StepJacobians(*(np.stack(part) for part in zip(*jacobians, strict=True)))
 
     def sensitivities(
         self, state: Numbers | None = None, commands: Numbers | None = None, parameters: Numbers | None = None
@@ -178,8 +178,12 @@ class DifferentiableRollout:
         carried, commands = np.array(given[-1], float), np.zeros((*shape[:-1], sim.nu))[:-1]
         parameters = np.zeros((*shape[1:-1], sim.np))
         for k in reversed(range(len(commands))):
-            found = self._products(k, carried)
-            carried, commands[k], parameters = found.state + given[k], found.command, parameters + found.parameters
+            products = self._products(k, carried)
+            carried, commands[k], parameters = (
+                products.state + given[k],
+                products.command,
+                parameters + products.parameters,
+            )
         return Gradient(carried, commands, parameters)
 
     def gradient(
@@ -202,8 +206,8 @@ class DifferentiableRollout:
             ArgumentError: No cost is given. TraceError: A cost cannot be traced.
         """
         value, weights, direct = self._costs(final, stage)
-        found = self.adjoint(weights)
-        return value, found._replace(commands=found.commands + direct)
+        gradient = self.adjoint(weights)
+        return value, gradient._replace(commands=gradient.commands + direct)
 
     def cost(
         self,
@@ -246,15 +250,15 @@ class DifferentiableRollout:
             arrays = tuple(np.expand_dims(x, axis) for x in arrays)
         values, command, state, after, unknowns = arrays
         result = StepResult(after, unknowns, self.modes[k], self.bounces[k])
-        found = sim.products(self.clocks[k], values, command, state, result, weights)
+        products = sim.products(self.clocks[k], values, command, state, result, weights)
         impact = self.impacts.get(k)
         if impact is None:
-            return found
+            return products
         rate_before, rate_after, slope = impact if axis is None else (np.expand_dims(x, axis) for x in impact)
-        jump = (weights * rate_after).sum(axis=-1) - (found.state * rate_before).sum(axis=-1)
+        jump = (weights * rate_after).sum(axis=-1) - (products.state * rate_before).sum(axis=-1)
         change = jump[..., None] * slope
-        return found._replace(
-            state=found.state + change[..., : sim.nx], parameters=found.parameters + change[..., sim.nx :]
+        return products._replace(
+            state=products.state + change[..., : sim.nx], parameters=products.parameters + change[..., sim.nx :]
         )
 
     @cached_property
@@ -271,9 +275,9 @@ class DifferentiableRollout:
             LeggedError: Two contacts begin in one step, so that the derivative does not exist, or one begins in the
                 first step, so that the rate before it is unknown.
         """
-        found: dict[int, tuple[Array, Array, Array]] = {}
+        impacts: dict[int, tuple[Array, Array, Array]] = {}
         if not self.impact_times:
-            return found
+            return impacts
         sim, m = self.simulation, self.bounces.shape[-1]
         active = self.modes[..., :m] != 0.0
         begins = active & ~np.concatenate([active[:1], active[:-1]])
@@ -290,8 +294,8 @@ class DifferentiableRollout:
             after = sim.deviation(self.state_at(k + 2), self.state_at(k + 3)) / self.clocks[k, 1]
             gap_slope = (begins[k][..., None] * sim.gaps(self.parameters, self.states[k])[1]).sum(axis=-2)
             gap_rate = (gap_slope[..., : sim.nx] * before).sum(axis=-1)[..., None]
-            found[k] = before, after, gap_slope / np.where(gap_rate == 0.0, 1.0, gap_rate)
-        return found
+            impacts[k] = before, after, gap_slope / np.where(gap_rate == 0.0, 1.0, gap_rate)
+        return impacts
 
     def state_at(self, k: int) -> Array:
         """Return the state before step k, (..., n), mixed units; after the end by further steps with the last command.

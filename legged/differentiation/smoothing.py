@@ -73,8 +73,8 @@ def smoothed_gradient(
     w = sigma * np.random.default_rng(seed).standard_normal((len(u), samples // 2, simulation.nu))
     run = simulation.rollout(u[:, None] + np.concatenate([w, -w], axis=1), q=q, v=v)
     if order:
-        values, found = run.gradient(final, stage)
-        each = 0.5 * (found.commands[:, : samples // 2] + found.commands[:, samples // 2 :])
+        values, gradient = run.gradient(final, stage)
+        each = 0.5 * (gradient.commands[:, : samples // 2] + gradient.commands[:, samples // 2 :])
     else:
         values = run.cost(final, stage)
         each = 0.5 * (values[: samples // 2] - values[samples // 2 :])[:, None] * w / sigma**2

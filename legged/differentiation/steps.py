@@ -147,10 +147,10 @@ class DifferentiableSteps:
             until: End of the last step, [s].
         """
         intervals = smooth_intervals(np.array([0.0, until]), *self.loop.break_times(until))
-        found: list[tuple[float, float, float]] = []
+        clocks: list[tuple[float, float, float]] = []
         for phase, start, h, count, _ in self.integrator.step_sequences(intervals):
-            found.extend((start + k * h, h, float(phase)) for k in range(count))
-        return np.array(found)
+            clocks.extend((start + k * h, h, float(phase)) for k in range(count))
+        return np.array(clocks)
 
     def state(self, q: Numbers | None = None, v: Numbers | None = None) -> Array:
         """Return the state [q; s] at t = 0, (..., n), mixed units, with the memory of the controller at its start.
@@ -227,8 +227,8 @@ class DifferentiableSteps:
     def _gaps(self, values: Any, state: Any) -> tuple[Array, Array]:
         def gaps(x: Any, state: Any) -> Array:
             loop, nq = self._member(x[self.nx :]), self.robot.nq
-            found = moved(self.loop, state, x[: self.nx])
-            return loop.scene.contact_geometry([q for q, _ in loop.states(found[:nq], found[nq:])]).gap
+            moved_state = moved(self.loop, state, x[: self.nx])
+            return loop.scene.contact_geometry([q for q, _ in loop.states(moved_state[:nq], moved_state[nq:])]).gap
 
         x = np.concatenate([np.zeros(self.nx), values])
         return gaps(x, state), jacobian(gaps, "x", "reverse")(x, state)
@@ -260,8 +260,8 @@ class DifferentiableSteps:
         """Return w . (deviation of F from x+) + mu . R at x = [deviation; command; parameters]."""
         solver, (nx, nu) = GivenSolver(unknowns), (self.nx, self.nu)
         begin = moved(self.loop, state, x[:nx])
-        found = self._stepped(solver, clock, x[nx + nu :], x[nx : nx + nu], begin)
-        value = weights @ deviation(self.loop, after, found)
+        stepped = self._stepped(solver, clock, x[nx + nu :], x[nx : nx + nu], begin)
+        value = weights @ deviation(self.loop, after, stepped)
         return value + multipliers @ np.stack(solver.equations) if solver.equations else value
 
     def _derivative(
@@ -276,9 +276,9 @@ class DifferentiableSteps:
             H = R + np.diag(REGULARIZATION * self._equations(*own)[1])
             multipliers = solved(H, b)
             multipliers = multipliers + solved(H, b - R @ multipliers)
-        found = jacobian(self._lagrangian, "x", "reverse")(x, unknowns, *given, multipliers)
+        derivative = jacobian(self._lagrangian, "x", "reverse")(x, unknowns, *given, multipliers)
         ends = self.nx, self.nx + self.nu
-        return StepDerivative(found[: ends[0]], found[ends[0] : ends[1]], found[ends[1] :])
+        return StepDerivative(derivative[: ends[0]], derivative[ends[0] : ends[1]], derivative[ends[1] :])
 
     @cached_property
     def _gap_kernel(self) -> Kernel[Any, Any]:

@@ -8,7 +8,7 @@ from legged.optimization import terms
 from legged.optimization.dynamics import Contact
 from legged.optimization.problem import Impact, Problem, Stage
 from legged.optimization.sampling import Sampling
-from legged.optimization.solution import Log, Solution
+from legged.optimization.solution import Iterations, Solution
 from legged.optimization.solver import Solver, solve
 from legged.optimization.terms import Constraint, Cost, Point, Term
 from legged.optimization.tracking import Tracking
@@ -18,7 +18,7 @@ __all__ = [
     "Contact",
     "Cost",
     "Impact",
-    "Log",
+    "Iterations",
     "Point",
     "Problem",
     "Sampling",

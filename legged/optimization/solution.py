@@ -11,7 +11,7 @@ from legged.spatial import Array
 
 
 @dataclass
-class Log:
+class Iterations:
     """The history of a solution, one entry per iteration.
 
     Attributes:
@@ -70,7 +70,7 @@ class Solution:
     u: Array
     forces: Mapping[str, Array]
     gain: Array
-    log: Log
+    log: Iterations
 
     def __repr__(self) -> str:
         return f"<Solution of {len(self.u)} nodes, cost {self.cost:.6g}: {self.message}>"

@@ -25,7 +25,7 @@ from legged.errors import ArgumentError, NotFiniteError, ShapeError
 from legged.optimization.model import Trajectories
 from legged.optimization.problem import Problem
 from legged.optimization.riccati import backward
-from legged.optimization.solution import Log, Solution
+from legged.optimization.solution import Iterations, Solution
 from legged.spatial import Array
 
 STEP_LENGTHS = 0.5 ** np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0])  # all are tried, one in each SIMD lane
@@ -144,7 +144,7 @@ class Solver:
         is_bounded = bool(np.isfinite([problem.lower, problem.upper]).any())
         if is_bounded:
             trajectories.u[:, :-1] = np.clip(trajectories.u[:, :-1], problem.lower, problem.upper)
-        logs = [Log() for _ in range(trajectories.count)]
+        logs = [Iterations() for _ in range(trajectories.count)]
         state = _State(trajectories.count, gap_tolerance)
         trajectories.evaluate_motion()
         changed = True
@@ -242,7 +242,7 @@ class Solver:
         self._trajectories.set_penalty(self._penalty)
         state.gap_penalty[updated] = 0.0
 
-    def _solution(self, b: int, log: Log, state: _State) -> Solution:
+    def _solution(self, b: int, log: Iterations, state: _State) -> Solution:
         trajectories, problem = self._trajectories, self.problem
         contacts = problem.contacts
         forces = problem.models[0].forces(trajectories.q[b, :-1], trajectories.f[b, :-1]) if contacts else ()
@@ -253,7 +253,7 @@ class Solver:
         times, gain = problem.times.copy(), trajectories.gain[b, :-1].copy()
         return Solution(done, message, float(trajectories.true_costs()[b]), times, q, v, u, named, gain, log)
 
-    def _failure(self, b: int, log: Log, state: _State) -> str:
+    def _failure(self, b: int, log: Iterations, state: _State) -> str:
         trajectories = self._trajectories
         parts = [state.reason[b] or f"not converged after {len(log)} iterations"]
         gaps = np.abs(trajectories.gap[b]).max(axis=1)
@@ -284,7 +284,7 @@ class _State:
         self.violation_target, self.inner_tolerance = np.full(count, 0.1), np.full(count, 1e-3)
         self.cost = self.gap_sum = self.largest_gap = self.slope = self.improvement = np.zeros(count)
 
-    def record(self, log: Log, b: int, violation: Any, step: Any, regularization: Any, time: float) -> None:
+    def record(self, log: Iterations, b: int, violation: Any, step: Any, regularization: Any, time: float) -> None:
         """Append an iteration of problem b to its log."""
         log.cost.append(float(self.cost[b]))
         log.gap.append(float(self.largest_gap[b]))

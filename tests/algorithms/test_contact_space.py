@@ -233,9 +233,9 @@ def test_an_unknown_environment_disturbs_the_force_alone_and_its_measured_accele
         """Return (T^T M vdot, contact forces, accelerations along the normals) under motors of the environment."""
         tau = hybrid_forces(space, v, vdot, command, a_n)
         bodies = link_response(robot, q, v, tau, link), link_response(other, q2, v2, shaking, end)
-        found = contact_response(N, Nd.T @ (J @ v - J2 @ v2), *bodies)
-        actual = np.linalg.solve(M, tau - legged.bias_forces(robot, q, v) + space.J.T @ found.forces)
-        return T.T @ M @ actual, found.forces, space.J @ actual + space.bias_acceleration(v)
+        contact = contact_response(N, Nd.T @ (J @ v - J2 @ v2), *bodies)
+        actual = np.linalg.solve(M, tau - legged.bias_forces(robot, q, v) + space.J.T @ contact.forces)
+        return T.T @ M @ actual, contact.forces, space.J @ actual + space.bias_acceleration(v)
 
     torques = 10.0 * rng.normal(size=(3, other.nv))
     for shaking in torques:

@@ -288,10 +288,10 @@ def test_the_steps_to_a_minimum_do_not_depend_on_the_scale_of_the_weights():
 
     q = np.random.default_rng(0).normal(size=(4, robot.nq))
     goal = np.stack([legged.point_positions(robot, x, point)[0] for x in q + 0.4])
-    found = [
+    solutions = [
         LevenbergMarquardt(robot, errors, 3, np.full(3, scale), np.ones(robot.nv, bool), []).minimize(q, goal, 1e-9, 50)
         for scale in (1.0, 64.0)
     ]
-    assert np.abs(found[0].e).max() < 1e-9
-    np.testing.assert_array_equal(found[0].iterations, found[1].iterations)
-    np.testing.assert_allclose(found[0].q, found[1].q, atol=1e-9)
+    assert np.abs(solutions[0].e).max() < 1e-9
+    np.testing.assert_array_equal(solutions[0].iterations, solutions[1].iterations)
+    np.testing.assert_allclose(solutions[0].q, solutions[1].q, atol=1e-9)

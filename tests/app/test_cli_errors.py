@@ -91,15 +91,15 @@ def test_audit_of_a_wrong_file_is_one_line_and_status_1(cli, folder, robot):
 
 def wrong_options(command: str) -> list[str]:
     """Return options of a command with values of which each is outside of its range or of another kind."""
-    found = ["--nonsense", "one two"]
+    arguments = ["--nonsense", "one two"]
     for name, (kind, option) in OPTIONS[command].items():
         if kind in (float, int, float | None, int | None):
-            found += [f"{name} x", name]
+            arguments += [f"{name} x", name]
         if option.callback is positive:
-            found += [f"{name} {value}" for value in ("nan", "inf", "-1", "0")]
+            arguments += [f"{name} {value}" for value in ("nan", "inf", "-1", "0")]
         if name == "--output":
-            found += ["--output mine.py", "--output mine.py/inside"]
-    return found
+            arguments += ["--output mine.py", "--output mine.py/inside"]
+    return arguments
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -30,15 +30,15 @@ OWN = {"each", "sequence"}
 
 def passes_of(path: Path) -> dict[str, str]:
     """Return the functions and classes of a file that are compiler passes, and the names of the passes."""
-    found = {}
+    titles = {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         methods = node.body if isinstance(node, ast.ClassDef) else [node]
         for function in (m for m in methods if isinstance(m, ast.FunctionDef)):
             for call in function.decorator_list:
                 if isinstance(call, ast.Call) and ast.unparse(call.func) == "compiler_pass":
                     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
-                    found[node.name] = ast.literal_eval(call.args[0])
-    return found
+                    titles[node.name] = ast.literal_eval(call.args[0])
+    return titles
 
 
 def modules_of_passes() -> Iterator[Path]:
@@ -47,8 +47,8 @@ def modules_of_passes() -> Iterator[Path]:
 
 def calls(tree: ast.AST) -> list[str]:
     """Return the names of the functions that are called, in their order in the text."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    return [ast.unparse(node.func) for node in sorted(found, key=lambda node: (node.lineno, node.col_offset))]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    return [ast.unparse(node.func) for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))]
 
 
 def test_one_function_calls_every_pass_in_the_order_of_the_list():

@@ -21,8 +21,8 @@ def square_root(x, scale):
         positive = x > 0.0  # a condition that the loop does not change
         return np.stack([y, s[1] + 1.0, where((np.abs(y - s[0]) > 1e-13 * y) & positive, 1.0, 0.0)])
 
-    found = repeat_while(step, np.stack([x, 0.0 * x, where(x > 0.0, 1.0, 0.0)]), 60)
-    return scale * found[0], found[1]
+    state = repeat_while(step, np.stack([x, 0.0 * x, where(x > 0.0, 1.0, 0.0)]), 60)
+    return scale * state[0], state[1]
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ def dropped(until=0.74, **options):
 def test_impulses_are_the_change_of_momentum_in_every_sample_interval(compiled):
     run = dropped(compiled=compiled)
     momentum = 2.0 * np.einsum("tij,tj->ti", run.base.rotation, run.v[:, 3:6])
-    found = run.contacts.impulse.sum(axis=1) + np.outer(np.append(0.0, np.diff(run.times)), [0.0, 0.0, -2.0 * G])
-    assert np.abs(found[1:] - np.diff(momentum, axis=0)).max() < 1e-12
+    change = run.contacts.impulse.sum(axis=1) + np.outer(np.append(0.0, np.diff(run.times)), [0.0, 0.0, -2.0 * G])
+    assert np.abs(change[1:] - np.diff(momentum, axis=0)).max() < 1e-12
     assert not run.contacts.impulse[0].any()
     sums = run.contacts.forces[1:] * np.diff(run.times)[:, None, None]
     np.testing.assert_allclose(sums, run.contacts.impulse[1:], rtol=1e-12, atol=1e-15)

@@ -97,9 +97,9 @@ def test_materials_of_links_reach_their_points_and_shapes_and_survive_editing():
     robot = legged.RobotBuilder("r", trunk).add(legged.Fixed("ankle"), foot, to="trunk").build()
     for same in (robot, robot.edit().build(), legged.Robot.from_description(robot.describe())):
         scene = legged.contact.Scene.of(same, Rigid(), [FreeBody("b", trunk.inertia, trunk.shapes)])
-        found = {candidate.name: candidate.materials for candidate in scene.candidates}
-        assert found["heel"] == (RUBBER, None) and found["ball"] == (ICE, None)
-        assert found["trunk-b_1"] == (STEEL, STEEL)
+        materials = {candidate.name: candidate.materials for candidate in scene.candidates}
+        assert materials["heel"] == (RUBBER, None) and materials["ball"] == (ICE, None)
+        assert materials["trunk-b_1"] == (STEEL, STEEL)
     with pytest.raises(DefinitionError, match="differ in material"):
         robot.fused()
     editor = robot.edit().change_link("trunk", material=RUBBER)

@@ -31,13 +31,19 @@ def stool():
 
 def test_obstacles_collide_with_contact_points_and_bodies():
     ground = Rigid(obstacles=(("step", STEP), ("ramp", RAMP)))
-    found = names(Scene.of(stool(), ground, [ball()]))
+    candidates = names(Scene.of(stool(), ground, [ball()]))
     feet = [*(f"foot{k}" for k in range(4)), "ball"]
     with pytest.raises(DefinitionError, match="obstacles step, step need names that differ"):
         Scene.of(stool(), Rigid(obstacles=(("step", STEP), ("step", STEP))))
     with pytest.raises(DefinitionError, match="obstacles ball need names that differ from each other, from links"):
         Scene.of(stool(), Rigid(obstacles=(("ball", STEP),)), [ball()])
-    assert found == [*feet, "ball", *(f"{f}-{o}" for o in ("step", "ramp") for f in feet), "ball-step", "ball-ramp"]
+    assert candidates == [
+        *feet,
+        "ball",
+        *(f"{f}-{o}" for o in ("step", "ramp") for f in feet),
+        "ball-step",
+        "ball-ramp",
+    ]
     pairs = (("step", "seat"), ("ball", "ramp"))
     ground = Rigid(obstacles=(("step", STEP), ("ramp", RAMP)), pairs=pairs)
     assert names(Scene.of(stool(), ground, [ball()])) == [*(f"{f}-step" for f in feet), "ball-ramp"]

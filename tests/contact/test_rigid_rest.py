@@ -137,8 +137,8 @@ def test_a_ball_rolls_down_a_slope_without_slipping(friction):
     run = run_on(robot, Rigid(friction=friction, terrain=Slope(angle)), on_slope(robot, angle, radius), 2.0)
     slips = friction < 2.0 / 7.0 * np.tan(angle)
     assert not slips
-    found = 2.0 * np.polyfit(run.times, uphill(run.base.position, angle), 2)[0]
-    assert abs(found / (-5.0 / 7.0 * G * np.sin(angle)) - 1.0) < 1e-3
+    acceleration = 2.0 * np.polyfit(run.times, uphill(run.base.position, angle), 2)[0]
+    assert abs(acceleration / (-5.0 / 7.0 * G * np.sin(angle)) - 1.0) < 1e-3
     speed = run.v[-1, 3:]
     assert abs(np.linalg.norm(speed) - radius * abs(run.v[-1, 1])) < 1e-9  # [m/s]
 

@@ -50,29 +50,29 @@ def test_loop_stands_and_its_log_replays(robot, loop, tmp_path):
     log = operation.log
     assert not operation.stopped and "99 evaluations" in str(operation)
     assert np.abs(log.estimate - log.truth[:, : robot.nq])[:, 4:7].max() < 3e-3
-    again = deployment.Log.load(log.save(tmp_path / "log"))
+    again = deployment.LoopLog.load(log.save(tmp_path / "log"))
     assert np.array_equal(again.estimate, log.estimate)
     assert again.estimated_run(robot).duration == again.true_run(robot).duration
 
 
 def test_damaged_logs_are_refused(tmp_path):
     columns = np.zeros((2, 4000))
-    names = [field.name for field in fields(deployment.Log)]
+    names = [field.name for field in fields(deployment.LoopLog)]
     whole = {**dict.fromkeys(names, columns), "times": np.zeros(2), "forces": np.zeros((2, 1, 3))}
     path = tmp_path / "log.npz"
     np.savez(path, **whole)
-    assert len(deployment.Log.load(path).times) == 2
+    assert len(deployment.LoopLog.load(path).times) == 2
     for change in ({"times": np.zeros(3)}, {"forces": columns}, {"joints": np.array([["a"], ["b"]])}):
         np.savez(path, **{**whole, **change})
         with pytest.raises(FileError, match="is no log of a loop"):
-            deployment.Log.load(path)
+            deployment.LoopLog.load(path)
     with pytest.raises(FileError, match="larger than"):
         np.savez(path, **whole)
-        deployment.Log.load(path, most=100)
+        deployment.LoopLog.load(path, most=100)
     for content in (path.read_bytes()[:-30], path.read_bytes().replace(b"NUMPY", b"LUMPY"), b"no archive"):
         path.write_bytes(content)
         with pytest.raises(FileError, match="log of a loop"):
-            deployment.Log.load(path)
+            deployment.LoopLog.load(path)
 
 
 def broken(loop, kind):

@@ -25,11 +25,11 @@ def frames_of(robot):
     """Return a link, a contact point if there is one, and a frame displaced from each."""
     rng = np.random.default_rng(robot.nv)
     link = str(rng.choice([link.name for link in robot.links]))
-    found = [link, Frame(link, (0.3, -0.2, 0.1), TURN)]
+    frames = [link, Frame(link, (0.3, -0.2, 0.1), TURN)]
     if robot.contacts:
         contact = str(rng.choice([point.name for point in robot.contacts]))
-        found += [contact, Frame(contact, (0.0, 0.1, -0.3), TURN)]
-    return found
+        frames += [contact, Frame(contact, (0.0, 0.1, -0.3), TURN)]
+    return frames
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)

@@ -226,7 +226,7 @@ def test_modules_solved_by_kernels_of_their_own_give_the_accelerations_of_the_wh
     rng = np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
     parts = ParallelModules(robot)
-    found = np.zeros(robot.nv)
+    acceleration = np.zeros(robot.nv)
     for members, part in zip([[0], *parts.groups], parts(map, q, v, tau), strict=True):
-        found[np.concatenate([robot.modules[i].v for i in members])] = part
-    assert found == pytest.approx(legged.forward_dynamics(robot, q, v, tau), abs=1e-10)
+        acceleration[np.concatenate([robot.modules[i].v for i in members])] = part
+    assert acceleration == pytest.approx(legged.forward_dynamics(robot, q, v, tau), abs=1e-10)

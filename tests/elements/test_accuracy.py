@@ -35,10 +35,10 @@ def test_every_section_with_tables_of_numerical_algorithms_prints_its_accuracy()
 def test_the_page_prints_the_certified_accuracy(section, name):
     """Sums of small arrays may be added in another order on another machine, which changes a few units of rounding."""
     robot, functions = accuracy.SECTIONS[section]
-    found = accuracy.bound(robot, functions[name])
-    assert found.width < 1e-40  # the bound is that of the floats
-    assert found.error < max(3.0 * printed(section)[name], 4e-16)
-    assert found.error > 1e-18  # of floats: the same numbers would have no error
+    interval = accuracy.bound(robot, functions[name])
+    assert interval.width < 1e-40  # the bound is that of the floats
+    assert interval.error < max(3.0 * printed(section)[name], 4e-16)
+    assert interval.error > 1e-18  # of floats: the same numbers would have no error
 
 
 def test_the_page_prints_the_claims_on_branches_and_the_reduced_models():

@@ -103,14 +103,14 @@ def test_intervals_contain_the_results_of_more_digits(robot, name):
 def test_algorithms_of_one_task_agree_to_all_digits(robot, task):
     """Constants of a robot are exact in the numbers' type, so that different algorithms solve the same equations."""
     names = [name for name in SAME[task] if name in TABLES[robot]]
-    found = {
+    entries = {
         name: results(robot, name, mpf, 40)[: ROBOTS[robot].nv ** (2 if task == "inertia matrix" else 1)]
         for name in names
     }
-    if not found:
+    if not entries:
         pytest.skip("no algorithm of this task")
-    first = next(iter(found.values()))
-    for name, other in found.items():
+    first = next(iter(entries.values()))
+    for name, other in entries.items():
         assert max(abs(x - y) for x, y in zip(first, other, strict=True)) <= 1e-33 * size_of(first), name
 
 

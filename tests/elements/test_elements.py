@@ -22,9 +22,9 @@ THIRD = Fraction(1, 3)
 def test_arrays_of_objects_keep_the_numbers_that_floats_do_not_hold(kind):
     number = kind(1) / kind(3)
     for value in ([number, 2.0, 1], np.array([number, 2.0, 1], object)):
-        found = arguments.array("q", value, (3,))
-        assert [type(entry) for entry in found] == [elements.Element] * 3
-        assert [entry.value for entry in found] == [number, kind(2), kind(1)]
+        entries = arguments.array("q", value, (3,))
+        assert [type(entry) for entry in entries] == [elements.Element] * 3
+        assert [entry.value for entry in entries] == [number, kind(2), kind(1)]
 
 
 def test_arrays_of_plain_numbers_become_floats_whatever_their_type():
@@ -111,12 +111,12 @@ def test_functions_of_intervals_contain_those_of_their_numbers(name, data):
     ends = [sorted(data.draw(st.tuples(*[st.floats(low, high)] * 2))) for _ in range(count)]
     parts = [data.draw(st.floats(0, 1)) for _ in ends]
     intervals = [elements.lift(iv.mpf(list(pair))) for pair in ends]
-    found = getattr(np, name)(*intervals).value
+    enclosure = getattr(np, name)(*intervals).value
     points = [min(max(a + part * (b - a), a), b) for (a, b), part in zip(ends, parts, strict=True)]
     word = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2"}.get(name, name)
     with mp.workdps(100):  # more than the intervals have
         value = getattr(mp, word)(*points)
-        a, b = (mp.make_mpf(end) for end in found._mpi_)
+        a, b = (mp.make_mpf(end) for end in enclosure._mpi_)
         assert a <= value <= b
 
 

@@ -52,10 +52,10 @@ def files():
     pytest.importorskip("pinocchio")
     from oracles.urdfs import all_urdfs
 
-    found = all_urdfs()
-    if not found:
+    paths = all_urdfs()
+    if not paths:
         pytest.skip("example-robot-data is not installed")
-    return found
+    return paths
 
 
 def touching(robot):

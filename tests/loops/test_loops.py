@@ -59,13 +59,13 @@ def test_three_methods_agree_and_obey_the_equations(seed, name, options):
     v, tau = rng.normal(size=(2, robot.nv))
     v = loops.consistent_velocity(closed, q, v)
     wrenches = {robot.links[-1].name: rng.normal(size=6)}
-    found = [loops.solve(closed, q, v, tau, wrenches, method=method) for method in METHODS]
+    solutions = [loops.solve(closed, q, v, tau, wrenches, method=method) for method in METHODS]
     M, h = legged.inertia_matrix(robot, q), legged.bias_forces(robot, q, v, wrenches)
     L = loops.jacobian(closed, q)
     free = legged.forward_dynamics(robot, q, v, tau, wrenches)  # a loop may leave no motion at all
-    scale = max(np.abs(found[0].vdot).max(), np.abs(free).max())
-    for solution in found:
-        assert np.abs(solution.vdot - found[0].vdot).max() < 1e-9 * scale
+    scale = max(np.abs(solutions[0].vdot).max(), np.abs(free).max())
+    for solution in solutions:
+        assert np.abs(solution.vdot - solutions[0].vdot).max() < 1e-9 * scale
         left = M @ solution.vdot + h - tau - L.T @ solution.multipliers
         assert np.abs(left).max() < 1e-9 * (np.abs(M).max() * scale + np.abs(h).max())
         assert np.abs(loops.acceleration(closed, q, v, solution.vdot)).max() < 1e-9 * (scale + v @ v)

@@ -256,10 +256,10 @@ def fuzz(
         most: Number of calls of a sample; None for all calls.
         only: Chooses functions.
     """
-    found, missing = valid_cases()
+    callables, missing = valid_cases()
     todo = [
         (case, argument, words, value)
-        for case in found
+        for case in callables
         if only(case) and (not names or any(name in case.name for name in names))
         for argument, valid in case.arguments.items()
         for words, value in bad_values(valid, argument)
@@ -277,7 +277,7 @@ def fuzz(
             outcome = outcome._replace(defect=", ".join(words_of_files))
         if outcome.defect:
             defects.append((case.name, argument, words, outcome.defect))
-    return Report(len(todo), len(found), missing, defects, longest)
+    return Report(len(todo), len(callables), missing, defects, longest)
 
 
 def main() -> None:

@@ -43,6 +43,6 @@ def check(scripts: list[Path], folder: Path) -> subprocess.CompletedProcess[str]
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        found = check(SCRIPTS, Path(name))
-    print(found.stdout, found.stderr, sep="")
-    sys.exit(found.returncode)
+        result = check(SCRIPTS, Path(name))
+    print(result.stdout, result.stderr, sep="")
+    sys.exit(result.returncode)

@@ -41,14 +41,14 @@ def run(*command: str | Path, folder: Path) -> str:
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory) -> Path:
     """Build both distributions from a copy of the sources; the wheel is built from the source distribution."""
-    sources, found = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("distributions")
+    sources, built = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("distributions")
     for name in PARTS:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "replay.*"))
         else:
             shutil.copy(ROOT / name, sources / name)
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", found, ".", folder=sources)
-    return found
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", built, ".", folder=sources)
+    return built
 
 
 @pytest.mark.slow

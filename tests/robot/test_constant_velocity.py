@@ -85,8 +85,8 @@ def test_dynamics_equal_those_of_a_double_cardan_joint_closed_by_couplings(seed)
     robot = shafts(base=legged.FloatingBase())
     case = case_of(robot, seed)
     for function, rates in ((legged.inverse_dynamics, case.vdot), (legged.forward_dynamics, case.tau)):
-        found = function(robot, case.q, case.v, rates)
-        assert found == pytest.approx(function(cardans, case.q, case.v, rates), abs=1e-11 * np.abs(found).max())
+        value = function(robot, case.q, case.v, rates)
+        assert value == pytest.approx(function(cardans, case.q, case.v, rates), abs=1e-11 * np.abs(value).max())
 
 
 def test_a_ball_joint_and_a_leg_with_equal_arms_bend_like_it():

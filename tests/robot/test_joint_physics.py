@@ -182,11 +182,11 @@ def test_a_rotor_without_gyroscopic_effect_is_an_armature_of_gear_squared_times_
     armature = machine(legged.Revolute, legged.JointPhysics(armature=gear**2 * SPIN)).build()
     bare = machine(legged.Revolute, legged.JointPhysics()).build()
     q = legged.random_configuration(rotor, np.random.default_rng(1))
-    found, where = legged.inertia_matrix(rotor, q), rotor.joint("drive").v.start
-    assert np.array_equal(found, legged.inertia_matrix(armature, q))
-    added = np.zeros_like(found)
+    inertia, where = legged.inertia_matrix(rotor, q), rotor.joint("drive").v.start
+    assert np.array_equal(inertia, legged.inertia_matrix(armature, q))
+    added = np.zeros_like(inertia)
     added[where, where] = gear**2 * SPIN
-    assert found - legged.inertia_matrix(bare, q) == pytest.approx(added, abs=1e-14)
+    assert inertia - legged.inertia_matrix(bare, q) == pytest.approx(added, abs=1e-14)
 
 
 # A single joint against closed forms.

@@ -178,9 +178,9 @@ def test_map_is_kept(monkeypatch):
     options = {"ground": Rigid(friction=0.3), "integrator": legged.TimeStepping(2e-3), "directions": 8}
     with pytest.raises(SimulationInterrupt) as error:
         maps.disturbance_map(robot, WorkspaceBalance(), pushes, **options)
-    found = error.value.run
-    assert (found.outcomes[0] == maps.INTERRUPTED).all() and (found.outcomes[1] == maps.FELL).all()
-    assert "8 interrupted" in found.table().text()
+    partial = error.value.run
+    assert (partial.outcomes[0] == maps.INTERRUPTED).all() and (partial.outcomes[1] == maps.FELL).all()
+    assert "8 interrupted" in partial.table().text()
 
 
 def test_divided_intervals_give_the_same_steps(monkeypatch):

@@ -21,9 +21,9 @@ CHORD = 2.0 * RADIUS * np.sin(np.pi / 16)  # [m], of circles with 16 points
 )
 def test_lines_of_round_shapes_are_chords_and_straight_lines(shape, lengths, count):
     points, lines = wireframe([shape])
-    found = np.array([np.linalg.norm(points[a] - points[b]) for a, b in lines])
+    drawn = np.array([np.linalg.norm(points[a] - points[b]) for a, b in lines])
     assert len({frozenset(line) for line in lines}) == count
-    assert np.abs(found[:, None] - lengths).min(axis=1).max() < 1e-12
+    assert np.abs(drawn[:, None] - lengths).min(axis=1).max() < 1e-12
     beyond = points.copy()
     if not isinstance(shape, Sphere):
         beyond[:, 2] -= np.clip(beyond[:, 2], -LENGTH / 2, LENGTH / 2)

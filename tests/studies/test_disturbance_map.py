@@ -168,7 +168,7 @@ def test_the_command_prints_the_map_and_writes_it(capsys, monkeypatch, tmp_path)
 
 @pytest.mark.slow
 def test_the_biped_survives_what_is_thrown_from_behind_harder_than_from_the_side():
-    found = DisturbanceStudy(robots.spatial_biped(), throw=True, directions=4, sizes=6).map()
-    assert "compiled time steps" in found.runs.backend
-    assert found.boundary[2] >= 4.5  # [m/s], the paper's throw, from -x
-    assert found.boundary[1] < found.boundary[2]
+    result = DisturbanceStudy(robots.spatial_biped(), throw=True, directions=4, sizes=6).map()
+    assert "compiled time steps" in result.runs.backend
+    assert result.boundary[2] >= 4.5  # [m/s], the paper's throw, from -x
+    assert result.boundary[1] < result.boundary[2]

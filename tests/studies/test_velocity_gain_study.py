@@ -57,15 +57,15 @@ def stance():
 def test_joint_actions_change_no_angular_momentum_about_the_line_of_support(stance):
     robot, q = stance.robot, stance.q
     actions = np.stack(list(stance.actions.values()), axis=1)
-    found = velocity_gains(robot, q, stance.feet, actions)
+    gains_of_robot = velocity_gains(robot, q, stance.feet, actions)
     foot = legged.frame_pose(robot, q, stance.feet[0]).position
     along, across = stance.axes
     gains = stance.gains()
     for k, name in enumerate(stance.actions):
-        spin, linear = np.split(legged.momentum(robot, q, found.velocity[:, k]), 2)
+        spin, linear = np.split(legged.momentum(robot, q, gains_of_robot.velocity[:, k]), 2)
         about = spin + np.cross(legged.center_of_mass(robot, q) - foot, linear)
         assert abs(along @ about) < 1e-10
-        assert np.isclose(gains[name][0], across @ found.linear[:, k])
+        assert np.isclose(gains[name][0], across @ gains_of_robot.linear[:, k])
 
 
 def test_the_trunk_moves_as_its_action_says_while_the_feet_stand(stance):

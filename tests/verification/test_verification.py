@@ -220,6 +220,6 @@ def test_a_program_that_refuses_the_robot_gets_a_row_with_the_reason(monkeypatch
         raise DefinitionError("inertia must be positive")
 
     monkeypatch.setattr(external.conversions, "mujoco_model", refuse)
-    found = verify(robots.planar_hopper(), "mujoco", states=1)
-    assert "dynamics of mujoco" in str(found) and "as exported: inertia must be positive" in str(found)
-    assert "compiled inertia matrix" in str(found)
+    report = verify(robots.planar_hopper(), "mujoco", states=1)
+    assert "dynamics of mujoco" in str(report) and "as exported: inertia must be positive" in str(report)
+    assert "compiled inertia matrix" in str(report)

@@ -50,8 +50,8 @@ def robot():
 
 @pytest.fixture(scope="module")
 def run(robot):
-    found = legged.simulate(robot, until=0.02)
-    return replace(found, ended=REASON, warnings=(REASON,), backend=f"{ATTACKS[1]} \x1b[31m")
+    plain = legged.simulate(robot, until=0.02)
+    return replace(plain, ended=REASON, warnings=(REASON,), backend=f"{ATTACKS[1]} \x1b[31m")
 
 
 @pytest.fixture(scope="module")

@@ -74,14 +74,14 @@ def test_empty_and_constant_arrays_are_packed():
 def test_page_holds_the_motion_of_the_run(trot):
     data, arrays = data_of(page_of([trot]))
     (run,), motion = data["runs"], motion_of_run(scene_of_run(trot), trot)
-    found = {name: arrays[number] for name, number in run["motion"].items()}
-    np.testing.assert_allclose(found["times"], trot.times, atol=1e-6)
-    np.testing.assert_allclose(found["base"][:, None] + found["positions"], motion.positions, atol=2e-4)
-    alike = abs((found["rotations"] * motion.rotations).sum(axis=2))
+    packed = {name: arrays[number] for name, number in run["motion"].items()}
+    np.testing.assert_allclose(packed["times"], trot.times, atol=1e-6)
+    np.testing.assert_allclose(packed["base"][:, None] + packed["positions"], motion.positions, atol=2e-4)
+    alike = abs((packed["rotations"] * motion.rotations).sum(axis=2))
     np.testing.assert_allclose(alike, 1.0, atol=1e-4)  # twice the error of an entry
-    assert (abs(np.diff(found["rotations"], axis=0)) < 0.3).all()  # no quaternion changes its sign
-    np.testing.assert_allclose(found["forces"], trot.contacts.forces, atol=1e-3 * abs(trot.contacts.forces).max())
-    assert (found["support"] == motion.support).all()
+    assert (abs(np.diff(packed["rotations"], axis=0)) < 0.3).all()  # no quaternion changes its sign
+    np.testing.assert_allclose(packed["forces"], trot.contacts.forces, atol=1e-3 * abs(trot.contacts.forces).max())
+    assert (packed["support"] == motion.support).all()
     assert len(data["plots"]) >= 8
     assert ["energy drift", f"{trot.energy_drift:.1e} J"] in data["tables"][0]["rows"]
 

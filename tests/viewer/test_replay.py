@@ -45,8 +45,8 @@ def place(browser):
 
 
 def cursor(browser):
-    found = browser.evaluate("document.querySelector('.u-cursor-x').style.transform")
-    return float(re.search(r"translate\(([-\d.]+)px", found)[1])
+    style = browser.evaluate("document.querySelector('.u-cursor-x').style.transform")
+    return float(re.search(r"translate\(([-\d.]+)px", style)[1])
 
 
 def test_page_draws_the_scene_and_asks_for_nothing(replay):

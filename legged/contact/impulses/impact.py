@@ -114,17 +114,17 @@ def _jointed_impact(
     now = np.concatenate([before.reshape(-1), vs[0][list(jointed.rows.entries)]])
     parts = ground, problem, system, jointed
     with stage("contact solver"):
-        found = solver.with_joints(*parts, target)
+        solution = solver.with_joints(*parts, target)
         bounced, any_bounces = restituted(ground, problem.restitution, target, before, h, gap)
         if any_bounces is not False:
-            start = jointed.at(problem, bounced, found.p, found.v)
+            start = jointed.at(problem, bounced, solution.p, solution.v)
             second = solver.with_joints(*parts, bounced, start, any_bounces)
-            found = mixed(found, second, now, solver)
+            solution = mixed(solution, second, now, solver)
     with stage("contact response"):
-        p, joints = jointed.split(found.p)
-        work = 0.5 * (p * (before + jointed.split(found.u)[0])).sum()
-        v_next = np.split(found.v, np.cumsum([len(own) for own in vs])[:-1])
-        return Impact(p, v_next, found.residual, work, jointed.generalized(joints))
+        p, joints = jointed.split(solution.p)
+        work = 0.5 * (p * (before + jointed.split(solution.u)[0])).sum()
+        v_next = np.split(solution.v, np.cumsum([len(own) for own in vs])[:-1])
+        return Impact(p, v_next, solution.residual, work, jointed.generalized(joints))
 
 
 def mixed(

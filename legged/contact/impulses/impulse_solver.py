@@ -129,19 +129,19 @@ def _solved(
     as it can, which moves the pressure of a held object to a corner, about which the object turns.
     """
     if system is None or not system.bodies_touch:
-        found = _swept(ground, problem, target, guess, needed)
+        solution = _swept(ground, problem, target, guess, needed)
     else:
         start = solution_of(problem, target, guess)
         accepted, attempt = where(needed, ACCEPTED, _UNLIMITED), min(ATTEMPT, ground.iterations)
-        found = semismooth_newton(problem, target, system, start, attempt, accepted, ACCEPTED, ground.tolerance)
-        fails = needed & (found.residual > ground.tolerance)
-        swept = gauss_seidel(problem, target, found.p, ground.sweeps, fails)
-        found = once(where(fails, 1.0, 0.0), partial(system.solution, problem, target), swept, found)
+        solution = semismooth_newton(problem, target, system, start, attempt, accepted, ACCEPTED, ground.tolerance)
+        fails = needed & (solution.residual > ground.tolerance)
+        swept = gauss_seidel(problem, target, solution.p, ground.sweeps, fails)
+        solution = once(where(fails, 1.0, 0.0), partial(system.solution, problem, target), swept, solution)
     if system is None:
-        return found
+        return solution
     goal, free = CONVERGED * ground.tolerance, maximum_of(np.abs(problem.u_free))
-    tolerance = where(is_lost(found.residual, free), _UNLIMITED, ground.tolerance)
-    return proximal_newton(problem, target, system, found, ground.iterations, tolerance, goal)
+    tolerance = where(is_lost(solution.residual, free), _UNLIMITED, ground.tolerance)
+    return proximal_newton(problem, target, system, solution, ground.iterations, tolerance, goal)
 
 
 def _swept(ground: Rigid, problem: ContactProblem, target: list[Any], guess: Array, needed: Any) -> Solution:
@@ -186,9 +186,9 @@ def _jointly(
     p, u, v, residual = start
     if system.rows.has_friction:  # otherwise few steps need iterations, and their code would slow down all
         p, u, v, residual = _attempt(problem, target, system, start, min(ATTEMPT, iterations), tolerance, goal)
-    found = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
+    solution = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
     fails = np.stack([where(residual > enough, 1.0, 0.0)])
-    return JointedSolution(found.p, found.u, velocity_after(system, found.p, fails, v), found.residual)
+    return JointedSolution(solution.p, solution.u, velocity_after(system, solution.p, fails, v), solution.residual)
 
 
 def _attempt(

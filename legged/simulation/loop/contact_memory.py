@@ -57,8 +57,8 @@ class ContactHistory(NamedTuple):
             t: Time in the middle of the step, [s]. h: The step, [s].
             forces: Mean forces in the step, (m, 3), [N], world axes.
         """
-        found = self.recorded(t, np.sqrt((forces * forces).sum(axis=1)))
-        return found._replace(impulse=self.impulse + h * forces)
+        history = self.recorded(t, np.sqrt((forces * forces).sum(axis=1)))
+        return history._replace(impulse=self.impulse + h * forces)
 
     def recorded(self, t: Any, force: Array) -> ContactHistory:
         """Return the history with the same impulses, and peaks and times after forces have acted.

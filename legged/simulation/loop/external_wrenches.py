@@ -234,14 +234,14 @@ class ExternalWrench:
         value = getattr(self, name)
         if not callable(value):
             return np.stack(list(value))
-        found = np.asanyarray(value(t))
-        if found.shape != (3,):
+        vector = np.asanyarray(value(t))
+        if vector.shape != (3,):
             raise ShapeError(
-                f"the {name} of the external wrench on {self.link!r} must return (3,), got shape {found.shape}"
+                f"the {name} of the external wrench on {self.link!r} must return (3,), got shape {vector.shape}"
             )
-        if found.dtype != object and not np.isfinite(found).all():
-            raise NotFiniteError(f"the {name} of the external wrench on {self.link!r} is {found} at t = {t:.6g} s")
-        return found
+        if vector.dtype != object and not np.isfinite(vector).all():
+            raise NotFiniteError(f"the {name} of the external wrench on {self.link!r} is {vector} at t = {t:.6g} s")
+        return vector
 
 
 class StepWrench:
@@ -304,7 +304,7 @@ def push_wrenches(
     Returns:
         Wrenches [n; f], [N m] and [N], about the origin of each link in its axes, and the power.
     """
-    found, power, at = [np.zeros(6) for _ in robot.links], 0.0, motion(robot, q, v)
+    on_links, power, at = [np.zeros(6) for _ in robot.links], 0.0, motion(robot, q, v)
     for wrench, row in zip(wrenches, loads, strict=True):
         link = robot.link(wrench.link)
         n, f, r = row[:3], row[3:6], row[6:]
@@ -314,8 +314,8 @@ def push_wrenches(
         own, twist = join(n + cross(r, f), f), at.twist[link.body]
         moved = twist[3:] + cross(twist[:3], link.position)
         power = power + own @ join(link.rotation.T @ twist[:3], link.rotation.T @ moved)
-        found[link.index] = found[link.index] + own
-    return np.stack(found), power
+        on_links[link.index] = on_links[link.index] + own
+    return np.stack(on_links), power
 
 
 def names_in(robot: Robot, bodies: Sequence[Any]) -> dict[str, None]:
@@ -350,12 +350,12 @@ def check_wrenches(wrenches: Sequence[External], robot: Robot, bodies: Sequence[
 
 def _numbers(what: str, value: Any, per_robot: bool = False) -> Any:
     """Return (3,) as a tuple of floats, and (N, 3) as an array."""
-    found = real_array(what, value)
-    if found.shape != (3,) and not (per_robot and found.ndim == 2 and found.shape[1] == 3):
-        raise ShapeError(f"{what} must be (3,), got shape {found.shape}")
-    if not np.isfinite(np.asarray(found, dtype=float)).all():
+    vector = real_array(what, value)
+    if vector.shape != (3,) and not (per_robot and vector.ndim == 2 and vector.shape[1] == 3):
+        raise ShapeError(f"{what} must be (3,), got shape {vector.shape}")
+    if not np.isfinite(np.asarray(vector, dtype=float)).all():
         raise NotFiniteError(f"{what} must be finite, got {value}")
-    return tuple(map(float, found)) if found.ndim == 1 else found.astype(float)
+    return tuple(map(float, vector)) if vector.ndim == 1 else vector.astype(float)
 
 
 def _load(torque: Array, force: Array, point: Any) -> Array:

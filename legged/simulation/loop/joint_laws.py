@@ -198,7 +198,7 @@ class JointLaws:
         if not self.rows:
             return Laws(*[np.zeros(0)] * 8)
         stiff = where(is_lost(1e-10 * h, h), _STIFF_SINGLE, _STIFF)
-        found = []
+        columns = []
         for row in self.rows:
             lower, upper = (-_UNLIMITED, 0.0), (_UNLIMITED, 0.0)
             for stop in row.stops:
@@ -210,8 +210,8 @@ class JointLaws:
                     else:
                         lower = _nearest(lower, (bound, slope), bound > lower[0])
             bounds = lower[0], upper[0], lower[1], upper[1], stiff * row.inertia
-            found.append((h * row.friction, row.inertia, 1.0 / row.inertia, *bounds))
-        return Laws(*(as_vector(list(column)) for column in zip(*found, strict=True)))
+            columns.append((h * row.friction, row.inertia, 1.0 / row.inertia, *bounds))
+        return Laws(*(as_vector(list(column)) for column in zip(*columns, strict=True)))
 
     def step(
         self,
@@ -291,10 +291,10 @@ class JointLaws:
 
     def _spread(self, values: Array) -> Array:
         """Return one number for each entry of v, (nv,), from those of the rows, (n,), zero elsewhere."""
-        found: list[Any] = [0.0] * self.nv
+        forces: list[Any] = [0.0] * self.nv
         for row, value in zip(self.rows, values, strict=True):
-            found[row.entry] = value
-        return as_vector(found)
+            forces[row.entry] = value
+        return as_vector(forces)
 
 
 def joint_step(
@@ -367,8 +367,8 @@ def _nearest(one: tuple[Any, Any], other: tuple[Any, Any], is_nearer: Any) -> tu
 def _gaps(stop: Stop, q: Array) -> list[tuple[Any, float]]:
     """Return the gap to each stop of a joint, [rad] or [m], and the sign of its approach in the joint's coordinate."""
     x = stop.body.joint_position(q)[0]
-    found = [(x - stop.lower, -1.0)] if is_finite(stop.lower) else []
-    return [*found, (stop.upper - x, 1.0)] if is_finite(stop.upper) else found
+    gaps = [(x - stop.lower, -1.0)] if is_finite(stop.lower) else []
+    return [*gaps, (stop.upper - x, 1.0)] if is_finite(stop.upper) else gaps
 
 
 def _compliant(stop: Stop, h: Any, q: Array) -> list[tuple[Any, Any, bool]]:
@@ -381,12 +381,12 @@ def _compliant(stop: Stop, h: Any, q: Array) -> list[tuple[Any, Any, bool]]:
 
 def _rigid(stop: Stop, h: Any, q: Array, v: Array, ground: Rigid) -> list[tuple[Any, Any, bool]]:
     """Return (bound, None, whether it is the upper one) for each stop of a joint, of the entry of v."""
-    ratio, found = stop.body.ratio, []
+    ratio, bounds = stop.body.ratio, []
     for gap, sign in _gaps(stop, q):
         approach = sign * ratio * v[stop.body.v.start]
         target = target_velocity(ground.recovery, gap, h)
         if not is_zero(stop.restitution):
             bounces = (gap < h * approach) & (approach > ground.threshold)
             target = where(bounces, np.maximum(stop.restitution * approach, target), target)
-        found.append((-sign * target / ratio, None, sign * ratio > 0.0))
-    return found
+        bounds.append((-sign * target / ratio, None, sign * ratio > 0.0))
+    return bounds

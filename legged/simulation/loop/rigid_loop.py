@@ -113,11 +113,11 @@ class RigidLoop(ClosedLoop):
         Args:
             q: Configuration of the robot, (nq,). s: Rest of the state, (size,).
         """
-        found, at = [(q, s[: self.robot.nv])], super().size
+        pairs, at = [(q, s[: self.robot.nv])], super().size
         for robot in self.scene.robots[1:]:
-            found.append((s[at : at + robot.nq], s[at + robot.nq : at + robot.nq + robot.nv]))
+            pairs.append((s[at : at + robot.nq], s[at + robot.nq : at + robot.nq + robot.nv]))
             at += robot.nq + robot.nv
-        return found
+        return pairs
 
     # Equations.
 

@@ -70,8 +70,8 @@ def test_a_copied_kernel_is_the_same(way, is_from_cache, monkeypatch, tmp_path):
 @pytest.mark.parametrize("way", COPIES)
 def test_results_keep_their_structure(way):
     kernel = compile(lambda x: {"sum": x[0] + x[1], "parts": [x, (2.0 * x,)]}, x=2)
-    found = COPIES[way](kernel)(np.array([1.0, 2.0]))
-    assert found["sum"] == 3.0 and np.array_equal(found["parts"][1][0], [2.0, 4.0])
+    result = COPIES[way](kernel)(np.array([1.0, 2.0]))
+    assert result["sum"] == 3.0 and np.array_equal(result["parts"][1][0], [2.0, 4.0])
 
 
 def test_a_pickled_kernel_contains_no_machine_code(monkeypatch, tmp_path):
@@ -133,10 +133,10 @@ def test_spawned_workers_find_the_cache(monkeypatch, tmp_path):
     # point of all kernels, unless this process has loaded it before.
     assert 4 <= len(files) <= 5
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.apply(work, (kernel, robot, q, v, tau))
-    for mine, its in zip((one, many, one), found, strict=False):
+        results = pool.apply(work, (kernel, robot, q, v, tau))
+    for mine, its in zip((one, many, one), results, strict=False):
         assert np.array_equal(mine, its)
-    assert found[3] == repr(kernel)
+    assert results[3] == repr(kernel)
     added = set(cache.rglob("*.*")) - set(files)
     assert len(added) <= 1  # the entry point of all kernels, which this process may have loaded before
 

@@ -142,12 +142,12 @@ def check(folder: Path, k: int) -> None:
 def values(folder: Path, k: int) -> dict[str, float]:
     """Return the values of all functions."""
     with np.printoptions(precision=k):
-        found = {name: float(function(3.0)) for name, function in functions(folder, k)}
+        by_name = {name: float(function(3.0)) for name, function in functions(folder, k)}
     for name, function, robot in project_functions(folder, k):
         q = robot.neutral()
         q[6] = 0.7
-        found[name] = float(np.sum(function(robot, q)))
-    return found
+        by_name[name] = float(np.sum(function(robot, q)))
+    return by_name
 
 
 def test_kernels_follow_every_change_within_a_process(monkeypatch, tmp_path):

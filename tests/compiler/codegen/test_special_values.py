@@ -119,11 +119,13 @@ def on_entries(function: Any, count: int) -> Any:
 def plain(function: Any, columns: list[Array]) -> list[Array]:
     with np.errstate(all="ignore"):
         results = function(*columns)
-        found = [np.asarray(y, columns[0].dtype) for y in (results if type(results) is tuple else (results,))]
-        finite = [np.isfinite(y) for y in found]
+        columns_of_results = [
+            np.asarray(y, columns[0].dtype) for y in (results if type(results) is tuple else (results,))
+        ]
+        finite = [np.isfinite(y) for y in columns_of_results]
     return [
         part
-        for y, is_finite in zip(found, finite, strict=True)
+        for y, is_finite in zip(columns_of_results, finite, strict=True)
         for part in (
             np.where(is_finite, y, 0.0),
             np.where(np.isnan(y), 2.0, np.where(is_finite, 0.0, np.where(y < 0.0, -1.0, 1.0))),

@@ -27,16 +27,16 @@ def test_prepared_calls_read_and_write_rows_in_place(kernel, count):
     rng = np.random.default_rng(count)
     A, flat, table = rng.normal(size=(7, 3, 3)), rng.normal(size=11), np.zeros((30, 5))
     of_A, of_x, of_y = rng.integers(-7, 7, count), rng.integers(9, size=count), rng.permutation(28)[:count]
-    found = np.zeros((30, 3))
+    y = np.zeros((30, 3))
     call = kernel.prepare(
-        count, Rows(A, of_A), Rows(windows(flat, 3), of_x), results=[Rows(found, of_y), table[:count, 1:4]]
+        count, Rows(A, of_A), Rows(windows(flat, 3), of_x), results=[Rows(y, of_y), table[:count, 1:4]]
     )
     for _ in range(2):
         call()
         x = np.array([flat[k : k + 3] for k in of_x])
-        np.testing.assert_allclose(found[of_y], (A[of_A] @ x[..., None])[..., 0], atol=1e-14)
+        np.testing.assert_allclose(y[of_y], (A[of_A] @ x[..., None])[..., 0], atol=1e-14)
         np.testing.assert_array_equal(table[:count, 1:4], 2.0 * x)
-        assert not found[np.setdiff1d(np.arange(30), of_y)].any()
+        assert not y[np.setdiff1d(np.arange(30), of_y)].any()
         assert not table[:, [0, 4]].any()
         assert not table[count:].any()
         A[:], flat[:] = rng.normal(size=A.shape), rng.normal(size=flat.shape)  # the next call reads these

@@ -374,15 +374,15 @@ def test_both_call_paths_give_the_same_bits(state):
     rng = np.random.default_rng(7)
     many = rng.normal(size=(3, 4)), rng.normal(size=(3, 3)), rng.uniform(1.0, 2.0, 3), rng.normal(size=(3, 4, 3))
     x, y = rng.normal(size=(2, 3))
-    found = []
+    outputs = []
     for forced in (False, True):
         with mechanisms.without(mechanisms.ENTRY_POINT) if forced else contextlib.nullcontext():
             kernels = (
                 compile(law, q=4, v=3, gain=(), grid=(4, 3)),
                 compile(STRUCTURES["numbers among arrays"], x=3, y=3),
             )
-        found.append((kernels[0](*state), kernels[0](*many), kernels[1](x, y)))
-    assert alike(*found)
+        outputs.append((kernels[0](*state), kernels[0](*many), kernels[1](x, y)))
+    assert alike(*outputs)
 
 
 @pytest.mark.usefixtures("call_path")

@@ -114,11 +114,11 @@ def test_a_standing_robot_needs_no_sweeps(name):
 def test_sweeps_follow_where_contacts_slide():
     problem = feet(2, (1, 1, 1))[0]._replace(mu=[0.05] * 3)
     guess = np.tile([1.0, 0.0, 0.0], (3, 1))
-    found = impact.solve_impulses(
+    solution = impact.solve_impulses(
         Rigid(0.05, sweeps=2000, iterations=0), problem, [0.0] * 3, problem.u_free, 1e-3, np.zeros(3), guess
     )
     assert residual(problem, [0.0] * 3, sticking.sticking_impulses(problem, [0.0] * 3, guess)) > 1e-3
-    assert found.residual < 1e-9
+    assert solution.residual < 1e-9
 
 
 def test_the_direct_solution_is_that_of_the_step_where_the_contact_law_holds():
@@ -127,10 +127,10 @@ def test_the_direct_solution_is_that_of_the_step_where_the_contact_law_holds():
     p = np.column_stack([rng.uniform(1.0, 2.0, 8), rng.uniform(-0.2, 0.2, (8, 2))])
     problem = problem._replace(u_free=-velocities(problem._replace(u_free=0.0 * p), p))
     law, target = Rigid(1.0, sweeps=1, iterations=0), [0.0] * 8
-    found = impact.solve_impulses(law, problem, target, problem.u_free, 1e-3, np.zeros(8), 1.01 * p)
-    assert found.residual < 1e-11
-    assert residual(problem, target, found.p) < 1e-11
-    assert np.abs(found.p.sum(axis=0) - p.sum(axis=0)).max() < 1e-6 * p.sum()
+    solution = impact.solve_impulses(law, problem, target, problem.u_free, 1e-3, np.zeros(8), 1.01 * p)
+    assert solution.residual < 1e-11
+    assert residual(problem, target, solution.p) < 1e-11
+    assert np.abs(solution.p.sum(axis=0) - p.sum(axis=0)).max() < 1e-6 * p.sum()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -145,9 +145,9 @@ def test_the_direct_solution_is_accepted_up_to_rounding(dtype):
         return impact.solve_impulses(law, own, [0.0] * 8, free, 1e-3, np.zeros(8), guess).p
 
     kernel = legged.compile(step, None, free=free.shape, guess=p.shape, dtype=dtype)
-    found = kernel(free, 1.1 * p).astype(float)
+    impulses = kernel(free, 1.1 * p).astype(float)
     allowed = 1e-11 if dtype == "float64" else 1e-4 * np.abs(free).max()
-    assert residual(problem._replace(u_free=free), [0.0] * 8, found) < allowed
+    assert residual(problem._replace(u_free=free), [0.0] * 8, impulses) < allowed
     left = solver.gauss_seidel(problem._replace(u_free=free), [0.0] * 8, 1.1 * p, 1)
     assert residual(problem._replace(u_free=free), [0.0] * 8, left) > 0.01 * np.abs(free).max()
 

@@ -267,13 +267,13 @@ def test_partial_linearization_gives_the_joint_the_acceleration_of_its_linear_la
     robot, rng = pendulum(0.5, 0.7), np.random.default_rng(3)
     control = PartialLinearizationBalance(PlanarBalance(robot, {"joint1": 1.0}), pole=4.0)
     states = rng.normal(size=(6, 4))
-    found = []
+    accelerations = []
     for x in states:
         tau = control(0.0, x[:2], x[2:])
         assert tau[0] == 0.0
-        found.append(legged.forward_dynamics(robot, x[:2], x[2:], tau)[1])
-    K = np.linalg.lstsq(states, np.array(found), rcond=None)[0]
-    assert np.abs(states @ K - found).max() < 1e-9 * np.abs(found).max()
+        accelerations.append(legged.forward_dynamics(robot, x[:2], x[2:], tau)[1])
+    K = np.linalg.lstsq(states, np.array(accelerations), rcond=None)[0]
+    assert np.abs(states @ K - accelerations).max() < 1e-9 * np.abs(accelerations).max()
 
 
 def test_the_output_of_the_unactuated_momentum_obeys_its_linear_law():

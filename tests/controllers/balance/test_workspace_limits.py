@@ -26,12 +26,12 @@ def plans(limits, q=None, v=None, **settings):
     robot = biped()
     start = crouch(robot)
     q, v = start.q if q is None else q, start.v if v is None else v
-    found = []
+    planned = []
     for limit in (limits, None):
         law = WorkspaceBalance(limits=limit, **{"position": (0.01, 0.0, 1.14)} | settings)
         law, _ = law.start(robot, None, *start)
-        found.append(law.plan(0.0, q, v))
-    return found
+        planned.append(law.plan(0.0, q, v))
+    return planned
 
 
 def in_the_world(plan, q):

@@ -188,13 +188,13 @@ def test_stored_meshes_hold_numbers_alone(tmp_path, monkeypatch):
 
 def expanded(path, size, declared=None, method=zipfile.ZIP_DEFLATED):
     """Return the path of a run whose times are `size` zeros."""
-    found = io.BytesIO()
+    header = io.BytesIO()
     import numpy as np
 
-    np.lib.format.write_array_header_1_0(found, {"descr": "<f8", "fortran_order": False, "shape": (size,)})
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (size,)})
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
-    members["times.npy"] = found.getvalue() + bytes(8 * size)
+    members["times.npy"] = header.getvalue() + bytes(8 * size)
     return archive(path, members, method)
 
 

@@ -41,7 +41,7 @@ class Browser:
     """
 
     def __init__(self, width: int = 1200, height: int = 760):
-        program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+        program = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
         if program is None:
             pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
         client = pytest.importorskip("websockets.sync.client", reason="websockets, of the extra view, is not installed")

@@ -59,8 +59,8 @@ def lacks(text: str, name: str) -> str:
 
 def entry(doc: str, name: str) -> str | None:
     """Return the text of an argument's entry: from `name:` or `name, other:` to the end of its paragraph."""
-    found = re.search(rf"(?:^|[\s,(]){re.escape(name)}(?:, [\w, ]+)?:(.*?)(?=\n\s*\n|\n\s*[\w, ]+:\s|\Z)", doc, re.S)
-    return found and found.group(1)
+    match = re.search(rf"(?:^|[\s,(]){re.escape(name)}(?:, [\w, ]+)?:(.*?)(?=\n\s*\n|\n\s*[\w, ]+:\s|\Z)", doc, re.S)
+    return match and match.group(1)
 
 
 def findings(path: Path) -> Iterator[tuple[str, list[str]]]:

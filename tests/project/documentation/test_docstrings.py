@@ -14,7 +14,12 @@ FILES = [path for package in ("legged", "controllers", "robots") for path in sor
 @pytest.mark.parametrize("package", sorted({path.relative_to(ROOT).parent for path in FILES}))
 def test_arrays_of_public_functions_are_described(package):
     files = [path for path in FILES if path.relative_to(ROOT).parent == package]
-    defects = [f"{path.name}: {name}: {'; '.join(found)}" for path in files for name, found in findings(path) if found]
+    defects = [
+        f"{path.name}: {name}: {'; '.join(defects_of)}"
+        for path in files
+        for name, defects_of in findings(path)
+        if defects_of
+    ]
     assert not defects
 
 

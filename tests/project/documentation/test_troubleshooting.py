@@ -13,15 +13,17 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 
 def texts() -> str:
     """Return all texts of the code, with `...` in place of the values in formatted ones."""
-    found = []
+    messages = []
     for package in ("legged", "controllers", "robots"):
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.JoinedStr):
-                    found += ["".join(part.value if isinstance(part, ast.Constant) else "..." for part in node.values)]
+                    messages += [
+                        "".join(part.value if isinstance(part, ast.Constant) else "..." for part in node.values)
+                    ]
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    found.append(node.value)
-    return "\n".join(found)
+                    messages.append(node.value)
+    return "\n".join(messages)
 
 
 def test_every_error_has_a_section():

@@ -230,8 +230,8 @@ def test_a_partition_by_numbers_that_violates_a_rule_raises_an_error_with_the_ru
 def changed(change):
     """Return the forked graph after a change."""
     graph = forked()
-    found = change(graph)
-    return found if isinstance(found, nx.Graph) else graph
+    result = change(graph)
+    return result if isinstance(result, nx.Graph) else graph
 
 
 def adds(node, **attributes):

@@ -136,8 +136,8 @@ def test_undefined_states_of_members_that_end_in_a_probe_are_ignored():
         members.outcome[:] = 1.0, 0.0, 1.0
 
     with np.errstate(all="raise"):
-        found = chatter._probe(robot, advance, np.zeros((2, robot.nq + robot.nv)), np.array([[0.0, 1e-3, 0.0]]))
-    assert not found.any()
+        rates = chatter._probe(robot, advance, np.zeros((2, robot.nq + robot.nv)), np.array([[0.0, 1e-3, 0.0]]))
+    assert not rates.any()
 
 
 def test_members_are_probed_with_the_interval_that_begins_at_a_sample():

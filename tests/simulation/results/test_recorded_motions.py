@@ -176,8 +176,8 @@ def test_continuous_angles_are_those_of_the_rotations(sequence):
     from legged.rotations import euler_matrix
 
     angles = run.base.angles(sequence)
-    found = np.array([euler_matrix(sequence, row) for row in angles])
-    np.testing.assert_allclose(found, run.base.rotation, atol=1e-9)
+    rotations = np.array([euler_matrix(sequence, row) for row in angles])
+    np.testing.assert_allclose(rotations, run.base.rotation, atol=1e-9)
     free = abs(np.sin(angles[:, 1])) if sequence[0] == sequence[2] else abs(np.cos(angles[:, 1]))
     far = (free > 0.5)[1:] & (free > 0.5)[:-1]
     assert abs(np.diff(angles, axis=0))[far].max() < 2.5  # [rad]: rotations of 1 rad, twice as far by the angles
