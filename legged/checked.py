@@ -86,66 +86,86 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
         finite: Whether an answer that is not finite is an error.
         of_class: Whether it is a method or initializer.
     """
-    signature = inspect.signature(function)
-
-    @functools.cache
-    def checks() -> dict[str, Check]:
-        return parameter_checks(annotations_of(function, owner), signature)
-
-    parameters = signature.parameters.values()
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    required = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-
-    def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        given = dict(zip(positional, args, strict=False)) | kwargs
-        if len(given) == len(args) + len(kwargs) and required <= given.keys() and kwargs.keys() <= named:
-            return given
-        try:
-            return signature.bind(*args, **kwargs).arguments
-        except TypeError as error:
-            raise ArgumentError(f"{label}: {error}") from None
-
-    def check(given: dict[str, Any]) -> None:
-        for name, check_of in checks().items():
-            if name in given:
-                try:
-                    check_of(name, given[name])
-                except (ArgumentError, ShapeError, NotFiniteError) as error:
-                    raise (type(error)(f"{_call(label, name, given)}: {error}") if of_class else error) from None
+    call = _CheckedCall(function, label, owner, of_class)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        given = bound(args, kwargs)
+        given = call.bound(args, kwargs)
         if owner is None:
-            check(given)
-        if not finite:
-            return function(*args, **kwargs)
-        try:
-            with np.errstate(all="ignore"):  # an answer that is not finite is an error below
-                answer = function(*args, **kwargs)
-        except LeggedError:
-            raise
-        except Exception as error:
-            if owner is not None:
-                check(given)
-            if not (isinstance(error, OverflowError | ZeroDivisionError) and _is_raised_here(error)):
-                raise
-            answer = math.nan
-        if owner is not None:
-            check(given)
-        if not _is_finite(answer):
-            raise NotFiniteError(
-                f"{label} has no finite answer: an intermediate result is too large or undefined; the "
-                f"largest number among the arguments is {_largest(given.values()):.3g}"
-            )
-        return answer
+            call.check(given)
+        return call.answer(given, args, kwargs) if finite else function(*args, **kwargs)
 
-    if not of_class and _ROBOTS & named:
+    if not of_class and _ROBOTS & call.named:
         wrapper = any_element(wrapper)
         wrapper.__wrapped__ = function
     _ORIGINALS[wrapper] = function
     return wrapper
+
+
+class _CheckedCall:
+    """What a checked function does before and after it runs.
+
+    Args:
+        function, label, owner, of_class: As in `_checked`.
+
+    Attributes:
+        named: Names of the parameters that may be given by keyword.
+    """
+
+    def __init__(self, function: Any, label: str, owner: type | None, of_class: bool):
+        self._function, self._label, self._owner, self._of_class = function, label, owner, of_class
+        self._signature = inspect.signature(function)
+        parameters = self._signature.parameters.values()
+        self._positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        variable = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+        self._required = {p.name for p in parameters if p.default is p.empty and p.kind not in variable}
+
+    @functools.cached_property
+    def _checks(self) -> dict[str, Check]:
+        return parameter_checks(annotations_of(self._function, self._owner), self._signature)
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments by the names of their parameters."""
+        given = dict(zip(self._positional, args, strict=False)) | kwargs
+        if len(given) == len(args) + len(kwargs) and self._required <= given.keys() and kwargs.keys() <= self.named:
+            return given
+        try:
+            return self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentError(f"{self._label}: {error}") from None
+
+    def check(self, given: dict[str, Any]) -> None:
+        """Raise an error that names the first argument that its annotation refuses; in a class, with the call."""
+        for name, check_of in self._checks.items():
+            if name in given:
+                try:
+                    check_of(name, given[name])
+                except (ArgumentError, ShapeError, NotFiniteError) as error:
+                    words = f"{_call(self._label, name, given)}: {error}"
+                    raise (type(error)(words) if self._of_class else error) from None
+
+    def answer(self, given: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the answer of the function after a check that it is finite; check the arguments of an initializer."""
+        try:
+            with np.errstate(all="ignore"):  # an answer that is not finite is an error below
+                answer = self._function(*args, **kwargs)
+        except LeggedError:
+            raise
+        except Exception as error:
+            if self._owner is not None:
+                self.check(given)
+            if not (isinstance(error, OverflowError | ZeroDivisionError) and _is_raised_here(error)):
+                raise
+            answer = math.nan
+        if self._owner is not None:
+            self.check(given)
+        if not _is_finite(answer):
+            raise NotFiniteError(
+                f"{self._label} has no finite answer: an intermediate result is too large or undefined; the "
+                f"largest number among the arguments is {_largest(given.values()):.3g}"
+            )
+        return answer
 
 
 def _call(label: str, wrong: str, given: dict[str, Any]) -> str:

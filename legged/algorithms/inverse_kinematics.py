@@ -38,15 +38,31 @@ from legged.spatial import Array
 CENTER_OF_MASS = "center_of_mass"
 
 
-class TargetSize(NamedTuple):
-    """Number of equations of a target, and of the numbers that describe it."""
+class TargetKind(NamedTuple):
+    """Whether a target has an orientation and a position."""
 
-    equations: int
-    numbers: int
+    has_orientation: bool
+    has_position: bool
+
+    @property
+    def equations(self) -> int:
+        """Number of equations."""
+        return 3 * self.has_orientation + 3 * self.has_position
+
+    @property
+    def numbers(self) -> int:
+        """Number of entries of the rotation matrix and the position that describe the target."""
+        return 9 * self.has_orientation + 3 * self.has_position
+
+    def parts(self, value: Any) -> tuple[Any, Any]:
+        """Return orientation and position of the value of a target, (3, 3) and (3,), None for one that it lacks."""
+        if self.has_orientation and self.has_position:
+            return value[0], value[1]
+        return (value, None) if self.has_orientation else (None, value)
 
 
-KINDS = {"position": TargetSize(3, 3), "orientation": TargetSize(3, 9), "pose": TargetSize(6, 12)}
-"""Sizes of each kind of target."""
+KINDS = {"position": TargetKind(False, True), "orientation": TargetKind(True, False), "pose": TargetKind(True, True)}
+"""What each kind of target consists of."""
 
 
 class RobotWithLoops(Protocol):
@@ -147,7 +163,7 @@ class InverseKinematics:
         frames = dict(frames or {})
         q = self.robot.neutral()
         for name, kind in self.targets.items():
-            if kind not in KINDS or (name == CENTER_OF_MASS and kind != "position"):
+            if kind not in KINDS or (name == CENTER_OF_MASS and KINDS[kind].has_orientation):
                 allowed = "'position'" if name == CENTER_OF_MASS else ", ".join(map(repr, KINDS))
                 raise ArgumentError(
                     f"the kind of target {name!r} must be one of {allowed}, got {arguments.shown(kind)}"
@@ -161,7 +177,7 @@ class InverseKinematics:
             rows, slopes, at = [], [], 0
             for name, kind in self.targets.items():
                 size = KINDS[kind].numbers
-                error, slope = _error(self.robot, q, frames.get(name, name), kind, wanted[at : at + size])
+                error, slope = _error(self.robot, q, frames.get(name, name), KINDS[kind], wanted[at : at + size])
                 at += size
                 rows.append(error)
                 slopes.append(slope)
@@ -316,17 +332,18 @@ class InverseKinematics:
                 raise UnknownNameError("target", name, self.targets)
         for name, kind in self.targets.items():
             value = values[name]
-            if kind == "pose" and (not isinstance(value, Sequence) or len(value) != 2):
+            if all(KINDS[kind]) and (not isinstance(value, Sequence) or len(value) != 2):
                 raise ArgumentError(
                     f"the target {name!r} must be (orientation, position), got {arguments.shown(value)}"
                 )
-            if kind != "position":
+            orientation, position = KINDS[kind].parts(value)
+            if KINDS[kind].has_orientation:
                 what = f"the orientation of {name!r}"
-                R = _rows(what, value[0] if kind == "pose" else value, (3, 3), batch)
+                R = _rows(what, orientation, (3, 3), batch)
                 yield what, rotations(what, R).reshape(len(R), 9)
-            if kind != "orientation":
+            if KINDS[kind].has_position:
                 what = f"the position of {name!r}"
-                yield what, _rows(what, value[1] if kind == "pose" else value, (3,), batch)
+                yield what, _rows(what, position, (3,), batch)
 
     def _by_name(self, e: Array) -> dict[str, Array]:
         bounds = np.cumsum([0, *(KINDS[kind].equations for kind in self.targets.values())])
@@ -344,15 +361,15 @@ def _rows(what: str, value: Any, shape: tuple[int, ...], batch: bool) -> Array:
     return arguments.rounded_array(what, value, shape)[None]
 
 
-def _error(robot: Robot, q: Array, frame: Frame | str, kind: str, wanted: Array) -> tuple[Array, Array]:
+def _error(robot: Robot, q: Array, frame: Frame | str, kind: TargetKind, wanted: Array) -> tuple[Array, Array]:
     """Return (target minus actual, the Jacobian of the actual value), (n,) and (n, nv), world axes."""
     if frame == CENTER_OF_MASS:
         return wanted - center_of_mass(robot, q), center_of_mass_jacobian(robot, q)
     pose, J = frame_pose(robot, q, frame), frame_jacobian(robot, q, frame)
-    if kind == "position":
+    if not kind.has_orientation:
         return wanted - pose.position, J[3:]
     turn = _rotation_vector(wanted[:9].reshape(3, 3) @ pose.rotation.T)
-    return (turn, J[:3]) if kind == "orientation" else (np.concatenate([turn, wanted[9:] - pose.position]), J)
+    return (np.concatenate([turn, wanted[9:] - pose.position]), J) if kind.has_position else (turn, J[:3])
 
 
 def _rotation_vector(R: Array) -> Array:

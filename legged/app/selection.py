@@ -212,17 +212,22 @@ def parse_terrain(text: str) -> Terrain:
 
     Steps begin 0.5 m ahead and are 1 m long unless RUN says otherwise.
     """
-    kind, _, rest = text.partition(":")
+    name, _, rest = text.partition(":")
     try:
         numbers = [float(part) for part in rest.split(",")] if rest else []
-    except ValueError:
-        numbers = []
-    if kind == "flat" and not rest:
-        return Flat()
-    if kind == "slope" and len(numbers) == 1:
-        return Slope(float(np.radians(numbers[0])))
-    if kind == "steps" and len(numbers) in (1, 2):
-        run = numbers[1] if len(numbers) == 2 else 1.0
-        edges = tuple(0.5 + run * k for k in range(50))
-        return Stairs(edges, (numbers[0],) * len(edges))
-    raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got {text!r}")
+        return _TERRAINS[name](*numbers)
+    except (KeyError, TypeError, ValueError):  # another name, another number of arguments, no numbers
+        words = "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters"
+        raise DefinitionError(f"{words}, got {text!r}") from None
+
+
+def _steps(rise: float, run: float = 1.0) -> Stairs:
+    return Stairs(tuple(0.5 + run * k for k in range(50)), (rise,) * 50)
+
+
+_TERRAINS: dict[str, Callable[..., Terrain]] = {
+    "flat": lambda: Flat(),
+    "slope": lambda degrees: Slope(float(np.radians(degrees))),
+    "steps": _steps,
+}
+"""Terrains by name, as functions of the numbers behind the colon."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from legged.conversions.charts import (
 from legged.errors import MismatchError, NotFiniteError, ShapeError, UnknownNameError
 from legged.files.export_description import base_names, own_stage_names, slide_name, stage_names
 from legged.robot.base import FloatingBase
-from legged.robot.joint import Follower, Joint, PlacedJoint, Screw, Spherical
+from legged.robot.joint import Follower, Free, Joint, PlacedJoint, Planar, Revolute, Screw, Spherical
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -237,6 +237,15 @@ def match_joints(
     return _Matcher(robot, program, tuple(joints), w_first).conversion(nq, nv)
 
 
+_SINGLE: Mapping[str, type[Chart]] = {"plain": Chart, "circle": CircleChart}
+"""Charts of one degree of freedom by the kind of the other joint."""
+_CHARTS: Mapping[tuple[str, type[Joint]], type[Chart]] = {
+    ("circle", Revolute): CircleChart,
+    ("turning plane", Planar): PlanarChart,
+}
+"""Charts by the kind of the other joint and the type of ours."""
+
+
 class _Matcher:
     def __init__(self, robot: Robot, program: str, joints: tuple[OtherJoint, ...], w_first: bool):
         self.robot, self.program, self.w_first = robot, program, w_first
@@ -309,29 +318,26 @@ class _Matcher:
 
     def _single(self, name: str, q: int, v: int) -> JointConversion:
         theirs = self._take(name)
-        if theirs.kind not in ("plain", "circle") or theirs.size != 1:
+        if theirs.kind not in _SINGLE or theirs.size != 1:
             raise MismatchError(
                 f"joint {name!r} has one degree of freedom here, and in {self.program} {theirs.size} of kind "
                 f"{theirs.kind!r}"
             )
-        chart = CircleChart() if theirs.kind == "circle" else Chart()
+        chart = _SINGLE[theirs.kind]()
         return JointConversion(chart, slice(q, q + 1), slice(v, v + 1), theirs.q, theirs.v)
 
     def _chart(self, joint: Joint, theirs: OtherJoint) -> Chart:
-        kind, here = theirs.kind, joint.kind
-        if kind == "plain" and joint.nq == joint.nv == theirs.size:
+        if (theirs.kind, type(joint)) in _CHARTS:
+            return _CHARTS[theirs.kind, type(joint)]()
+        if theirs.kind == "plain" and joint.nq == joint.nv == theirs.size:
             return Chart()
-        if kind == "circle" and here == "revolute":
-            return CircleChart()
-        if kind == "turning plane" and here == "planar":
-            return PlanarChart()
-        if kind == "ball" and isinstance(joint, Spherical) and joint.sequence is None:
+        if theirs.kind == "ball" and isinstance(joint, Spherical) and joint.sequence is None:
             return Chart() if self.w_first else BallChart()
-        if theirs.order is not None and here == "free":
+        if theirs.order is not None and isinstance(joint, Free):
             return FreeChart(OUR_JOINT, theirs.order)
         raise MismatchError(
-            f"joint {joint.name!r} has {joint.nv} degrees of freedom of kind {here!r} here, and in {self.program} "
-            f"{theirs.size} of kind {kind!r}"
+            f"joint {joint.name!r} has {joint.nv} degrees of freedom of kind {joint.kind!r} here, and in "
+            f"{self.program} {theirs.size} of kind {theirs.kind!r}"
         )
 
     def _take(self, name: str) -> OtherJoint:

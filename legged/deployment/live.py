@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import number
+from legged.arguments import number, real_array
 from legged.checked import checked
-from legged.errors import MissingError
+from legged.errors import MissingError, ShapeError
 from legged.spatial import Array
 
 KEYS = {"w": (0, 1.0), "s": (0, -1.0), "a": (1, 1.0), "d": (1, -1.0), "q": (2, 1.0), "e": (2, -1.0)}
@@ -65,7 +65,10 @@ class LiveVelocity:
             axes: Forward, left and turning to the left, (3,), dimensionless, from -1 to 1; magnitudes below 0.1 and NaN
                 count as zero.
         """
-        axes = np.clip(np.nan_to_num(np.asarray(axes, dtype=float)), -1.0, 1.0)
+        given = real_array("axes", axes)
+        if given.shape != (3,):
+            raise ShapeError(f"axes must be (3,): forward, left and turning to the left, got shape {given.shape}")
+        axes = np.clip(np.nan_to_num(given.astype(float)), -1.0, 1.0)
         with self._lock:
             self._velocity = self._most * np.where(np.abs(axes) < 0.1, 0.0, axes)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import number
+from legged.checked import checked
 from legged.deployment.interface import JointCommand, Measurement, RobotInterface
 from legged.deployment.log import LoopLog, Recorder
 from legged.deployment.safety import SafetyLimits
@@ -59,6 +60,7 @@ class Operation:
 _OVER = "the time is over"
 
 
+@checked
 class Runner:
     """Runs a law on a robot at a fixed rate; `docs/howto/deploy.md` has an example.
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import whole
 from legged.environments.rendering import Recording
-from legged.environments.task import Task
-from legged.environments.vector import VectorEnvironment, array_of, gymnasium
+from legged.environments.task import Task, array_of
+from legged.environments.vector import VectorEnvironment, gymnasium
+from legged.errors import NotFiniteError, ShapeError
 
 
 class Environment(gymnasium.Env):
@@ -44,7 +46,7 @@ class Environment(gymnasium.Env):
         Args:
             seed: Seed of the random numbers; None goes on with those of the last seed. options: Not used.
         """
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else whole("seed", seed, least=0))
         observed, infos = self.many.reset(seed=seed)
         return _first(observed), infos
 
@@ -58,7 +60,12 @@ class Environment(gymnasium.Env):
             ShapeError, NotFiniteError: The action has a wrong shape or is not finite; the robot does not change.
             ArgumentError: There was no `reset`, or the episode has ended.
         """
-        observed, reward, terminated, truncated, infos = self.many.step(array_of(action)[None])
+        given = array_of("action", action)
+        if given.shape != self.action_space.shape:
+            raise ShapeError(f"action must be {self.action_space.shape}, got shape {given.shape}")
+        if not np.isfinite(given).all():
+            raise NotFiniteError("action must be finite")
+        observed, reward, terminated, truncated, infos = self.many.step(given[None])
         own = {name: _first(value) for name, value in infos.items() if not name.startswith("_")}
         return _first(observed), float(reward[0]), bool(terminated[0]), bool(truncated[0]), own
 

@@ -13,7 +13,7 @@ from legged.compiler import Counts
 from legged.contact.rigid import Rigid
 from legged.environments.draws import Draws
 from legged.environments.state import State, observed
-from legged.errors import DefinitionError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -265,3 +265,19 @@ class Task:
                 both = {**getattr(self, name), **value}
                 merged[name] = {key: entry for key, entry in both.items() if entry is not None}
         return replace(self, **merged)
+
+
+def array_of(name: str, actions: Any) -> Array:
+    """Return actions as an array, (...), dimensionless, without a copy of tensors in the memory of the processor.
+
+    Args:
+        name: Name of the argument, for messages. actions: Actions, (...), dimensionless.
+    """
+    if isinstance(actions, np.ndarray) or not hasattr(actions, "__dlpack__"):
+        return real_array(name, actions)
+    try:
+        return np.from_dlpack(actions)
+    except Exception as error:
+        raise ArgumentError(
+            f"{name} must share memory of the processor with NumPy ({error}): call detach(), cpu() or float() first"
+        ) from error

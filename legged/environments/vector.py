@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name, real_array, whole
+from legged.arguments import known_name, real_array, shown, whole
 from legged.compiler import BatchKernel, FusedCalls, Members, check_threads, default_threads, diagnose
 from legged.environments.physics import Physics
 from legged.environments.rendering import RENDER_MODES, Pictures, Recording
-from legged.environments.task import Task
+from legged.environments.task import Task, array_of
 from legged.environments.transition import Result, Transition
 from legged.errors import ArgumentError, MissingError, NotFiniteError, ShapeError
 
@@ -132,7 +132,8 @@ class VectorEnvironment(VectorEnv):
 
     def _robots(self, name: str, robots: Any) -> tuple[int, ...]:
         """Return numbers of robots of an argument."""
-        return tuple(whole(name, k, 0, self.num_envs - 1) for k in np.atleast_1d(robots).tolist())
+        numbers = robots if isinstance(robots, Sequence | np.ndarray) else [robots]
+        return tuple(whole(name, k, 0, self.num_envs - 1) for k in numbers)
 
     @property
     def _result(self) -> Result:
@@ -216,6 +217,10 @@ class VectorEnvironment(VectorEnv):
         Raises:
             ArgumentError: The mask has another shape or type.
         """
+        if seed is not None:
+            whole("seed", seed, least=0)
+        if not isinstance(options, Mapping | None):
+            raise ArgumentError(f"options must be a mapping or None, got {shown(options)}")
         mask = (options or {}).get("reset_mask")
         if mask is None:
             mask = np.ones(self.num_envs, dtype=bool)
@@ -267,13 +272,12 @@ class VectorEnvironment(VectorEnv):
             ArgumentError: There was no `reset`, or with autoreset "disabled" a robot whose episode has ended.
             NotFiniteError: A function of the task has no finite result; the message names it. `reset` is needed then.
         """
-        given = array_of(actions)
+        given = array_of("actions", actions)
         if given.shape != self.action_space.shape:
             raise ShapeError(f"actions must be {self.action_space.shape}, got shape {given.shape}")
         if not np.isfinite(given).all():
-            raise NotFiniteError(
-                f"the action of robot {int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])} is not finite"
-            )
+            wrong = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
+            raise NotFiniteError(f"actions must be finite; that of robot {wrong} is not")
         if not self._begun:
             raise ArgumentError("call reset before the first step")
         ended = np.flatnonzero(self._over)
@@ -385,15 +389,3 @@ class VectorEnvironment(VectorEnv):
         """Close the viewer."""
         if "_pictures" in vars(self):
             self._pictures.close()
-
-
-def array_of(actions: Any) -> Array:
-    """Return actions as an array, (...), dimensionless, without a copy of tensors in the memory of the processor."""
-    if isinstance(actions, np.ndarray) or not hasattr(actions, "__dlpack__"):
-        return real_array("actions", actions)
-    try:
-        return np.from_dlpack(actions)
-    except Exception as error:
-        raise ArgumentError(
-            f"actions must share memory of the processor with NumPy ({error}): call detach(), cpu() or float() first"
-        ) from error

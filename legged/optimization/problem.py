@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import number
+from legged.arguments import array, number
 from legged.checked import checked
 from legged.compiler import Counts, run_passes
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
@@ -153,7 +153,7 @@ class Problem:
         Args:
             q: Configuration, (nq,) or (problems, nq). v: Velocity, (nv,) or (problems, nv).
         """
-        rows_q, rows_v = np.atleast_2d(np.asarray(q, float)), np.atleast_2d(np.asarray(v, float))
+        rows_q, rows_v = (np.atleast_2d(array(*pair).astype(float)) for pair in (("q", q), ("v", v)))
         counts = {len(rows_q), len(rows_v)}
         if rows_q.ndim != 2 or rows_v.ndim != 2 or len(counts - {1}) > 1:
             shapes = f"{np.shape(q)} and {np.shape(v)}"

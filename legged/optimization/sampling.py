@@ -133,6 +133,7 @@ class Sampling:
         Args:
             duration: Time that has passed since the last improvement, [s].
         """
+        number("duration", duration, "s", least=0.0)
         knots = len(self.mean)
         period = self._interval * max(self._steps - 1, 1) / (knots - 1)
         at = np.minimum(np.arange(knots) + duration / period, knots - 1.0)

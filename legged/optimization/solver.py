@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import number, whole
-from legged.errors import ArgumentError, NotFiniteError, ShapeError
+from legged.arguments import array, number, whole
+from legged.errors import ArgumentError, ShapeError
 from legged.optimization.model import Trajectories
 from legged.optimization.problem import Problem
 from legged.optimization.riccati import backward
@@ -74,25 +74,23 @@ class Solver:
             NotFiniteError: For values that are not finite.
         """
         trajectories = self._trajectories
-        for name, value, array in (
-            ("q", q, trajectories.q),
-            ("v", v, trajectories.v),
-            ("u", u, trajectories.u[:, :-1]),
-        ):
+        arrays = {"q": trajectories.q, "v": trajectories.v, "u": trajectories.u[:, :-1]}
+        guess = {}
+        for name, value in (("q", q), ("v", v), ("u", u)):
             if value is None:
                 continue
-            given = np.asarray(value, float)
+            given = array(name, value).astype(float)
             try:
-                given = np.broadcast_to(given, array.shape)
+                given = guess[name] = np.broadcast_to(given, arrays[name].shape)
             except ValueError:
-                raise ShapeError(f"the guess of {name} must fit {array.shape[1:]}, got {np.shape(value)}") from None
-            if not np.isfinite(given).all():
-                raise NotFiniteError(f"the guess of {name} must be finite")
+                wanted = arrays[name].shape[1:]
+                raise ShapeError(f"the guess of {name} must fit {wanted}, got {given.shape}") from None
             if name == "q" and self.problem.tree.base.kind == "floating":
                 norms = np.abs(np.linalg.norm(given[..., :4], axis=-1) - 1.0)
                 if norms.max() > 1e-6:
                     raise ShapeError("the guess of q must hold unit quaternions of the base")
-            array[...] = given
+        for name, given in guess.items():  # after all of them have been accepted
+            arrays[name][...] = given
         trajectories.q[:, 0], trajectories.v[:, 0] = self.problem.q, self.problem.v
 
     def shift(self, count: int = 1) -> None:
@@ -105,8 +103,8 @@ class Solver:
             count: Number of nodes, at least 1.
         """
         whole("count", count, least=1, most=self._trajectories.nodes)
-        for array in (self._trajectories.q, self._trajectories.v):
-            array[:, :-count] = array[:, count:].copy()
+        for states in (self._trajectories.q, self._trajectories.v):
+            states[:, :-count] = states[:, count:].copy()
         u = self._trajectories.u[:, :-1]
         u[:, :-count] = u[:, count:].copy()
         if count < self._trajectories.nodes:

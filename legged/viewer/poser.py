@@ -12,7 +12,7 @@ from legged.checked import checked
 from legged.output import visible
 from legged.robot.configuration import read
 from legged.robot.diagram.drawing import svg_element
-from legged.robot.joint import PlacedJoint
+from legged.robot.joint import PlacedJoint, Prismatic, Revolute, Universal
 from legged.robot.robot import Robot
 from legged.simulation.results.records import ModelRecord
 from legged.viewer.motion import motion_of_states, states
@@ -100,14 +100,14 @@ class Poser:
         """Add a slider for each coordinate of a joint that is an angle or a length."""
         if joint.nq != joint.nv:
             return  # a quaternion
-        physics, free = joint.definition.physics, _LENGTH if joint.kind == "prismatic" else _ANGLE
+        physics, free = joint.definition.physics, _LENGTH if isinstance(joint.definition, Prismatic) else _ANGLE
         lower, upper = (np.broadcast_to(limit, joint.nv) for limit in (physics.lower, physics.upper))
         for k in range(joint.nv):
             name = joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
             low = float(lower[k]) if np.isfinite(lower[k]) else -free
             high = float(upper[k]) if np.isfinite(upper[k]) else free
             entry = self._entries[name] = joint.q.start + k
-            if joint.kind in ("revolute", "universal") and not np.isfinite([lower[k], upper[k]]).any():
+            if isinstance(joint.definition, Revolute | Universal) and not np.isfinite([lower[k], upper[k]]).any():
                 self._unlimited.append(entry)
             value = float(np.clip(self.q[entry], low, high))
             step = (high - low) / 1000.0

@@ -9,8 +9,9 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
+import argument_objects
 import numpy as np
-from argument_values import method_arguments, resolved, special_arguments, usual_arguments
+from argument_values import FOLDER, method_arguments, resolved, special_arguments, usual_arguments
 
 import legged
 from legged.compiler import Members
@@ -110,7 +111,7 @@ def cases(attempt: Callable[[Case], Answered]) -> tuple[list[Case], list[str]]:
             (calls.append(case) if outcome.error is None else missing.append(f"{full}: {outcome.error}"))
             if outcome.error is None:
                 objects.setdefault(type(outcome.answer), outcome.answer)
-    for case in _methods(objects, values):
+    for case in (*_methods(objects, values), *_stateful_methods()):
         outcome = attempt(case)
         (calls.append(case) if outcome.error is None else missing.append(f"{case.name}: {outcome.error}"))
     return calls, missing
@@ -149,6 +150,67 @@ def _methods(objects: dict[type, Any], values: dict[str, Any]) -> Iterator[Case]
             yield Case(full, Method(of, name), _arguments(parameters, given, values))
 
 
+def _stateful_methods() -> Iterator[Case]:
+    """Yield the methods of `argument_objects`; one object serves all methods of its class until a call changes it."""
+    made = {name: Made(make) for name, make in argument_objects.makers(FOLDER).items()}
+    for full, arguments in argument_objects.method_arguments().items():
+        kind, _, name = full.partition(".")
+        if kind in made:
+            yield Case(full, StatefulMethod(made[kind], name), arguments)
+
+
+class Made:
+    """An object that is made when it is first needed, and again after a call has changed it."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._object = make, None
+
+    def now(self) -> Any:
+        """Return the object."""
+        if self._object is None:
+            self._object = self._make()
+        return self._object
+
+    def discard(self) -> None:
+        """Make the object anew for the next call."""
+        self._object = None
+
+
+class StatefulMethod:
+    """A method of an object that cannot be copied, with the same check as `Method`."""
+
+    is_of_mutable = True
+
+    def __init__(self, made: Made, name: str) -> None:
+        self.made, self.name = made, name
+
+    def __call__(self, **given: Any) -> Any:
+        """Return the result of the method; see `Method`."""
+        of = self.made.now()
+        try:
+            answer = unchanged_if_refused(of, self.name, given)
+        except AssertionError:
+            self.made.discard()
+            raise
+        self.made.discard()
+        return answer
+
+
+def unchanged_if_refused(of: Any, name: str, given: dict[str, Any]) -> Any:
+    """Return the result of a method, or of setting a property; a call that is refused must leave the object as it is.
+
+    Raises:
+        AssertionError: The call has raised an error and changed the object.
+    """
+    before, is_setter = snapshot(of), isinstance(getattr(type(of), name), property)
+    try:
+        return setattr(of, name, next(iter(given.values()))) if is_setter else getattr(of, name)(**given)
+    except Exception as error:
+        changed = [part for part, value in snapshot(of)[1].items() if value != before[1].get(part)]
+        assert not changed, f"a refused call changed {', '.join(changed)} ({error})"
+        raise
+
+
 class Method:
     """A method of an object that is copied before each call if calls may change it."""
 
@@ -161,22 +223,10 @@ class Method:
         return not _is_frozen(self.of)
 
     def __call__(self, **given: Any) -> Any:
-        """Return the result of the method; a call that is refused must leave the object as it is.
-
-        Raises:
-            AssertionError: The method has raised an error and changed the object.
-        """
-        of, is_setter = self.of, isinstance(getattr(type(self.of), self.name), property)
+        """Return the result of the method; see `unchanged_if_refused`."""
         if not self.is_of_mutable:
-            return getattr(of, self.name)(**given)
-        of = copy.deepcopy(of)
-        before = snapshot(of)
-        try:
-            return setattr(of, self.name, given[self.name]) if is_setter else getattr(of, self.name)(**given)
-        except Exception as error:
-            changed = [name for name, value in snapshot(of)[1].items() if value != before[1].get(name)]
-            assert not changed, f"a refused call changed {', '.join(changed)} ({error})"
-            raise
+            return getattr(self.of, self.name)(**given)
+        return unchanged_if_refused(copy.deepcopy(self.of), self.name, given)
 
 
 def _is_frozen(x: Any) -> bool:

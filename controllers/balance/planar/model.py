@@ -31,6 +31,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum_rate
 from legged.errors import ArgumentError, DefinitionError, ShapeError
+from legged.robot.base import FixedBase, PlanarBase
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -123,11 +124,11 @@ class PlanarBalance:
     def __post_init__(self) -> None:
         robot = self.robot
         joints = {joint.name: joint for joint in robot.joints}
-        expected = "planar" if self.contact is not None else "fixed"
-        if robot.base.kind != expected:
+        expected = FixedBase if self.contact is None else PlanarBase
+        if not isinstance(robot.base, expected):
             raise DefinitionError(
                 f"a planar robot that balances on {'a contact point' if self.contact else 'a pivot joint'} has a "
-                f"{expected} base; robot {robot.name!r} has a {robot.base.kind} base"
+                f"{expected().kind} base; robot {robot.name!r} has a {robot.base.kind} base"
             )
         if robot.gravity.dtype != object and not robot.gravity.any():
             raise DefinitionError(f"robot {robot.name!r} has no gravity; give it gravity, against which it can balance")

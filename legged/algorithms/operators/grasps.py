@@ -234,9 +234,10 @@ def _constraints(
     carried = (A @ join(omega, held.velocity)).reshape(-1, 6)
     for (link, point), place, own, contact in zip(tips, places, carried, contacts, strict=True):
         a = join(np.zeros(3), cross(omega, cross(omega, place - held.position)))
-        if contact.kind != "rigid":
+        constrained = CONTACTS[contact.kind]
+        if len(constrained) < 6:
             slip = point_jacobian(robot, q, link, point) @ v - own
-            slides = contact.kind == "sliding"
+            slides = len(constrained) == 1  # only the motion along the normal is constrained
             a = a + join(cross(omega, slip[:3]), 2.0 * cross(omega, slip[3:]) if slides else np.zeros(3))
         centripetal.append(a)
     body = held.inertia

@@ -14,6 +14,7 @@ import numpy as np
 
 from legged.dynamics.forward import accelerations
 from legged.dynamics.passive import friction_forces
+from legged.robot.base import FloatingBase
 from legged.robot.configuration import drift, quaternion_blocks, scatter_add
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_exp, quaternion_matrix, rotation_vector_rate
@@ -33,7 +34,7 @@ def chart_rate(robot: Robot, xi: Array, v: Array) -> Array:
     rate: list[Any] = list(v)
     for _, at in quaternion_blocks(robot):
         rate[at] = list(rotation_vector_rate(xi[at], v[at]))
-    if robot.base.kind == "floating":
+    if isinstance(robot.base, FloatingBase):
         rate[3:6] = list(quaternion_matrix(quaternion_exp(xi[:3])) @ v[3:6])
     return np.stack(rate) if rate else np.zeros(0)
 
@@ -61,7 +62,7 @@ def velocity_product(robot: Robot, v: Array) -> Array:
     Returns:
         (nv,), [m/s^2] in the linear entries, base axes.
     """
-    if robot.base.kind != "floating":
+    if not isinstance(robot.base, FloatingBase):
         return np.zeros(robot.nv)
     return np.concatenate([np.zeros(3), cross(v[:3], v[3:6]), np.zeros(robot.nv - 6)])
 
