@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from legged.argument_checks import Check, annotations_of, parameter_checks
-from legged.elements import any_element, without_boundary
+from legged.elements import any_element
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError
 
 T = TypeVar("T")
@@ -180,11 +180,6 @@ _ROBOTS = {"robot", "closed"}
 
 
 _ORIGINALS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
-
-def undecorated(function: Any) -> Any:
-    """Return the function that `checked` or `any_element` decorated, or the function itself if it is not decorated."""
-    return _ORIGINALS.get(function) or without_boundary(function)
 
 
 def _is_raised_here(error: BaseException) -> bool:

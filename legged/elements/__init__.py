@@ -16,7 +16,7 @@ and an int without rounding more than its own precision does. An elementary func
 as function of the number's context (mpmath) or as function of the module that defines the type (NumPy, gmpy2).
 """
 
-from legged.elements.boundary import accepts_any_element, any_element, drop, lift, lift_with, without_boundary
+from legged.elements.boundary import accepts_any_element, any_element, drop, lift, lift_with
 from legged.elements.element import Element, as_floats, has_elements, is_singular, to_float
 from legged.elements.fields import Field, Undecided, field_of, is_foreign
 
@@ -35,5 +35,4 @@ __all__ = [
     "lift",
     "lift_with",
     "to_float",
-    "without_boundary",
 ]

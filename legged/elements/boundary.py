@@ -196,11 +196,6 @@ def _boundary(function: Any) -> Any:
 _ORIGINALS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-def without_boundary(function: Any) -> Any:
-    """Return the function that `any_element` decorated, or the function itself if it is not decorated."""
-    return _ORIGINALS.get(function, function)
-
-
 def accepts_any_element(function: Any) -> bool:
     """Return whether `any_element` has decorated a function."""
     return function in _ORIGINALS
