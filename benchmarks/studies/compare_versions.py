@@ -1,8 +1,8 @@
 """Processor times of two versions: `python -m benchmarks.studies.compare_versions FOLDER [--rounds N] [TASK ...]`.
 
-FOLDER is a checkout of the other version, such as `git worktree add FOLDER v0.1.0`. Each task is measured in processes of
-both versions in turns, after a first call in each process that compiles. The table has the smallest processor time of a
-call of all processes of a version, and the ratio of this version to the other.
+FOLDER is a checkout of the other version, such as `git worktree add FOLDER v0.1.0` makes. Each task is measured in
+processes of both versions in turns, after a first call in each process that compiles. The table has the smallest
+processor time of a call of all processes of a version, and the ratio of this version to the other.
 """
 
 from __future__ import annotations
