@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.contact import derivatives
-from benchmarks.pages import algorithms, balance, others, sizes, terms
+from benchmarks.pages import algorithms, balance, others, sizes, terms, walks
 from benchmarks.pages.parts import Part
 
 _PAGE = "explanation/contact_derivatives.md"
@@ -17,6 +17,7 @@ PARTS: dict[str, Part] = {
     **others.PARTS,
     **sizes.PARTS,
     **terms.PARTS,
+    **walks.PARTS,
     **_DERIVATIVES,
 }
 """All computed parts of the documentation by name."""

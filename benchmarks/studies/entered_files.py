@@ -6,9 +6,11 @@ Each call is made twice; the second one, with everything compiled, is observed b
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,27 +25,60 @@ PACKAGES = "legged", "controllers", "robots"
 STEP = 1e-4  # [s]
 
 
-def entered(call: Callable[[], Any]) -> dict[str, set[str]]:
-    """Return the functions of this distribution that a call enters, by file.
+class Walk(NamedTuple):
+    """The functions that a call enters, in the order of their first calls.
+
+    Attributes:
+        functions: (file, qualified name) of each function.
+    """
+
+    functions: list[tuple[str, str]]
+
+    @property
+    def files(self) -> list[str]:
+        """The files, in the order of their first functions."""
+        return list(dict.fromkeys(file for file, _ in self.functions))
+
+    @property
+    def returns(self) -> int:
+        """How often a reader in the order of first calls goes back to a file that was left before."""
+        known, last, count = set[str](), "", 0
+        for file, _ in self.functions:
+            count += file != last and file in known
+            known.add(file)
+            last = file
+        return count
+
+    def under(self, package: str) -> Walk:
+        """Return the part of the walk in the files of a package.
+
+        Args:
+            package: Its folder, such as "legged/files".
+        """
+        return Walk([pair for pair in self.functions if pair[0].startswith(f"{package}/")])
+
+
+def entered(call: Callable[[], Any]) -> Walk:
+    """Return the functions of this distribution that a call enters, without lambda functions and comprehensions.
 
     Args:
         call: The call.
     """
-    functions = dict[str, set[str]]()
+    functions: dict[tuple[str, str], None] = {}
 
     def observe(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code
-        if event == "call" and Path(code.co_filename).is_relative_to(ROOT):
+        if event == "call" and Path(code.co_filename).is_relative_to(ROOT) and not code.co_name.startswith("<"):
             path = Path(code.co_filename).relative_to(ROOT)
             if path.parts[0] in PACKAGES:
-                functions.setdefault(str(path), set()).add(code.co_qualname)
+                functions[str(path), code.co_qualname] = None
 
     sys.setprofile(observe)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return functions
+    return Walk(list(functions))
 
 
 def calls() -> dict[str, Callable[[], Any]]:
@@ -64,15 +99,41 @@ def calls() -> dict[str, Callable[[], Any]]:
     return calls
 
 
+def _evaluation(robot: legged.Robot) -> None:
+    """Start a law that follows a command, and evaluate it once."""
+    law, wrenches = controllers.Locomotion("trot", controllers.Command(vx=0.3)), np.zeros((len(robot.links), 6))
+    q, v = law.initial_state(robot)
+    started, memory = law.start(robot, None, q, v)
+    memory = started.update(0.0, 0, q, v, wrenches, memory)
+    started.torque(0.0, 0, q, v, wrenches, memory)
+
+
+def walks() -> list[tuple[str, str, Walk]]:
+    """Return (what is followed, package, walk) of the three calls that the documentation follows through the files."""
+    robot = robots.spatial_quadruped()
+    with tempfile.TemporaryDirectory() as folder:
+        path = legged.save_mjcf(robot, Path(folder) / "robot.xml")
+        followed = (
+            ("a path through `load`", "legged/files", partial(legged.load, path, fuse=True)),
+            ("a controller through `simulate`", "legged/simulation", calls()["simulate, two steps"]),
+            ("a command through `Locomotion`", "controllers/locomotion", partial(_evaluation, robot)),
+        )
+        results = []
+        for name, package, call in followed:
+            call()
+            results.append((name, package, entered(call).under(package)))
+    return results
+
+
 def main() -> None:
     """Print the table, with `--list` also the files."""
     rows = []
     for name, call in calls().items():
         call()
-        files = entered(call)
-        rows.append((name, str(len(files)), str(sum(map(len, files.values())))))
+        walk = entered(call)
+        rows.append((name, str(len(walk.files)), str(len(walk.functions))))
         if "--list" in sys.argv:
-            print("\n".join(f"{len(functions):4} {path}" for path, functions in sorted(files.items())))
+            print(*(f"{file}: {function}" for file, function in walk.functions), sep="\n")
     print(Table("Files and functions entered by a call", ("call", "files", "functions"), tuple(rows)).text())
 
 
