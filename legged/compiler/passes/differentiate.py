@@ -1,9 +1,9 @@
 """Automatic differentiation: the Jacobian of a graph, for `jacobian`.
 
-The graph is evaluated again together with derivatives. Forward mode carries
-the derivatives of every value with respect to the inputs from the inputs to the results; reverse mode carries the
-derivatives of each result with respect to every value back from the result to the inputs. Both give the same numbers;
-their cost grows with the number of inputs and of results. Derivatives that are zero are never formed.
+The graph is evaluated again together with derivatives. Forward mode carries the derivatives of every value with respect
+to the inputs from the inputs to the results; reverse mode carries the derivatives of each result with respect to every
+value back from the result to the inputs. Both give the same numbers; their cost grows with the number of inputs and of
+results. Derivatives that are zero are never formed. `drop_terms` uses the same partial derivatives as numbers.
 """
 
 from __future__ import annotations
@@ -103,6 +103,26 @@ def _partials(node: Node, value: Scalar, operands: list[Scalar]) -> tuple[Scalar
     if node.operation not in PARTIALS:
         raise TraceError(f"the operation {node.operation!r} has no derivative")
     return PARTIALS[node.operation](value, *operands)
+
+
+def partials(graph: Graph, values: list[Scalar]) -> list[tuple[Scalar, ...]]:
+    """Return the partial derivatives of each node with respect to its operands; zeros for those of conditions.
+
+    Args:
+        graph: The graph. values: The values of its inputs, to which those of the nodes are added.
+
+    Raises:
+        TraceError: The graph has a loop, a lookup table or a product with a large matrix.
+    """
+    slopes = []
+    for node in graph.nodes:
+        if isinstance(node.operation, CallResult | Gather):
+            raise TraceError(f"the operation {node.operation!r} has no derivative for single terms")
+        value, operands = _evaluated(node, values)
+        values.append(value)
+        known = node.operation not in CONDITIONS
+        slopes.append(_partials(node, value, operands) if known else (0.0,) * len(operands))
+    return slopes
 
 
 @compiler_pass("differentiation")

@@ -7,8 +7,7 @@ error is then measured with the new graph, so that it is right also where y is n
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, eliminate_dead_code
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import Tracer
+from legged.compiler.passes.differentiate import partials
 from legged.errors import TraceError
 from legged.spatial import Array
 
@@ -104,10 +104,10 @@ def _results(graph: Graph, values: Sequence[Any]) -> Array:
 
 def _terms(graph: Graph, values: Sequence[Any], scales: Array) -> tuple[list[Term], Array]:
     """Return the terms of the sums, and their contributions to the results, (terms, results, samples), over scales."""
-    first, sums = (
-        graph.input_size,
-        [(n, node) for n, node in enumerate(graph.nodes, graph.input_size) if node[0] in _SUMS],
-    )
+    first = graph.input_size
+    sums = [(n, node) for n, node in enumerate(graph.nodes, first) if node.operation in _SUMS]
+    ends = np.cumsum([0, *(len(node.arguments) for node in graph.nodes)])
+    slopes = _partials(graph, np.array(values[:first]))
     contributions = np.zeros((2 * len(sums), len(graph.results), len(values[0])))
     for j, result in enumerate(graph.results):
         if not isinstance(result, int):
@@ -115,13 +115,12 @@ def _terms(graph: Graph, values: Sequence[Any], scales: Array) -> tuple[list[Ter
         slope: list[Any] = [0.0] * len(values)
         slope[result] = 1.0 / scales[j]
         for n in range(len(values) - 1, first - 1, -1):
-            operation, arguments, _ = graph.nodes[n - first]
             if isinstance(slope[n], float) and slope[n] == 0.0:
                 continue
-            own = [values[a] if isinstance(a, int) else a for a in arguments]
-            for a, part in zip(arguments, _slopes(operation, own, values[n]), strict=True):
-                if isinstance(a, int) and part is not None:
-                    slope[a] = slope[a] + slope[n] * part
+            own = slopes[ends[n - first] : ends[n - first + 1]]
+            for a, partial in zip(graph.nodes[n - first].arguments, own, strict=True):
+                if isinstance(a, int) and partial.any():
+                    slope[a] = slope[a] + slope[n] * partial
         for k, (n, (operation, arguments, _)) in enumerate(sums):
             for place, a in enumerate(arguments):
                 sign = -1.0 if operation == "subtract" and place else 1.0
@@ -135,50 +134,14 @@ def _terms(graph: Graph, values: Sequence[Any], scales: Array) -> tuple[list[Ter
     return terms, contributions
 
 
-def _slopes(operation: str, x: Sequence[Any], y: Any) -> Sequence[Any]:
-    """Return the derivative of an operation by each argument, None for one on which it depends in steps alone."""
-    rule = _RULES.get(operation)
-    return [None] * len(x) if rule is None else rule(x, y)
-
-
-_RULES: dict[str, Callable[[Sequence[Any], Any], Sequence[Any]]] = {
-    "add": lambda x, y: (1.0, 1.0),
-    "subtract": lambda x, y: (1.0, -1.0),
-    "multiply": lambda x, y: (x[1], x[0]),
-    "divide": lambda x, y: (1.0 / x[1], -y / x[1]),
-    "negate": lambda x, y: (-1.0,),
-    "sqrt": lambda x, y: (0.5 / y,),
-    "sin": lambda x, y: (np.cos(x[0]),),
-    "cos": lambda x, y: (-np.sin(x[0]),),
-    "tan": lambda x, y: (1.0 + y * y,),
-    "arcsin": lambda x, y: (1.0 / np.sqrt(1.0 - x[0] * x[0]),),
-    "arccos": lambda x, y: (-1.0 / np.sqrt(1.0 - x[0] * x[0]),),
-    "arctan": lambda x, y: (1.0 / (1.0 + x[0] * x[0]),),
-    "arctan2": lambda x, y: (x[1] / (x[0] * x[0] + x[1] * x[1]), -x[0] / (x[0] * x[0] + x[1] * x[1])),
-    "exp": lambda x, y: (y,),
-    "log": lambda x, y: (1.0 / x[0],),
-    "sinh": lambda x, y: (np.cosh(x[0]),),
-    "cosh": lambda x, y: (np.sinh(x[0]),),
-    "tanh": lambda x, y: (1.0 - y * y,),
-    "fmod": lambda x, y: (1.0, -np.rint((x[0] - y) / x[1])),
-    "hypot": lambda x, y: (x[0] / y, x[1] / y),
-    "cbrt": lambda x, y: (1.0 / (3.0 * y * y),),
-    "log1p": lambda x, y: (1.0 / (1.0 + x[0]),),
-    "log2": lambda x, y: (1.0 / (math.log(2.0) * x[0]),),
-    "log10": lambda x, y: (1.0 / (math.log(10.0) * x[0]),),
-    "expm1": lambda x, y: (1.0 + y,),
-    "exp2": lambda x, y: (math.log(2.0) * y,),
-    "arcsinh": lambda x, y: (1.0 / np.sqrt(x[0] * x[0] + 1.0),),
-    "arccosh": lambda x, y: (1.0 / np.sqrt(x[0] * x[0] - 1.0),),
-    "arctanh": lambda x, y: (1.0 / (1.0 - x[0] * x[0]),),
-    "copysign": lambda x, y: (np.copysign(1.0, x[0]) * np.copysign(1.0, x[1]), None),
-    "absolute": lambda x, y: (np.sign(x[0]),),
-    "maximum": lambda x, y: (x[0] >= x[1], x[0] < x[1]),
-    "minimum": lambda x, y: (x[0] <= x[1], x[0] > x[1]),
-    "select": lambda x, y: (None, np.where(x[0], 1.0, 0.0), np.where(x[0], 0.0, 1.0)),
-    "power": lambda x, y: (x[1] * x[0] ** (x[1] - 1.0), None),
-}
-"""The derivatives of each operation by its arguments x, from these and the value y; steps have none."""
+def _partials(graph: Graph, inputs: Array) -> Array:
+    """Return the partial derivatives of all nodes by their operands, one after the other, (operands, samples)."""
+    tracer = Tracer()
+    with tracer:
+        rows = partials(graph, [tracer.input() for _ in range(graph.input_size)])
+        nodes, results = eliminate_dead_code(tracer, [x for row in rows for x in row])
+    derivatives = replace(graph, nodes=nodes, results=results)
+    return _results(derivatives, _values(derivatives, inputs))
 
 
 def _without(graph: Graph, dropped: set[tuple[int, int]]) -> Graph:

@@ -78,14 +78,14 @@ class _Start:
     Attributes:
         state: The state in which it has started, in bytes.
         loop: The closed loop. numbers: Numbers of robot, controller and ground. memory: Initial memory, (m,).
-        is_free: Whether it is the same from other states; None as long as no member has needed to know.
+        ignores_state: Whether it is the same from other states; None as long as no member has needed to know.
     """
 
     state: bytes
     loop: ClosedLoop
     numbers: list[float]
     memory: Array
-    is_free: bool | None = None
+    ignores_state: bool | None = None
 
 
 class MemberStarts:
@@ -188,15 +188,20 @@ class MemberStarts:
         return shared or starts.setdefault(at_q + v.tobytes(), self._new_start(i, q, v))
 
     def _shared_start(
-        self, starts: dict[bytes, _Start], key: bytes, free: dict[str, Array], i: int, q: Array, v: Array
+        self, starts: dict[bytes, _Start], key: bytes, unknown: dict[str, Array], i: int, q: Array, v: Array
     ) -> _Start | None:
-        """Return the start of all members with a key; None if it depends on the states in which they differ."""
+        """Return the start of all members with a key; None if it depends on the states in which they differ.
+
+        Args:
+            starts: Starts by key, which receive new ones. key: What the members have in common.
+            unknown: The states in which they differ, by name. i, q, v: As in `_start`.
+        """
         if key not in starts:
             starts[key] = self._new_start(i, q, v)
         start, state = starts[key], q.tobytes() + v.tobytes()
-        if start.state != state and start.is_free is None:
-            start.is_free = self._is_free(start, free, i, q, v)
-        return start if start.state == state or start.is_free else None
+        if start.state != state and start.ignores_state is None:
+            start.ignores_state = self._ignores_state(start, unknown, i, q, v)
+        return start if start.state == state or start.ignores_state else None
 
     def _new_start(self, i: int, q: Array, v: Array) -> _Start:
         """Start the controller of member i."""
@@ -214,19 +219,19 @@ class MemberStarts:
         loop = replace(self._batch.first.loop, **own)
         return _Start(q.tobytes() + v.tobytes(), loop, [*self._batch.sweep.robot_numbers(i).tolist(), *numbers], memory)
 
-    def _is_free(self, start: _Start, free: dict[str, Array], i: int, q: Array, v: Array) -> bool:
+    def _ignores_state(self, start: _Start, unknown: dict[str, Array], i: int, q: Array, v: Array) -> bool:
         """Return whether the controller of member i starts alike from any of some states, found by tracing its start.
 
         A law that suppresses the error of a number that is unknown, and goes on without it, is not recognized.
 
         Args:
-            start: A start of the same controller. free: "q", "v" -> a state that is unknown in the trace.
+            start: A start of the same controller. unknown: "q", "v" -> a state that is unknown in the trace.
             i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
         """
         setup, own = self._batch.sweep.member(i), {"q": q, "v": v}
 
         def traced(*states: Array) -> Array:
-            known = own | dict(zip(free, states, strict=True))
+            known = own | dict(zip(unknown, states, strict=True))
             controller, memory = self._batch.started(setup, known["q"], known["v"])
             check_stateless((controller, setup.ground))
             numbers = [*self._batch.sweep.robot_numbers(i).tolist(), *flatten((controller, setup.ground))[0]]
@@ -235,7 +240,7 @@ class MemberStarts:
             return memory
 
         try:
-            record(traced, {name: x.shape for name, x in free.items()})
+            record(traced, {name: x.shape for name, x in unknown.items()})
         except Exception:  # tracing runs the user's code, which may raise anything
             return False
         return True
