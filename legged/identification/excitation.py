@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,68 +101,100 @@ def excitation(
     )
     if (high <= low).any():
         raise ArgumentError("each upper limit must exceed the lower one")
-    middle, half = (low + high) / 2, (high - low) / 2 * (1.0 - _MARGIN)
-    times = duration * np.arange(_POINTS * count) / (_POINTS * count)
-    basis = _basis(times, duration, count)
-    size = 1 + 2 * count
+    series = _FourierSeries((low, high), fast, steep, duration, count)
+    information = _Information(robot)
+    times = period * np.arange(round(duration / period) + 1)
+    best, value, first = _optimum(series, information, series.random(seed), iterations, _basis(times, duration, count))
+    q, v, vdot = series.motion(best, _basis(times, duration, count))
+    return Excitation(robot, times, q, v, vdot, value, first, information.names)
 
-    def motion(x: Array, basis: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return q, v and vdot of the joints, (T, n) each; x in units of half of the range."""
-        return tuple(
-            b @ (x.reshape(n, size) * half[:, None]).T + shift for b, shift in zip(basis, (middle, 0, 0), strict=True)
-        )
 
-    bounds = np.ones(n), fast / half * (1.0 - _MARGIN), steep / half * (1.0 - _MARGIN)
-    start_rows = np.vstack([b[0] for b in basis[1:]])
+class _FourierSeries:
+    """Motions of n joints as Fourier series with coefficients x, (n (1 + 2 harmonics),), in units of half of the range.
 
-    def margins(x: Array) -> Array:
+    Args:
+        range: Lower and upper limits, (n,) each, [rad] or [m].
+        speed, acceleration: Largest rates and accelerations, (n,), [rad/s] and [rad/s^2], or [m/s] and [m/s^2].
+        duration: The period, [s]. harmonics: Number of harmonics.
+
+    Attributes:
+        basis: The functions of time with their rates and accelerations, at the instants at which limits are imposed.
+        at_rest: Matrix R with R x = 0 where velocities and accelerations at the start are zero.
+        slopes: Derivative of `margins` with respect to x, which is constant.
+    """
+
+    def __init__(self, range: tuple[Array, Array], speed: Array, acceleration: Array, duration: float, harmonics: int):
+        low, high = range
+        self.n, self.size = len(low), 1 + 2 * harmonics
+        self.middle, self.half = (low + high) / 2, (high - low) / 2 * (1.0 - _MARGIN)
+        self.limits = (high - low) / 2, speed, acceleration
+        self._bounds = np.ones(self.n), *(most / self.half * (1.0 - _MARGIN) for most in (speed, acceleration))
+        self.basis = _basis(duration * np.arange(_POINTS * harmonics) / (_POINTS * harmonics), duration, harmonics)
+        self.at_rest = np.kron(np.eye(self.n), np.vstack([b[0] for b in self.basis[1:]]))
+        self.at_zero = self.margins(np.zeros(self.n * self.size))
+        self.slopes = np.stack([self.margins(e) - self.at_zero for e in np.eye(self.n * self.size)], axis=1)
+
+    def motion(self, x: Array, basis: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return q, v and vdot of the joints, (T, n) each."""
+        coefficients = (x.reshape(self.n, self.size) * self.half[:, None]).T
+        return tuple(b @ coefficients + shift for b, shift in zip(basis, (self.middle, 0, 0), strict=True))
+
+    def margins(self, x: Array) -> Array:
         """Return the distances to all limits, relative to these, at all instants."""
-        coefficients = x.reshape(n, size)
+        coefficients = x.reshape(self.n, self.size)
         parts = [
             side * (coefficients[np.isfinite(most)] @ b.T) / most[np.isfinite(most), None]
-            for b, most in zip(basis, bounds, strict=True)
+            for b, most in zip(self.basis, self._bounds, strict=True)
             for side in (-1.0, 1.0)
         ]
         return 1.0 - np.concatenate([part.ravel() for part in parts])
 
-    def limited(parts: tuple[Array, ...]) -> Iterator[tuple[Array, Array]]:
-        """Yield the deviation from the middle, rates and accelerations with their limits."""
-        yield from zip((parts[0] - middle, *parts[1:]), ((high - low) / 2, fast, steep), strict=True)
+    def random(self, seed: int) -> Array:
+        """Return random coefficients of a motion that begins at rest and uses 0.9 of the limits."""
+        projector = np.eye(self.n * self.size) - np.linalg.pinv(self.at_rest) @ self.at_rest
+        amplitudes = np.random.default_rng(seed).normal(size=(self.n, self.size)) / np.arange(1, self.size + 1)
+        x = projector @ amplitudes.ravel()
+        return x * (0.9 / max(float((1.0 - self.margins(x)).max()), 1e-12))
 
-    zero = np.zeros(n * size)
-    at_zero = margins(zero)
-    slopes = np.stack([margins(e) - at_zero for e in np.eye(n * size)], axis=1)
-    rest = np.kron(np.eye(n), start_rows)
-    information = _Information(robot)
-    projector = np.eye(n * size) - np.linalg.pinv(rest) @ rest
-    x = projector @ (np.random.default_rng(seed).normal(size=(n, size)) / np.arange(1, size + 1)).ravel()
-    x *= 0.9 / max(float((1.0 - margins(x)).max()), 1e-12)
+    def scaled(self, x: Array, basis: tuple[Array, ...]) -> Array:
+        """Return coefficients whose motion is within the limits at all samples of a basis."""
+        q, v, vdot = self.motion(x, basis)
+        parts = zip((q - self.middle, v, vdot), self.limits, strict=True)
+        largest = max(float((np.abs(part) / most).max()) for part, most in parts)
+        return x / max(largest * (1.0 + 1e-9), 1.0)
+
+
+def _optimum(
+    series: _FourierSeries, information: _Information, x: Array, iterations: int, samples: tuple[Array, ...]
+) -> tuple[Array, float, float]:
+    """Return the coefficients with the largest information that were found, their log det, and that of the first ones.
+
+    Args:
+        series: The motions. information: log det of their information. x: The first coefficients.
+        iterations: Largest number of steps. samples: Basis at the samples at which the result is within the limits.
+    """
+    count = len(information.names)
 
     def objective(x: Array) -> tuple[float, Array]:
-        value, by_q, by_v, by_a = information(*motion(x, basis))
-        gradient = sum((b.T @ by).T * half[:, None] for b, by in zip(basis, (by_q, by_v, by_a), strict=True))
-        return -value / len(information.names), -np.asarray(gradient).ravel() / len(information.names)
+        value, *slopes = information(*series.motion(x, series.basis))
+        gradient = sum((b.T @ by).T * series.half[:, None] for b, by in zip(series.basis, slopes, strict=True))
+        return -value / count, -np.asarray(gradient).ravel() / count
 
-    first = -objective(x)[0] * len(information.names)
+    first = -objective(x)[0] * count
     optimum = minimize(
         objective,
         x,
         jac=True,
         method="SLSQP",
         constraints=[
-            {"type": "ineq", "fun": lambda x: at_zero + slopes @ x, "jac": lambda x: slopes},
-            {"type": "eq", "fun": lambda x: rest @ x, "jac": lambda x: rest},
+            {"type": "ineq", "fun": lambda x: series.at_zero + series.slopes @ x, "jac": lambda x: series.slopes},
+            {"type": "eq", "fun": lambda x: series.at_rest @ x, "jac": lambda x: series.at_rest},
         ],
         options={"maxiter": iterations, "ftol": 1e-5},
     )
-    samples = period * np.arange(round(duration / period) + 1)
-    fine = _basis(samples, duration, count)
-    largest = max(float((np.abs(part) / most).max()) for part, most in limited(motion(optimum.x, fine)))
-    scaled = optimum.x / max(largest * (1.0 + 1e-9), 1.0)  # within the limits at all samples
-    value = -objective(scaled)[0] * len(information.names)
-    best, value = (scaled, value) if value > first else (x, first)
-    q, v, vdot = motion(best, fine)
-    return Excitation(robot, samples, q, v, vdot, value, first, information.names)
+    scaled = series.scaled(optimum.x, samples)
+    value = -objective(scaled)[0] * count
+    return (scaled, value, first) if value > first else (x, first, first)
 
 
 def _basis(times: Array, duration: float, harmonics: int) -> tuple[Array, Array, Array]:
