@@ -24,6 +24,7 @@ from legged.app.options import (
     output_folder,
     positive,
     print_written,
+    robot_names,
     stop,
 )
 from legged.app.sweeping import app as sweep_commands
@@ -108,7 +109,7 @@ def info(
     import numpy as np
 
     from legged.app import robot_tables
-    from legged.app.figures import save
+    from legged.app.figures import save, write_tables
     from legged.app.selection import select_any_robot
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
@@ -124,7 +125,11 @@ def info(
     if not isinstance(chosen, Robot):
         tables.append(robot_tables.loop_table(chosen, q))
     _show(robot_tables.headline(tree), *(table.text() for table in tables))
-    print_written(output, lambda folder: [save(chosen.draw_modules(), folder / "modules.svg")])
+
+    def write(folder: Path) -> list[Path]:
+        return [save(chosen.draw_modules(), folder / "modules.svg"), *write_tables(tables, folder / "tables")]
+
+    print_written(output, write)
 
 
 @command(ROBOTS, "legged audit go2.urdf --repair inertia")
@@ -133,17 +138,21 @@ def audit(
     base: Annotated[str | None, typer.Option("--base", help="floating or fixed; by default the file's.")] = None,
     mimic: Annotated[str, typer.Option(help="Joints that follow others: coupled, free or fixed.")] = "coupled",
     repair: Annotated[list[str] | None, typer.Option(help="weld or inertia; may be repeated.")] = None,
+    output: Output = None,
 ) -> None:
     """Show the audit of a robot file; exit status 1 if `legged.load` rejects the file."""
     import legged
     from legged.app import robot_tables
+    from legged.app.figures import write_tables
 
     audited = legged.audit(file, base, mimic=mimic, repair=repair)
-    _show(robot_tables.audit_headline(audited), *(table.text() for table in robot_tables.audit_tables(audited)))
+    tables = robot_tables.audit_tables(audited)
+    if not audited.singular:
+        tables += robot_tables.robot_tables(legged.load(file, base, mimic=mimic, repair=repair))
+    _show(robot_tables.audit_headline(audited), *(table.text() for table in tables))
+    print_written(output, lambda folder: write_tables(tables, folder / "tables"))
     if audited.singular:
         raise typer.Exit(1)
-    robot = legged.load(file, base, mimic=mimic, repair=repair)
-    _show(*(table.text() for table in robot_tables.robot_tables(robot)))
 
 
 @command(ROBOTS, "legged verify planar_biped --against pinocchio --against mujoco")
@@ -253,7 +262,7 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
         else:
             simulated, plan = _on_gait(gait, sizes, robot, controller, duration, ground, terrain)
-        _finish(simulated, plan, output, view)
+        _finish(simulated, plan, velocity, output, view)
 
 
 for _command, _gait, _usual, _words in (
@@ -294,7 +303,13 @@ def _commanded(
     return lambda: scenario.locomotion(robot, gait, velocity, floor, duration)
 
 
-def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: bool) -> None:
+def _finish(
+    simulated: Callable[[], Any],
+    plan: Any,
+    velocity: tuple[float, float, float] | None,
+    output: Path | None,
+    view: bool,
+) -> None:
     """Show and write the run that a function returns, also after Ctrl-C."""
     from legged.app import scenario
 
@@ -304,8 +319,9 @@ def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: 
         if error.run is None or len(error.run) < 2:
             raise
         run = error.run
-    _show(scenario.summary(run, plan).text())
-    print_written(output, lambda folder: scenario.write(run, folder))
+    table = scenario.summary(run, plan, velocity)
+    _show(table.text())
+    print_written(output, lambda folder: scenario.write(run, table, folder))
     if view:
         from legged.viewer import view as show
 
@@ -332,20 +348,36 @@ def cache(
         print(f"deleted: {clear_cache()}")
 
 
-@command(REPORTS, "legged report --output results --duration 4")
+@command(REPORTS, "legged report go2.urdf --output results/go2 --duration 4")
 def report(
+    robot: Annotated[
+        str | None, typer.Argument(help="A robot as in `info`; by default the paper's.", autocompletion=robot_names)
+    ] = None,
     output: Annotated[
         Path,
         typer.Option(
             "--output", "-o", help="Folder for the report and its figures.", callback=output_folder, file_okay=False
         ),
     ] = Path("results"),
-    duration: Duration = 12.0,
+    duration: Annotated[
+        float | None, typer.Option(help="Simulated time, in seconds: 4, the paper's 12.", callback=positive)
+    ] = None,
+    base: BaseName = None,
 ) -> None:
-    """Simulate the paper's biped and quadruped under its controllers, and write their table, figures and runs."""
+    """Report on a robot: modules, conditioning, operations, and a walk with its energy; by default on the paper's.
+
+    Of the paper's biped and quadruped, the runs under each of its controllers are shown with their figures.
+    """
+    if robot is not None:
+        from legged.app.robot_report import report_robot
+
+        report_robot(robot, output, duration or 4.0, base)
+        return
+    if base is not None:
+        raise typer.BadParameter("needs a robot", param_hint="--base")
     from legged.app.report import report as paper_report
 
-    paper_report(output, duration)
+    paper_report(output, duration or 12.0)
 
 
 command(ROBOTS, "legged view go2.urdf", name="view")(view_command)

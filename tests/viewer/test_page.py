@@ -15,7 +15,7 @@ import legged
 import robots
 from legged.errors import ArgumentError, FileError
 from legged.simulation.plots import joints_figure
-from legged.simulation.results.summary import run_table
+from legged.simulation.results.run_table import run_table
 from legged.table import Table
 from legged.viewer.curves import decimated, plots_of_run
 from legged.viewer.motion import motion_of_run
