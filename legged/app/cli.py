@@ -214,7 +214,7 @@ def count(
     def write(folder: Path) -> list[Path]:
         page = Page(folder, "Operation counts", tables)
         if robot == "modules":
-            from legged.app.count_figures import CAPTION, module_figure
+            from legged.app.reports.module_figures import CAPTION, module_figure
 
             page.figure(module_figure(), "operations-modules", CAPTION)
         return [page.write("counts.md"), *page.figures]
@@ -369,13 +369,13 @@ def report(
     Of the paper's biped and quadruped, the runs under each of its controllers are shown with their figures.
     """
     if robot is not None:
-        from legged.app.robot_report import report_robot
+        from legged.app.reports.robot import report_robot
 
         report_robot(robot, output, duration or 4.0, base)
         return
     if base is not None:
         raise typer.BadParameter("needs a robot", param_hint="--base")
-    from legged.app.report import report as paper_report
+    from legged.app.reports.paper import report as paper_report
 
     paper_report(output, duration or 12.0)
 

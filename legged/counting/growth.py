@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def count_growth(
         TraceError: A function that cannot be traced; see `legged.count`.
     """
     wanted = [whole("sizes", size, least=1) for size in sizes]
-    if len(wanted) < 2 or any(b <= a for a, b in zip(wanted, wanted[1:], strict=False)):
+    if len(wanted) < 2 or any(b <= a for a, b in pairwise(wanted)):
         raise ArgumentError(f"sizes must be at least two numbers that increase, got {wanted}")
     if isinstance(functions, Mapping):
         named = dict(functions)

@@ -9,7 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.app.robot_report import report_robot
+from legged.app.reports.robot import report_robot
 from legged.app.scenario import locomotion
 from legged.errors import ArgumentError
 from legged.ground import Flat

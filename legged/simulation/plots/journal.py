@@ -36,8 +36,8 @@ def for_journal(
         plots.for_journal(figures)
         plots.save_for_journal(figures, "paper")
 
-    Every text gets one size, lines become thin, and legends beside their axes move above them. Any Matplotlib figure may
-    be given, also one that the toolkit did not make.
+    Every text gets one size, lines become thin, and legends beside their axes move above them. Any Matplotlib figure
+    may be given, also one that the toolkit did not make.
 
     Args:
         figures: A figure, or several by name, as `Run.plot` returns them.

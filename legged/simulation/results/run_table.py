@@ -96,7 +96,7 @@ def _traveled(run: Run) -> float:
 def _reached(run: Run, command: Array) -> Rows:
     """Return the rows of the command and of the mean velocity reached at the end, in axes of the heading."""
     last = min(LAST, run.duration / 2.0)
-    first = int(np.searchsorted(run.times, run.times[-1] - last * (1.0 + 1e-9)))
+    first = min(int(np.searchsorted(run.times, run.times[-1] - last * (1.0 + 1e-9))), len(run) - 2)
     velocities, dt = heading_velocities(run), np.diff(run.times)
     reached = dt[first:] @ velocities[first:] / dt[first:].sum()
     rows = [

@@ -51,6 +51,6 @@ def test_widths_and_formats_that_make_no_sense_are_refused(run, tmp_path):
         plots.for_journal(figures, -3.0)
     for name, figure in figures.items():
         np.testing.assert_array_equal(figure.get_size_inches(), before[name])
-    with pytest.raises(legged.errors.ArgumentError, match="suffix"):
+    with pytest.raises(ArgumentError, match="suffix"):
         plots.save_for_journal(figures, tmp_path, ".txt")
     assert not list(tmp_path.iterdir())

@@ -31,7 +31,7 @@ _GAITS = {2: "walk", 4: "trot", 6: "tripod"}
 def report_robot(
     text: str, folder: Path, duration: float, base: str | None = None, say: Callable[[str], None] = print
 ) -> Path:
-    """Write a page about a robot with its figures, its tables as CSV and LaTeX and the data of its walk; return its path.
+    """Write a page about a robot, its figures, its tables as CSV and LaTeX, and the data of its walk; return its path.
 
     Args:
         text: A robot as `legged.app.selection` reads it.
