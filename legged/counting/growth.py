@@ -99,7 +99,7 @@ def count_growth(
 
         growth = legged.count_growth(legged.forward_dynamics, robots.chain, [4, 8, 16, 32])
         print(growth.table.text(), growth.exponents)
-        growth.plot().savefig("growth.pdf")
+        growth.plot()
 
     Args:
         functions: A function as `legged.count` takes it, or several by name.
