@@ -39,29 +39,19 @@ CENTER_OF_MASS = "center_of_mass"
 
 
 class TargetKind(NamedTuple):
-    """Whether a target has an orientation and a position."""
+    """Numbers of equations of a target and of the numbers that describe it, and what it has."""
 
-    has_orientation: bool
-    has_position: bool
-
-    @property
-    def equations(self) -> int:
-        """Number of equations."""
-        return 3 * self.has_orientation + 3 * self.has_position
-
-    @property
-    def numbers(self) -> int:
-        """Number of entries of the rotation matrix and the position that describe the target."""
-        return 9 * self.has_orientation + 3 * self.has_position
-
-    def parts(self, value: Any) -> tuple[Any, Any]:
-        """Return orientation and position of the value of a target, (3, 3) and (3,), None for one that it lacks."""
-        if self.has_orientation and self.has_position:
-            return value[0], value[1]
-        return (value, None) if self.has_orientation else (None, value)
+    equations: int
+    numbers: int
+    has_orientation: bool = True
+    has_position: bool = True
 
 
-KINDS = {"position": TargetKind(False, True), "orientation": TargetKind(True, False), "pose": TargetKind(True, True)}
+KINDS = {
+    "position": TargetKind(3, 3, has_orientation=False),
+    "orientation": TargetKind(3, 9, has_position=False),
+    "pose": TargetKind(6, 12),
+}
 """What each kind of target consists of."""
 
 
@@ -332,11 +322,11 @@ class InverseKinematics:
                 raise UnknownNameError("target", name, self.targets)
         for name, kind in self.targets.items():
             value = values[name]
-            if all(KINDS[kind]) and (not isinstance(value, Sequence) or len(value) != 2):
+            if KINDS[kind] == KINDS["pose"] and (not isinstance(value, Sequence) or len(value) != 2):
                 raise ArgumentError(
                     f"the target {name!r} must be (orientation, position), got {arguments.shown(value)}"
                 )
-            orientation, position = KINDS[kind].parts(value)
+            orientation, position = value if KINDS[kind] == KINDS["pose"] else (value, value)
             if KINDS[kind].has_orientation:
                 what = f"the orientation of {name!r}"
                 R = _rows(what, orientation, (3, 3), batch)

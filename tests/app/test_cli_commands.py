@@ -164,7 +164,7 @@ def test_terrain_and_ground_are_chosen_by_words(cli):
         ("info nowhere.py:f", "file 'nowhere.py' does not exist"),
         ("walk --controller pid", "there is no controller named 'pid'"),
         ("walk --ground ice", "there is no ground named 'ice'"),
-        ("walk --terrain hills", "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got 'hills'"),
+        ("walk --terrain hills", "steps:RISE[,RUN] in meters or a height map such as map.png, got 'hills'"),
         ("walk --terrain slope:x", "got 'slope:x'"),
         ("walk planar_hopper", "leg"),
         *(
