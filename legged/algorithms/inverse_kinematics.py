@@ -47,11 +47,7 @@ class TargetKind(NamedTuple):
     has_position: bool = True
 
 
-KINDS = {
-    "position": TargetKind(3, 3, has_orientation=False),
-    "orientation": TargetKind(3, 9, has_position=False),
-    "pose": TargetKind(6, 12),
-}
+KINDS = {"position": TargetKind(3, 3, False), "orientation": TargetKind(3, 9, True, False), "pose": TargetKind(6, 12)}
 """What each kind of target consists of."""
 
 

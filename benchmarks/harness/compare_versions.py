@@ -1,4 +1,4 @@
-"""Processor times of two versions: `python -m benchmarks.studies.compare_versions FOLDER [--rounds N] [TASK ...]`.
+"""Processor times of two versions: `python -m benchmarks.harness.compare_versions FOLDER [--rounds N] [TASK ...]`.
 
 FOLDER is a checkout of the other version, such as `git worktree add FOLDER v0.1.0` makes. Each task is measured in
 processes of both versions in turns, after a first call in each process that compiles. The table has the smallest
