@@ -12,12 +12,13 @@ import numpy as np
 from legged.compiler import FLOAT64, ElementType
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground, refuse_round_feet
 from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
+from legged.robot.construction.singular import SINGULAR, singular_at
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, FallLimits, can_fall
 from legged.simulation.checks.law import check_definition, state_of
@@ -142,7 +143,13 @@ class RolloutBatch:
     @cached_property
     def first(self) -> RolloutMember:
         """Member 0; of a run with the points that pictures show."""
-        return self.member(0, drawing_of(self.robot).points if self.is_run else ())
+        first = self.member(0, drawing_of(self.robot).points if self.is_run else ())
+        smallest, words = singular_at(first.loop.robot, first.q) if self.closed is None else (1.0, "")
+        if words and smallest <= SINGULAR:
+            raise DefinitionError(f"in the initial configuration {words}")
+        if words:
+            warn_caller(f"forces may need very short steps: {words}", SimulationWarning)
+        return first
 
     @cached_property
     def given_states(self) -> tuple[list[Array], list[Array]]:
