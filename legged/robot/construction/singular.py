@@ -75,7 +75,7 @@ def singular_at(robot: Robot, q: Array) -> tuple[float, str]:
     joint = next(j for j in robot.joints if j.v.start <= body.v.start < j.v.stop)
     return smallest, (
         f"joint {joint.name!r} moves {max(smallest, 0.0):.1g} of the inertia of what it carries, about an axis through "
-        f"mass without rotational inertia; give link {joint.child!r} rotational inertia (`legged info` lists such links)"
+        f"mass without rotational inertia; give link {joint.child!r} rotational inertia (see `legged info`)"
     )
 
 

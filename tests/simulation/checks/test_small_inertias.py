@@ -10,7 +10,7 @@ MASSLESS = legged.Inertia(0.0, (0.0, 0.0, 0.0), np.zeros((3, 3)))
 
 
 def gimbal(radius):
-    """Return two perpendicular hinges with a massless link between, and a sphere of 1 kg on the second axis at q = 0."""
+    """Return two hinges with a massless link between, and a sphere of 1 kg on the first axis at q = 0."""
     inertia = 0.4 * radius**2 * np.eye(3)  # [kg m^2], 2/5 m r^2
     builder = legged.RobotBuilder("gimbal", legged.Link("base", legged.box_inertia(5.0, (0.2, 0.2, 0.2))))
     builder.add(legged.Revolute("yaw", axis=(0, 0, 1)), legged.Link("ring", MASSLESS), to="base")
@@ -42,7 +42,7 @@ def test_a_start_with_an_axis_through_a_point_mass_is_refused():
 
 
 def test_a_nearly_vanishing_inertia_is_warned_about():
-    """A ball of 2 um has 1.6e-12 of the inertia that it has about the base's origin, one of 2 cm has 1.8e-3."""
+    """A ball of 5 um has 1e-11 kg m^2, 5e-11 of the inertia about the base's origin; one of 2 cm has 9e-4 of it."""
     tiny, small = gimbal(5e-6), gimbal(0.02)
     for door in doors(tiny, tiny.neutral()):
         with pytest.warns(SimulationWarning, match="very short steps: joint 'yaw'"):
