@@ -54,7 +54,10 @@ class FileError(LeggedError, ValueError):
     """A file that cannot be read or written, or that defines an invalid robot; `source` holds its path."""
 
     def __init__(self, source: str, message: str):
-        super().__init__(f"{source}: {message}")
+        words = f"{source}: {message}"
+        if not words.isprintable():  # names in files and paths cannot control a terminal
+            words = "".join(x if x.isprintable() or x == "\n" else x.encode("unicode_escape").decode() for x in words)
+        super().__init__(words)
         self.source = source
 
 
