@@ -25,11 +25,13 @@ _UNLOADED = 0.1  # [s] for which all forces that a law reads may be zero: steps 
 class RunningLaw:
     """A control law for a loop of one's own: a simulator of another program, or a robot.
 
-        law = controllers.RunningLaw(controllers.Locomotion("trot"), robot)
-        print(law.needs)                                   # ('t', 'q', 'v', "wrenches on 'FL_calf'", ...)
-        for k in range(1000):
-            tau = law.step(k / 500.0, q, v, wrenches)      # [N m]; send, wait, and measure q, v and the wrenches
-        law.to_c("trot")                                   # the same as C99
+        hopper = robots.planar_hopper()
+        law = controllers.RunningLaw(lambda t, q, v, wrenches: 9.0 * (0.1 - q[3:]), hopper, q=hopper.neutral())
+        print(law.needs)  # ('q',); of a Locomotion "wrenches on 'FL_calf'", too
+        for k in range(5):
+            tau = law.step(k / 500.0, hopper.neutral(), np.zeros(hopper.nv))  # send it, wait, and measure q and v
+
+    `law.to_c("path")` writes the same as C99.
 
     Attributes:
         robot: The robot. law: The law as given.

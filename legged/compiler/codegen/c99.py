@@ -1,7 +1,7 @@
 """Export of a graph as C99: one function without static variables, which needs only the library <math.h>.
 
 Lookup tables and large matrices are constant arrays. A product with such a matrix is a loop, and so is what
-`legged.compiler.repeat_while` repeats until a condition, which time steps on rigid ground and gaits do.
+`legged.compiler.ir.repeat_while` repeats until a condition, which time steps on rigid ground and gaits do.
 
 The function takes a pointer for each argument and each result; arrays are contiguous and row-major:
 

@@ -35,9 +35,9 @@ _COPIES = ("replicate", "composite", "flexcomp")
 _FACES = {"cube": 6, "skybox": 6}
 """Number of square faces, by type of texture; the width of such a texture is that of one face."""
 _NAMES = frozenset((
-    "name", "class", "childclass", "file", "target", "site", "tendon", "actuator", "mesh", "material", "texture", "data",
-    "key", "prefix", "body", "body1", "body2", "joint", "joint1", "joint2", "jointinparent", "geom", "geom1", "geom2",
-    "objname", "refname", "bodyname",
+    "name", "class", "childclass", "file", "target", "site", "tendon", "actuator", "mesh", "material", "texture",
+    "data", "key", "prefix", "body", "body1", "body2", "joint", "joint1", "joint2", "jointinparent", "geom", "geom1",
+    "geom2", "objname", "refname", "bodyname",
 ))  # fmt: skip
 """Attributes that hold names, which may be the words of numbers."""
 _NOT_FINITE = frozenset(("nan", "inf", "infinity"))
