@@ -12,6 +12,7 @@ from legged.version import __version__  # noqa: E402 (the path is set above)
 
 project = "legged"
 author = "the legged authors"
+copyright = f"2026, {author}"  # in the footer of each page
 release = version = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference", "replays"]
 exclude_patterns = ["_extensions"]

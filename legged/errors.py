@@ -7,6 +7,8 @@ Each message names the argument or object, says what is wrong with it and how to
 from __future__ import annotations
 
 import difflib
+import linecache
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +54,10 @@ class FileError(LeggedError, ValueError):
     """A file that cannot be read or written, or that defines an invalid robot; `source` holds its path."""
 
     def __init__(self, source: str, message: str):
-        super().__init__(f"{source}: {message}")
+        words = f"{source}: {message}"
+        if not words.isprintable():  # names in files and paths cannot control a terminal
+            words = "".join(x if x.isprintable() or x == "\n" else x.encode("unicode_escape").decode() for x in words)
+        super().__init__(words)
         self.source = source
 
 
@@ -163,10 +168,31 @@ class SimulationWarning(UserWarning):
     """A simulation whose settings make its result doubtful."""
 
 
+_OWN = ("legged", "controllers", "robots", "numpy")
+
+
+def line_of_user(error: BaseException) -> str:
+    """Return the innermost line outside of this distribution and NumPy that an error has passed, or "".
+
+    Args:
+        error: The error, while it is handled.
+    """
+    words, trace = "", error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OWN:
+            path, name = frame.f_code.co_filename, frame.f_code.co_name
+            source = linecache.getline(path, trace.tb_lineno).strip()[:80]
+            where = f"line {trace.tb_lineno} of {os.path.basename(path)}, in {name}"
+            words = f"{where}: {source}" if source else where
+        trace = trace.tb_next
+    return words
+
+
 def warn_caller(text: str, category: type[Warning]) -> None:
     """Emit a warning that names the line outside of this distribution from which it was called."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("legged", "controllers", "robots"):
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _OWN[:-1]:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
 

@@ -282,7 +282,12 @@ class Gait:
 def _fitted(gait: Gait, robot: Robot) -> Gait:
     """Return a gait for a robot; see `Gait.on`."""
     check_joints(robot)
-    fitted = replace(gait, legs=gait.legs or legs_of(robot), joints=robot.nj)
+    try:
+        fitted = replace(gait, legs=gait.legs or legs_of(robot), joints=robot.nj)
+    except DefinitionError as error:
+        kind = type(gait).__name__
+        error.args = (f"{error}; controllers.suited({kind}, robot) makes a {kind} for these legs",)
+        raise
     fitted = replace(fitted, hip_height=fitted.height)
     try:
         fitted.check()

@@ -36,6 +36,8 @@ _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
+_FASTEST = 3.0
+"""Largest speed of a constant command, [sqrt(g h)], the Froude number 9: a bound against mistyped commands."""
 _MOVES = 1e-3
 """Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
 
@@ -270,7 +272,7 @@ def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places:
 
 
 def _check_command(robot: Robot, command: Any, possible: Array, height: float) -> None:
-    """Raise an error if a constant command is not a velocity that the legs follow."""
+    """Raise an error if a constant command is not a velocity that the legs follow, or beyond any gait."""
     if not (isinstance(command, Command) and command.is_constant):
         return
     wanted = command(0.0)[:3]
@@ -281,6 +283,13 @@ def _check_command(robot: Robot, command: Any, possible: Array, height: float) -
             f"the legs of robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
             f"yaw_rate={command.yaw_rate:g}, since they do not move their feet in all directions; the nearest possible "
             f"command is vx={vx:g}, vy={vy:g}, yaw_rate={rate:g}"
+        )
+    fastest = _FASTEST * float(np.sqrt(np.linalg.norm(robot.gravity) * height))
+    speed = float(np.hypot(*wanted[:2]))
+    if speed > fastest:
+        raise DefinitionError(
+            f"the command has a speed of {speed:.3g} m/s, but steps of robot {robot.name!r} are planned for up to "
+            f"{fastest:.2g} m/s, 3 sqrt(g h) with the height h = {height:.2g} m of its center of mass"
         )
 
 

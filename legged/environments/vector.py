@@ -82,7 +82,7 @@ class VectorEnvironment(VectorEnv):
         render_mode: str | None = None,
         rendered: Sequence[int] | None = None,
     ):
-        self.task, self.num_envs = task, whole("num_envs", num_envs, 1)
+        self.task, self.num_envs = instance("task", task, Task), whole("num_envs", num_envs, 1)
         self.autoreset_mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
         self.render_mode = None if render_mode is None else known_name("render mode", render_mode, RENDER_MODES)
         self.metadata = {

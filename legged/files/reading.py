@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from legged.arguments import instance
-from legged.errors import FileError
+from legged.arguments import instance, shown
+from legged.errors import ArgumentError, FileError
 
 MAX_BYTES = 16 * 2**20
 """Largest size of a robot file, [byte]; the largest public ones have a few million."""
@@ -33,6 +33,10 @@ def check_regular(path: str | Path, most: int = MAX_BYTES, what: str = "robot fi
         FileError: The file is missing, larger than `most`, or no regular file.
     """
     source = os.fspath(instance("path", path, (str, Path), "a text or a path"))
+    if source.lstrip().startswith("<"):
+        raise ArgumentError(
+            f"path must be that of a file, got the text of one, {shown(source, 40)}; write it to a file"
+        )
     try:
         status = os.stat(source)
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError

@@ -12,6 +12,7 @@ import numpy as np
 from legged.errors import ArgumentError, MissingError
 from legged.output import as_html, as_script, write_file
 from legged.simulation.results.run import Run
+from legged.simulation.results.stick_figure import GRID_SPACING
 from legged.viewer.curves import Plot, module_pictures, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.meshes import Mesh
 from legged.viewer.motion import Motion, motion_of_run, quaternions
@@ -50,6 +51,7 @@ def page_of(
     scenes = [scene_of_run(run) for run in runs]
     shown = [
         _run(packer, meshes, scene, run, (0.0, -k * beside, 0.0), 1.0 if beside or not k else _GHOST, most)
+        | {"label": names[k] if len(runs) > 1 else ""}
         for k, (scene, run) in enumerate(zip(scenes, runs, strict=True))
     ]
     plots = [_plot(packer, plot) for plot in plots_of_runs(runs, names)]
@@ -63,10 +65,13 @@ def page_of(
         if k and not beside:
             break  # ghosts move on the ground of the first run
         place, own = {"offset": (0.0, -k * beside, 0.0)}, run.ground
+        level = own.surface.size and float(np.ptp(own.surface[..., 2])) == 0.0
+        if level:  # so that the lines of grounds side by side coincide
+            place = {"offset": (0.0, -round(k * beside / GRID_SPACING) * GRID_SPACING, 0.0)}
         if len(own.lines) or own.surface.size:
             arrays = {"surface": packer.add(own.surface, _LENGTH), "lines": packer.add(_thinned(own.lines), _LENGTH)}
             grounds.append(arrays | place)
-        obstacles += [_mesh(packer, mesh) | place for mesh in scene.obstacles]
+        obstacles += [_mesh(packer, mesh) | {"offset": (0.0, -k * beside, 0.0)} for mesh in scene.obstacles]
     notes = list(dict.fromkeys(note for scene in scenes for note in scene.notes))
     data = {
         "title": " and ".join(dict.fromkeys(run.robot for run in runs)),

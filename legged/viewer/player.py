@@ -41,16 +41,28 @@ class Timeline:
         self._show, self._changed = show, True
         gui, end = viewer.server.gui, float(times[-1])
         with gui.add_folder("Time", order=0.0):
-            self.playing = gui.add_checkbox("play", False)
+            self._button = gui.add_button("play")
+            self.playing = gui.add_checkbox("playing", False, visible=False)
             self.slider = gui.add_slider("time [s]", self.time, max(end, self.time + 1e-3), 1e-3, self.time)
             self.speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")
             self.loop = gui.add_checkbox("loop", True)
             back, ahead = gui.add_button("one sample back"), gui.add_button("one sample on")
         self.slider.on_update(lambda event: self.seek(event.target.value) if event.client is not None else None)
+        self._button.on_click(lambda _: self.play(not self.playing.value))
         back.on_click(lambda _: self.step(-1))
         ahead.on_click(lambda _: self.step(1))
         self._update(0.0)
         viewer.repeat(self._update)
+
+    def play(self, on: bool = True) -> None:
+        """Play the motion, or pause it; at its end it begins again.
+
+        Args:
+            on: Whether to play.
+        """
+        if on and self.time >= self.times[-1]:
+            self.seek(float(self.times[0]))
+        self.playing.value = on
 
     def seek(self, time: float) -> None:
         """Show a time, [s]; times beyond the samples are clipped to the first or last one."""
@@ -64,6 +76,9 @@ class Timeline:
         self.seek(float(self.times[min(max(k + count, 0), len(self.times) - 1)]))
 
     def _update(self, passed: float) -> bool:
+        words = "pause" if self.playing.value else "play"
+        if self._button.label != words:
+            self._button.label = words
         if self.playing.value:
             time = self.time + min(passed, 0.1) * float(self.speed.value)
             if time > self.times[-1]:
@@ -145,6 +160,8 @@ def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, 
         own = bool(beside) or not k  # whether the run is drawn on a ground of its own
         actors.append(Actor(viewer, f"run {k}", scene_of_run(run), offset, opacity, run.ground.normal, own))
         _add_path(viewer, f"/world/run {k}/path", run.base.position)
+        if len(runs) > 1:
+            actors[-1].sign(visible(names[k], 80))
         if own:
             viewer.ground(run.ground.surface, run.ground.lines, offset)
     for note in dict.fromkeys(note for actor in actors for note in actor.scene.notes):

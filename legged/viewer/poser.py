@@ -63,7 +63,12 @@ class Poser:
         base = self._points(list(self.handles)) if self.handles else np.zeros((1, 3))
         height, size = float(base[:, 2].min()), scene.size
         viewer.server.scene.add_grid(
-            "/world/grid", 8.0 * size, 8.0 * size, cell_size=size / 4, position=(0.0, 0.0, height)
+            "/world/grid",
+            8.0 * size,
+            8.0 * size,
+            cell_size=size / 4,
+            section_size=8.0 * size,
+            position=(0.0, 0.0, height),
         )
         viewer.camera(states(robot)(self.q, np.zeros(robot.nv)).center, size)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from legged.errors import MissingError
 from legged.output import as_html, paragraphs
+from legged.simulation.results.stick_figure import GRID_SPACING
 from legged.viewer.gate import Gate, check_host, guarded
 from legged.viewer.meshes import Color, grid_faces, revolved, rotation_to
 from legged.viewer.motion import Motion, quaternions
@@ -33,6 +34,7 @@ OVERLAYS = {
     "footsteps": ("planned footsteps", False),
 }
 """Overlays by name: their label, and whether they are shown at the start."""
+_BACKGROUND = (222, 229, 238)  # darker than pale robots; red, green and blue
 RATE = 60.0
 """Largest number of pictures per second."""
 
@@ -64,6 +66,7 @@ class Viewer:
             self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.server.scene.set_up_direction("+z")
         self.server.gui.main_panel.dock_right()
+        self.server.scene.set_background_image(np.full((2, 2, 3), _BACKGROUND, np.uint8))
         name = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else f"[{host}]" if ":" in host else host
         self.address = f"http://{name}:{self.server.get_port()}" + (f"/{token}/" if token else "")
         self.frames, self._grounds = 0, 0
@@ -161,8 +164,10 @@ class Viewer:
             offset: Displacement of the ground, (3,), [m], world axes.
         """
         scene, self._grounds = self.server.scene, self._grounds + 1
-        name = f"/world/ground {self._grounds}"
-        scene.add_frame(name, show_axes=False, position=np.array(offset, float))
+        name, place = f"/world/ground {self._grounds}", np.array(offset, float)
+        if surface.size and float(np.ptp(surface[..., 2])) == 0.0:  # lines of grounds side by side coincide
+            place[:2] = np.round(place[:2] / GRID_SPACING) * GRID_SPACING
+        scene.add_frame(name, show_axes=False, position=place)
         if surface.size:
             faces = grid_faces(*surface.shape[:2])
             scene.add_mesh_simple(
@@ -178,7 +183,7 @@ class Viewer:
             ends[..., 2] += 2e-3  # [m], above the surface
             kept = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) > 0.0
             scene.add_line_segments(
-                f"{name}/lines", ends[kept], (170, 165, 155), thickness=1.0, thickness_units="screen"
+                f"{name}/lines", ends[kept], (150, 145, 135), thickness=1.0, thickness_units="screen"
             )
 
     def overlay_boxes(self, actors: Sequence[Actor]) -> None:
@@ -244,6 +249,15 @@ class Actor:
             add.add_mesh_simple(
                 f"{self._name}/obstacle {k}", mesh.vertices, mesh.faces, color=_bytes(mesh.color), flat_shading=True
             )
+
+    def sign(self, text: str) -> None:
+        """Add a text over the base of the robot, which moves with it.
+
+        Args:
+            text: The text.
+        """
+        at, name = (0.0, 0.0, 0.4 * self.scene.size), f"{self._name}/0/name"
+        self._server.scene.add_label(name, text, position=at, anchor="bottom-center")
 
     def toggle(self, overlay: str, shown: bool) -> None:
         """Show or hide an overlay.

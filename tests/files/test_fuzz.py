@@ -4,6 +4,7 @@
 thousand in a slow test, which prints the worst time and memory.
 """
 
+import re
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ from legged.errors import FileError, LeggedError
 from legged.robot.modules import find_modules
 
 pytest.importorskip("yourdfpy")
-from oracles.mjcf_models import GEOMETRIES
+from oracles.mjcf_models import COUPLED, FLOATING, GEOMETRIES, MOTORS, PENDULUM
 from oracles.mutations import (
     BOMB,
     MUTATIONS,
@@ -228,3 +229,59 @@ def test_thousands_of_broken_files_of_all_formats(originals, tmp_path):
     sound, longest, memory = fuzz(originals, range(100, 6100), tmp_path / "file")
     print(f"6000 files, {sound} of them read, longest {longest:.2f} s, memory gained {memory:.0f} MB")
     assert longest < 5.0 and memory < 300.0
+
+
+WRONG = (
+    "",
+    "abc",
+    "nan",
+    "inf",
+    "1e400",
+    "1 2",
+    "1 2 3 4 5 6 7",
+    "-1",
+    "0x10",
+    "&#x9b;31m",
+    "&#x202e;x",
+    "1 nan 0",
+)
+ORIGINAL = {"biped.urdf": BIPED, "gripper.urdf": GRIPPER}
+if find_spec("mujoco"):
+    ORIGINAL |= {
+        "pendulum.xml": PENDULUM,
+        "floating.xml": FLOATING,
+        "motors.xml": MOTORS,
+        "coupled.xml": COUPLED,
+    }
+NUMBER = re.compile(r"[-+\d.e]+(\s+[-+\d.e]+)*$")
+
+
+def attributes(text):
+    """Yield (element, attribute, place of its value) of the first occurrence of each kind."""
+    seen = set()
+    for match in re.finditer(r'([\w:]+)="([^"]*)"', text):
+        element = (re.findall(r"<(\w+)", text[: match.start()]) or ["xml"])[-1]
+        if (element, match[1]) not in seen and element != "xml":
+            seen.add((element, match[1]))
+            yield element, match[1], match.span(2)
+
+
+@pytest.mark.parametrize("name", ORIGINAL)
+def test_wrong_values_of_each_attribute_are_named(name, tmp_path):
+    path, text, refused = tmp_path / name, ORIGINAL[name], 0
+    for k, (element, attribute, (start, end)) in enumerate(attributes(text)):
+        for value in WRONG[k % 2 :: 2]:  # half of them, for the time that it takes
+            path.write_text(text[:start] + value + text[end:], encoding="utf-8")
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    robot = legged.load(path)
+            except FileError as error:
+                refused, words = refused + 1, str(error)
+                assert str(path) in words and words.replace("\n", "").isprintable(), words
+                if "nan" in value.split() and NUMBER.match(text[start:end]):
+                    assert re.search(rf"\b{element}\b|\b{attribute}\b|joint|link", words), (element, attribute, words)
+                    assert "MuJoCo's" not in words, words
+            else:
+                assert robot.nv == 0 or np.isfinite(legged.inertia_matrix(robot, robot.neutral())).all()
+    assert refused > 20

@@ -274,7 +274,7 @@ MALFORMED = {
     "<mujoco><worldbdy/></mujoco>": "worldbdy",
     '<mujoco><include file="nowhere.xml"/></mujoco>': "nowhere.xml",
     "<mujoco><worldbody>" + "<body>" * 5000 + "</body>" * 5000 + "</worldbody></mujoco>": "nesting is too deep",
-    '<mujoco><worldbody><body pos="nan 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "not finite",
+    '<mujoco><worldbody><body pos="nan 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "'pos' of <body>",
     '<mujoco><worldbody><body quat="0 0 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "zero quaternion",
     '<mujoco><worldbody><body><joint damping="-1"/><geom size="1"/></body></worldbody></mujoco>': "be negative",
     '<mujoco><worldbody><body><joint stiffness="1e99"/><geom size="1"/></body></worldbody></mujoco>': r"exceeds 1e\+09",

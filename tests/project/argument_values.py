@@ -282,7 +282,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "ClosedRobot.parameter_vector": {"names": ["gravity"]}, "ClosedRobot.with_parameters": {"values": {"gravity": np.zeros(3)}},
         "Robot.from_description": {"data": robot.describe()}, "Robot.from_graph": {"graph": robot.graph}, "Robot.without": {},
         "Run.contact": contact, "Run.joint": {"name": names["joint"]}, "Run.at": {"t": 0.005}, "Readings.foot": contact,
-        "Run.save": {"path": FOLDER / "run.npz"}, "Run.to_csv": {"path": FOLDER / "run.csv"}, "Rollouts.run": {"i": 0},
+        "Run.save": {"path": FOLDER / "run.npz"}, "RunningLaw.to_c": {"path": FOLDER / "law"}, "RunningLaw.step": {"t": 0.0, "q": robot.neutral(), "v": np.zeros(robot.nv), "wrenches": np.zeros((len(robot.links), 6))}, "Run.to_csv": {"path": FOLDER / "run.csv"}, "Rollouts.run": {"i": 0},
         "Ground.memory": {"n_points": 4}, "Ground.forces": {"points": np.zeros((4, 3)), "velocities": np.zeros((4, 3))},
         "Ground.penetration": {"points": np.zeros((4, 3))}, "FeedForward.reference_state": {"t": 0.1, "phase": 0},
         "OpenLoop.reference_state": {"t": 0.1, "phase": 0}, "InverseKinematics.solve": {"values": {"trunk": np.zeros(3)}},

@@ -1,11 +1,16 @@
 """Pages in a browser: the picture, the timeline, the curves, and that nothing is asked for from a network."""
 
+import json
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from oracles.programs.browser import Browser
 
 import legged
+import robots
+from legged.viewer.page import save_page
 
 READY = "window.replay && window.replay.frames > 2"
 COLORS = """(() => {
@@ -120,3 +125,42 @@ def test_several_runs_free_bodies_and_planar_robots_are_shown(browser, trot, wal
     parts = browser.evaluate("replay.actors[0].run.parts.map(part => part.name)")
     assert parts == ["plate", "ball"]
     assert browser.problems == []
+
+
+def test_a_page_of_two_runs_names_them_and_keeps_notes_in_one_line(browser, trot, tmp_path):
+    page = save_page(tmp_path / "two.html", [trot, trot], names=["first", "second"], beside=1.0)
+    text = page.read_text(encoding="utf-8")
+    notes = [
+        f"a visual shape of link 'link{k}' is not shown: its mesh is missing, " + 20 * "long words " for k in range(9)
+    ]
+    assert text.count('"notes":[]') == 1
+    page.write_text(text.replace('"notes":[]', f'"notes":{json.dumps(notes)}'), encoding="utf-8")
+    browser.open(page.as_uri(), READY)
+    assert browser.evaluate("replay.actors.map(actor => actor.run.label)") == ["first", "second"]
+    assert browser.evaluate("replay.actors.every(actor => actor.label.position.z > actor.basePosition.z)")
+    height = "document.getElementById('notes').getBoundingClientRect().height"
+    assert browser.evaluate(height) < 40  # pixels: one line
+    assert browser.evaluate("document.querySelector('#notes summary').textContent").startswith("9 notes: a visual")
+    browser.evaluate("document.querySelector('#notes details').open = true")
+    assert browser.evaluate(height) > 100
+
+
+def test_a_key_states_colors_and_the_force_of_an_arrow(replay):
+    label = replay.evaluate("document.getElementById('overlay-forces').parentElement.textContent")
+    length, unit, force = re.fullmatch(r"contact forces, ([\d.]+) (c?m) = ([\d.]+) N", label).groups()
+    meters = float(length) * (0.01 if unit == "cm" else 1.0)
+    assert float(force) == pytest.approx(meters / replay.evaluate("replay.actors[0].forceScale"), rel=0.06)  # 2 digits
+    assert replay.evaluate("document.querySelectorAll('#overlays .swatch').length") == 7
+
+
+def test_curves_have_two_ticks_or_more_and_rounding_errors_are_straight(browser, tmp_path):
+    robot = robots.chain(2, base=legged.FixedBase())
+    still = legged.simulate(robot, until=0.1, q=robot.neutral(), compiled=False)
+    noise = 1e-14 * np.sin(np.arange(len(still)))[:, None]
+    curves = replace(still, q=still.q + 0.3 + noise)
+    browser.open(curves.save_html(tmp_path / "still.html").as_uri(), READY)
+    for chart in range(browser.evaluate("replay.plots.charts.length")):
+        scale = f"replay.plots.charts[{chart}].scales.y"
+        assert browser.evaluate(f"{scale}.max - {scale}.min") > 1e-3
+        ticks = browser.evaluate(f"replay.plots.charts[{chart}].axes[1]._values")
+        assert len(set(ticks)) == len(ticks) >= 2

@@ -20,7 +20,7 @@ from legged.compiler.ir.numpy_functions import ExpressionArray
 from legged.compiler.ir.operations import CallResult, Gather, Loop, Matrix, evaluate
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import Tracer
-from legged.errors import LeggedError, ShapeError, TraceError
+from legged.errors import LeggedError, ShapeError, TraceError, line_of_user
 
 _MARSHAL_VERSION = 2
 """Format of `marshal` whose bytes depend on the values alone; later ones have references to shared objects."""
@@ -273,21 +273,22 @@ def _input(tracer: Tracer, shape: Shape) -> Any:
 def _traced(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     try:
         return function(*arguments)
-    except LeggedError:
-        raise
-    except IndexError as error:
-        if "arrays used as indices" not in str(error):
+    except (TraceError, IndexError, TypeError) as error:
+        line, words = line_of_user(error), str(error)
+        if isinstance(error, TraceError):
+            if not line or line in words:  # named by a trace within
+                raise
+            raise type(error)(f"{words} ({line})") from error
+        if isinstance(error, IndexError) and "arrays used as indices" in words:
+            message = "traced conditions cannot choose entries of an array; choose between values with legged.where"
+        elif isinstance(error, TypeError) and not isinstance(error, LeggedError) and "ufunc" in words:
+            message = (
+                f"NumPy cannot do this with traced values: {words}. Build arrays that mix traced values and plain "
+                "numbers with np.stack or np.concatenate instead of np.array; of np.linalg only norm can be traced"
+            )
+        else:
             raise
-        raise TraceError(
-            "traced conditions cannot choose entries of an array; choose between values with legged.where"
-        ) from error
-    except TypeError as error:
-        if "ufunc" not in str(error):
-            raise
-        raise TraceError(
-            f"NumPy cannot do this with traced values: {error}. Build arrays that mix traced values and plain numbers "
-            "with np.stack or np.concatenate instead of np.array; of np.linalg only norm can be traced"
-        ) from error
+        raise TraceError(f"{message} ({line})" if line else message) from error
 
 
 def _entry(value: Any) -> Any:

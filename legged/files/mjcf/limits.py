@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from legged.arguments import shown
 from legged.errors import FileError
 from legged.files import reading
 
@@ -33,6 +34,13 @@ _SIZES = ("nkey", "nuserdata", "nuser_body", "nuser_jnt", "nuser_geom", "nuser_s
 _COPIES = ("replicate", "composite", "flexcomp")
 _FACES = {"cube": 6, "skybox": 6}
 """Number of square faces, by type of texture; the width of such a texture is that of one face."""
+_NAMES = frozenset((
+    "name", "class", "childclass", "file", "target", "site", "tendon", "actuator", "mesh", "material", "texture",
+    "data", "key", "prefix", "body", "body1", "body2", "joint", "joint1", "joint2", "jointinparent", "geom", "geom1",
+    "geom2", "objname", "refname", "bodyname",
+))  # fmt: skip
+"""Attributes that hold names, which may be the words of numbers."""
+_NOT_FINITE = frozenset(("nan", "inf", "infinity"))
 _HUGE = 1e30
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -47,6 +55,7 @@ def check_limits(content: bytes, source: str) -> None:
     amounts: dict[str, float] = dict.fromkeys(LIMITS, 0.0)
     for root in _documents(content, source):
         folders = _folders(root, Path(source).parent)
+        _check_numbers(root, source)
         _count(root, amounts, source)
         for element in root.iter("texture", "hfield", "mesh", "skin", "flexcomp"):
             _check_assets(element, folders, amounts, source)
@@ -54,6 +63,21 @@ def check_limits(content: bytes, source: str) -> None:
         if too_large:
             words = f"requests {amounts[too_large]:.3g} {too_large}; the limit is {LIMITS[too_large]}"
             raise FileError(source, f"{words}: reduce the model")
+
+
+def _check_numbers(root: Any, source: str) -> None:
+    """Raise FileError for an attribute that holds a number which is not finite; names may be any words."""
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            words = value.split()
+            if name in _NAMES or not any(word.lower().lstrip("+-") in _NOT_FINITE for word in words):
+                continue
+            what = f" {element.get('name')!r}" if element.get("name") else ""
+            raise FileError(
+                source,
+                f"attribute {name!r} of <{element.tag}>{what} (line {element.sourceline}) holds {shown(value)}: give "
+                "finite numbers",
+            )
 
 
 def _documents(content: bytes, source: str) -> Iterator[Any]:

@@ -35,31 +35,59 @@ def refuse_singular(robot: Robot) -> None:
     This finds thin rods that rotate about their axes, aligned axes with massless links between them, and free massless
     bases. Singular configurations, such as gimbal lock, are accepted.
     """
+    random = [random_configuration(robot, np.random.default_rng(seed)) for seed in range(3)]
     if robot.coupled_joints:
-        smallest, column = sorted((_smallest_of_matrix(robot, seed) for seed in range(3)), key=lambda pair: pair[0])[1]
+        smallest, column = sorted((_smallest_of_matrix(robot, q) for q in random), key=lambda pair: pair[0])[1]
         if smallest <= SINGULAR:
             moved = (body for body in robot.bodies if body.v.start <= column < body.v.stop and not body.follows)
             raise DefinitionError(_message(robot, next(moved), smallest))
         return
-    smallest = _smallest_inertias(robot, seed=0)
+    smallest = _smallest_inertias(robot, random[0])
     if smallest.min() > SUSPECT:
         return
-    smallest = np.median([smallest, _smallest_inertias(robot, seed=1), _smallest_inertias(robot, seed=2)], axis=0)
+    smallest = np.median([smallest, *(_smallest_inertias(robot, q) for q in random[1:])], axis=0)
     for body in reversed(robot.bodies):  # the outermost singular joint makes the values of those inward of it invalid
         if smallest[body.index] <= SINGULAR:
             raise DefinitionError(_message(robot, body, smallest[body.index]))
+
+
+def singular_at(robot: Robot, q: Array) -> tuple[float, str]:
+    """Return (smallest relative inertia of a motion at a configuration, its words if it is below `SUSPECT`, or "").
+
+    Args:
+        robot: The robot. q: Configuration, (nq,), mixed units.
+    """
+    if robot.coupled_joints:
+        smallest, column = _smallest_of_matrix(robot, q)
+        body = next(body for body in robot.bodies if body.v.start <= column < body.v.stop and not body.follows)
+    else:
+        inertias = _smallest_inertias(robot, q)
+        below = [body for body in robot.bodies if inertias[body.index] < SUSPECT]
+        body = below[-1] if below else robot.bodies[0]  # the outermost, as in `refuse_singular`
+        smallest = float(inertias[body.index])
+    if not smallest < SUSPECT or not body.nv:
+        return smallest, ""
+    if body.is_base:
+        return (
+            smallest,
+            f"the base {body.name!r} has a motion with {max(smallest, 0.0):.1g} of the inertia of the robot",
+        )
+    joint = next(j for j in robot.joints if j.v.start <= body.v.start < j.v.stop)
+    return smallest, (
+        f"joint {joint.name!r} moves {max(smallest, 0.0):.1g} of the inertia of what it carries, about an axis through "
+        f"mass without rotational inertia; give link {joint.child!r} rotational inertia (see `legged info`)"
+    )
 
 
 def _motion_matrix(robot: Robot, body: Body, q: Array) -> Array:
     return body.motion_matrix(robot.base, q)
 
 
-def _smallest_inertias(robot: Robot, seed: int) -> Array:
-    """Return the smallest relative inertia at the joint of each body at a random configuration, (n,).
+def _smallest_inertias(robot: Robot, q: Array) -> Array:
+    """Return the smallest relative inertia at the joint of each body at a configuration, (n,).
 
     It is inf without a joint, and where a singular joint outward leaves no finite number.
     """
-    q = random_configuration(robot, np.random.default_rng(seed))
     M_hat = [body.regrouped.M for body in robot.bodies]
     M_tilde = [body.M for body in robot.bodies]
     smallest = np.full(len(robot.bodies), np.inf)
@@ -96,9 +124,8 @@ def _smallest_inertia(P: Array, I_hat: Array, M_tilde: Array) -> float:
     return float(np.linalg.eigvalsh(inverse.T @ I_hat @ inverse)[0])
 
 
-def _smallest_of_matrix(robot: Robot, seed: int) -> tuple[float, int]:
-    """Return (smallest relative inertia of any motion at a random configuration, index into v of its largest rate)."""
-    q = random_configuration(robot, np.random.default_rng(seed))
+def _smallest_of_matrix(robot: Robot, q: Array) -> tuple[float, int]:
+    """Return (smallest relative inertia of any motion at a configuration, index into v of its largest rate)."""
     M_tilde = [body.M for body in robot.bodies]
     J = np.zeros((len(robot.bodies), 6, robot.nv))  # v to each body's twist, body axes
     inertia, square = np.zeros((robot.nv, robot.nv)), np.zeros(robot.nv)

@@ -118,6 +118,19 @@ class Run:
         return moved / self.duration if self.duration else moved
 
     @property
+    def cost_of_transport(self) -> float:
+        """Positive mechanical work of the motors over weight and horizontal distance, dimensionless, from the samples.
+
+        C = integral of sum max(tau v, 0) dt / (m g d), by the trapezoidal rule; NaN without distance, gravity or model.
+        """
+        way = float(np.linalg.norm((self.base.position[-1] - self.base.position[0])[:2]))
+        robot = None if self.model is None else self.model.robot
+        weight = 0.0 if robot is None else robot.mass * float(np.linalg.norm(robot.gravity))
+        power = np.maximum(self.joint_tau * self.v[:, self.v.shape[1] - self.joint_tau.shape[1] :], 0.0).sum(axis=1)
+        work = float(np.trapezoid(power, self.times))
+        return work / (weight * way) if weight * way > 0.0 else float("nan")
+
+    @property
     def joint_positions(self) -> Array:
         """Joint coordinates, (T, n) without the n_base entries of the base, [rad] or [m]."""
         return self.q[:, self._first_joint :]

@@ -24,7 +24,7 @@ from legged.simulation.results.records import FREE, GroundRecord, StickFigure
 
 Array = np.ndarray
 _MERGE_DISTANCE = 1e-6  # [m]: closer points are one node
-_GRID_SPACING = 0.25  # [m], between lines on the ground
+GRID_SPACING = 0.25  # [m], between lines on the ground
 _MAX_LINES = 60  # lines of the ground grid in one direction
 _POINTS_PER_LINE = 300
 _MOST_POINTS = 120  # of the surface of the ground in one direction
@@ -211,7 +211,7 @@ def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Ar
     axes, ramps, low, high, margin = _extent(terrain, nodes)
     along, places = axes[0], nodes.reshape(-1, 3)[:, :2]
     x, y = (places.min(axis=0) + places.max(axis=0)) / 2
-    spacing = _GRID_SPACING * 2.0 ** np.ceil(np.log2(max((high - low).max() / (_MAX_LINES * _GRID_SPACING), 1.0)))
+    spacing = GRID_SPACING * 2.0 ** np.ceil(np.log2(max((high - low).max() / (_MAX_LINES * GRID_SPACING), 1.0)))
     stations, offsets = (np.arange(np.ceil(low[i] / spacing), high[i] / spacing) * spacing for i in range(2))
     stations = np.concatenate([stations, ramps[(ramps > low[0]) & (ramps < high[0])]])
     reach = np.ptp(places[:, 0]) / 2 + margin

@@ -12,14 +12,16 @@ import numpy as np
 from legged.compiler import FLOAT64, ElementType
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground, refuse_round_feet
 from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
+from legged.robot.construction.singular import SINGULAR, singular_at
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, FallLimits, can_fall
+from legged.simulation.checks.law import check_definition, state_of
 from legged.simulation.controller import Controller, adapt, needs_command
 from legged.simulation.forces import check_range
 from legged.simulation.hidden_state import independent_copy
@@ -141,7 +143,13 @@ class RolloutBatch:
     @cached_property
     def first(self) -> RolloutMember:
         """Member 0; of a run with the points that pictures show."""
-        return self.member(0, drawing_of(self.robot).points if self.is_run else ())
+        first = self.member(0, drawing_of(self.robot).points if self.is_run else ())
+        smallest, words = singular_at(first.loop.robot, first.q) if self.closed is None else (1.0, "")
+        if words and smallest <= SINGULAR:
+            raise DefinitionError(f"in the initial configuration {words}")
+        if words:
+            warn_caller(f"forces may need very short steps: {words}", SimulationWarning)
+        return first
 
     @cached_property
     def given_states(self) -> tuple[list[Array], list[Array]]:
@@ -218,7 +226,8 @@ def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -
     closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
     controller = RobotControllers(controller) if isinstance(controller, Mapping) else controller
     if q is None and hasattr(controller, "initial_state"):
-        q, planned = controller.initial_state(tree)
+        check_definition(controller)
+        q, planned = state_of(controller, controller.initial_state(tree))
         v = planned if v is None else v
     elif q is None:
         q = tree.neutral() if closed is None else assemble(closed, tree.neutral())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from legged.compiler import Kernel, trace
 from legged.compiler.ir import flatten, where
-from legged.errors import UnknownNameError
+from legged.errors import SimulationWarning, UnknownNameError, warn_caller
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
@@ -18,6 +20,7 @@ from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 Array = np.ndarray
 QUANTITIES = ("t", "phase", "q", "v", "contacts", "wrenches", "tau", "memory", "command")
 """Names of the arguments that an observed function may have."""
+_SAME_CODE = 10  # functions from one code after which `observe` warns; a list of functions may have fewer
 _OF_COMMAND = frozenset({"tau", "command"})
 
 
@@ -156,6 +159,7 @@ class Observer:
     def __init__(self, template: MemberTemplate, size: int):
         self.template, self._size = template, size
         self._kernels: dict[Any, Kernel] = {}
+        self._made = Counter[Any]()  # number of traced functions by the code that has made them
 
     def observe(
         self,
@@ -177,9 +181,21 @@ class Observer:
         key = function, None if commands is None else commands.shape[-1]
         if key not in self._kernels:
             self._kernels[key] = self._traced(*key)
+            self._warn_of_new_functions(function)
         given = t, phase, numbers[..., self.template.varying], np.zeros(0) if commands is None else commands, states
         dtype = self.template.batch.element.dtype
         return self._kernels[key](*(x.astype(dtype, copy=False) if isinstance(x, np.ndarray) else x for x in given))
+
+    def _warn_of_new_functions(self, function: Callable[..., Any]) -> None:
+        code = getattr(function, "__code__", None)
+        self._made[code] += 1
+        if code is not None and self._made[code] == _SAME_CODE:
+            warn_caller(
+                f"observe has traced {_SAME_CODE} functions made by the same code, line {code.co_firstlineno} of "
+                f"{os.path.basename(code.co_filename)}, each of which takes time and memory; make the function once, "
+                "before the loop, and give the same object at every call",
+                SimulationWarning,
+            )
 
     def _traced(self, function: Callable[..., Any], command: int | None) -> Kernel:
         template, nq = self.template, self.template.batch.robot.nq

@@ -131,3 +131,13 @@ def scaled_quadruped(scale: float) -> legged.Robot:
     for k, (x, y) in enumerate(((-0.5, -0.25), (-0.5, 0.25), (0.5, -0.25), (0.5, 0.25))):
         builder.attach(leg, to="trunk", at=(x * scale, y * scale, 0.0), prefix=f"leg{k + 1}_")
     return builder.build()
+
+
+def test_a_gait_in_closed_form_for_other_legs_names_the_gait_that_fits():
+    robot = legged.load(FILES["go2/go2"])
+    with pytest.raises(
+        DefinitionError, match=r"no closed-form inverse .* controllers.suited\(Stand, robot\) makes a Stand"
+    ):
+        controllers.Stand(hip_height=0.3).initial_state(robot)
+    with pytest.raises(DefinitionError, match=r"speed of 9 m/s, but .* up to 5\.3 m/s, 3 sqrt\(g h\)"):
+        controllers.Locomotion("trot", controllers.Command(vx=9.0)).initial_state(robot)

@@ -214,3 +214,17 @@ def test_mean_velocity_of_a_run_of_one_sample_is_zero(robot):
     run = simulate(robot, until=0.02, q=standing(robot))
     first = replace(run, times=run.times[:1], base=BaseRecord(run.base.position[:1], run.base.rotation[:1]))
     np.testing.assert_array_equal(first.mean_velocity, np.zeros(3))
+
+
+def test_cost_of_transport_of_a_pulled_mass_is_its_friction():
+    """A motor pulls a mass at constant speed against viscous damping: C = c v d / (m g d) = c v / (m g)."""
+    mass, damping, speed = 2.0, 3.0, 0.5  # [kg], [N s/m], [m/s]
+    cart = legged.Link("cart", legged.box_inertia(mass, (0.1, 0.1, 0.1)))
+    builder = legged.RobotBuilder("sled", legged.Link("rail"), base=legged.FixedBase())
+    slide = legged.Prismatic("slide", "x", physics=legged.JointPhysics(damping=damping))
+    robot = builder.add(slide, cart, to="rail").build()
+    run = simulate(robot, lambda t, q, v, w: 0.0 * v + damping * speed, q=[0.0], v=[speed], until=1.0, sample=0.01)
+    assert np.isnan(run.cost_of_transport)  # the base is fixed
+    moving = replace(run, base=replace(run.base, position=np.outer(run.times * speed, [1.0, 0.0, 0.0])))
+    expected = damping * speed / (mass * np.linalg.norm(robot.gravity))
+    assert moving.cost_of_transport == pytest.approx(expected, rel=1e-6)  # tolerance of the integrator

@@ -4,8 +4,8 @@ import * as THREE from "three";
 import { toCreasedNormals } from "three/addons/utils/BufferGeometryUtils.js";
 
 const UP = new THREE.Vector3(0, 0, 1);
-const FORCE = 0xd2452d;
-const COLORS = { center: 0x1b7f5c, capture: 0xe08a00, support: 0x2f6db5, cone: 0xb08a1e, path: 0x6f9fd0, footsteps: 0x8a3fb0 };
+export const FORCE = 0xd2452d;
+export const COLORS = { center: 0x1b7f5c, capture: 0xe08a00, support: 0x2f6db5, cone: 0xb08a1e, path: 0x6f9fd0, footsteps: 0x8a3fb0 };
 
 export class Actor {
   /** `run` is an entry of the page's data with its arrays, `opacity` below 1 makes a ghost. */
@@ -23,6 +23,7 @@ export class Actor {
     this.parts = run.parts.map((part) => this.addPart(part, arrays));
     this.overlays = {};
     this.addOverlays();
+    if (run.label) this.root.add((this.label = sign(run.label, run.size)));
   }
 
   addPart(part, arrays) {
@@ -118,6 +119,7 @@ export class Actor {
     this.showBalance(k);
     this.showFootsteps(k);
     this.basePosition = new THREE.Vector3(...base).add(this.root.position);
+    this.label?.position.set(base[0], base[1], base[2] + 0.45 * this.run.size);
   }
 
   showContacts(k) {
@@ -180,6 +182,28 @@ export class Actor {
     for (let c = 0; c < this.contacts; c++) lowest = Math.min(lowest, this.points[3 * (k * this.contacts + c) + 2]);
     return lowest;
   }
+}
+
+/** Returns a text that faces the camera. */
+function sign(text, size) {
+  const canvas = document.createElement("canvas");
+  const pen = canvas.getContext("2d");
+  const font = "600 44px system-ui, sans-serif";
+  pen.font = font;
+  [canvas.width, canvas.height] = [Math.ceil(pen.measureText(text).width) + 32, 64];
+  pen.font = font;
+  pen.fillStyle = "#ffffffd0";
+  pen.roundRect(0, 0, canvas.width, canvas.height, 14);
+  pen.fill();
+  pen.fillStyle = "#22272e";
+  pen.textBaseline = "middle";
+  pen.fillText(text, 16, 34);
+  const texture = new THREE.CanvasTexture(canvas);
+  texture.colorSpace = THREE.SRGBColorSpace;
+  const made = new THREE.Sprite(new THREE.SpriteMaterial({ map: texture, depthTest: false, transparent: true }));
+  made.scale.set((0.1 * size * canvas.width) / canvas.height, 0.1 * size, 1);
+  made.renderOrder = 4;
+  return made;
 }
 
 /** Returns a color of the page's data, whose components are those of sRGB. */

@@ -2,6 +2,17 @@
 
 import * as THREE from "three";
 
+const LOW = new THREE.Color(0x8f9a86);
+const HIGH = new THREE.Color(0xf3e9d6);
+
+/** Returns a color for each point of the ground, by its height. */
+function tints(heights, low, high) {
+  const colors = new Float32Array(3 * heights.length);
+  const tint = new THREE.Color();
+  heights.forEach((z, k) => tint.lerpColors(LOW, HIGH, (z - low) / (high - low)).toArray(colors, 3 * k));
+  return colors;
+}
+
 /** Returns the surface of the ground, if the page has one, and its lines. */
 export function grid(ground, arrays, size) {
   const found = [];
@@ -18,7 +29,11 @@ export function grid(ground, arrays, size) {
     }
     geometry.setIndex(faces);
     geometry.computeVertexNormals();
-    const look = { color: 0xd9d5cc, roughness: 1, side: THREE.DoubleSide, polygonOffset: true, polygonOffsetFactor: 2, polygonOffsetUnits: 2 };
+    const heights = Float32Array.from({ length: rows * columns }, (_, k) => arrays[ground.surface].values[3 * k + 2]);
+    const [low, high] = [heights.reduce((a, b) => Math.min(a, b)), heights.reduce((a, b) => Math.max(a, b))];
+    const relief = high - low > 0.01 * size;
+    if (relief) geometry.setAttribute("color", new THREE.BufferAttribute(tints(heights, low, high), 3));
+    const look = { color: relief ? 0xffffff : 0xd9d5cc, vertexColors: relief, roughness: 1, side: THREE.DoubleSide, polygonOffset: true, polygonOffsetFactor: 2, polygonOffsetUnits: 2 };
     const surface = new THREE.Mesh(geometry, new THREE.MeshStandardMaterial(look));
     surface.receiveShadow = true;
     found.push(surface);

@@ -1,20 +1,20 @@
 // The page of a replay: reads its data, builds scene, plots and table, and runs the timeline.
 
-import { Actor } from "./actor.js";
+import { Actor, COLORS, FORCE } from "./actor.js";
 import { readArrays } from "./data.js";
 import { Plots } from "./plots.js";
 import { Stage } from "./stage.js";
 import "./style.css";
 
 const OVERLAYS = {
-  forces: ["contact forces", true],
-  feet: ["contact points", false],
-  cones: ["friction cones", false],
-  center: ["center of mass", false],
-  capture: ["capture point", false],
-  support: ["support polygon", true],
-  footsteps: ["planned footsteps", false],
-  path: ["path of the base", false],
+  forces: ["contact forces", true, FORCE],
+  feet: ["contact points", false, FORCE],
+  cones: ["friction cones", false, COLORS.cone],
+  center: ["center of mass", false, COLORS.center],
+  capture: ["capture point", false, COLORS.capture],
+  support: ["support polygon", true, COLORS.support],
+  footsteps: ["planned footsteps", false, COLORS.footsteps],
+  path: ["path of the base", false, COLORS.path],
 };
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 4];
 
@@ -24,6 +24,19 @@ function element(tag, attributes = {}, ...children) {
   const made = Object.assign(document.createElement(tag), attributes);
   made.append(...children);
   return made;
+}
+
+/** Returns a patch of a color, the key to what is drawn in it. */
+function swatch(color) {
+  const patch = element("span", { className: "swatch" });
+  patch.style.background = `#${color.toString(16).padStart(6, "0")}`;
+  return patch;
+}
+
+/** Returns the largest number of the form 1, 2 or 5 times a power of ten up to x. */
+function round(x) {
+  const power = 10 ** Math.floor(Math.log10(x));
+  return power * ([5, 2].find((digit) => digit * power <= x) ?? 1);
 }
 
 class Replay {
@@ -47,18 +60,33 @@ class Replay {
       const rows = table.rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", { textContent: cell }))));
       find("tables").append(element("h2", { textContent: table.title }), element("table", {}, ...rows));
     }
-    find("notes").append(...page.notes.map((note) => element("p", { textContent: note })));
-    for (const [name, [label, on]] of Object.entries(OVERLAYS)) {
+    this.fillNotes(page.notes);
+    for (const [name, [label, on, color]] of Object.entries(OVERLAYS)) {
       if (!this.actors.some((actor) => actor.overlays[name].children.length)) continue;
       const box = element("input", { type: "checkbox", checked: on, id: `overlay-${name}` });
       box.addEventListener("change", () => this.toggle(name, box.checked));
-      find("overlays").append(element("label", {}, box, label));
+      find("overlays").append(element("label", {}, box, swatch(color), name === "forces" ? `${label}, ${this.scale()}` : label));
       this.toggle(name, on);
     }
     const follow = element("input", { type: "checkbox", checked: true, id: "follow" });
     follow.addEventListener("change", () => (this.stage.follow = follow.checked));
     find("overlays").append(element("label", {}, follow, "follow the robot"));
     find("speed").append(...SPEEDS.map((x) => element("option", { value: x, textContent: `${x} x`, selected: x === 1 })));
+  }
+
+  /** One line with the first note, which unfolds to all of them. */
+  fillNotes(notes) {
+    if (!notes.length) return;
+    const words = notes.length === 1 ? "1 note" : `${notes.length} notes`;
+    const items = notes.map((note) => element("p", { textContent: note }));
+    find("notes").append(element("details", {}, element("summary", { textContent: `${words}: ${notes[0]}` }), ...items));
+  }
+
+  /** Returns the force that an arrow of a round length stands for. */
+  scale() {
+    const length = round(0.35 * this.stage.size);
+    const forces = [...new Set(this.actors.map((actor) => `${Number((length / actor.forceScale).toPrecision(2))} N`))];
+    return `${length >= 1 ? `${length} m` : `${Math.round(1000 * length) / 10} cm`} = ${forces.join(", ")}`;
   }
 
   toggle(name, on) {

@@ -43,11 +43,11 @@ function chart(folder, plot, arrays, seek, number) {
     title: plot.title,
     width: 400,
     height: HEIGHT,
-    scales: { x: { time: false }, y: plot.range ? { range: plot.range } : {} },
+    scales: { x: { time: false }, y: { range: plot.range ?? rangeOf } },
     series: [{ label: "t", value: (_, x) => shown(x) + " s" }, ...series],
     axes: [
       { size: 28, font: "11px sans-serif" },
-      { size: 54, font: "11px sans-serif", values: (_, ticks) => ticks.map(shown) },
+      { size: 62, space: 20, font: "11px sans-serif", values: (_, ticks) => labels(ticks) },
     ],
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
     legend: { live: true },
@@ -56,6 +56,25 @@ function chart(folder, plot, arrays, seek, number) {
   made.root.dataset.plot = number;
   made.over.addEventListener("click", (event) => seek(made.posToVal(event.offsetX, "x")));
   return made;
+}
+
+/** Returns the range of the vertical axis; values that differ by rounding errors alone are a straight line. */
+function rangeOf(_, low, high) {
+  if (low == null) return [0, 1];
+  const largest = Math.max(Math.abs(low), Math.abs(high));
+  const spread = high - low;
+  const pad = spread > Math.max(1e-9 * largest, 1e-11) ? 0.08 * spread : Math.max(0.1 * largest, 0.01);
+  return [low - pad, high + pad];
+}
+
+/** Returns the texts of ticks, with as many digits as tell them apart. */
+function labels(ticks) {
+  const step = ticks.length > 1 ? ticks[1] - ticks[0] : Math.abs(ticks[0]) || 1;
+  const largest = Math.max(...ticks.map(Math.abs));
+  if (largest >= 1e5 || largest < 1e-3) return ticks.map((x) => (Math.abs(x) < 1e-6 * step ? "0" : x.toExponential(Math.max(Math.ceil(Math.log10(largest / step)), 0))));
+  let digits = 0;
+  while (digits < 8 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits++;
+  return ticks.map((x) => x.toFixed(digits));
 }
 
 const shown = (x) => (x == null ? "-" : Math.abs(x) >= 1e4 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(1) : Number(x.toPrecision(4)));
