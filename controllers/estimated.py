@@ -65,6 +65,14 @@ class Estimator(Protocol):
         """
         ...
 
+    def completed(self, memory: Array, reading: Reading) -> Reading:
+        """Return the reading with the forces and contacts that the estimator has computed or taken as measured.
+
+        Args:
+            memory: Memory after the update with the reading, (k,), mixed units. reading: The reading.
+        """
+        ...
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -141,6 +149,7 @@ class Estimated(SampledWrapper):
         """
         following = where(is_later, self.estimator.update(estimator_memory, reading, dt), estimator_memory)
         q, v = self.estimator.state(following, reading)
+        reading = self.estimator.completed(following, reading)
         rotations, _ = link_poses(self._plant, q)
         forces = [where(c > 0.5, 1.0, 0.0) * f for c, f in zip(reading.contacts, reading.forces, strict=True)]
         wrenches = link_wrenches(self.estimator.sensed, rotations, forces)
