@@ -8,6 +8,7 @@ from legged.algorithms.velocity_gains import VelocityGains, velocity_gains
 from legged.compiler import Counts, Kernel, compile, count, jacobian
 from legged.compiler.ir import where
 from legged.contact import FreeBody, Rigid
+from legged.counting.growth import count_growth
 from legged.denoc import condition_report, conditioning, module_inverse
 from legged.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
@@ -81,7 +82,9 @@ from legged.simulation import (
     rollout_parameters,
     simulate,
 )
+from legged.simulation.results.run_table import cost_of_transport
 from legged.sweeps import sweep
+from legged.table import Table
 from legged.verification import verify
 from legged.version import __version__
 from legged.viewer import save_html, view
@@ -140,6 +143,7 @@ __all__ = [
     "Spherical",
     "State",
     "Stiff",
+    "Table",
     "TimeStepping",
     "Universal",
     "VelocityGains",
@@ -159,7 +163,9 @@ __all__ = [
     "contact_inverse_dynamics",
     "conventional_acceleration",
     "conversions",
+    "cost_of_transport",
     "count",
+    "count_growth",
     "cylinder_inertia",
     "difference",
     "floating_inverse_dynamics",

@@ -297,10 +297,11 @@ FROM_ABOVE = {
     "draw": "legged.robot.diagram.drawing",
     "figures": "legged.simulation.plots.figures",
     "frame": "legged.viewer.show",
+    "run_table": "legged.simulation.results.run_table",
     "save_html": "legged.viewer.show",
     "snapshot": "legged.simulation.plots.animation",
 }
-"""Name of a function -> the module that defines it: all of them draw."""
+"""Name of a function -> the module that defines it: all of them draw or list what they are given."""
 
 
 def from_above(name: str) -> Callable[..., Any]:

@@ -1,11 +1,12 @@
-"""Tables as plain text and as Markdown."""
+"""Tables as plain text, Markdown, HTML, LaTeX and comma-separated values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from legged.output import as_html, printable
+from legged.output import as_html, printable, write_table
 
 _RIGHT = ' style="text-align: right"'
 
@@ -54,6 +55,44 @@ class Table:
 
     _repr_html_ = html
 
+    def to_latex(self) -> str:
+        """Return the table as a LaTeX environment `table`, with its title as caption and its notes below it.
+
+        It needs the package booktabs, and has no label: add one behind the caption. Characters with a meaning in LaTeX
+        are escaped; others than ASCII stand as they are, as UTF-8, which LaTeX reads since 2018.
+        """
+        lines = [_latex_row(row) for row in (self.header, *self.rows)]
+        head = [lines[0], r"\midrule"] if any(self.header) else []
+        columns = "".join("l" if k < self.left else "r" for k in range(len(self.header)))
+        notes = [rf"\\[1ex] {{\footnotesize {' '.join(map(_as_latex, self.notes))}}}"] if self.notes else []
+        return "\n".join(
+            [
+                r"\begin{table}",
+                r"\centering",
+                rf"\caption{{{_as_latex(self.title)}}}",
+                rf"\begin{{tabular}}{{{columns}}}",
+                r"\toprule",
+                *head,
+                *lines[1:],
+                r"\bottomrule",
+                r"\end{tabular}",
+                *notes,
+                r"\end{table}",
+                "",
+            ]
+        )
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the header and the rows as comma-separated values in UTF-8, and return the path.
+
+        Args:
+            path: The file; ".csv" is appended where it is missing. A missing folder is created.
+
+        Raises:
+            ArgumentError, FileError: As in `Run.to_csv`.
+        """
+        return write_table(path, self.header, self.rows)
+
     def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
         return [
             cell.ljust(width) if k < self.left else cell.rjust(width)
@@ -64,3 +103,25 @@ class Table:
 def _as_markdown(text: str) -> str:
     """Return a text for Markdown: its author may use emphasis and code, but neither HTML nor further cells."""
     return printable(text).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    """Return a row for LaTeX; a bracket at its start would be the argument of the end of the row above."""
+    row = " & ".join(map(_as_latex, cells))
+    return ("{}" if row.startswith("[") else "") + row + r" \\"
+
+
+def _as_latex(text: str) -> str:
+    """Return a text for LaTeX, whose special characters print as themselves."""
+    return "".join(_LATEX.get(c, c) for c in printable(text))
+
+
+_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+}

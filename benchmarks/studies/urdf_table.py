@@ -108,7 +108,7 @@ def main() -> None:
     for name, path in files.items():
         comparison.add(name, path)
         print(name, flush=True)
-    print(_page(comparison, len(files)).write("urdf.md"))
+    print(_page(comparison, len(files)).write("urdf.md", tables=False))
 
 
 def _page(comparison: Comparison, files: int) -> Page:

@@ -236,8 +236,8 @@ def gains(
 def operations(output: Output = None) -> None:
     """Count operations beside published formulas (Table 1, Figure 7), by modules and legs, and with closed loops."""
     from examples.studies.operations import closed_loops, counts
-    from legged.app import count_figures
     from legged.app.figures import Page
+    from legged.app.reports import module_figures
     from legged.counting import module_counts
 
     tables = [counts.family_table(), counts.literature_table(12), *module_counts.module_tables()]
@@ -247,7 +247,7 @@ def operations(output: Output = None) -> None:
     def write(folder: Path) -> list[Path]:
         page = Page(folder, "Operation counts beside published ones", tables)
         page.figure(counts.figure_7(counts.walking_robots()), "figure-07-operations", "Figure 7, computed here")
-        page.figure(count_figures.module_figure(), "operations-modules", count_figures.CAPTION)
+        page.figure(module_figures.module_figure(), "operations-modules", module_figures.CAPTION)
         return [page.write("operations.md"), *page.figures]
 
     print_written(output, write)

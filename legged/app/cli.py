@@ -6,29 +6,27 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from legged.app.gaits import add_gait_commands
 from legged.app.learning import play_command, train_command
 from legged.app.options import (
     BaseName,
-    ControllerName,
-    Duration,
-    GroundName,
     Output,
     RobotName,
-    TerrainName,
-    WalkerName,
     output_folder,
     positive,
     print_written,
-    stop,
+    robot_names,
+    show,
 )
 from legged.app.sweeping import app as sweep_commands
 from legged.app.viewing import demo_command, view_command
-from legged.errors import LeggedError, SimulationInterrupt
+from legged.errors import LeggedError
 from legged.output import as_terminal
 from legged.version import __version__
 
@@ -108,7 +106,7 @@ def info(
     import numpy as np
 
     from legged.app import robot_tables
-    from legged.app.figures import save
+    from legged.app.figures import save, write_tables
     from legged.app.selection import select_any_robot
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
@@ -123,8 +121,12 @@ def info(
     tables.append(robot_tables.conditioning_table(tree, q, where))
     if not isinstance(chosen, Robot):
         tables.append(robot_tables.loop_table(chosen, q))
-    _show(robot_tables.headline(tree), *(table.text() for table in tables))
-    print_written(output, lambda folder: [save(chosen.draw_modules(), folder / "modules.svg")])
+    show(robot_tables.headline(tree), *(table.text() for table in tables))
+
+    def write(folder: Path) -> list[Path]:
+        return [save(chosen.draw_modules(), folder / "modules.svg"), *write_tables(tables, folder / "tables")]
+
+    print_written(output, write)
 
 
 @command(ROBOTS, "legged audit go2.urdf --repair inertia")
@@ -133,17 +135,21 @@ def audit(
     base: Annotated[str | None, typer.Option("--base", help="floating or fixed; by default the file's.")] = None,
     mimic: Annotated[str, typer.Option(help="Joints that follow others: coupled, free or fixed.")] = "coupled",
     repair: Annotated[list[str] | None, typer.Option(help="weld or inertia; may be repeated.")] = None,
+    output: Output = None,
 ) -> None:
     """Show the audit of a robot file; exit status 1 if `legged.load` rejects the file."""
     import legged
     from legged.app import robot_tables
+    from legged.app.figures import write_tables
 
     audited = legged.audit(file, base, mimic=mimic, repair=repair)
-    _show(robot_tables.audit_headline(audited), *(table.text() for table in robot_tables.audit_tables(audited)))
+    tables = robot_tables.audit_tables(audited)
+    if not audited.singular:
+        tables += robot_tables.robot_tables(legged.load(file, base, mimic=mimic, repair=repair))
+    show(robot_tables.audit_headline(audited), *(table.text() for table in tables))
+    print_written(output, lambda folder: write_tables(tables, folder / "tables"))
     if audited.singular:
         raise typer.Exit(1)
-    robot = legged.load(file, base, mimic=mimic, repair=repair)
-    _show(*(table.text() for table in robot_tables.robot_tables(robot)))
 
 
 @command(ROBOTS, "legged verify planar_biped --against pinocchio --against mujoco")
@@ -200,12 +206,12 @@ def count(
             chosen = chosen.robot  # the spanning tree
         measured = robot_counts.measure(chosen)
         tables += [robot_counts.robot_table([measured]), *robot_counts.part_tables(measured)]
-    _show(*(table.text() for table in tables))
+    show(*(table.text() for table in tables))
 
     def write(folder: Path) -> list[Path]:
         page = Page(folder, "Operation counts", tables)
         if robot == "modules":
-            from legged.app.count_figures import CAPTION, module_figure
+            from legged.app.reports.module_figures import CAPTION, module_figure
 
             page.figure(module_figure(), "operations-modules", CAPTION)
         return [page.write("counts.md"), *page.figures]
@@ -213,107 +219,7 @@ def count(
     print_written(output, write)
 
 
-def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
-    """Add a command that simulates a robot on a gait."""
-
-    @command(GAITS, f"legged {name} {usual} --duration 2 --output results/{name}", name=name, help=words)
-    def simulate_gait(
-        robot: WalkerName = usual,
-        controller: ControllerName = None,
-        duration: Duration = 4.0,
-        ground: GroundName = None,
-        terrain: TerrainName = "flat",
-        period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.", callback=positive)] = None,
-        stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in meters.")] = None,
-        clearance: Annotated[float | None, typer.Option(help="Height of swinging feet, in meters.")] = None,
-        hip_height: Annotated[
-            float | None, typer.Option(help="Height of the hips, in meters.", callback=positive)
-        ] = None,
-        velocity: Annotated[
-            tuple[float, float, float] | None,
-            typer.Option(
-                help="Walk by predictive and whole-body control on rigid ground: velocity forward and to the left in "
-                "meters per second, and yaw rate in radians per second, such as 0.8 0 0.3."
-            ),
-        ] = None,
-        schedule: Annotated[
-            str | None,
-            typer.Option(
-                "--gait", help="With --velocity: trot, walk, crawl, pace, bound, gallop, pronk, tripod or stand."
-            ),
-        ] = None,
-        output: Output = None,
-        view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
-    ) -> None:
-        sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
-        if velocity is not None:
-            others = {**sizes, "controller": controller, "ground": ground}
-            simulated, plan = _commanded(schedule or name, velocity, others, robot, duration, terrain), None
-        elif schedule is not None:
-            raise typer.BadParameter("needs --velocity", param_hint="--gait")
-        else:
-            simulated, plan = _on_gait(gait, sizes, robot, controller, duration, ground, terrain)
-        _finish(simulated, plan, output, view)
-
-
-for _command, _gait, _usual, _words in (
-    ("walk", "Walk", "planar_biped", "Let a robot walk on two legs in turn (the paper's Figures 11 to 14)."),
-    ("trot", "Trot", "spatial_quadruped", "Let a robot trot, diagonal legs in turn (the paper's Figures 16, 17)."),
-    ("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time."),
-    ("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn."),
-    ("stand", "Stand", "humanoid", "Let a robot stand."),
-):
-    _gait_command(_command, _gait, _usual, _words)
-
-
-def _on_gait(
-    gait: str, sizes: dict[str, Any], name: str, law: str | None, duration: float, ground: str | None, terrain: str
-) -> tuple[Callable[[], Any], Any]:
-    """Show a gait, its gains and the ground; return (a function that simulates a robot on the gait, the gait)."""
-    from legged.app import scenario, selection
-
-    robot, surface = selection.select_robot(name), selection.parse_terrain(terrain)
-    law = law or selection.default_controller(robot, gait)
-    floor = selection.select_ground(ground or selection.default_ground(robot, gait), robot, surface)
-    plan = selection.select_gait(gait, robot, law, **sizes)
-    scenario.check_start(robot, selection.select_controller(law, plan), floor)
-    _show(scenario.gait_table(plan, selection.select_controller(law, plan)).text(), str(floor))
-    return lambda: scenario.on_gait(robot, plan, law, floor, duration), plan
-
-
-def _commanded(
-    gait: str, velocity: tuple[float, float, float], others: dict[str, Any], name: str, duration: float, terrain: str
-) -> Callable[[], Any]:
-    """Return a function that simulates a robot that walks at a commanded velocity."""
-    unused = [f"--{option.replace('_', '-')}" for option, value in others.items() if value is not None]
-    if unused:
-        raise typer.BadParameter(f"does not go with {', '.join(unused)}", param_hint="--velocity")
-    from legged.app import scenario, selection
-
-    robot, floor = selection.select_robot(name), selection.parse_terrain(terrain)
-    return lambda: scenario.locomotion(robot, gait, velocity, floor, duration)
-
-
-def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: bool) -> None:
-    """Show and write the run that a function returns, also after Ctrl-C."""
-    from legged.app import scenario
-
-    try:
-        run = simulated()
-    except SimulationInterrupt as error:
-        if error.run is None or len(error.run) < 2:
-            raise
-        run = error.run
-    _show(scenario.summary(run, plan).text())
-    print_written(output, lambda folder: scenario.write(run, folder))
-    if view:
-        from legged.viewer import view as show
-
-        show(run, wait=True)
-    if run.ended:
-        stop(run.ended)
-
-
+add_gait_commands(partial(command, GAITS))
 command(LEARNING, "legged train velocity go2.urdf --minutes 10", name="train")(train_command)
 command(LEARNING, "legged play results/train/policy.onnx go2.urdf", name="play")(play_command)
 
@@ -332,20 +238,36 @@ def cache(
         print(f"deleted: {clear_cache()}")
 
 
-@command(REPORTS, "legged report --output results --duration 4")
+@command(REPORTS, "legged report go2.urdf --output results/go2 --duration 4")
 def report(
+    robot: Annotated[
+        str | None, typer.Argument(help="A robot as in `info`; by default the paper's.", autocompletion=robot_names)
+    ] = None,
     output: Annotated[
         Path,
         typer.Option(
             "--output", "-o", help="Folder for the report and its figures.", callback=output_folder, file_okay=False
         ),
     ] = Path("results"),
-    duration: Duration = 12.0,
+    duration: Annotated[
+        float | None, typer.Option(help="Simulated time, in seconds: 4, the paper's 12.", callback=positive)
+    ] = None,
+    base: BaseName = None,
 ) -> None:
-    """Simulate the paper's biped and quadruped under its controllers, and write their table, figures and runs."""
-    from legged.app.report import report as paper_report
+    """Report on a robot: modules, conditioning, operations, and a walk with its energy; by default on the paper's.
 
-    paper_report(output, duration)
+    Of the paper's biped and quadruped, the runs under each of its controllers are shown with their figures.
+    """
+    if robot is not None:
+        from legged.app.reports.robot import report_robot
+
+        report_robot(robot, output, duration or 4.0, base)
+        return
+    if base is not None:
+        raise typer.BadParameter("needs a robot", param_hint="--base")
+    from legged.app.reports.paper import report as paper_report
+
+    paper_report(output, duration or 12.0)
 
 
 command(ROBOTS, "legged view go2.urdf", name="view")(view_command)
@@ -360,7 +282,3 @@ def _show_place(context: typer.Context, given: Annotated[list[str] | None, typer
 
 for _moved in MOVED:
     app.command(_moved, hidden=True, context_settings={"ignore_unknown_options": True})(_show_place)
-
-
-def _show(*parts: str) -> None:
-    print(as_terminal("\n\n".join(parts)), end="\n\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,13 +50,27 @@ def save(made: Figure, path: Path) -> Path:
     return path
 
 
+def write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
+    """Write tables to a folder, each as CSV and as LaTeX under the words of its title, and return the paths."""
+    paths, used = [], dict[str, int]()
+    for table in tables:
+        name = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")[:60] or "table"
+        used[name] = used.get(name, 0) + 1
+        name += f"-{used[name]}" if used[name] > 1 else ""
+        paths += [table.to_csv(folder / f"{name}.csv"), write_file(folder / f"{name}.tex", table.to_latex(), ".tex")]
+    return paths
+
+
 class Page:
-    """A Markdown page in a folder, with its figures in the subfolder `figures`."""
+    """A Markdown page in a folder, with its figures in the subfolder `figures` and its tables in `tables`."""
 
     def __init__(self, folder: Path, title: str, tables: Sequence[Table] = ()):
         self.folder = folder
-        self.parts = [f"# {title}", *(table.markdown() for table in tables)]
+        self.parts = [f"# {title}"]
         self.figures: list[Path] = []
+        self.tables: list[Table] = []
+        for table in tables:
+            self.table(table)
 
     def heading(self, words: str) -> None:
         """Add a heading."""
@@ -67,6 +82,7 @@ class Page:
 
     def table(self, table: Table) -> None:
         """Add a table."""
+        self.tables.append(table)
         self.parts.append(table.markdown())
 
     def figure(self, figure: Figure, name: str, words: str) -> None:
@@ -75,6 +91,8 @@ class Page:
         self.figures.append(path)
         self.parts.append(f"![{words}]({path.relative_to(self.folder).as_posix()})\n\n*{words}*")
 
-    def write(self, name: str = "report.md") -> Path:
-        """Write the page and return its path."""
+    def write(self, name: str = "report.md", tables: bool = True) -> Path:
+        """Write the page, its tables also as CSV and LaTeX unless `tables` is False, and return its path."""
+        if tables:
+            write_tables(self.tables, self.folder / "tables")
         return write_file(self.folder / name, "\n\n".join(self.parts) + "\n", ".md")

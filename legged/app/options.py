@@ -23,6 +23,11 @@ def stop(reason: str) -> NoReturn:
     raise typer.Exit(130)
 
 
+def show(*parts: str) -> None:
+    """Print texts with empty lines between and below them."""
+    print(as_terminal("\n\n".join(parts)), end="\n\n")
+
+
 def print_written(output: Path | None, write: Callable[[Path], Iterable[Path]]) -> None:
     """Write results into the folder of `--output`, if it is given, and print the paths of the files."""
     if output is not None:
@@ -92,7 +97,7 @@ GROUND = (
     "paper (soft, viscous) or realistic (stiff, sticking). By default paper, realistic for robots from URDF or MJCF."
 )
 GroundName = Annotated[str | None, typer.Option(help=GROUND, autocompletion=lambda: ["paper", "realistic"])]
-TERRAIN = "flat, slope:ANGLE in degrees, or steps:RISE or steps:RISE,RUN in meters."
+TERRAIN = "flat, slope:ANGLE in degrees, steps:RISE or steps:RISE,RUN in meters, or a height map, .png or .csv."
 TerrainName = Annotated[str, typer.Option(help=TERRAIN, autocompletion=lambda: ["flat", "slope:", "steps:"])]
 Output = Annotated[
     Path | None,

@@ -15,10 +15,11 @@ from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError, SimulationError
 from legged.ground import Ground, Terrain
+from legged.output import write_file
 from legged.robot.robot import Robot
 from legged.simulation import Run, TimeStepping, simulate
 from legged.simulation.checks.overlap import PENETRATION
-from legged.simulation.results.summary import run_table
+from legged.simulation.results.run_table import run_table
 from legged.table import Table
 
 
@@ -117,16 +118,19 @@ def _gain(value: Any) -> str:
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
-def summary(run: Run, gait: Gait | NumericalGait | None = None) -> Table:
-    """Return the main results of a run as a table, beside the speed that a gait plans."""
+def summary(
+    run: Run, gait: Gait | NumericalGait | None = None, velocity: tuple[float, float, float] | None = None
+) -> Table:
+    """Return the main results of a run as a table, beside the speed that a gait plans or the commanded velocity."""
     plan = gait.gait if isinstance(gait, NumericalGait) else gait
-    return run_table(run, None if plan is None else plan.stride / plan.period)
+    return run_table(run, None if plan is None else plan.stride / plan.period, velocity)
 
 
-def write(run: Run, folder: Path) -> list[Path]:
-    """Write data, figures, animation and replay of a run to a folder, and return the paths."""
+def write(run: Run, table: Table, folder: Path) -> list[Path]:
+    """Write data, table, figures, animation and replay of a run to a folder, and return the paths."""
     from legged.simulation import plots  # imported here, since Matplotlib takes long to import
 
     data = [run.save(folder / "run.npz"), run.to_csv(folder / "run.csv")]
     pages = [plots.animate(run, folder / "animation.gif"), run.save_html(folder / "replay.html")]
+    data += [table.to_csv(folder / "table.csv"), write_file(folder / "table.tex", table.to_latex(), ".tex")]
     return [*data, *plots.save_figures(run, folder), *pages]

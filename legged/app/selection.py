@@ -25,7 +25,8 @@ from legged.algorithms.legs.leg_chains import leg_chains
 from legged.arguments import known_name
 from legged.errors import DefinitionError, LeggedError, UnknownNameError
 from legged.files.load import load
-from legged.ground import Flat, Ground, Slope, Stairs, Terrain, paper_ground, realistic_ground
+from legged.ground import Flat, Ground, HeightMap, Slope, Stairs, Terrain, paper_ground, realistic_ground
+from legged.ground.height_files import MAPS
 from legged.loops import ClosedRobot
 from legged.loops import load as load_closed
 from legged.robot.base import Base, FixedBase, FloatingBase, PlanarBase
@@ -207,11 +208,21 @@ def select_ground(name: str, robot: Robot, terrain: Terrain | None = None) -> Gr
     return GROUNDS[known_name("ground", name, GROUNDS)](robot, terrain=terrain)
 
 
-def parse_terrain(text: str) -> Terrain:
-    """Return a terrain from `flat`, `slope:DEGREES` (uphill along x) or `steps:RISE[,RUN]` in meters.
+def parse_terrain(text: str, size: tuple[float, float] | None = None) -> Terrain:
+    """Return a terrain from `flat`, `slope:DEGREES` (uphill along x), `steps:RISE[,RUN]` in meters, or a file.
 
-    Steps begin 0.5 m ahead and are 1 m long unless RUN says otherwise.
+    Steps begin 0.5 m ahead and are 1 m long unless RUN says otherwise. The middle of a map from a file is the origin.
+
+    Args:
+        text: The terrain, or the path of a height map.
+        size: Width of the map along x and height of white above black, [m]; of a table the second number is unused.
     """
+    if "." in text and Path(text).suffix.lower() in MAPS:
+        if size is None:
+            raise DefinitionError(f"terrain {text!r} needs --size WIDTH RISE in meters, such as --size 10 0.5")
+        return HeightMap.from_file(text, size[0], None if text.lower().endswith(".csv") else size[1])
+    if size is not None:
+        raise DefinitionError(f"--size belongs to a terrain from a file, such as --terrain map.png, got {text!r}")
     kind, _, rest = text.partition(":")
     try:
         numbers = [float(part) for part in rest.split(",")] if rest else []
@@ -225,4 +236,6 @@ def parse_terrain(text: str) -> Terrain:
         run = numbers[1] if len(numbers) == 2 else 1.0
         edges = tuple(0.5 + run * k for k in range(50))
         return Stairs(edges, (numbers[0],) * len(edges))
-    raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got {text!r}")
+    raise DefinitionError(
+        f"terrain must be flat, slope:DEGREES, steps:RISE[,RUN] in meters or a height map such as map.png, got {text!r}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from legged.arguments import Numbers, list_as_array, number, rounded_array
 from legged.checked import checked
 from legged.compiler.ir import LookupTable
-from legged.errors import DefinitionError, ShapeError
+from legged.errors import DefinitionError, FileError, ShapeError
+from legged.ground.height_files import read_heights
+from legged.output import visible
 
 Array = np.ndarray
 _PADDING = 3
@@ -61,6 +64,35 @@ class HeightMap:
         table = LookupTable(np.pad(heights, _PADDING, mode="edge").ravel())
         for name, value in {"heights": heights, "spacing": spacing, "origin": tuple(origin), "_table": table}.items():
             object.__setattr__(self, name, value)
+
+    @staticmethod
+    def from_file(
+        path: str | Path, width: float, rise: float | None = None, center: tuple[float, float] = (0.0, 0.0)
+    ) -> HeightMap:
+        """Return the surface that a gray image or a table of comma-separated values describes, seen from above.
+
+            terrain = HeightMap.from_file("map.png", width=10.0, rise=0.5)
+
+        The columns of the file go along x, and its rows along -y: its top is the side of the largest y. An image has
+        height 0 where it is black and `rise` where it is white, with 8 or 16 bits a pixel; a table has heights in
+        meters and no header.
+
+        Args:
+            path: The file, such as .png or .csv.
+            width: Distance between the first and the last column, [m].
+            rise: Height of white above black, [m], of an image; None for a table.
+            center: World x and y of the middle of the map, [m].
+
+        Raises:
+            ArgumentError: A width that is not positive, an image without a rise, or a table with one.
+            FileError: The file is missing, damaged, too large, colored or of another format.
+        """
+        heights = read_heights(path, rise)
+        if len(heights) < 2:
+            raise FileError(visible(path), "needs at least two columns of heights")
+        spacing = number("width", width, "m", above=0.0) / (len(heights) - 1)
+        x, y = rounded_array("center", center, (2,)) - spacing * (np.array(heights.shape) - 1.0) / 2.0
+        return HeightMap(heights, spacing, (float(x), float(y)))
 
     def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""

@@ -11,7 +11,8 @@ from legged.errors import ArgumentError
 from legged.robot.diagram.drawing import svg_element
 from legged.simulation.results.records import BaseRecord
 from legged.simulation.results.run import Run
-from legged.simulation.results.summary import limits_without_peaks, run_table
+from legged.simulation.results.run_table import run_table
+from legged.simulation.results.summary import limits_without_peaks
 from legged.table import Table
 
 Array = np.ndarray

@@ -8,7 +8,8 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.app import report, scenario, selection
+from legged.app import scenario, selection
+from legged.app.reports import paper as report
 
 
 def test_report_writes_its_page_figures_and_runs(cli, tmp_path):

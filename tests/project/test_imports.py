@@ -34,7 +34,8 @@ SLOW = (
 )
 """Libraries that take long to load and that only some uses need."""
 DISTRIBUTION = ("legged", "controllers", "robots")
-PICTURES = ("legged.viewer", "legged.simulation.plots", "legged.robot.diagram")
+PICTURES = ("legged.viewer", "legged.simulation.plots", "legged.simulation.results.run_table", "legged.robot.diagram")
+"""Modules that draw or list what other modules compute."""
 """Packages that draw; they import what they draw."""
 BY_NAME = {
     "legged/__init__.py": "the table of public names, above all other modules",

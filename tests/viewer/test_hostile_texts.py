@@ -12,7 +12,7 @@ import legged
 from legged.errors import DefinitionError
 from legged.output import as_cell, as_html, as_label, as_markdown, as_script, visible
 from legged.simulation import plots
-from legged.simulation.results.summary import run_table
+from legged.simulation.results.run_table import run_table
 
 ATTACKS = (
     '<iframe srcdoc="<script>parent.hacked = 1</script>"></iframe>',

@@ -15,7 +15,7 @@ import legged
 import robots
 from legged.errors import ArgumentError, FileError
 from legged.simulation.plots import joints_figure
-from legged.simulation.results.summary import run_table
+from legged.simulation.results.run_table import run_table
 from legged.table import Table
 from legged.viewer.curves import decimated, plots_of_run
 from legged.viewer.motion import motion_of_run
@@ -83,7 +83,8 @@ def test_page_holds_the_motion_of_the_run(trot):
     np.testing.assert_allclose(found["forces"], trot.contacts.forces, atol=1e-3 * abs(trot.contacts.forces).max())
     assert (found["support"] == motion.support).all()
     assert len(data["plots"]) >= 8
-    assert ["energy drift", f"{trot.energy_drift:.1e} J"] in data["tables"][0]["rows"]
+    drift = dict(data["tables"][0]["rows"])["energy drift"]
+    assert drift.startswith(f"{trot.energy_drift:.1e} J") and drift.endswith("it does not matter")
 
 
 def test_page_of_a_long_run_is_bounded(trot):

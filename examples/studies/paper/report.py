@@ -22,9 +22,10 @@ from examples.studies.balance.report import BalanceReport
 from examples.studies.operations import counts
 from examples.studies.operations.branches import branches_table
 from examples.studies.paper import stiff_ground, timing
-from legged.app import count_figures, figures
+from legged.app import figures
 from legged.app.figures import Page
-from legged.app.report import LINE_STYLES, SHOWN, Demonstration, Runs, Say, add_demonstrations, write
+from legged.app.reports import module_figures
+from legged.app.reports.paper import LINE_STYLES, SHOWN, Demonstration, Runs, Say, add_demonstrations, write
 from legged.app.robot_tables import module_table
 from legged.app.scenario import on_gait
 from legged.counting import module_counts
@@ -204,7 +205,7 @@ def _counts(page: Page, say: Say) -> None:
     page.table(counts.literature_table(12))
     for table in module_counts.module_tables():
         page.table(table)
-    page.figure(count_figures.module_figure(), "operations-modules", count_figures.CAPTION)
+    page.figure(module_figures.module_figure(), "operations-modules", module_figures.CAPTION)
 
 
 def _times(page: Page, biped: Demonstration, quadruped: Demonstration, say: Say) -> list[timing.AccelerationTimes]:

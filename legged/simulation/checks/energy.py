@@ -14,15 +14,13 @@ import numpy as np
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.results.records import EnergyRecord
+from legged.simulation.results.records import LEAST_ENERGY, EnergyRecord
 
 LARGEST_RISE = 0.1
 """Rise relative to the moved energy above which a run warns."""
 GOAL = 0.01
 """Relative rise for which the warning computes the step to take."""
 _LEFT_SUMS = ("semi_implicit", "linearly_implicit")
-LEAST_ENERGY = 0.1
-"""[J/kg], lifting the robot by 1 cm, which counts as moved in every run."""
 
 
 def energy_warning(energy: EnergyRecord, loop: ClosedLoop, integrator: object) -> str:
@@ -35,8 +33,7 @@ def energy_warning(energy: EnergyRecord, loop: ClosedLoop, integrator: object) -
     if getattr(integrator, "rule", "") in _LEFT_SUMS or len(balance) < 2 or not np.isfinite(balance).all():
         return ""
     rise = float((balance - np.minimum.accumulate(balance)).max())
-    works = (energy.actuator_work, energy.contact_work, energy.push_work, energy.joint_work)
-    moved = float(energy.kinetic.max()) + sum(float(np.abs(np.diff(work)).sum()) for work in works)
+    moved = energy.moved
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
     mass = loop.robot.mass + sum(body.inertia.mass for body in bodies)
     share = rise / max(moved, LEAST_ENERGY * mass)

@@ -21,6 +21,8 @@ from legged.rotations import euler_angles
 Array = np.ndarray
 GROUND = "ground"
 """Entry of `ContactRecord.against` for a contact with the ground."""
+LEAST_ENERGY = 0.1
+"""[J/kg], lifting the robot by 1 cm, which counts as moved in every run; see `EnergyRecord.moved`."""
 FREE = -1
 """Entry of `StickFigure.modules` for a line of a free body."""
 
@@ -151,6 +153,12 @@ class EnergyRecord:
         return (
             self.kinetic + self.potential - (self.actuator_work + self.contact_work + self.push_work + self.joint_work)
         )
+
+    @property
+    def moved(self) -> float:
+        """Energy that the run moves, [J]: the largest kinetic energy, and each work without regard to signs."""
+        works = (self.actuator_work, self.contact_work, self.push_work, self.joint_work)
+        return float(self.kinetic.max()) + sum(float(np.abs(np.diff(work)).sum()) for work in works)
 
     @property
     def drift(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from legged.simulation.results.records import (
     StickFigure,
 )
 from legged.simulation.results.tables import table_columns
+from legged.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -310,6 +311,20 @@ class Run:
         except ImportError as error:
             raise MissingError("run.to_pandas() needs pandas: pip install pandas; or use run.to_csv(path)") from error
         return pandas.DataFrame(table_columns(self))
+
+    def table(self, command: Sequence[float] | None = None) -> Table:
+        """Return the main figures of the run as a table, which can be printed, and written as CSV and LaTeX.
+
+            print(run.table(command=(0.8, 0.0, 0.2)).text())
+
+        Args:
+            command: Commanded velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,), which is shown
+                beside the velocity reached at the end.
+
+        Raises:
+            ArgumentError: A command that is not three finite numbers.
+        """
+        return from_above("run_table")(self, command=command)
 
     def plot(self) -> dict[str, Figure]:
         """Return Matplotlib figures of the trunk, the joints, the energy and the contact forces, by name.

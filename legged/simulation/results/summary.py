@@ -1,4 +1,4 @@
-"""The main figures of a run as a table, limits of its drawn curves, and the errors and ranks of its closed loops."""
+"""Figures of a run over time, limits of its drawn curves, and the errors and ranks of its closed loops."""
 
 from __future__ import annotations
 
@@ -12,54 +12,8 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import jacobian, residual
 from legged.loops.redundancy import independent_flags
 from legged.simulation.results.run import Run
-from legged.table import Table
 
 Array = np.ndarray
-
-
-def run_table(run: Run, planned: float | None = None) -> Table:
-    """Return the main figures of a run: distance, speed, height, lean, joint error, forces and energy.
-
-    Args:
-        run: The run. planned: Planned speed, [m/s], shown beside the mean speed.
-    """
-    moved = run.base.position - run.base.position[:1]
-    rows = [
-        ("simulated time", f"{run.duration:.2f} s" + (f", {run.ended}" if run.ended else "")),
-        ("distance, sideways", f"{moved[-1, 0]:z.3f} m, {np.abs(moved[:, 1]).max():.3f} m"),
-    ]
-    if run.duration > 0.0:
-        words = "" if planned is None else f", planned {planned:.3f} m/s"
-        rows.append(("mean speed", f"{run.mean_velocity[0]:z.3f} m/s" + words))
-    rows += [
-        ("height of the base", f"{run.base.position[:, 2].min():.4f} to {run.base.position[:, 2].max():.4f} m"),
-        ("largest lean of the base", f"{np.degrees(lean(run).max()):.2f} degrees"),
-    ]
-    errors = _largest_joint_errors(run)
-    if errors:
-        rows.append(("largest joint error", ", ".join(errors)))
-    if run.contacts.names and run.duration > 0.0:
-        force = mean_over_time(run, run.ground_force[:, 2])
-        if run.model is not None:
-            weight = run.model.robot.mass * float(np.linalg.norm(run.model.robot.gravity))
-            rows.append(("vertical force, mean", f"{force / weight:.3f} of the weight"))
-        else:
-            rows.append(("vertical force, mean", f"{force:.4g} N"))
-    if not np.isnan(run.energy_drift):
-        rows.append(("energy drift", f"{run.energy_drift:.1e} J"))
-    return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
-
-
-def _largest_joint_errors(run: Run) -> list[str]:
-    """Return the largest joint error of each unit, in words: angles, lengths and others; none without a reference."""
-    if run.joints.reference.shape != run.joint_positions.shape:
-        return []
-    worst = dict[str, float]()
-    for name in run.joints.names:
-        joint = run.joint(name)
-        unit = "rad" if run.model is None else run.model.joint_unit(name)
-        worst[unit] = max(worst.get(unit, 0.0), float(np.abs(joint.position - joint.reference).max()))
-    return [f"{np.degrees(x):.2g} degrees" if unit == "rad" else f"{x:.2g} {unit}" for unit, x in worst.items()]
 
 
 def lean(run: Run) -> Array:

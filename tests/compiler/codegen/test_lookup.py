@@ -9,7 +9,7 @@ import pytest
 import legged
 from legged.compiler import LookupTable, compile, depth, record
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import selection
+from legged.compiler.codegen import selection, tables
 from legged.compiler.ir.annotations import item
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
@@ -55,6 +55,27 @@ def test_compiled_lookups_equal_plain_ones_for_one_state_and_for_many(outlined, 
         np.testing.assert_array_equal(kernel(many), TABLE(many) + 0.25 * many)
         del kernel
         machine_code.unload()
+
+
+def test_a_template_of_outlined_code_may_have_more_lookups_than_are_inlined(monkeypatch, tmp_path):
+    """Beyond `tables.MOST_INLINED` a template calls a function of its module, as below a robot on a height map."""
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    for name in ("OUTLINE_NODES", "OUTLINE_ALWAYS_NODES", "OUTLINE_BATCH_NODES"):
+        monkeypatch.setattr(selection, name, 0)
+    most = tables.MOST_INLINED + 6
+
+    def law(x):
+        parts = []
+        for k in range(len(x)):
+            with item(k):
+                parts.append(sum(TABLE(x[k] + 0.1 * j) * (j + 1.0) for j in range(most)))
+        return np.stack(parts)
+
+    x = np.linspace(-1.0, 5.0, 12)
+    kernel = compile(law, x=len(x))
+    np.testing.assert_allclose(kernel(x), law(x), rtol=1e-14)  # sums of 70 terms
+    many = np.array([np.roll(x, k) for k in range(19)])
+    np.testing.assert_allclose(kernel(many), [law(row) for row in many], rtol=1e-14)
 
 
 def test_an_index_beyond_every_integer_reads_the_edge():

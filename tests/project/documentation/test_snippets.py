@@ -94,6 +94,16 @@ def examples() -> dict[str, list[str]]:
 
 
 SETTINGS = {
+    "legged.simulation.results.run": """
+robot = robots.planar_biped()
+run = legged.simulate(robot, until=0.01, q=robot.neutral(), integrator=legged.RungeKutta4(step=1e-3))
+from legged.simulation import plots
+""",
+    "legged.simulation.plots.journal": """
+robot = robots.planar_biped()
+run = legged.simulate(robot, until=0.01, q=robot.neutral(), integrator=legged.RungeKutta4(step=1e-3))
+from legged.simulation import plots
+""",
     "legged.optimization.sampling": """
 robot = robots.planar_hopper()
 q, v, terms = robot.neutral(), np.zeros(robot.nv), [Cost(lambda robot, at: at.v, 0.1)]
@@ -169,7 +179,8 @@ def namespace(module: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("module, programs", examples().items())
-def test_examples_in_docstrings(module, programs):
+def test_examples_in_docstrings(module, programs, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     names = namespace(module)
     exec(SETTINGS.get(module, ""), names)
     for program in programs:

@@ -12,7 +12,7 @@ from legged.ground import paper_ground
 from legged.robot.configuration import integrate
 from legged.rotations import quaternion_exp
 from legged.simulation.results.run import Run
-from legged.simulation.results.summary import run_table
+from legged.simulation.results.run_table import run_table
 from legged.viewer.page import page_of
 
 

@@ -140,6 +140,7 @@ class OutlinedKernelWriter(KernelWriter):
         for k, (kind, table) in enumerate(tables.items()):
             writer = _BundleWriter(kind, table, width, self.native, element)
             yield from writer.function(f"{self.name}_bundles_{k}", self._memory.output_blocks[kind.template])
+            self._shared_functions |= writer._shared_functions
         body = self._kernel_body(self._lay_out_runs(tables))
         yield from _run_function(self.name, len(tables), element)
         yield from _gather_function(self.name, IRWriter(width, element))

@@ -1,0 +1,157 @@
+"""The commands that simulate a robot on a gait: `legged walk`, `trot`, `crawl`, `tripod` and `stand`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from legged.app.options import (
+    ControllerName,
+    Duration,
+    GroundName,
+    Output,
+    TerrainName,
+    WalkerName,
+    positive,
+    print_written,
+    show,
+    stop,
+)
+from legged.errors import SimulationInterrupt
+
+Size = tuple[float, float] | None
+"""Options `--size`: width of a height map and height of white above black, [m]."""
+
+
+def add_gait_commands(command: Callable[..., Any]) -> None:
+    """Add the commands to the command line.
+
+    Args:
+        command: Function of an example and of the options of Typer that returns a decorator.
+    """
+    for name, gait, usual, words in (
+        ("walk", "Walk", "planar_biped", "Let a robot walk on two legs in turn (the paper's Figures 11 to 14)."),
+        ("trot", "Trot", "spatial_quadruped", "Let a robot trot, diagonal legs in turn (the paper's Figures 16, 17)."),
+        ("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time."),
+        ("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn."),
+        ("stand", "Stand", "humanoid", "Let a robot stand."),
+    ):
+        _add_gait_command(command, name, gait, usual, words)
+
+
+def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: str, words: str) -> None:
+    """Add a command that simulates a robot on a gait."""
+
+    @command(f"legged {name} {usual} --duration 2 --output results/{name}", name=name, help=words)
+    def simulate_gait(
+        robot: WalkerName = usual,
+        controller: ControllerName = None,
+        duration: Duration = 4.0,
+        ground: GroundName = None,
+        terrain: TerrainName = "flat",
+        size: Annotated[
+            tuple[float, float] | None,
+            typer.Option(help="Of a height map: width along x and height of white above black, in meters."),
+        ] = None,
+        period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.", callback=positive)] = None,
+        stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in meters.")] = None,
+        clearance: Annotated[float | None, typer.Option(help="Height of swinging feet, in meters.")] = None,
+        hip_height: Annotated[
+            float | None, typer.Option(help="Height of the hips, in meters.", callback=positive)
+        ] = None,
+        velocity: Annotated[
+            tuple[float, float, float] | None,
+            typer.Option(
+                help="Walk by predictive and whole-body control on rigid ground: velocity forward and to the left in "
+                "meters per second, and yaw rate in radians per second, such as 0.8 0 0.3."
+            ),
+        ] = None,
+        schedule: Annotated[
+            str | None,
+            typer.Option(
+                "--gait", help="With --velocity: trot, walk, crawl, pace, bound, gallop, pronk, tripod or stand."
+            ),
+        ] = None,
+        output: Output = None,
+        view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
+    ) -> None:
+        sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
+        if velocity is not None:
+            others = {**sizes, "controller": controller, "ground": ground}
+            simulated, plan = _commanded(schedule or name, velocity, others, robot, duration, terrain, size), None
+        elif schedule is not None:
+            raise typer.BadParameter("needs --velocity", param_hint="--gait")
+        else:
+            simulated, plan = _on_gait(gait, sizes, robot, controller, duration, ground, terrain, size)
+        _finish(simulated, plan, velocity, output, view)
+
+
+def _on_gait(
+    gait: str,
+    sizes: dict[str, Any],
+    name: str,
+    law: str | None,
+    duration: float,
+    ground: str | None,
+    terrain: str,
+    size: Size,
+) -> tuple[Callable[[], Any], Any]:
+    """Show a gait, its gains and the ground; return (a function that simulates a robot on the gait, the gait)."""
+    from legged.app import scenario, selection
+
+    robot, surface = selection.select_robot(name), selection.parse_terrain(terrain, size)
+    law = law or selection.default_controller(robot, gait)
+    floor = selection.select_ground(ground or selection.default_ground(robot, gait), robot, surface)
+    plan = selection.select_gait(gait, robot, law, **sizes)
+    scenario.check_start(robot, selection.select_controller(law, plan), floor)
+    show(scenario.gait_table(plan, selection.select_controller(law, plan)).text(), str(floor))
+    return lambda: scenario.on_gait(robot, plan, law, floor, duration), plan
+
+
+def _commanded(
+    gait: str,
+    velocity: tuple[float, float, float],
+    others: dict[str, Any],
+    name: str,
+    duration: float,
+    terrain: str,
+    size: Size,
+) -> Callable[[], Any]:
+    """Return a function that simulates a robot that walks at a commanded velocity."""
+    unused = [f"--{option.replace('_', '-')}" for option, value in others.items() if value is not None]
+    if unused:
+        raise typer.BadParameter(f"does not go with {', '.join(unused)}", param_hint="--velocity")
+    from legged.app import scenario, selection
+
+    robot, floor = selection.select_robot(name), selection.parse_terrain(terrain, size)
+    return lambda: scenario.locomotion(robot, gait, velocity, floor, duration)
+
+
+def _finish(
+    simulated: Callable[[], Any],
+    plan: Any,
+    velocity: tuple[float, float, float] | None,
+    output: Path | None,
+    view: bool,
+) -> None:
+    """Show and write the run that a function returns, also after Ctrl-C."""
+    from legged.app import scenario
+
+    try:
+        run = simulated()
+    except SimulationInterrupt as error:
+        if error.run is None or len(error.run) < 2:
+            raise
+        run = error.run
+    table = scenario.summary(run, plan, velocity)
+    show(table.text())
+    print_written(output, lambda folder: scenario.write(run, table, folder))
+    if view:
+        from legged.viewer import view as view_run
+
+        view_run(run, wait=True)
+    if run.ended:
+        stop(run.ended)
