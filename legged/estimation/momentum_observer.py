@@ -70,11 +70,11 @@ class TorqueContacts:
 
     Attributes:
         filter: A filter of `legged.estimation`, with the velocity of the base.
-        gain: Of the observer, [1/s].
+        gain: Of the observer, [1/s]. Errors of joint velocities appear in the torques multiplied by it and by inertias.
     """
 
     filter: Any
-    gain: float = 200.0
+    gain: float = 50.0
     _sensed: SensedRobot | None = field(default=None, repr=False, kw_only=True)
     _size: int = field(default=0, repr=False, kw_only=True)  # length of the memory of the filter
 
