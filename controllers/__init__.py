@@ -47,6 +47,7 @@ from controllers.lyapunov import LyapunovTracking
 from controllers.networks import Network
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
 from controllers.policy import Policy
+from controllers.running_law import RunningLaw
 from controllers.suited_law import servo_gains, suited_law
 from controllers.tracking import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop
 from controllers.wrappers import (
@@ -56,6 +57,7 @@ from controllers.wrappers import (
     NominalModel,
     SensorNoise,
     SwitchedLaw,
+    Wrapper,
 )
 from controllers.zero_order_hold import ZeroOrderHold
 
@@ -105,6 +107,7 @@ __all__ = [
     "PoseTask",
     "Posture",
     "Reference",
+    "RunningLaw",
     "SampledCommand",
     "SensorNoise",
     "SmoothCommand",
@@ -116,6 +119,7 @@ __all__ = [
     "UnactuatedMomentumBalance",
     "Walk",
     "WorkspaceBalance",
+    "Wrapper",
     "ZeroOrderHold",
     "authors_tripod",
     "authors_trot",

@@ -2,6 +2,6 @@
 
 from controllers.wrappers.imperfections import ActuatorLag, ActuatorLimits, SensorNoise
 from controllers.wrappers.switched_law import SwitchedLaw
-from controllers.wrappers.wrapper import Delay, NominalModel
+from controllers.wrappers.wrapper import Delay, NominalModel, Wrapper
 
-__all__ = ["ActuatorLag", "ActuatorLimits", "Delay", "NominalModel", "SensorNoise", "SwitchedLaw"]
+__all__ = ["ActuatorLag", "ActuatorLimits", "Delay", "NominalModel", "SensorNoise", "SwitchedLaw", "Wrapper"]

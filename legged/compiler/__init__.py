@@ -16,6 +16,7 @@ from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.ir.pass_times import CompilationReport
+from legged.compiler.layouts import layout
 from legged.compiler.passes.counting import Counts
 from legged.compiler.passes.drop_terms import Term
 from legged.compiler.passes.jacobian import jacobian
@@ -77,6 +78,7 @@ __all__ = [
     "diagnose",
     "element_type",
     "jacobian",
+    "layout",
     "module",
     "record",
     "run_passes",

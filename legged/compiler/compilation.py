@@ -12,6 +12,7 @@ from legged.arguments import instance, real_array, shown
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.compiler.ir.tracer import gc_paused
+from legged.compiler.layouts import layouts
 from legged.compiler.passes.counting import Counts
 from legged.compiler.passes.pipeline import run_passes, trace
 from legged.compiler.runtime.kernel import Kernel
@@ -52,7 +53,8 @@ class ParametricKernel(Kernel[..., Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         meanings = {a.name: a.meaning for a in self.arguments}
-        return ParametricKernel, (self.graph, self.name, meanings, self.parameters, self.target, self.dtype.name)
+        arguments = self.graph, self.name, meanings, self.parameters, self.target, self.dtype.name
+        return ParametricKernel, arguments, {"layouts": self.layouts}
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Return the result of the function; arguments as in `Kernel`.
@@ -188,12 +190,14 @@ def compile(
     if not names:
         graph = _traced(function, robot, shapes)
         kernel = Kernel(graph, _name(function), _meanings(graph, robot), target, dtype)
+        kernel.layouts |= layouts(robot, kernel.name, list(shapes), len(graph.outputs))
         _ = kernel.code  # compiled here, not at the first call
         return kernel
     vector = robot.parameter_vector(names)
     graph = _traced(function, robot, shapes, vector)
     meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
     kernel = ParametricKernel(graph, _name(function), meanings, vector, target, dtype)
+    kernel.layouts |= layouts(robot, kernel.name, list(shapes), len(graph.outputs))
     _ = kernel.code
     return kernel
 

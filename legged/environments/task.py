@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name, real_array
+from legged.arguments import known_name, real_array, shown
+from legged.checked import checked
 from legged.compiler import Counts
 from legged.contact.rigid import Rigid
 from legged.environments.draws import Draws
 from legged.environments.state import State, observed
-from legged.errors import DefinitionError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -36,7 +37,15 @@ class Observation:
     noise: Any = 0.0
     limit: float = 100.0
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ArgumentError(f"the function of an Observation must be a function, got {shown(self.function)}")
+        for name in ("scale", "noise", "limit"):
+            if np.isnan(real_array(f"{name} of an Observation", getattr(self, name))).any():
+                raise NotFiniteError(f"{name} of an Observation must hold numbers, got NaN")
 
+
+@checked
 @dataclass(frozen=True)
 class Reward:
     """A part of the reward.
@@ -50,6 +59,7 @@ class Reward:
     weight: float
 
 
+@checked
 @dataclass(frozen=True)
 class Memory:
     """A variable of a task that keeps its value from one control step to the next.
@@ -66,6 +76,7 @@ class Memory:
     initial: Any = 0.0
 
 
+@checked
 @dataclass(frozen=True)
 class Range:
     """Uniform distribution of a number in which members differ, drawn at the start of each episode.
@@ -94,6 +105,7 @@ class Range:
         return nominal * drawn if self.is_factor else drawn + 0.0 * np.asarray(nominal)
 
 
+@checked
 @dataclass(frozen=True)
 class Command:
     """The command of an episode, such as a velocity to follow, and when it is drawn again.
@@ -111,6 +123,7 @@ class Command:
     reflection: tuple[float, ...] | None = None
 
 
+@checked
 @dataclass(frozen=True)
 class Disturbance:
     """Sudden changes of the velocity of the base.
@@ -126,6 +139,7 @@ class Disturbance:
     interval: tuple[float, float] = (10.0, 15.0)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Task:
     """A task of reinforcement learning for a robot with motors in its joints on a rigid ground.
@@ -261,7 +275,8 @@ class Task:
         for name, value in fields.items():
             known_name("field of a task", name, self.__dataclass_fields__)
             merged[name] = value
-            if isinstance(value, Mapping):
-                both = {**getattr(self, name), **value}
+            present = getattr(self, name)
+            if isinstance(value, Mapping) and isinstance(present, Mapping):
+                both = {**present, **value}
                 merged[name] = {key: entry for key, entry in both.items() if entry is not None}
         return replace(self, **merged)

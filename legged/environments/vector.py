@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name, real_array, whole
+from legged.arguments import instance, known_name, real_array, whole
 from legged.compiler import BatchKernel, FusedCalls, Members, check_threads, default_threads, diagnose
 from legged.environments.physics import Physics
 from legged.environments.rendering import RENDER_MODES, Pictures, Recording
@@ -82,7 +82,7 @@ class VectorEnvironment(VectorEnv):
         render_mode: str | None = None,
         rendered: Sequence[int] | None = None,
     ):
-        self.task, self.num_envs = task, whole("num_envs", num_envs, 1)
+        self.task, self.num_envs = instance("task", task, Task), whole("num_envs", num_envs, 1)
         self.autoreset_mode = _AUTORESET[known_name("autoreset mode", autoreset, _AUTORESET)]
         self.render_mode = None if render_mode is None else known_name("render mode", render_mode, RENDER_MODES)
         self.metadata = {
@@ -216,7 +216,7 @@ class VectorEnvironment(VectorEnv):
         Raises:
             ArgumentError: The mask has another shape or type.
         """
-        mask = (options or {}).get("reset_mask")
+        mask = instance("options", {} if options is None else options, dict).get("reset_mask")
         if mask is None:
             mask = np.ones(self.num_envs, dtype=bool)
         elif not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():

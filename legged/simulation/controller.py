@@ -13,6 +13,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError, ShapeError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
+from legged.simulation.checks.law import check_definition, check_started, memory_of, of_memory, times_of
 from legged.simulation.hidden_state import parts_of
 
 Array = np.ndarray
@@ -132,7 +133,10 @@ class _ControllerAdapter:
             controller, memory = started
         else:
             controller, memory = self.controller, started
-        return type(self)(controller), np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
+        memory = memory_of(controller, memory)
+        if type(self) is _ControllerAdapter:
+            check_started(controller, memory)
+        return type(self)(controller), memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         passes = bool(getattr(self.controller, "takes_command", False))  # also if `torque` does not name it
@@ -143,20 +147,22 @@ class _ControllerAdapter:
         rate: Any = getattr(self.controller, "rate", None)
         if rate is None or not len(memory):
             return 0.0 * memory
-        return np.asanyarray(_with_command(rate, (t, phase, q, v, wrenches, memory), command))
+        value = _with_command(rate, (t, phase, q, v, wrenches, memory), command)
+        return of_memory(self.controller, "rate", value, memory)
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         if not self.has_update:
             return memory
-        return _with_command(self.controller.update, (t, phase, q, v, wrenches, memory), command)
+        value = _with_command(self.controller.update, (t, phase, q, v, wrenches, memory), command)
+        return of_memory(self.controller, "update", value, memory)
 
     def switches(self, until: float) -> Any:
         switches = getattr(self.controller, "switches", None)
-        return () if switches is None else switches(until)
+        return () if switches is None else times_of(self.controller, "switches", switches(until))
 
     def update_times(self, until: float) -> Any:
         update_times = getattr(self.controller, "update_times", None)
-        return () if update_times is None else update_times(until)
+        return () if update_times is None else times_of(self.controller, "update_times", update_times(until))
 
     @property
     def has_update(self) -> bool:
@@ -331,6 +337,7 @@ def adapt(controller: Any) -> Controller:
 
         return _ControllerAdapter(RobotControllers(controller))
     if hasattr(controller, "torque") or hasattr(controller, "start"):
+        check_definition(controller)
         return _ControllerAdapter(controller)
     if callable(controller):
         return _FunctionController(controller)
@@ -349,13 +356,16 @@ def full_torque(robot: Robot, torque: Any) -> Array:
     Raises:
         ShapeError: The controller returned another shape.
     """
-    torque = np.asanyarray(torque)
+    try:
+        torque = np.asanyarray(torque)
+    except ValueError:
+        torque = np.asanyarray(shown(torque))
     if torque.shape == (robot.nv,):
         return torque
     if torque.shape != (robot.nj,):
         raise ShapeError(
             f"a controller of {robot.name!r} must return ({robot.nj},) joint torques or ({robot.nv},) generalized "
-            f"forces, got shape {torque.shape}"
+            f"forces, got {f'shape {torque.shape}' if torque.ndim else shown(torque.item())}"
         )
     return np.concatenate([np.zeros(robot.base.nv), torque])
 

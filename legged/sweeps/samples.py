@@ -83,7 +83,10 @@ def check_name(name: Any) -> str:
 
 
 def _column(name: str, values: Any) -> Array:
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except ValueError:
+        raise ShapeError(f"parameter {name!r} must be an array (n,), got {shown(values)}") from None
     if array.ndim != 1:
         raise ShapeError(
             f"parameter {name!r} must have one value per trial, (n,), got shape {array.shape}; name the entries of an "

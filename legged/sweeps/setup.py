@@ -17,7 +17,7 @@ from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameErr
 from legged.robot.robot import Robot
 from legged.simulation import Rollouts, Run, Simulation, rollout, rollout_parameters
 from legged.sweeps.metrics import STANDARD, Metric, Reduction, Trials, observed
-from legged.sweeps.samples import check_name
+from legged.sweeps.samples import Samples, check_name
 
 Array = np.ndarray
 _ENTRY = re.compile(r"(?P<name>.+?)\[(?P<index>\d+(?:,\d+)*)\]$")
@@ -138,13 +138,17 @@ class Setup:
 
         Args:
             columns: Name -> values, (B,), any unit. threads: As in `legged.rollout`.
+
+        Raises:
+            ArgumentError, ShapeError, NotFiniteError: As `Samples`, or a varied field has another shape.
         """
-        count_, arguments = len(next(iter(columns.values()))), self.arguments(columns)
-        masses = self._masses(arguments["vary"], count_)
+        samples = Samples(columns)
+        columns, count_ = samples.columns, len(samples)
+        arguments = self.arguments(columns)
         if not any(metric.signals for metric in self.metrics.values()):
             runs = self.rollout(columns, threads)
             end = np.where(runs.fallen, runs.when, self.until)
-            trials = Trials(end, np.array(runs.fallen), masses, self._gravity())
+            trials = Trials(end, np.array(runs.fallen), self._masses(arguments["vary"], count_), self._gravity())
             return self._results(columns, {}, trials, threads, runs) | {"ended": list(runs.reasons)}
         function, places = observed(self.metrics, self.robot)
         sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
@@ -158,6 +162,7 @@ class Setup:
             before = t
             if np.all(sim.ended):
                 break
+        masses = self._masses(arguments["vary"], count_)
         trials = Trials(np.array(sim.t), np.array(sim.ended), masses, self._gravity())
         signals: dict[str, dict[str, Array]] = {name: {} for name in self.metrics}
         for (metric, signal, _, _), value in zip(places, steps.result() if places else [], strict=True):

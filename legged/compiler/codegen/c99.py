@@ -1,6 +1,7 @@
 """Export of a graph as C99: one function without static variables, which needs only the library <math.h>.
 
-Lookup tables and large matrices are constant arrays; a product with such a matrix is a loop.
+Lookup tables and large matrices are constant arrays. A product with such a matrix is a loop, and so is what
+`legged.compiler.repeat_while` repeats until a condition, which time steps on rigid ground and gaits do.
 
 The function takes a pointer for each argument and each result; arrays are contiguous and row-major:
 
@@ -23,9 +24,8 @@ import numpy as np
 from legged.compiler.codegen import random_numbers
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, PrecisionError
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, CallResult, Gather, Matrix
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, CallResult, Gather, Loop, Matrix
 from legged.compiler.passes.pipeline import run_passes
-from legged.errors import TraceError
 from legged.output import output_file, replaced
 from legged.version import __version__
 
@@ -55,7 +55,7 @@ class Source(NamedTuple):
 
 
 def write(
-    graph: Graph, name: str, path: str | Path, precision: str = "double", meanings: Mapping[str, str] | None = None
+    graph: Graph, name: str, path: str | Path, precision: str = "double", layouts: Mapping[str, str] | None = None
 ) -> Source:
     """Write a graph to path.c and path.h, and return their paths.
 
@@ -64,15 +64,12 @@ def write(
         name: Name of the function.
         path: Path without ending, or with .c or .h. A missing folder is created.
         precision: "double" or "float".
-        meanings: Descriptions of arguments for the comment in the header, by name.
+        layouts: Layouts of arguments and results for the comment in the header, by name, such as "q" and "result".
 
     Raises:
         PrecisionError: If the precision is another, or "float" for a lookup table of more than 2**24 entries.
-        TraceError: If the graph contains a loop, as a time step on rigid ground does.
         FileError: A file cannot be written; then neither is changed.
     """
-    if graph.loops:
-        raise TraceError("a function with a loop, such as a time step on rigid ground, cannot be written as C")
     if precision not in _PRECISIONS:
         raise PrecisionError(f"precision must be 'double' or 'float', got {precision!r}")
     longest = max((len(lookup.table) for lookup in graph.lookups), default=0)
@@ -80,7 +77,7 @@ def write(
         raise PrecisionError(f"a table of {longest} entries needs precision 'double': a float cannot index it exactly")
     path = output_file(path, ".c", ".h")
     written = Source(*(output_file(path.with_suffix(suffix)) for suffix in (".c", ".h")))
-    exporter = _Exporter(graph, identifier(name), precision, meanings or {})
+    exporter = _Exporter(graph, identifier(name), precision, layouts or {})
     lines = exporter.source(written.header.name), exporter.header(written.header.name)
     with replaced(written.source) as source, replaced(written.header) as header:
         for draft, own in zip((source, header), lines, strict=True):
@@ -93,18 +90,18 @@ def identifier(name: str) -> str:
     name = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
     if name[0].isdigit():
         name = f"x_{name}"
-    return f"{name}_" if name in _RESERVED or re.fullmatch(r"t\d+|[xy]\d+_+|result\d*|finite_check", name) else name
+    return f"{name}_" if name in _RESERVED or re.fullmatch(r"[tu]\d+|[xys]\d+_+|result\d*|finite_check", name) else name
 
 
 class _Exporter:
     """Writes the header and the source of a graph."""
 
-    def __init__(self, graph: Graph, name: str, real: str, meanings: Mapping[str, str]):
-        self.name, self.real, self.meanings, self.element = name, real, meanings, _PRECISIONS[real]
+    def __init__(self, graph: Graph, name: str, real: str, layouts: Mapping[str, str]):
+        self.name, self.real, self.layouts, self.element = name, real, layouts, _PRECISIONS[real]
         self.graph = run_passes(graph, quaternion_epsilon=self.element.epsilon).graph
         self._tables = {lookup: f"{name}_table{k}" for k, lookup in enumerate(graph.lookups)}
         self._matrices = {matrix: f"{name}_matrix{k}" for k, matrix in enumerate(graph.matrices)}
-        self._products: dict[tuple[Matrix, str], int] = {}
+        self._calls: dict[tuple[Matrix | Loop, str], int] = {}
         self.inputs = self._distinct([identifier(argument) for argument, _ in graph.inputs])
         self._norms = " or a quaternion does not have norm 1" if graph.unit_quaternions else ""
         n = len(graph.outputs)
@@ -134,10 +131,9 @@ class _Exporter:
         yield ""
         yield "/*"
         for name, (argument, shape) in zip(self.inputs, self.graph.inputs, strict=True):
-            meaning = self.meanings.get(argument, "")
-            yield f"   {name}: {shape or 'scalar'}{', ' if meaning else ''}{meaning}"
+            yield from self._described(f"{name}: {shape or 'scalar'}", argument)
         for name, shape in zip(self.outputs, self.graph.outputs, strict=True):
-            yield f"   {name}: {shape or 'scalar'}, output"
+            yield from self._described(f"{name}: {shape or 'scalar'}, output", name)
         yield f"   Arrays are row-major. Returns 0, or 1 if a result is not finite{self._norms}."
         yield "*/"
         yield f"{self._signature()};"
@@ -147,6 +143,12 @@ class _Exporter:
         yield "#endif"
         yield ""
         yield "#endif"
+
+    def _described(self, words: str, name: str) -> Iterator[str]:
+        """Yield the comment about an array: its shape, and its layout in further lines."""
+        first, *lines = self.layouts.get(name, "").replace("*/", "* /").splitlines() or [""]
+        yield f"   {words}{', ' if first else ''}{first}"
+        yield from (f"      {line}" for line in lines)
 
     def _signature(self) -> str:
         sizes = [math.prod(shape) for _, shape in self.graph.inputs]
@@ -183,8 +185,8 @@ class _Exporter:
                     yield f"    const {self.real} t{first + i} = {name}[{i}];"
             first += math.prod(shape)
         for i, node in enumerate(graph.nodes, graph.input_size):
-            if isinstance(node.operation, CallResult) and isinstance(node.operation.function, Matrix):
-                yield from self._product(node.operation.function, node.arguments)
+            if isinstance(node.operation, CallResult):
+                yield from self._call(node.operation.function, node.arguments)
             c_type = "int" if node.operation in _CONDITIONS else self.real
             yield f"    const {c_type} t{i} = {self._expression(node)};"
         yield f"    {self.real} finite_check = {self._constant(0.0)};"
@@ -207,16 +209,18 @@ class _Exporter:
         yield "};"
         yield ""
 
-    def _product(self, matrix: Matrix, vector: tuple[Operand, ...]) -> Iterator[str]:
-        """Yield the loop of a product, once for all of its entries."""
-        k = len(self._products)
-        if self._products.setdefault((matrix, repr(vector)), k) != k:
+    def _call(self, function: Matrix | Loop, arguments: tuple[Operand, ...]) -> Iterator[str]:
+        """Yield the code of a product or a loop, once for all of its results."""
+        k = len(self._calls)
+        if self._calls.setdefault((function, repr(arguments)), k) != k:
             return
+        yield from (
+            self._loop(k, function, arguments) if isinstance(function, Loop) else self._product(k, function, arguments)
+        )
+
+    def _product(self, k: int, matrix: Matrix, vector: tuple[Operand, ...]) -> Iterator[str]:
         rows, columns = matrix.weights.shape
-        yield f"    const {self.real} x{k}_[{columns}] = {{"
-        for start in range(0, columns, 8):
-            yield f"        {', '.join(map(self._operand, vector[start : start + 8]))},"
-        yield "    };"
+        yield from self._local(f"const {self.real} x{k}_", vector)
         yield f"    {self.real} y{k}_[{rows}];"
         yield f"    for (int i = 0; i < {rows}; ++i) {{"
         yield f"        y{k}_[i] = {self._constant(0.0)};"
@@ -224,10 +228,35 @@ class _Exporter:
         yield f"            y{k}_[i] += {self._matrices[matrix]}[i * {columns} + j] * x{k}_[j];"
         yield "    }"
 
-    def _expression(self, node: Node) -> str:
-        operation, a = node.operation, [self._operand(x) for x in node.arguments]
-        if isinstance(operation, CallResult) and isinstance(operation.function, Matrix):
-            return f"y{self._products[operation.function, repr(node.arguments)]}_[{operation.index}]"
+    def _loop(self, k: int, loop: Loop, arguments: tuple[Operand, ...]) -> Iterator[str]:
+        """Yield a loop: its state is an array y; its body has variables u, the first of them state and captured."""
+        body = loop.body
+        (_, (size,)), (_, (captured,)) = body.inputs
+        yield from self._local(f"{self.real} y{k}_", arguments[:size])
+        yield f"    for (int i = 0; i < {loop.most} && y{k}_[{size - 1}] > {self._constant(0.0)}; ++i) {{"
+        used = {a for node in body.nodes for a in node.arguments if isinstance(a, int)} | set(body.results)
+        for i in range(size + captured):
+            if i in used:
+                value = f"y{k}_[{i}]" if i < size else self._operand(arguments[i])
+                yield f"        const {self.real} u{i} = {value};"
+        for i, node in enumerate(body.nodes, size + captured):
+            if i in used:
+                c_type = "int" if node.operation in _CONDITIONS else self.real
+                yield f"        const {c_type} u{i} = {self._expression(node, 'u')};"
+        for i, result in enumerate(body.results):
+            yield f"        y{k}_[{i}] = {self._operand(result, 'u')};"
+        yield "    }"
+
+    def _local(self, name: str, values: tuple[Operand, ...]) -> Iterator[str]:
+        yield f"    {name}[{len(values)}] = {{"
+        for start in range(0, len(values), 8):
+            yield f"        {', '.join(map(self._operand, values[start : start + 8]))},"
+        yield "    };"
+
+    def _expression(self, node: Node, letter: str = "t") -> str:
+        operation, a = node.operation, [self._operand(x, letter) for x in node.arguments]
+        if isinstance(operation, CallResult):
+            return f"y{self._calls[operation.function, repr(node.arguments)]}_[{operation.index}]"
         if isinstance(operation, Gather):
             x, zero, last = a[0], self._constant(0.0), self._constant(len(operation.table) - 1.0)
             bounded = f"{x} < {zero} ? {zero} : {x} > {last} ? {last} : {x}"
@@ -247,8 +276,8 @@ class _Exporter:
         sign = ">" if operation == "maximum" else "<"
         return f"({a[0]} {sign} {a[1]} || {a[0]} != {a[0]}) ? {a[0]} : {a[1]}"  # propagates NaN
 
-    def _operand(self, operand: Operand) -> str:
-        return f"t{operand}" if isinstance(operand, int) else self._constant(operand)
+    def _operand(self, operand: Operand, letter: str = "t") -> str:
+        return f"{letter}{operand}" if isinstance(operand, int) else self._constant(operand)
 
     def _constant(self, x: float) -> str:
         if not math.isfinite(x):

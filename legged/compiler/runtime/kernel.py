@@ -97,6 +97,8 @@ class Kernel(Generic[P, R]):
         shapes: Shapes of the arguments for one state.
         target: Name of the processor for which it is compiled, see `legged.compile`.
         dtype: NumPy's data type of the results, which code computes with; arguments of another one are converted.
+        layouts: Name of an argument, or "result" ("result0", "result1" of several) -> joint and unit of each entry,
+            which the header of the C function states.
 
     Raises:
         ArgumentError: If an argument does not hold real numbers, or `out` cannot hold the results: integers, read-only
@@ -117,6 +119,7 @@ class Kernel(Generic[P, R]):
         self.name, self.graph = name, graph
         element = element_type(dtype)
         processor = llvm.default_target() if target is None else llvm.target_named(target)
+        self.layouts = dict[str, str]()
         self._target = processor.with_element(element)
         self.target, self.dtype = processor.name, element.dtype
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
@@ -131,13 +134,14 @@ class Kernel(Generic[P, R]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` and `copy` build the kernel from its graph; machine code comes from the cache or is compiled."""
-        return Kernel, (
+        arguments = (
             self.graph,
             self.name,
             {a.name: a.meaning for a in self.arguments},
             self.target,
             self.dtype.name,
         )
+        return Kernel, arguments, {"layouts": self.layouts}
 
     def __repr__(self) -> str:
         type_name = "" if self.dtype == float else f", {self.dtype}"
@@ -207,8 +211,8 @@ class Kernel(Generic[P, R]):
             precision: "double" or "float"; by default that of the kernel.
             name: Name of the C function; by default the name of this kernel.
         """
-        meanings = {a.name: a.meaning for a in self.arguments}
-        return c99.write(self.graph, name or self.name, path, precision or self._target.element.llvm, meanings)
+        layouts = {a.name: a.meaning for a in self.arguments} | self.layouts
+        return c99.write(self.graph, name or self.name, path, precision or self._target.element.llvm, layouts)
 
     def _workspace(self) -> _Workspace:
         try:

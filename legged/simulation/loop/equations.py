@@ -29,6 +29,7 @@ from legged.dynamics.passive import friction_forces, without_dry_friction
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
 from legged.robot.configuration import integrate, normalized, scatter_add
 from legged.robot.robot import Robot
+from legged.simulation.checks.law import gains_of
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.forces import Stop, actuator_forces, motor_forces, stop_forces, stops_of
 from legged.simulation.loop.chart import chart_rate, semi_implicit_euler
@@ -223,7 +224,8 @@ class LoopEquations:
         if gains is None:
             tau, memory_rate = self.actuation(t, phase, q, s, contact)
             return StepActuation(tau, np.zeros(self.robot.nv), memory_rate)
-        part, (kp, kd) = self.split(s), (full_torque(self.robot, gain) for gain in gains)
+        sizes = self.robot.nj, self.robot.nv
+        part, (kp, kd) = self.split(s), (full_torque(self.robot, gain) for gain in gains_of(gains, sizes))
         arguments = phase, q, part.v, contact, part.memory
         commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments))
         commanded = actuator_forces(self.robot, commanded, self.notices) - h * kp * part.v

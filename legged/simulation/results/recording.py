@@ -10,6 +10,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import LeggedError
 from legged.ground.ground import Ground
 from legged.simulation.backend import Backend
+from legged.simulation.checks.law import footsteps_of, reference_of
 from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory, ContactMemory
@@ -64,7 +65,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
             position=np.array([o.base_position for o in outputs]),
             rotation=np.array([o.base_rotation for o in outputs]),
         ),
-        joints=JointRecord.of(robot, _reference(loop.controller, states)),
+        joints=JointRecord.of(robot, _reference(loop.controller, states, robot.nj)),
         contacts=_contact_record(loop, times, seen, rests, parts.ground_memory),
         energy=EnergyRecord(
             np.array([o.kinetic for o in outputs]), np.array([o.potential for o in outputs]), *parts.works.T
@@ -147,15 +148,16 @@ def planned_footsteps(controller: Any, memory: Array) -> Array:
     planned = getattr(controller, "planned_footsteps", None)
     if planned is None or not len(memory):
         return np.zeros((len(memory), 0, 3))
-    return np.array([planned(row) for row in memory])
+    return np.array([footsteps_of(planned, planned(row)) for row in memory])
 
 
-def _reference(controller: Any, states: list[StateSample]) -> Array:
+def _reference(controller: Any, states: list[StateSample], nj: int) -> Array:
     """Return the joint positions that the controller tracks at each state, (T, nj), or (T, 0) without a reference."""
     reference = getattr(controller, "reference", None)
     if reference is None:
         return np.zeros((len(states), 0))
     try:
-        return np.array([reference(state.t, state.phase)[0] for state in states], dtype=float)
+        values = [reference(state.t, state.phase) for state in states]
     except LeggedError:
         return np.zeros((len(states), 0))
+    return np.array([reference_of(reference, value, nj) for value in values])

@@ -20,6 +20,7 @@ from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, FallLimits, can_fall
+from legged.simulation.checks.law import check_definition, state_of
 from legged.simulation.controller import Controller, adapt, needs_command
 from legged.simulation.forces import check_range
 from legged.simulation.hidden_state import independent_copy
@@ -218,7 +219,8 @@ def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -
     closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
     controller = RobotControllers(controller) if isinstance(controller, Mapping) else controller
     if q is None and hasattr(controller, "initial_state"):
-        q, planned = controller.initial_state(tree)
+        check_definition(controller)
+        q, planned = state_of(controller, controller.initial_state(tree))
         v = planned if v is None else v
     elif q is None:
         q = tree.neutral() if closed is None else assemble(closed, tree.neutral())

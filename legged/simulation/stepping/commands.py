@@ -15,6 +15,7 @@ from legged.errors import ArgumentError, ShapeError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.configuration import quaternion_blocks
 from legged.robot.robot import Robot
+from legged.simulation.controller import needs_command
 from legged.simulation.forces import beyond_range, check_range
 from legged.simulation.loop.closed_chains import check_closed
 from legged.simulation.loop.external_wrenches import LOAD, ExternalWrench, names_in
@@ -60,8 +61,10 @@ class Commands:
         self._num, self._dtype = num, batch.element.dtype
         # The lengths that a command may have; any length if empty, and a command is then required; None for no command.
         self._sizes: tuple[int, ...] | None = None
+        self._is_required = False
         if getattr(batch.first.loop.controller, "takes_command", False):
             self._sizes = (batch.robot.nj, batch.robot.nv) if batch.sweep.nominal.controller is None else ()
+            self._is_required = needs_command(batch.first.loop.controller)
         self._shape: tuple[int, ...] | None = None  # of the commands of all robots
         self._copy: Callable[..., object] = self._convert
         self._next: tuple[Any, Any] = None, None  # where the next commands go, in the shape `_shape` and as `held`
@@ -101,13 +104,17 @@ class Commands:
         return held, self.wrenches.joined(keys, held, numbers)
 
     def clear(self) -> Array | None:
-        """Set all commands to zero and return them, (N, nu), any unit; None before the first one.
+        """Set all commands to zero and return them, (N, nu), any unit.
+
+        None before the first one, and for a law whose command has a default value, which it then takes.
 
         Raises:
             ShapeError: The controller needs a command.
         """
         if self._sizes == ():
-            raise ShapeError("the controller takes a command: step(command), an array (nu,), or (N, nu)")
+            if self._is_required:
+                raise ShapeError("the controller takes a command: step(command), an array (nu,), or (N, nu)")
+            self.held = None  # the default value of the law
         if self.held is not None:
             self.held[:] = 0.0
         return self.held
@@ -118,7 +125,7 @@ class Commands:
         Raises:
             ArgumentError: The controller needs a command and has not been given one.
         """
-        if self.held is None and self._sizes == ():
+        if self.held is None and self._sizes == () and self._is_required:
             raise ArgumentError("tau and command are known after the first step, which gives the command")
         return self.held
 

@@ -21,7 +21,7 @@ from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeErr
 from legged.ground.ground import Ground
 from legged.robot.construction.parameters import ParameterVector
 from legged.robot.robot import Robot
-from legged.simulation.controller import ControllerLike
+from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.stepping.parameter_tree import declared_names, undeclared
 
@@ -141,7 +141,7 @@ class ParameterSweep:
         """
         rows = dict[str, Any](self.values)
         for name, present in self.present(values).items():
-            shared = np.shape(values[name]) == present.shape[1:]
+            shared = _numbers(name, values[name]).shape == present.shape[1:]
             rows[name] = [values[name]] * self.count if shared else values[name]
         return ParameterSweep.of(self.nominal, rows, {}, self.count)
 
@@ -266,6 +266,7 @@ def rollout_parameters(
         robot: The robot. controller: The control law, or None. ground: The ground, or None.
         pushes: `Push`es and `ExternalWrench`es on links and free bodies. bodies: Free bodies.
     """
+    adapt(controller)  # refuses an object that is no controller
     return numbers_of(Setup(robot, controller, ground, tuple(pushes), tuple(bodies)))
 
 
@@ -305,10 +306,7 @@ def _checked(name: str, value: Any, present: Any) -> Array:
         raise DefinitionError(
             f"{name!r} cannot vary: it holds {present!r}, not a number or numbers; give it a number first"
         ) from None
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{name!r} must hold real numbers: {error}") from None
+    array = _numbers(name, value)
     if array.ndim == 0 or array.shape[1:] != shape:
         wanted = f"(B, {', '.join(map(str, shape))})" if shape else "(B,)"
         raise ShapeError(f"{name!r} must be {wanted}, a value per member, got shape {array.shape}")
@@ -316,6 +314,13 @@ def _checked(name: str, value: Any, present: Any) -> Array:
         worst = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise NotFiniteError(f"{name!r} must be finite, got {array[worst]} for member {worst}")
     return array
+
+
+def _numbers(name: str, value: Any) -> Array:
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ShapeError(f"{name!r} must hold real numbers: {error}") from None
 
 
 def _replaced(x: Any, path: list[str], value: Any) -> Any:

@@ -204,7 +204,7 @@ class SimulatedRobots(Stepper):
             changes = engine is None or engine.given != commands.given(held)
         else:
             given = held = commands.clear() if command is None else commands.hold(command)
-            changes = engine is None or (held is not None and engine.given.command is None)
+            changes = engine is None or (held is None) != (engine.given.command is None)
         if engine is None or changes:
             engine = self.prepare(commands.given(held))
         if given is not None:

@@ -181,7 +181,12 @@ def test_the_header_describes_the_arguments(tmp_path):
     kernel = legged.compile(legged.forward_dynamics, robot)
     header = kernel.to_c(tmp_path / "forward.c").header.read_text()
     assert f"int forward_dynamics(const double q[{robot.nq}], const double v[{robot.nv}]," in header
-    assert "q: " in header and "one entry per position coordinate" in header and "FORWARD_H" in header
+    assert "FORWARD_H" in header
+    for name, words in (("q", "configuration"), ("v", "velocity"), ("tau", "generalized forces"), ("result", "accel")):
+        assert re.search(rf"   {name}: \(\d+,\),( output,)? {words}", header)
+    joint = robot.joints[-1]
+    last = f"[{joint.q.stop - 1}] joint {joint.name}" if joint.nv == 1 else f"joint {joint.name}, coordinate"
+    assert last in header and re.search(r"rad/s\^2|m/s\^2", header) and re.search(r", (N m|N)\n", header)
     assert "const float q[" in kernel.to_c(tmp_path / "single", "float").header.read_text()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["forward.c", "forward.h", "single.c", "single.h"]
 
