@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -15,6 +15,7 @@ from legged.checked import checked
 from legged.compiler import Kernel
 from legged.compiler import compile as compile_function
 from legged.compiler.ir import Expression, where
+from legged.compiler.layouts import layout
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
@@ -211,7 +212,46 @@ class Estimated(SampledWrapper):
         shapes |= Reading((3,), (3,), (robot.nq - robot.base.nq,), nj, nj, (n, 3), (n,))._asdict()
         shapes |= {"command": (command,)} if command else {}
         shapes |= {"parameters": (sum(value.size for value in live.values()),)} if live else {}
-        return compile_function(step, **shapes), memory
+        kernel = compile_function(step, **shapes)
+        kernel.layouts |= started._layouts(len(memory), live)
+        return kernel, memory
+
+    def _layouts(self, size: int, live: Mapping[str, Array]) -> dict[str, str]:
+        """Return the layouts of the arrays of `kernel`, whose memory has a length, for headers of C functions."""
+        robot, feet = self._plant, self.estimator.sensed.feet
+        ends = np.cumsum([*self._sizes, robot.nq, robot.nv, 6 * len(robot.links), size - 1 - self._size, 1])
+        names = (
+            "instruments, not used",
+            "estimator",
+            "q",
+            "v",
+            "wrenches on the links",
+            "law",
+            "time of the readings",
+        )
+        starts = [0, *ends[:-1]]
+        memory = [f"[{a}..{b - 1}] {part}" for part, a, b in zip(names, starts, ends, strict=True) if b > a]
+        rows = "\n".join(f"[{i}] {foot.name}" for i, foot in enumerate(feet))
+        counts = [value.size for value in live.values()]
+        ranges = zip(live, np.cumsum([0, *counts]), np.cumsum(counts), strict=False)
+        texts = {
+            "t": "time of the readings, s",
+            "memory": "\n".join(["memory; that of the call before, at first that of Estimated.kernel", *memory]),
+            "gyro": "mean angular velocity since the last readings, x y z, rad/s, sensor axes",
+            "specific_force": "mean specific force since the last readings, x y z, m/s^2, sensor axes",
+            "joints": layout(robot, "joint q"),
+            "joint_rates": layout(robot, "joint v"),
+            "torques": layout(robot, "joint tau"),
+            "forces": f"force x y z on each foot, N, base axes\n{rows}",
+            "contacts": f"probability of contact of each foot\n{rows}",
+            "command": "command of the law",
+            "parameters": "\n".join(["live parameters", *(f"[{a}..{b - 1}] {name}" for name, a, b in ranges)]),
+            "result0": "next memory",
+            "result1": layout(robot, "tau"),
+            "result2": f"estimate: {layout(robot, 'q')}",
+            "result3": f"estimate: {layout(robot, 'v')}",
+        }
+        return texts if live else {name: text for name, text in texts.items() if name != "parameters"}
 
     def live_parameters(self, robot: Robot, names: Sequence[str]) -> dict[str, Array]:
         """Return name -> value, (...), of parameters of the started loop, in their units, for `kernel` and a `Runner`.
