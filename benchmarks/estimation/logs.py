@@ -5,13 +5,12 @@ The steps of stairs are one after the other, from the height of the center of ma
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import controllers
 import legged
-from benchmarks.locomotion.in_mujoco import controller_steps
 from benchmarks.locomotion.walkers import Walker
 from legged import deployment, estimation
 from legged.dynamics.kinematics import link_poses
@@ -73,13 +72,22 @@ def _in_mujoco(robot: legged.Robot, law: controllers.Locomotion, seconds: float)
     plant = deployment.MujocoPlant(
         robot, law.initial_state(robot)[0], instruments=estimation.Instruments(exact, force=0.0)
     )
-    steps, sensed = controller_steps(robot, law), SensedRobot.of(robot)
-    memory, rows = steps.memory, []
-    for _ in range(round(seconds * RATE) + 1):
-        (q, v), forces = plant.state, plant.measured().reading.forces
+    started, memory = law.start(robot, None, *plant.state)
+    sensed = SensedRobot.of(robot)
+
+    def evaluate(q: Any, v: Any, forces: Any, memory: Any) -> Any:
         rotations, _ = link_poses(robot, q)
-        memory = steps.evaluate(q, v, link_wrenches(sensed, rotations, forces), memory)
-        rows.append((q, v, forces @ rotations[0].T))
+        wrenches = link_wrenches(sensed, rotations, forces)
+        after = started.evaluated(0.0, q, v, wrenches, started.memory(memory)).flat()
+        return after, np.array(forces) @ rotations[0].T
+
+    shapes: dict[str, Any] = {"q": (robot.nq,), "v": (robot.nv,), "forces": (len(sensed.feet), 3)}
+    kernel = legged.compile(evaluate, memory=memory.shape, **shapes)
+    rows: list[tuple[Array, Array, Array]] = []
+    for _ in range(round(seconds * RATE) + 1):
+        q, v = plant.state
+        memory, forces = kernel(q, v, plant.measured().reading.forces, memory)
+        rows.append((q, v, forces))
         for _ in range(round(1.0 / (RATE * plant.step))):
             plant.advance(deployment.JointCommand.of_torques(memory[robot.base.nv : robot.nv]))
     parts = [np.array(part) for part in zip(*rows, strict=True)]
