@@ -12,10 +12,9 @@ from controllers.wrappers.wrapper import SampledWrapper
 from controllers.zero_order_hold import is_sample_time
 from legged.arguments import shown
 from legged.checked import checked
-from legged.compiler import Kernel
+from legged.compiler import Kernel, layout
 from legged.compiler import compile as compile_function
 from legged.compiler.ir import Expression, where
-from legged.compiler.layouts import layout
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
