@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -9,12 +10,14 @@ import numpy as np
 
 from controllers.wrappers.wrapper import SampledWrapper
 from controllers.zero_order_hold import is_sample_time
+from legged.arguments import shown
 from legged.checked import checked
-from legged.compiler import Kernel
+from legged.compiler import Kernel, layout
 from legged.compiler import compile as compile_function
 from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses
+from legged.errors import DefinitionError
 from legged.estimation import Instruments, Reading
 from legged.estimation.contacts import link_wrenches
 from legged.estimation.readings import SensedRobot
@@ -22,6 +25,7 @@ from legged.ground.ground import Ground
 from legged.robot.configuration import integrate, normalized
 from legged.robot.robot import Robot
 from legged.simulation.controller import adapt, full_torque
+from legged.simulation.stepping.parameter_tree import entry, replaced_entry
 
 Array = np.ndarray
 _SHORTEST, _LONGEST = 0.1, 10.0
@@ -55,6 +59,14 @@ class Estimator(Protocol):
 
     def state(self, memory: Array, reading: Reading) -> tuple[Array, Array]:
         """Return the estimate (q, v), (nq,) and (nv,).
+
+        Args:
+            memory: Memory after the update with the reading, (k,), mixed units. reading: The reading.
+        """
+        ...
+
+    def completed(self, memory: Array, reading: Reading) -> Reading:
+        """Return the reading with the forces and contacts that the estimator has computed or taken as measured.
 
         Args:
             memory: Memory after the update with the reading, (k,), mixed units. reading: The reading.
@@ -137,6 +149,7 @@ class Estimated(SampledWrapper):
         """
         following = where(is_later, self.estimator.update(estimator_memory, reading, dt), estimator_memory)
         q, v = self.estimator.state(following, reading)
+        reading = self.estimator.completed(following, reading)
         rotations, _ = link_poses(self._plant, q)
         forces = [where(c > 0.5, 1.0, 0.0) * f for c, f in zip(reading.contacts, reading.forces, strict=True)]
         wrenches = link_wrenches(self.estimator.sensed, rotations, forces)
@@ -150,57 +163,113 @@ class Estimated(SampledWrapper):
         """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
         return np.concatenate([np.zeros(self._size), self._of_law("rate", t, phase, memory, *command)])
 
-    def kernel(self, robot: Robot, q: Any = None, v: Any = None, command: int = 0) -> tuple[Kernel, Array]:
+    def kernel(
+        self, robot: Robot, q: Any = None, v: Any = None, command: int = 0, parameters: Sequence[str] = ()
+    ) -> tuple[Kernel, Array]:
         """Return (kernel, memory): estimator and law as machine code for the computer of a robot, and their memory.
 
         The kernel is a function (t, memory, gyro, specific_force, joints, joint_rates, torques, forces, contacts,
-        command) that returns (memory, generalized forces (nv,), q, v) with the estimate q, v; see `Reading`. The time t
-        is that of the readings, which should be near k / frequency; the filter predicts over the time since the last
-        readings, at least 0.1 and at most 10 periods. The last entry of the memory is the time of the last readings.
-        `kernel.to_c("walk")` writes the kernel as one C99 file.
+        command, parameters) that returns (memory, generalized forces (nv,), q, v) with the estimate q, v; see
+        `Reading`. The time t is that of the readings, which should be near k / frequency; the filter predicts over the
+        time since the last readings, at least 0.1 and at most 10 periods. The last entry of the memory is the time of
+        the last readings. `kernel.to_c("walk")` writes the kernel as one C99 file.
 
         Args:
             robot: The robot.
             q: First guess of the configuration, (nq,), mixed units; None for the initial state of the law.
             v: First guess of the velocity, (nv,), mixed units; zero by default with a given q.
             command: Number of entries of the command; 0 for a law without command, whose kernel has no such argument.
+            parameters: Names of parameters, see `live_parameters`, whose values, one after the other, are the last
+                argument of the kernel; without names it has no such argument.
+
+        Raises:
+            UnknownNameError: There is no such parameter. DefinitionError: it holds no real numbers.
         """
-        initial = self.initial_state(robot) if q is None else (q, np.zeros(robot.nv) if v is None else v)
-        started, memory = self.start(robot, Rigid(), *(np.asarray(x, dtype=float) for x in initial))
+        started, memory = self._started_loop(robot, q, v)
         memory = np.append(memory, -1.0)
         begin, n = started._sizes[0], len(started.estimator.sensed.feet)
         estimator_memory = slice(begin, sum(started._sizes))
+        live = _numbers(started, parameters)
 
-        def step(t: Any, memory: Any, reading: Reading, *command: Any) -> Any:
+        def step(t: Any, memory: Any, **given: Any) -> Any:
+            loop, rest = started, given.pop("parameters", None)
+            for name, value in live.items():
+                loop, rest = replaced_entry(loop, name, rest[: value.size].reshape(value.shape)[()]), rest[value.size :]
+            commands = [given.pop("command")] if command else []
             last, period = memory[-1], 1.0 / self.frequency
             dt = np.minimum(np.maximum(t - last, _SHORTEST * period), _LONGEST * period)
-            own = started.estimated(memory[estimator_memory], reading, last >= 0.0, dt)
-            updated = np.concatenate([memory[:begin], own, memory[started._size : -1]])
+            own = loop.estimated(memory[estimator_memory], Reading(**given), last >= 0.0, dt)
+            updated = np.concatenate([memory[:begin], own, memory[loop._size : -1]])
             regular = np.floor(t * self.frequency + 0.5) * period
-            law = started._of_law("update", regular, 0.0, updated, *command)
-            after = np.concatenate([updated[: started._size], law])
-            force = full_torque(robot, started._of_law("torque", regular, 0.0, after, *command))
-            return np.concatenate([after, np.stack([t])]), force, *started.estimate(after)
-
-        def without(
-            t: Any, memory: Any, gyro: Any, specific_force: Any, joints: Any, joint_rates: Any, torques: Any,
-            forces: Any, contacts: Any,
-        ) -> Any:  # fmt: skip
-            return step(t, memory, Reading(gyro, specific_force, joints, joint_rates, torques, forces, contacts))
-
-        def with_command(
-            t: Any, memory: Any, gyro: Any, specific_force: Any, joints: Any, joint_rates: Any, torques: Any,
-            forces: Any, contacts: Any, command: Any,
-        ) -> Any:  # fmt: skip
-            reading = Reading(gyro, specific_force, joints, joint_rates, torques, forces, contacts)
-            return step(t, memory, reading, command)
+            law = loop._of_law("update", regular, 0.0, updated, *commands)
+            after = np.concatenate([updated[: loop._size], law])
+            force = full_torque(robot, loop._of_law("torque", regular, 0.0, after, *commands))
+            return np.concatenate([after, np.stack([t])]), force, *loop.estimate(after)
 
         nj = (robot.nj,)
         shapes: dict[str, Any] = {"t": (), "memory": memory.shape}
         shapes |= Reading((3,), (3,), (robot.nq - robot.base.nq,), nj, nj, (n, 3), (n,))._asdict()
-        if command:
-            return compile_function(with_command, **shapes, command=(command,)), memory
-        return compile_function(without, **shapes), memory
+        shapes |= {"command": (command,)} if command else {}
+        shapes |= {"parameters": (sum(value.size for value in live.values()),)} if live else {}
+        kernel = compile_function(step, **shapes)
+        kernel.layouts |= started._layouts(len(memory), live)
+        return kernel, memory
+
+    def _layouts(self, size: int, live: Mapping[str, Array]) -> dict[str, str]:
+        """Return the layouts of the arrays of `kernel`, whose memory has a length, for headers of C functions."""
+        robot, feet = self._plant, self.estimator.sensed.feet
+        ends = np.cumsum([*self._sizes, robot.nq, robot.nv, 6 * len(robot.links), size - 1 - self._size, 1])
+        names = (
+            "instruments, not used",
+            "estimator",
+            "q",
+            "v",
+            "wrenches on the links",
+            "law",
+            "time of the readings",
+        )
+        starts = [0, *ends[:-1]]
+        memory = [f"[{a}..{b - 1}] {part}" for part, a, b in zip(names, starts, ends, strict=True) if b > a]
+        rows = "\n".join(f"[{i}] {foot.name}" for i, foot in enumerate(feet))
+        counts = [value.size for value in live.values()]
+        ranges = zip(live, np.cumsum([0, *counts]), np.cumsum(counts), strict=False)
+        texts = {
+            "t": "time of the readings, s",
+            "memory": "\n".join(["memory; that of the call before, at first that of Estimated.kernel", *memory]),
+            "gyro": "mean angular velocity since the last readings, x y z, rad/s, sensor axes",
+            "specific_force": "mean specific force since the last readings, x y z, m/s^2, sensor axes",
+            "joints": layout(robot, "joint q"),
+            "joint_rates": layout(robot, "joint v"),
+            "torques": layout(robot, "joint tau"),
+            "forces": f"force x y z on each foot, N, base axes\n{rows}",
+            "contacts": f"probability of contact of each foot\n{rows}",
+            "command": "command of the law",
+            "parameters": "\n".join(["live parameters", *(f"[{a}..{b - 1}] {name}" for name, a, b in ranges)]),
+            "result0": "next memory",
+            "result1": layout(robot, "tau"),
+            "result2": f"estimate: {layout(robot, 'q')}",
+            "result3": f"estimate: {layout(robot, 'v')}",
+        }
+        return texts if live else {name: text for name, text in texts.items() if name != "parameters"}
+
+    def live_parameters(self, robot: Robot, names: Sequence[str]) -> dict[str, Array]:
+        """Return name -> value, (...), of parameters of the started loop, in their units, for `kernel` and a `Runner`.
+
+        Names are fields along the started law and estimator, such as "law.kp", "law.clearance" or "estimator.slip". A
+        value that the law has computed from a field when it started does not follow a change of the field.
+
+        Args:
+            robot: The robot. names: The names.
+
+        Raises:
+            UnknownNameError: There is no such parameter. DefinitionError: it holds no real numbers.
+        """
+        return _numbers(self._started_loop(robot, None, None)[0], names)
+
+    def _started_loop(self, robot: Robot, q: Any, v: Any) -> tuple[Self, Array]:
+        """Return the loop started at a first guess, and its memory."""
+        initial = self.initial_state(robot) if q is None else (q, np.zeros(robot.nv) if v is None else v)
+        return self.start(robot, Rigid(), *(np.asarray(x, dtype=float) for x in initial))
 
     def _of_law(self, name: str, t: Any, phase: Any, memory: Array, *command: Array) -> Array:
         """Return the result of a function of the law at the estimate."""
@@ -224,3 +293,14 @@ class Estimated(SampledWrapper):
         start, robot = sum(self._sizes), self._plant
         end = start + robot.nq
         return memory[..., start:end], memory[..., end : end + robot.nv]
+
+
+def _numbers(started: Estimated, names: Sequence[str]) -> dict[str, Array]:
+    """Return the values of parameters of a started loop, (...), by name."""
+    values = {}
+    for name in names:
+        value = entry(started, name)
+        if not (isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")):
+            raise DefinitionError(f"{name!r} cannot change while a loop runs: it holds {shown(value)}, no real numbers")
+        values[name] = np.array(value)
+    return values

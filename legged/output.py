@@ -1,9 +1,10 @@
 """Output: writing of files, escaping of text in pages, panels, plots, tables and terminals, and functions from above.
 
-`write_file` and `replaced` write every file under a temporary name in its folder and then rename it, so that an error
-leaves an existing file unchanged. Text that comes from a robot file, a run file or a user's program (names, reasons,
-paths, messages) is escaped by `as_html`, `as_markdown`, `as_script`, `as_label`, `as_cell`, `as_terminal` or `visible`
-where it enters a format that another program interprets. `from_above` returns the functions that draw robots and runs.
+`write_file` and `replaced` write files under a temporary name in their folder and then rename them, so that an error
+leaves an existing file unchanged; `growing_file` is for logs, which are kept as far as they were written. Text that
+comes from a robot file, a run file or a user's program (names, reasons, paths, messages) is escaped by `as_html`,
+`as_markdown`, `as_script`, `as_label`, `as_cell`, `as_terminal` or `visible` where it enters a format that another
+program interprets. `from_above` returns the functions that draw robots and runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import csv
 import html
 import io
+import itertools
 import json
 import os
 import re
@@ -113,6 +115,30 @@ def replaced(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError, ValueError):
             draft.unlink(missing_ok=True)
+
+
+def growing_file(path: str | Path, suffix: str) -> tuple[Path, Any]:
+    """Return (path, file): a new file, open for bytes without a buffer, that grows while a program runs.
+
+    What was written to it stays if the program ends. An existing file is never changed: the name of the new one is then
+    the first free one of NAME-2, NAME-3, ...
+
+    Args:
+        path: The file; the suffix is appended where it is missing. suffix: As in `output_file`.
+
+    Raises:
+        ArgumentError, FileError: As in `output_file`.
+    """
+    target = output_file(path, suffix)
+    numbered = (target.with_name(f"{target.stem}-{k}{target.suffix}") for k in itertools.count(2))
+    for each in itertools.chain([target], numbered):
+        try:
+            return each, each.open("xb", buffering=0)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise FileError(str(each), f"cannot be written: {_reason(error)}") from error
+    raise AssertionError("there is always a free name")
 
 
 def write_file(path: str | Path, content: str | bytes | memoryview, *suffixes: str) -> Path:

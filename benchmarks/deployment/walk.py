@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ from legged.spatial import Array
 
 _COMMANDS = ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.5, 0.0, 0.4), (0.0, 0.2, 0.0), (-0.3, 0.0, 0.0), (0.4, 0.0, -0.4))
 """Velocity forward and to the left, [m/s], and yaw rate, [rad/s], of equal parts of the time."""
+
+
+def command_at(t: float, seconds: float) -> Array:
+    """Return the command at a time, [s], of a walk of some seconds, (5,); see `controllers.Command`."""
+    part = min(int(t / seconds * len(_COMMANDS)), len(_COMMANDS) - 1)
+    return np.array([*_COMMANDS[part], 0.0, 0.0])
 
 
 def plant(name: str, q: Array, network: deployment.Network, speed: float, port: Any) -> None:
@@ -48,10 +55,6 @@ def walk(
         after, force, estimate, _ = kernel(t, memory, *reading, command)
         return after, force[base:], estimate
 
-    def command(t: float) -> Array:
-        part = min(int(t / seconds * len(_COMMANDS)), len(_COMMANDS) - 1)
-        return np.array([*_COMMANDS[part], 0.0, 0.0])
-
     context = multiprocessing.get_context("spawn")
     port: Any = context.Queue()
     process = context.Process(target=plant, args=(walker.name, q, network, speed, port), daemon=True)
@@ -61,6 +64,7 @@ def walk(
         feet, truth = len(robot.contacts), robot.nq + robot.nv
         interface = deployment.UdpRobot(address, robot.nj, feet, truth, network, speed)
         limits = deployment.SafetyLimits.of(robot)
+        command = partial(command_at, seconds=seconds)
         runner = deployment.Runner(interface, evaluate, memory, limits=limits, watchdog=0.1, command=command)
         return runner.run(seconds), robot
     finally:

@@ -1,4 +1,4 @@
-"""Drift and errors of the filters along walks: straight, turning, uphill, with biases and false contacts.
+"""Drift and errors of the filters along walks: straight, turning, uphill, stairs, false contacts, MuJoCo.
 
     python -m benchmarks.estimation [ROBOT] [--seconds 60] [--seeds 20] [--output FOLDER]
 
@@ -16,25 +16,29 @@ from pathlib import Path
 import numpy as np
 
 import controllers
-import legged
+from benchmarks.estimation.logs import Walk, motion
 from benchmarks.locomotion.walkers import Walker, walkers
 from legged import estimation
 from legged.estimation.replay import estimator_kernel
-from legged.ground import Slope
 from legged.output import write_file
 from legged.spatial import Array
 from legged.table import Table
 
 _WALKS = {
-    "straight": (0.3, 0.0, 0.0),
-    "turning": (0.3, 0.2, 0.0),
-    "uphill": (0.2, 0.0, 0.15),
-    "false contacts": (0.3, 0.0, 0.0),
+    "straight": Walk(0.3),
+    "turning": Walk(0.3, turn=0.2),
+    "uphill": Walk(0.2, slope=0.15),
+    "stairs": Walk(0.2, rise=0.15),
+    "false contacts": Walk(0.3),
+    "MuJoCo": Walk(0.3, simulator="mujoco"),
 }
-"""Speed, sqrt(g h), yaw rate, sqrt(g / h), and slope, [rad]."""
 _FALSE = 0.02
 _GYRO_BIAS, _ACCELEROMETER_BIAS = np.array([0.01, -0.01, 0.005]), np.array([0.05, -0.1, 0.1])  # [rad/s], [m/s^2]
-_FILTERS = {"invariant": estimation.InvariantFilter, "quaternion": estimation.QuaternionFilter}
+_FILTERS = {
+    "invariant": estimation.InvariantFilter,
+    "quaternion": estimation.QuaternionFilter,
+    "linear": estimation.LinearFilter,
+}
 
 
 def tum(times: Array, q: Array) -> str:
@@ -49,19 +53,14 @@ def tum(times: Array, q: Array) -> str:
 
 def errors(walker: Walker, name: str, seconds: float, seeds: int, folder: Path) -> list[tuple[str, ...]]:
     """Return the rows of the table of a walk."""
-    robot, (speed, turn, slope) = walker.robot, _WALKS[name]
-    terrain = Slope(slope)
-    command = controllers.Command(vx=speed * walker.speed, yaw_rate=turn * walker.turning)
-    law = controllers.Locomotion(walker.gait, command, terrain=terrain)
-    step = legged.TimeStepping(2e-3)
-    run = legged.simulate(robot, law, ground=legged.Rigid(terrain=terrain), until=seconds, integrator=step, sample=2e-3)
+    robot, run = walker.robot, motion(walker, _WALKS[name], seconds)
     instruments = estimation.Instruments(
         gyro_bias=_GYRO_BIAS,
         accelerometer_bias=_ACCELEROMETER_BIAS,
         false_contacts=_FALSE if name == "false contacts" else 0.0,
     )
     readings = estimation.instrument_readings(
-        robot, instruments, run.times, run.q, run.v, run.contacts.forces, seeds=np.arange(float(seeds))
+        robot, instruments, run.times, run.q, run.v, run.forces, seeds=np.arange(float(seeds))
     )
     way, rows = float(np.linalg.norm(np.diff(run.q[:, 4:6], axis=0), axis=1).sum()), []
     for words, kind in _FILTERS.items():

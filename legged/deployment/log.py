@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from legged.deployment.interface import JointCommand, Measurement
+from legged.deployment.interface import Measurement
+from legged.deployment.row_file import ROWS, RowFile, read_rows
 from legged.errors import FileError, MissingError, ShapeError
-from legged.estimation.readings import Reading
 from legged.output import output_file, replaced
 from legged.robot.robot import Robot
 from legged.simulation.results.run import Run
@@ -34,6 +37,7 @@ class LoopLog:
         estimate: Estimated configurations, (T, nq), mixed units, or (T, 0).
         truth: (q, v) of a simulated robot, (T, nq + nv), mixed units, or (T, 0).
         wanted: Commands that the law received, such as velocities, (T, nc), any unit.
+        parameters: Values of the live parameters, (T, np), mixed units, or (T, 0).
     """
 
     times: Array
@@ -48,6 +52,7 @@ class LoopLog:
     estimate: Array
     truth: Array
     wanted: Array
+    parameters: Array
 
     def save(self, path: str | Path) -> Path:
         """Write the log to an npz file, or to an MCAP file if the name ends in .mcap; return the path.
@@ -68,21 +73,27 @@ class LoopLog:
 
     @classmethod
     def load(cls, path: str | Path, most: int | None = None) -> LoopLog:
-        """Return a log from an npz file.
+        """Return a log from an npz file, or from the file of a `Runner` if the name ends in .rows.
 
         Args:
-            path: The file, untrusted: it is read without running code.
+            path: The file, untrusted: it is read without running code. An incomplete last row of a .rows file, which
+                the end of a process leaves, is left out.
             most: Largest size of the arrays together, [byte]; by default as for `legged.Run.load`.
 
         Raises:
             FileError: The file does not exist, is too large, is damaged, or is no log.
         """
+        if Path(path).suffix == ROWS:
+            shapes, rows = read_rows(path, most)
+            if [(name, len(shape)) for name, shape in shapes.items()] != list(_AXES.items()):
+                raise FileError(str(path), "is no log of a loop: it has other columns")
+            return cls._of_rows(shapes, rows)
         parts, lengths = dict[str, Array](), set[int]()
         with opened(path, most, "log of a loop") as (archive, source, limit):
             left = limit
             for field in fields(cls):
                 part = stored_array(archive, field.name, source, left, limit)
-                axes = {"times": 1, "forces": 3}.get(field.name, 2)
+                axes = _AXES[field.name] + 1
                 if part.dtype.kind not in "fiu" or (part.size and part.ndim != axes):
                     raise FileError(source, f"is no log of a loop: {field.name!r} must hold numbers on {axes} axes")
                 left -= part.nbytes
@@ -114,6 +125,15 @@ class LoopLog:
         """
         return self._run(robot, self.truth[:, : robot.nq], "states of a simulated robot")
 
+    @classmethod
+    def _of_rows(cls, shapes: Mapping[str, tuple[int, ...]], rows: Array) -> LoopLog:
+        """Return the log of rows, (T, n); empty arrays if no row was written."""
+        if not shapes:
+            return cls(*(np.zeros(0) for _ in fields(cls)))
+        ends = np.cumsum([prod(shape) for shape in shapes.values()])
+        parts = np.split(rows, ends[:-1], axis=1)
+        return cls(*(x.reshape(len(rows), *shape) for x, shape in zip(parts, shapes.values(), strict=True)))
+
     def _run(self, robot: Robot, q: Array, words: str) -> Run:
         if q.shape[1] != robot.nq or len(q) < 2:
             raise ShapeError(f"the log has no {words} of robot {robot.name!r}")
@@ -141,28 +161,59 @@ class LoopLog:
         writer.finish()
 
 
+_AXES = {field.name: {"times": 0, "forces": 2}.get(field.name, 1) for field in fields(LoopLog)}
+"""Number of axes of one row of each field."""
+
+
 class Recorder:
-    """Collects the rows of a log."""
+    """Collects the rows of a log: the last ones in memory, and all of them in a file if there is one.
 
-    def __init__(self) -> None:
-        self._rows: list[tuple[float, Measurement, JointCommand, Array, Array]] = []
+    Args:
+        kept: Number of rows that are kept in memory.
+        path: File for all rows, see `RowFile`; None for none.
+    """
 
-    def add(self, t: float, measured: Measurement, command: JointCommand, q: Array, wanted: Array) -> None:
+    def __init__(self, kept: int, path: str | Path | None = None):
+        self._rows: deque[Array] = deque(maxlen=kept)
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._path = path
+        self._file: RowFile | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file, once it has a row."""
+        return self._file.path if self._file is not None else None
+
+    def add(self, t: float, measured: Measurement, command: Array, q: Array, wanted: Array, parameters: Array) -> None:
         """Add a row.
 
         Args:
-            t: Time since the first measurement, [s]. measured: The measurement. command: The command that was written.
-            q: Estimated configuration, (nq,), mixed units. wanted: Command that the law received, (nc,), any unit.
+            t: Time since the first measurement, [s]. measured: The measurement.
+            command: Command that was written, (5 nj,), mixed units. q: Estimated configuration, (nq,), mixed units.
+            wanted: Command that the law received, (nc,), any unit. parameters: Live parameters, (np,), mixed units.
+
+        Raises:
+            ShapeError: An array has another shape than in the first row.
+            FileError: The file cannot be written.
         """
-        self._rows.append((t, measured, command, q, wanted))
+        parts = [
+            np.asarray(x, dtype=float) for x in (t, *measured.reading, command, q, measured.truth, wanted, parameters)
+        ]
+        shapes = {field.name: part.shape for field, part in zip(fields(LoopLog), parts, strict=True)}
+        if not self._shapes:
+            self._shapes = shapes
+            if self._path is not None:
+                self._file = RowFile(self._path, shapes)
+        if shapes != self._shapes:
+            name = next(name for name, shape in shapes.items() if shape != self._shapes[name])
+            raise ShapeError(f"{name} of the log must keep its shape {self._shapes[name]}, got {shapes[name]}")
+        row = np.concatenate([part.ravel() for part in parts])
+        if self._file is not None:
+            self._file.write(row)
+        self._rows.append(row)
 
     def log(self) -> LoopLog:
-        """Return the log."""
-        readings = Reading(*(np.array([row[1].reading[k] for row in self._rows]) for k in range(len(Reading._fields))))
-        rest = (
-            np.array([row[2].flat() for row in self._rows]),
-            np.array([row[3] for row in self._rows]),
-            np.array([row[1].truth for row in self._rows]),
-            np.array([row[4] for row in self._rows]),
-        )
-        return LoopLog(np.array([row[0] for row in self._rows]), *readings, *rest)
+        """Return the log of the rows in memory, and close the file."""
+        if self._file is not None:
+            self._file.close()
+        return LoopLog._of_rows(self._shapes if self._rows else {}, np.array(self._rows))

@@ -145,12 +145,14 @@ class Receiver:
     """Receives the newest packet of one kind; late, repeated, damaged and foreign ones are counted and dropped.
 
     The first sender whose packet passes all checks is accepted, and with it its session and address. Another sender is
-    accepted only after a time without packets of the present one.
+    accepted only after a time without packets of the present one. Packets that were on the way for long are dropped,
+    such as those that waited in the buffer of a paused process; the clocks of both sides must run equally fast.
 
     Args:
         channel: A UDP socket that does not block. kind: Kind of the packets. count: Number of their values.
         silence: Time without packets, [s], after which another sender is accepted.
         only: Address of the only sender that is accepted, (IPv4 address, port); None for any.
+        oldest: Largest delay of a packet beyond the smallest delay of those of its sender so far, [s].
 
     Attributes:
         refused: Number of packets that were dropped.
@@ -164,8 +166,10 @@ class Receiver:
         count: int,
         silence: float = 0.5,
         only: tuple[str, int] | None = None,
+        oldest: float = 0.1,
     ):
         self._socket, self._kind, self._count, self._silence, self._only = channel, kind, count, silence, only
+        self._oldest, self._least_delay = oldest, np.inf
         self._last: Packet | None = None
         self._last_time = -np.inf  # of the receiver's clock
         self.refused = 0
@@ -187,6 +191,13 @@ class Receiver:
                 continue
             packet = decoded(data, self._kind, self._count)
             if packet is None or not self._accepts(packet, address[:2], time):
+                self.refused += 1
+                continue
+            delay = time - packet.time  # and the difference of the clocks
+            if self._last is None or packet.session != self._last.session:
+                self._least_delay = delay
+            self._least_delay = min(delay, self._least_delay)
+            if delay - self._least_delay > self._oldest:
                 self.refused += 1
                 continue
             newest = self._last = packet

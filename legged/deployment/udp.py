@@ -16,12 +16,16 @@ from legged.errors import ArgumentError
 
 MEASURED, COMMANDED = 1, 2
 """Kinds of packets: measurements that the robot sends, and commands that it receives."""
+_SILENCE, _GREETING = 0.1, 0.01
+"""Time without a measurement after which commands without torques are sent, so that a server learns the address of this
+side, and the time between two of them, [s]."""
 
 
 class UdpRobot:
     """A `RobotInterface` that receives measurements and sends commands as UDP packets on the same computer.
 
-    Measurements from another address than that of the robot are refused.
+    Measurements from another address than that of the robot are refused. A server that was restarted on the same port
+    is found again.
 
     Args:
         address: Host and port of the server of the robot, see `serve`. nj: Number of joints. feet: Number of feet.
@@ -47,11 +51,17 @@ class UdpRobot:
         self._socket = channel()
         self._sender = Sender(self._socket, COMMANDED, network or Network())
         self._receiver = Receiver(self._socket, MEASURED, 7 + 3 * nj + 4 * feet + truth, only=self.address)
-        self.write(JointCommand.damping(nj, 0.0))  # the server learns the address of this side; no torques
+        self._greeted = self._heard = -np.inf
 
     def read(self) -> Measurement | None:
         """Return the newest measurement, or None."""
-        packet = self._receiver.newest(self.clock())
+        now = self.clock()
+        packet = self._receiver.newest(now)
+        if packet is not None:
+            self._heard = now
+        elif now - self._heard > _SILENCE and now - self._greeted > _GREETING:
+            self._greeted = now
+            self.write(JointCommand.damping(self._nj, 0.0))
         return None if packet is None else measurement_of(packet.values, self._nj, self._feet)
 
     def write(self, command: JointCommand) -> None:
@@ -142,9 +152,10 @@ def serve(
     begin = monotonic() * speed
     try:
         while (now := k * plant.step) < until:
-            if (packet := receiver.newest(now)) is not None:
-                command, last_command_time = JointCommand.of(packet.values), now
-            if command is not None and now - last_command_time > silence:
+            time = monotonic() * speed
+            if (packet := receiver.newest(time)) is not None:
+                command, last_command_time = JointCommand.of(packet.values), time
+            if command is not None and time - last_command_time > silence:
                 command = JointCommand.damping(plant.nj, damping)
             if receiver.address is not None:
                 if k % every == 0:

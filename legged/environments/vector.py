@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name, real_array, shown, whole
+from legged.arguments import instance, known_name, real_array, shown, whole
 from legged.compiler import BatchKernel, FusedCalls, Members, check_threads, default_threads, diagnose
 from legged.environments.physics import Physics
 from legged.environments.rendering import RENDER_MODES, Pictures, Recording

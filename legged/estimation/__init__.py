@@ -2,6 +2,8 @@
 
 from legged.estimation.filters import InvariantFilter, QuaternionFilter
 from legged.estimation.instruments import Instruments
+from legged.estimation.linear_filter import LinearFilter
+from legged.estimation.momentum_observer import TorqueContacts
 from legged.estimation.readings import Deviations, Reading
 from legged.estimation.replay import Estimates, instrument_readings, run_estimator
 
@@ -10,8 +12,10 @@ __all__ = [
     "Estimates",
     "Instruments",
     "InvariantFilter",
+    "LinearFilter",
     "QuaternionFilter",
     "Reading",
+    "TorqueContacts",
     "instrument_readings",
     "run_estimator",
 ]

@@ -216,6 +216,14 @@ class ContactKalmanFilter(ABC):
         velocity = quaternion_matrix(s.orientation).T @ s.velocity
         return self.sensed.state(s.orientation, s.position, velocity, reading.gyro - s.gyro_bias, reading)
 
+    def completed(self, memory: Array, reading: Reading) -> Reading:
+        """Return the reading, whose forces and contacts are those of sensors.
+
+        Args:
+            memory: (k,), mixed units; not used. reading: The reading.
+        """
+        return reading
+
     def normalized_error(self, memory: Array, q: Array, v: Array) -> Any:
         """Return e^T P^-1 e, dimensionless, with the error e, (9,), of orientation, velocity and position.
 

@@ -26,7 +26,15 @@ def test_c_file_of_estimator_and_law_is_equal_to_python(compiler, tmp_path):
     kernel, memory = loop.kernel(robot)
     source, header = kernel.to_c(tmp_path / "stand", "double", "stand_step")
     text = source.read_text()
-    assert "memory: (" in header.read_text()
+    stated = " ".join(header.read_text().split())
+    for words in (
+        "leg1_foot",
+        "[0] joint leg1_hip, coordinate 0, N m",
+        "probability of contact",
+        "[4..6] base: position x y z, m",
+    ):
+        assert words in stated, words
+    assert "memory: (" in stated
     assert [line for line in text.splitlines() if "#include" in line] == ['#include "stand.h"', "#include <math.h>"]
     assert not any(word in text for word in ("alloc", "free("))
     library = tmp_path / "stand.so"

@@ -205,6 +205,21 @@ def test_receiver_refuses_packets_from_other_addresses():
         opened.close()
 
 
+def test_receiver_refuses_packets_that_were_on_the_way_for_long():
+    near, far = channel(), channel()
+    receiver = Receiver(near, 1, 1, oldest=0.1)
+
+    def arrives(sequence, sent, t):
+        far.sendto(encoded(1, 7, sequence, sent, np.zeros(1)), near.getsockname())
+        time.sleep(0.01)
+        return receiver.newest(t) is not None
+
+    assert arrives(1, 100.0, 3.0) and arrives(2, 100.1, 3.15) and arrives(3, 100.2, 3.19)  # least delay: -97.01 s
+    assert not arrives(4, 100.3, 3.5) and arrives(5, 100.4, 3.45)
+    near.close()
+    far.close()
+
+
 def test_address_of_a_robot_must_exist():
     for address in (("127.0.0.1", 70000), ("no such host", 1), ("127.0.0.1",), 3):
         with pytest.raises(ArgumentError, match="address must be a host and a port"):

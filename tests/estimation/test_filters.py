@@ -66,6 +66,24 @@ def test_drift_is_below_half_a_percent_of_the_distance(robot, motion, readings, 
     assert np.sqrt(np.mean((found.v - motion.v)[100:, 3:6] ** 2)) < 0.01
 
 
+def test_linear_filter_keeps_level_and_drifts_more(robot, motion, readings):
+    """The baseline has no biases and no slip: it is worse than the others, but its errors stay bounded."""
+    baseline, invariant = (
+        run(robot, motion, readings, kind()) for kind in (estimation.LinearFilter, estimation.InvariantFilter)
+    )
+    errors = [np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) for found in (baseline, invariant)]
+    assert errors[1] < errors[0] < 0.05 * motion.distance
+    assert np.degrees(tilts(baseline.q, motion.q)).max() < 2.0
+    assert np.sqrt(np.mean((baseline.v - motion.v)[250:, 3:6] ** 2)) < 0.1
+    assert np.abs(baseline.q[250:, 6] - motion.q[250:, 6]).max() < 5e-3  # of the known level ground
+
+
+def test_linear_filter_converges_from_a_wrong_velocity(robot, motion, readings):
+    q, v = guess(robot, motion, 0.7, 0.0, 1.0)
+    found = run(robot, motion, readings, estimation.LinearFilter(), q, v)
+    assert np.abs(found.v - motion.v)[50:, 3:6].max() < 0.2 and np.abs(found.v - motion.v)[0, 3:6].max() > 0.5
+
+
 def test_turning_and_moving_the_world_turns_and_moves_the_estimate(robot, motion, readings):
     turn, shift = axis_quaternion("z", 1.1), np.array([3.0, -2.0, 0.5])
     q = motion.q[0].copy()

@@ -23,11 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.compiler import Kernel
 from legged.compiler.ir import ExpressionArray
 from legged.robot.robot import Robot
 
 Array = np.ndarray
+_ADAPTED = "controller"
+"""Name of the part of an object that adapts a controller."""
 _WITHOUT_PARTS = Robot, Kernel, type, FunctionType, MethodType, ModuleType
 
 
@@ -100,6 +103,56 @@ def unflatten(tree: Any, numbers: Iterator[Any], replaced: Sequence[tuple[Any, A
     traversal = _Traversal(lambda _: next(numbers), lambda leaf: None)
     traversal.results.update((id(old), new) for old, new in replaced)
     return traversal.visit(tree, "")
+
+
+def entry(tree: Any, path: str) -> Any:
+    """Return a declared part of a tree of objects.
+
+    Args:
+        tree: Any object.
+        path: Names of attributes, keys and indices, with dots between them; the adapter of a started controller, whose
+            only part is the controller, has no name.
+
+    Raises:
+        UnknownNameError: There is no such part.
+    """
+    name, _, rest = path.partition(".")
+    members = _members(tree)
+    if list(members) == [_ADAPTED] and name != _ADAPTED:
+        return entry(members[_ADAPTED], path)
+    part = members[known_name(f"part of {type(tree).__name__}", name, members)]
+    return entry(part, rest) if rest else part
+
+
+def replaced_entry(tree: Any, path: str, value: Any) -> Any:
+    """Return a copy of a tree with another value at a path, which may be traced. No constructor runs.
+
+    Args:
+        tree: Any object. path: As in `entry`, of an existing part. value: The new value.
+    """
+    name, _, rest = path.partition(".")
+    members = _members(tree)
+    if list(members) == [_ADAPTED] and name != _ADAPTED:
+        name, rest = _ADAPTED, path
+    members[name] = replaced_entry(members[name], rest, value) if rest else value
+    if isinstance(tree, tuple | list):
+        return type(tree)(*members.values()) if hasattr(tree, "_fields") else type(tree)(members.values())
+    if isinstance(tree, dict):
+        return members
+    made = copy.copy(tree)
+    vars(made)[name] = members[name]
+    for computed in [key for key in vars(made) if isinstance(getattr(type(made), key, None), cached_property)]:
+        del vars(made)[computed]
+    return made
+
+
+def _members(x: Any) -> dict[str, Any]:
+    """Return the declared parts of an object by name."""
+    if isinstance(x, tuple | list):
+        return {str(i): part for i, part in enumerate(x)}
+    if isinstance(x, dict):
+        return dict(x)
+    return {name: getattr(x, name) for name in declared_names(x) or () if not name.startswith("_")}
 
 
 class _Traversal:

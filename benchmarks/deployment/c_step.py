@@ -1,0 +1,132 @@
+"""Estimator and law as one C99 file: it walks a robot in MuJoCo, is equal to Python, and has a worst time.
+
+    python -m benchmarks.deployment.c_step [ROBOT] [--seconds 60] [--steps 100000] [--output FOLDER]
+
+The file is compiled by gcc and clang with warnings as errors. At 500 Hz the first library closes the loop around the
+plant; every other library and the kernel of Python evaluate the same memory and readings, and the differences are
+those of one step. A chain of steps in Python has its own memory, and shows how differences accumulate. Times are those
+of a step called from Python; processor time leaves out the time for which the computer runs other programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import controllers
+from benchmarks.deployment.walk import command_at
+from benchmarks.locomotion.walkers import Walker, walkers
+from legged import deployment, estimation
+from legged.compiler import Kernel
+from legged.spatial import Array
+
+_FLAGS = ("-O2", "-Wall", "-Werror", "-std=c99", "-shared", "-fPIC")
+_PERIOD = 2e-3  # [s]
+Step = Callable[..., list[Array]]
+
+
+def c_step(kernel: Kernel, compiler: str, folder: Path) -> Step:
+    """Return the function of a kernel's C file, compiled by a compiler: arrays -> results."""
+    source, _ = kernel.to_c(folder / "walk", "double", "walk_step")
+    library = folder / f"walk_{compiler}.so"
+    subprocess.run([compiler, *_FLAGS, "-o", str(library), str(source), "-lm"], check=True)
+    function, pointer = ctypes.CDLL(str(library.resolve())).walk_step, ctypes.POINTER(ctypes.c_double)
+
+    def step(*arrays: Any) -> list[Array]:
+        given = [np.ascontiguousarray(np.atleast_1d(x), dtype=float) for x in arrays]
+        results = [np.zeros(shape) for shape in kernel.graph.outputs]
+        if function(*(x.ctypes.data_as(pointer) for x in (*given, *results))):
+            raise ArithmeticError("a result of the C function is not finite")
+        return results
+
+    return step
+
+
+def difference(one: Any, other: Any) -> float:
+    """Return the largest difference of results relative to the larger of 1 and their magnitude."""
+    return max(
+        float(np.max(np.abs(a - b) / np.maximum(np.abs(b), 1.0), initial=0.0)) for a, b in zip(one, other, strict=True)
+    )
+
+
+def walk_in_c(walker: Walker, seconds: float, folder: Path) -> dict[str, Any]:
+    """Return the differences and the path of a walk whose loop is closed by the C file."""
+    robot = walker.robot
+    law = controllers.Estimated(controllers.Locomotion(walker.gait, command=None), estimation.InvariantFilter())
+    q, v = law.initial_state(robot)
+    kernel, memory = law.kernel(robot, q, v, command=5)
+    compilers = [name for name in ("gcc", "clang") if shutil.which(name)]
+    steps = {name: c_step(kernel, name, folder) for name in compilers}
+    plant = deployment.MujocoPlant(robot, q, instruments=estimation.Instruments(seed=1))
+    chain, largest, accumulated = memory, dict.fromkeys(["python", *compilers[1:]], 0.0), 0.0
+    count, inner = round(seconds / _PERIOD), round(_PERIOD / plant.step)
+    inputs: tuple[Any, ...] = ()
+    for k in range(count):
+        measured, command = plant.measured(), command_at(k * _PERIOD, seconds)
+        inputs = (k * _PERIOD, memory, *measured.reading, command)
+        results = steps[compilers[0]](*inputs)
+        for name in largest:
+            other = kernel(*inputs) if name == "python" else steps[name](*inputs)
+            largest[name] = max(largest[name], difference(results, other))
+        chain = kernel(k * _PERIOD, chain, *measured.reading, command)[0]
+        memory = results[0]
+        accumulated = max(accumulated, difference([memory], [chain]))
+        for _ in range(inner):
+            plant.advance(deployment.JointCommand.of_torques(results[1][robot.base.nv :]))
+    q, _ = plant.state
+    height = float(q[6])
+    return {
+        "compilers": compilers,
+        "steps": count,
+        "largest": largest,
+        "accumulated": accumulated,
+        "upright": height > 0.5 * float(law.initial_state(robot)[0][6]),
+        "step": steps[compilers[0]],
+        "inputs": inputs,
+    }
+
+
+def times(step: Step, inputs: tuple[Any, ...], count: int) -> dict[str, float]:
+    """Return the median and the longest time of steps, [us], on the clock and of the processor."""
+    wall, processor = np.zeros(count), np.zeros(count)
+    for k in range(count):
+        a, b = time.perf_counter_ns(), time.thread_time_ns()
+        step(*inputs)
+        processor[k], wall[k] = time.thread_time_ns() - b, time.perf_counter_ns() - a
+    return {
+        "median": float(np.median(wall)) / 1e3,
+        "longest": wall.max() / 1e3,
+        "median of the processor": float(np.median(processor)) / 1e3,
+        "longest of the processor": processor.max() / 1e3,
+    }
+
+
+def main() -> None:
+    """Walk, and print differences and times."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.deployment.c_step", description=__doc__.splitlines()[0])
+    parser.add_argument("robot", nargs="?", default="Go2")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--output", type=Path, default=Path("results/deployment"), metavar="FOLDER")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    found = walk_in_c(walkers([options.robot])[0], options.seconds, options.output)
+    state = "upright" if found["upright"] else "on the ground"
+    print(f"{options.robot}: {found['steps']} steps at 500 Hz, compiled by {found['compilers'][0]}; {state} at the end")
+    for name, value in found["largest"].items():
+        print(f"largest difference of one step from {name}: {value:.1e}")
+    print(f"largest difference of the memory from a chain of steps in Python: {found['accumulated']:.1e}")
+    for name, value in times(found["step"], found["inputs"], options.steps).items():
+        print(f"{name} time of {options.steps} steps: {value:.0f} us")
+
+
+if __name__ == "__main__":
+    main()
