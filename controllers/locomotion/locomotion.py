@@ -18,13 +18,12 @@ from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from controllers.locomotion.velocity_command import Command
 from legged import arguments
-from legged.algorithms.legs.foot_kinematics import FootKinematics
 from legged.algorithms.legs.leg_chains import joint_axes
-from legged.algorithms.legs.standing import Home, home_of
+from legged.algorithms.legs.standing import Home, home_of, standing_on
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
-from legged.errors import DefinitionError, ReachError
+from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
@@ -91,27 +90,32 @@ class Locomotion:
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) of the standing robot, (nq,) and (nv,), with its feet on the terrain around the origin.
 
-        The base is parallel to the plane through the terrain under the feet, flat feet to the terrain if legs allow it.
+        The base is parallel to the plane through the terrain under the feet, flat feet to the terrain, and the center
+        of mass over the middle of the feet, as far as the limits of the joints allow it.
         """
         law = self._fitted(robot)
-        height, rotation = law.home.base_height, np.eye(3)
-        if self.terrain is not None:
-            places = [np.array([x, y, self.terrain.height(x, y)]) for x, y in law.steps.stances]
-            plane = plane_of(places, law.height)
+        angles, terrain = law.home.angles, self.terrain
+        place, rotation = np.array([0.0, 0.0, law.home.base_height]), np.eye(3)
+        if terrain is not None:
+            centers = [np.array([x, y, terrain.height(x, y)]) for x, y in law.steps.stances]
+            plane = plane_of(centers, law.height)
             rotation = tangent_axes(plane.normal, np.array([1.0, 0.0, 0.0]))
-            above = max(float(place[2] - plane.height(place[:2])) for place in places)
-            height = float(plane.height(np.zeros(2))) + above + height * float(np.sqrt(1.0 + plane.slope @ plane.slope))
-        place = np.array([0.0, 0.0, height])
-        base, angles = robot.base.configuration(place, rotation), law.home.angles
-        if self.terrain is not None and law.planner.plans_average:
-            angles = _on_terrain(law, self.terrain, place, rotation)
-        return np.concatenate([base, angles]), np.zeros(robot.nv)
+            axes = [tangent_axes(terrain.normal(x, y), rotation[:, 0]) for x, y, _ in centers]
+            soles = zip(law.planner.feet, centers, axes, strict=True)
+            targets = [center + foot.offsets @ R.T for foot, center, R in soles]
+            height = law.home.base_height + float(plane.height(np.zeros(2)))
+            place, angles = standing_on(robot, law.home, targets, rotation, height, terrain.height)
+        return np.concatenate([robot.base.configuration(place, rotation), angles]), np.zeros(robot.nv)
 
     def _fitted(self, robot: Robot) -> StartedLocomotion:
         """Return the law for a robot."""
         gravity = float(np.linalg.norm(robot.gravity))
         if robot.base.nv != 6 or gravity == 0.0:
-            raise DefinitionError(f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity")
+            base = f"its base is {robot.base.kind}: load its file with base='floating', or build it on a FloatingBase()"
+            why = base if robot.base.nv != 6 else "its gravity is zero: load its file with gravity=(0, 0, -9.81)"
+            raise DefinitionError(
+                f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity, and {why}"
+            )
         home, planner, steps, possible = _standing(robot) if self.home is None else _fitted_parts(robot, self.home)
         _check_command(robot, self.command, possible, planner.height)
         schedules = self._schedules(robot, steps.stances, planner.time_unit)
@@ -173,30 +177,7 @@ def _home(robot: Robot) -> Home:
     home = home_of(robot)
     if len(home.legs) > 2:
         return home
-    return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs))
-
-
-def _on_terrain(law: StartedLocomotion, terrain: Terrain, place: Array, rotation: Array) -> Array:
-    """Return joint positions with flat feet on the terrain, (nj,), or the standing posture if legs do not reach it.
-
-    Args:
-        law: The law of the robot.
-        terrain: The terrain.
-        place: Position of the base, (3,), [m], world axes.
-        rotation: Orientation of the base, (3, 3), base to world axes.
-    """
-    robot, home, feet = law.robot, law.home.angles, law.planner.feet
-    legs, targets = FootKinematics(robot, [robot.contacts[i].name for foot in feet for i in foot.contacts]), []
-    start = legs.positions(home)
-    for foot in feet:
-        center = place + rotation @ start[len(targets) : len(targets) + len(foot.contacts)].mean(axis=0)
-        center[2] = terrain.height(center[0], center[1])
-        axes = tangent_axes(terrain.normal(center[0], center[1]), rotation[:, 0])
-        targets += [rotation.T @ (center + axes @ offset - place) for offset in foot.offsets]
-    try:
-        return legs.solve(np.array(targets), home, 1e-6)
-    except ReachError:
-        return home
+    return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs), nearest=True)
 
 
 def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
@@ -205,10 +186,13 @@ def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
     feet, places = [], []
     for chain in home.legs:
         contacts = tuple(i for i, point in enumerate(robot.contacts) if point.name in chain.contacts)
-        points = np.array([robot.contacts[i].position for i in contacts])
-        sole, rotation = points.mean(axis=0), rotations[chain.link]
-        feet.append(Foot(chain.link, sole, contacts, (points - sole) @ rotation.T, rotation, chain.columns))
-        places.append(origins[chain.link] + rotation @ sole)
+        own = [robot.contacts[i] for i in contacts]
+        points = np.array([origins[c.link] + rotations[c.link] @ c.position for c in own])
+        place, rotation = points.mean(axis=0), rotations[chain.link]
+        sole = rotation.T @ (place - origins[chain.link])
+        links = tuple(dict.fromkeys(c.link for c in own))
+        feet.append(Foot(chain.link, sole, contacts, points - place, rotation, chain.columns, links))
+        places.append(place)
     return tuple(feet), np.array(places)
 
 

@@ -179,8 +179,7 @@ class StartedLocomotion:
         due = is_sample_time(t, self.sampling_rate)
         if not isinstance(due, Expression) and not due:
             return memory
-        following = self.evaluated(t, q, v, wrenches, self.memory(memory), *command).flat()
-        return where(due, following, memory)
+        return where(due, self.evaluated(t, q, v, wrenches, self.memory(memory), *command).flat(), memory)
 
     def evaluated(
         self, t: Any, q: Array, v: Array, wrenches: Array, memory: LocomotionMemory, *command: Array
@@ -211,7 +210,9 @@ class StartedLocomotion:
         before, offsets = GaitState.of(memory.gait), (feet - mass)[:, :2] @ body.heading.T
         most_behind = _BEHIND * self.height
         limited = command_within_reach(limited, memory.command, self.steps.stances, offsets, before, most_behind, dt)
-        forces = [model.point(foot.link).rotation @ wrenches[foot.link][3:] for foot in self.planner.feet]
+        forces = [
+            sum_of(model.point(link).rotation @ wrenches[link][3:] for link in foot.links) for foot in self.planner.feet
+        ]
         state, contact, climbs = self._gait(t, limited, forces, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
