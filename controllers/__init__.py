@@ -43,6 +43,7 @@ from controllers.gaits import (
 from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
+from controllers.locomotion.recovery import Recovery
 from controllers.lyapunov import LyapunovTracking
 from controllers.networks import Network
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
@@ -104,6 +105,7 @@ __all__ = [
     "Policy",
     "PoseTask",
     "Posture",
+    "Recovery",
     "Reference",
     "SampledCommand",
     "SensorNoise",

@@ -79,10 +79,10 @@ class LegChain:
 
 
 class _Foot(NamedTuple):
-    """Links of a foot: the first one, all links with contact points of the sole, and how it was found."""
+    """A foot: its first link, the names of the contact points of its sole, and how it was found."""
 
     link: int
-    soles: tuple[int, ...]
+    contacts: frozenset[str]
     how: str
 
 
@@ -153,10 +153,11 @@ def _feet(robot: Robot) -> list[_Foot]:
             f"is_foot=False; give feet to legged.load(..., feet=...), or contacts to a legged.Link"
         )
     rotations, origins = link_poses(robot, robot.neutral())
+    points: dict[str, float] = {}
     heights: dict[int, float] = {}
     for point in robot.contacts:
         low = float(origins[point.link, 2] + (rotations[point.link] @ point.position)[2]) - point.radius
-        heights[point.link] = min(low, heights.get(point.link, np.inf))
+        points[point.name], heights[point.link] = low, min(low, heights.get(point.link, np.inf))
     floor = min(heights[end] for end in ends)
     tops = [
         max(axis.origin[2] for axis in joint_axes(robot, end, rotations, origins)) for end in ends if paths[end][1:]
@@ -166,11 +167,13 @@ def _feet(robot: Robot) -> list[_Foot]:
     if not stated and len(ends) > (low := sum(heights[end] <= floor + _LOWEST * height for end in ends)):
         ends = [end for end in ends if heights[end] <= floor + _LOWEST * height]
         how = f"one of the {low} lowest limbs with contact points (state is_foot=True or False on links otherwise)"
-    soles: dict[int, set[int]] = {}
+    soles: dict[int, set[str]] = {}
     for end in ends:
-        level = [k for k in paths[end] if k in touching and heights[k] <= heights[end] + _SAME_SOLE * height]
-        soles.setdefault(level[0], set()).update(level)
-    return [_Foot(link, tuple(sorted(own)), how) for link, own in sorted(soles.items())]
+        highest = heights[end] + (np.inf if stated else _SAME_SOLE * height)
+        level = [k for k in paths[end] if k in touching and heights[k] <= highest]
+        own = {point.name for point in robot.contacts if point.link in level and points[point.name] <= highest}
+        soles.setdefault(level[0], set()).update(own)
+    return [_Foot(link, frozenset(own), how) for link, own in sorted(soles.items())]
 
 
 def leg_name(robot: Robot, end: int) -> str:
@@ -198,7 +201,7 @@ def _path(robot: Robot, end: int) -> list[str]:
 
 def _chain(robot: Robot, foot: _Foot, rotations: Array, origins: Array) -> LegChain:
     axes = joint_axes(robot, foot.link, rotations, origins)
-    points = [point for point in robot.contacts if point.link in foot.soles]
+    points = [point for point in robot.contacts if point.name in foot.contacts]
     sole = np.mean([origins[point.link] + rotations[point.link] @ point.position for point in points], axis=0)
     outward = _outward(axes, sole)
     if outward is None:
@@ -208,7 +211,11 @@ def _chain(robot: Robot, foot: _Foot, rotations: Array, origins: Array) -> LegCh
     if not pitch:
         raise DefinitionError(f"no joint leads to the contact points on {robot.links[foot.link].name!r}")
     columns = tuple(dict.fromkeys(axis.column for axis in axes))
-    toes = [axis.column for link in foot.soles for axis in joint_axes(robot, link, rotations, origins)]
+    toes = [
+        axis.column
+        for link in sorted({point.link for point in points})
+        for axis in joint_axes(robot, link, rotations, origins)
+    ]
     return LegChain(
         leg_name(robot, foot.link),
         foot.link,
