@@ -43,6 +43,7 @@ from controllers.gaits import (
 from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
+from controllers.locomotion.follow import Follow
 from controllers.locomotion.recovery import Recovery
 from controllers.lyapunov import LyapunovTracking
 from controllers.networks import Network
@@ -78,6 +79,7 @@ __all__ = [
     "Estimated",
     "FaceContact",
     "FeedForward",
+    "Follow",
     "FootKinematics",
     "Gait",
     "GaitLaw",

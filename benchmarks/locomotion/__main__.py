@@ -29,6 +29,7 @@ from benchmarks.locomotion.outcomes import (
     swept,
     velocity_table,
 )
+from benchmarks.locomotion.recovery import recovery_table
 from benchmarks.locomotion.speeds import speed_table
 from benchmarks.locomotion.stops import stop_table
 from benchmarks.locomotion.throughput import throughput_table
@@ -43,6 +44,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "stops": stop_table,
     "speeds": speed_table,
     "endurance": endurance_table,
+    "recovery": recovery_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }

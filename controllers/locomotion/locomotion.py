@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -11,19 +12,20 @@ import numpy as np
 
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule, foot_rows
+from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot, tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
-from controllers.locomotion.velocity_command import Command
+from controllers.locomotion.velocity_command import Command, slowed
 from legged import arguments
 from legged.algorithms.legs.leg_chains import joint_axes
 from legged.algorithms.legs.standing import Home, home_of, standing_on
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationWarning
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
@@ -35,6 +37,10 @@ _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
+_FASTEST, _FASTEST_ON_TWO = 1.9, 0.8
+"""Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
+_OVERSPEED = 1.2
+"""Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _MOVES = 1e-3
 """Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
 
@@ -50,9 +56,11 @@ class Locomotion:
     Attributes:
         gait: Name of a gait, see `controllers.locomotion.gait.schedule.GAITS`, or a `ContactSchedule`, or several with
             the times at which each begins, {0.0: "walk", 4.0: "trot"}, [s].
-        command: A `Command` or another function of time with its five entries. None: the command of
-            `legged.Simulation.step`, and zero without one. Velocities that the legs cannot follow, such as sideways
-            on legs with two joints, are an error in a constant command; others are projected onto possible ones.
+        command: A `Command` or another function of time with its five entries. A velocity that is larger than the
+            joints allow is replaced by the largest one in its direction, with a warning for a constant command. None:
+            the command of `legged.Simulation.step`, and zero without one. Velocities that the legs cannot follow, such
+            as sideways on legs with two joints, are an error in a constant command; others are projected onto possible
+            ones.
         rate: Evaluations per second, [1/s].
         friction: Friction coefficient that the controller counts on.
         clearance: Largest height of swinging feet over the straight line from lift-off to landing place, and over known
@@ -116,8 +124,11 @@ class Locomotion:
             raise DefinitionError(
                 f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity, and {why}"
             )
-        home, planner, steps, possible = _standing(robot) if self.home is None else _fitted_parts(robot, self.home)
+        home, planner, steps, possible, fastest = (
+            _standing(robot) if self.home is None else _fitted_parts(robot, self.home)
+        )
         _check_command(robot, self.command, possible, planner.height)
+        _warn_of_speed(robot, self.command, fastest)
         schedules = self._schedules(robot, steps.stances, planner.time_unit)
         return StartedLocomotion(
             robot,
@@ -127,6 +138,7 @@ class Locomotion:
             schedules,
             self.command,
             possible,
+            fastest,
             self.rate,
             self.friction,
             self.clearance,
@@ -147,8 +159,11 @@ class Locomotion:
         return tuple(schedules)
 
 
-def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array]:
-    """Return the parts of the law that robot and posture alone determine: the latter, and `_possible_velocities`."""
+def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
+    """Return the parts of the law that robot and posture alone determine.
+
+    They are the posture, planner, landing places, `_possible_velocities` and `_fastest`.
+    """
     gravity = float(np.linalg.norm(robot.gravity))
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     mass = center_of_mass(robot, q)
@@ -163,11 +178,11 @@ def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footst
     inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
-    return home, planner, steps, possible
+    return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
 
 
 @lru_cache(maxsize=4)
-def _standing(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array]:
+def _standing(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
     """Return `_fitted_parts` of the default posture; many laws of a study share them. Robots do not change."""
     return _fitted_parts(robot, _home(robot))
 
@@ -251,6 +266,47 @@ def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places:
     C, units = np.array(rows).reshape(-1, 3), np.array([1.0, 1.0, height])
     projection = np.round(np.eye(3) - np.linalg.pinv(C, rcond=_MOVES) @ C, 12) + 0.0
     return projection * (units / units[:, None])
+
+
+def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float, speeds: Array) -> Array:
+    """Return the largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
+
+    A swinging foot passes a body that moves at half the mean speed of a swing; the largest speed in a swing is more by
+    the factor `Profile.peak`. The velocity at which a joint then has 1.2 times its largest speed is a limit, as are
+    multiples of sqrt(g h) that no robot exceeded.
+
+    Args:
+        robot: The robot. q: Standing posture, (nq,). feet: Its feet.
+        places: Of their soles at q, (n, 3), [m], base axes. height: h, of the center of mass, [m].
+        speeds: Largest joint speeds, (nj,), [rad/s] or [m/s].
+    """
+    model, profile = WholeBodyModel(robot, q, np.zeros(robot.nv)), SOLE if all(f.is_flat for f in feet) else POINT
+    unit = float(np.sqrt(np.linalg.norm(robot.gravity) * height))
+    most = _FASTEST_ON_TWO if len(feet) == 2 else _FASTEST
+    fastest = np.array([most * unit, most * unit, _FASTEST * unit / height])
+    for foot, (x, y, _) in zip(feet, places, strict=True):
+        J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
+        rates = np.abs(np.linalg.pinv(J, rcond=_MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)
+        shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
+        fastest = np.minimum(fastest, _OVERSPEED / (profile.peak * np.maximum(shares, 1e-9)))
+    return fastest
+
+
+def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
+    """Warn of a constant command that is faster than the robot can follow, see `_fastest`."""
+    if not (isinstance(command, Command) and command.is_constant):
+        return
+    wanted = command(0.0)[:3]
+    vx, vy, rate = slowed(wanted, fastest)
+    if np.abs([vx, vy, rate] - wanted).max() > 1e-9:
+        warnings.warn(
+            f"robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
+            f"yaw_rate={command.yaw_rate:g}: its largest velocities are {fastest[0]:.3g} m/s forward, {fastest[1]:.3g} "
+            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints and its height; it is to move at "
+            f"vx={vx:.3g}, vy={vy:.3g}, yaw_rate={rate:.3g}",
+            SimulationWarning,
+            stacklevel=4,
+        )
 
 
 def _check_command(robot: Robot, command: Any, possible: Array, height: float) -> None:

@@ -146,7 +146,7 @@ def _feet(robot: Robot) -> list[_Foot]:
     touching = {point.link for point in robot.contacts} & (set(stated) or allowed)
     paths = {end: [robot.link(name).index for name in _path(robot, end)] for end in sorted(touching)}
     inner = {index for path in paths.values() for index in path[:-1]}
-    ends = [end for end in paths if end not in inner]
+    ends = [end for end in paths if end not in inner and _joints(robot, end)]
     if not ends:
         raise DefinitionError(
             f"robot {robot.name!r} has no legs: no link beyond the base has contact points, or all of them state "
@@ -159,9 +159,7 @@ def _feet(robot: Robot) -> list[_Foot]:
         low = float(origins[point.link, 2] + (rotations[point.link] @ point.position)[2]) - point.radius
         points[point.name], heights[point.link] = low, min(low, heights.get(point.link, np.inf))
     floor = min(heights[end] for end in ends)
-    tops = [
-        max(axis.origin[2] for axis in joint_axes(robot, end, rotations, origins)) for end in ends if paths[end][1:]
-    ]
+    tops = [max((axis.origin[2] for axis in joint_axes(robot, end, rotations, origins)), default=floor) for end in ends]
     height = max([*tops, float(origins[0, 2])], default=0.0) - floor
     how = "stated by is_foot" if stated else "its contact points are the outermost of the limb"
     if not stated and len(ends) > (low := sum(heights[end] <= floor + _LOWEST * height for end in ends)):
