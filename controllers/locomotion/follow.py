@@ -64,7 +64,7 @@ class Follow(Wrapper):
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory); arguments and errors as in `Wrapper.start`."""
-        started, memory = Wrapper.start(self, robot, ground, q, v)
+        started, memory = super().start(robot, ground, q, v)
         if not getattr(started.law, "takes_command", False):
             raise DefinitionError(
                 "Follow commands its law: give a law that takes commands, such as Locomotion(command=None)"

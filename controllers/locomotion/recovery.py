@@ -14,6 +14,7 @@ from legged.algorithms.legs.standing import folded_posture, reaching_posture
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
+from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_motion
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
@@ -27,6 +28,7 @@ WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR = range(8)
 _DURATIONS = (np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0)  # of each mode
 _MOVES = (1.0, 1.0, 3.0, 7.0, 0.6, 0.6, 0.6, 0.6)  # of the motion to the posture of a mode, from its beginning
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
+_STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = (
@@ -82,6 +84,7 @@ class Recovery(Wrapper):
     """
 
     _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
+    _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -98,7 +101,12 @@ class Recovery(Wrapper):
         if len(home.legs) > 2:
             turns = [_turning(robot, walker, folded, np.array([*xy, 0.0])) for xy in _DIRECTIONS.values()]
         postures = np.array([home.angles, home.angles, folded, home.angles, *turns])
-        return Wrapper.start(replace(self, _postures=postures, _walker=walker), robot, ground, q, v)
+        q_home = np.concatenate([robot.base.neutral(), home.angles])
+        inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
+        unit, stiffness = walker.planner.time_unit, _stiffness(walker)
+        damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * walker.sampling_rate)
+        prepared = replace(self, _postures=postures, _damping=damping, _walker=walker)
+        return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
         """Return what the robot does, one of `MODES`.
@@ -188,14 +196,18 @@ class Recovery(Wrapper):
         """Return the generalized forces after a fall, (nv,): damping, and springs to the posture of the mode."""
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
-        stiffness = _STIFFNESS * robot.mass * walker.gravity * walker.height
         x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES]), 1.0)
         rows = [self._postures[k] for k in range(len(MODES))]
         target = np.stack([_of_mode(now.mode, [row[k] for row in rows]) for k in range(robot.nj)])
         desired = now.angles + x * x * (3.0 - 2.0 * x) * (target - now.angles)
-        spring = where((now.mode > DAMPS + 0.5), stiffness, 0.0)
-        joints = spring * (desired - q[robot.base.nq :]) - _DAMPING * unit * stiffness * v[robot.base.nv :]
+        spring = where((now.mode > DAMPS + 0.5), _stiffness(walker), 0.0)
+        joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])
+
+
+def _stiffness(walker: StartedLocomotion) -> float:
+    """Return the stiffness of the joints after a fall, [N m/rad]."""
+    return _STIFFNESS * walker.robot.mass * walker.gravity * walker.height
 
 
 def _of_mode(mode: Any, values: Any) -> Any:

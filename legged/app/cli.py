@@ -133,10 +133,15 @@ def audit(
     base: Annotated[str | None, typer.Option("--base", help="floating or fixed; by default the file's.")] = None,
     mimic: Annotated[str, typer.Option(help="Joints that follow others: coupled, free or fixed.")] = "coupled",
     repair: Annotated[list[str] | None, typer.Option(help="weld or inertia; may be repeated.")] = None,
+    output: Output = None,
 ) -> None:
-    """Show the audit of a robot file; exit status 1 if `legged.load` rejects the file."""
+    """Show the audit of a robot file, and draw the measured feet with --output.
+
+    The exit status is 1 if `legged.load` rejects the file.
+    """
     import legged
     from legged.app import robot_tables
+    from legged.app.figures import feet_figure, save
 
     audited = legged.audit(file, base, mimic=mimic, repair=repair)
     _show(robot_tables.audit_headline(audited), *(table.text() for table in robot_tables.audit_tables(audited)))
@@ -144,6 +149,8 @@ def audit(
         raise typer.Exit(1)
     robot = legged.load(file, base, mimic=mimic, repair=repair)
     _show(*(table.text() for table in robot_tables.robot_tables(robot)))
+    shaped = legged.load(file, base, mimic=mimic, repair=repair, shapes=True) if output is not None else robot
+    print_written(output, lambda folder: [save(feet_figure(shaped), folder / "feet.svg")])
 
 
 @command(ROBOTS, "legged verify planar_biped --against pinocchio --against mujoco")

@@ -203,7 +203,7 @@ class PostureSearch:
 
         lower, upper = self.lower[free], self.upper[free]
         inside = np.clip(start[free], lower, upper)
-        fit = least_squares(residuals, inside, jacobian, bounds=(lower, upper), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+        fit = least_squares(residuals, inside, jacobian, bounds=(lower, upper), xtol=1e-14, ftol=1e-14, gtol=1e-14)  # type: ignore[arg-type]
         return with_free(fit.x)
 
     def _bends_well(self, leg: LegChain, angles: Array) -> bool:
