@@ -67,7 +67,8 @@ class Recovery(Wrapper):
     posture. Its joints are then damped. A robot with more than two legs that lies on its side or its back turns over by
     pushing the feet of one side against the ground behind its back, folds its legs, and stretches them to the standing
     posture; the law then starts anew in the present place. If this fails, it tries again, with the feet of the other
-    side. A robot with two legs remains damped.
+    side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back. A robot
+    with two legs remains damped.
 
     The robot needs contact points on its trunk and its knees, on which it lies
     (`legged.environments.tasks.standing_up.with_body_contacts`), and the simulation the argument `fall=False`, since it

@@ -115,8 +115,8 @@ def slowed(velocity: Array, fastest: Array) -> Array:
     """Return a commanded velocity in the same direction within the largest ones, (3,), units of `Command`.
 
     Args:
-        velocity: Forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
-        fastest: Largest magnitude of each, (3,), [m/s], [m/s], [rad/s].
+        velocity: Forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s], heading axes.
+        fastest: Largest magnitude of each, (3,), [m/s], [m/s], [rad/s], heading axes.
     """
     excess = 1.0
     for speed, most in zip(velocity, fastest, strict=True):

@@ -71,18 +71,28 @@ class PostureSearch:
         self.pitch = np.array(sorted({column for leg in legs for column in leg.pitch_columns}), dtype=int)
 
     def points(self, angles: Array) -> Array:
-        """Return the positions of all contact points of the legs, (n, 3), [m], base axes."""
+        """Return the positions of all contact points of the legs, (n, 3), [m], base axes.
+
+        Args:
+            angles: Joint positions, (nj,), [rad] or [m], joint coordinates.
+        """
         return self.actual.positions(angles)
 
     def soles(self, leg: LegChain, angles: Array) -> Array:
-        """Return the positions of the leg's contact points, (n, 3), [m], base axes."""
+        """Return the positions of the leg's contact points, (n, 3), [m], base axes.
+
+        Args:
+            leg: The leg.
+            angles: Joint positions, (nj,), [rad] or [m], joint coordinates.
+        """
         return self.feet.positions(angles)[self._rows(leg)]
 
     def fitted(self, targets: Array, start: Array) -> tuple[Array, float]:
         """Return joint positions with all soles as near their targets as possible, (nj,), and the residual, [m].
 
         Args:
-            targets: (n, 3), [m], base axes. start: Joint positions from which they differ little, (nj,).
+            targets: (n, 3), [m], base axes.
+            start: Joint positions from which they differ little, (nj,), [rad] or [m], joint coordinates.
         """
         angles, free = start, self._free(self.columns)
         scale = max(leg.length for leg in self.legs)
@@ -98,7 +108,14 @@ class PostureSearch:
         return angles, float(np.abs(self.feet.positions(angles) - targets).max())
 
     def solve(self, leg: LegChain, angles: Array, shift: float, depth: float) -> Array:
-        """Return joint positions, (nj,), with the leg's sole level, at the depth, and `shift` [m] ahead of its hip."""
+        """Return joint positions, (nj,), with the leg's sole level under its hip.
+
+        Args:
+            leg: The leg.
+            angles: Positions of the other joints, (nj,), [rad] or [m], joint coordinates.
+            shift: Distance of the sole ahead of the hip, [m].
+            depth: Of the sole under the base's origin, [m].
+        """
         attempts = [self._from(leg, start, shift, depth) for start in self._starts(leg, angles)]
         least = min(attempt.residual for attempt in attempts)
         if least > TILTED * leg.length:
@@ -111,7 +128,13 @@ class PostureSearch:
         return min(solutions, key=lambda each: (not self._bends_well(leg, each.angles), each.cost)).angles
 
     def reaching(self, leg: LegChain, target: Array, angles: Array) -> Array:
-        """Return joint positions, (nj,), with the middle of the leg's sole as near a place, (3,), [m], as possible."""
+        """Return joint positions, (nj,), with the middle of the leg's sole as near a place as possible.
+
+        Args:
+            leg: The leg.
+            target: The place, (3,), [m], base axes.
+            angles: Positions of the other joints, (nj,), [rad] or [m], joint coordinates.
+        """
         rows, free = self._rows(leg), self._free(np.array(leg.columns))
         best = None
         for first, second in product((-2.5, -1.2, 0.0, 1.2, 2.5), (-1.5, 1.5)):

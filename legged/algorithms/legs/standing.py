@@ -215,7 +215,7 @@ def reaching_posture(robot: Robot, home: Home, targets: Sequence[Array | None], 
     Args:
         robot: The robot. home: Its standing posture.
         targets: Place of the middle of the sole of each leg, (3,), [m], base axes; None for a leg that rests.
-        rest: Joint positions of all others, (nj,), [rad] or [m].
+        rest: Joint positions of all others, (nj,), [rad] or [m], joint coordinates.
     """
     search, angles = PostureSearch(robot, home.legs), np.clip(rest, *inner_limits(robot))
     for leg, target in zip(home.legs, targets, strict=True):
