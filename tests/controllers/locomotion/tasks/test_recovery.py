@@ -27,18 +27,18 @@ def poses(robot, law, rotations):
 
 @pytest.mark.slow
 @pytest.mark.skipif(GO2 is None, reason="example-robot-data is not installed")
-def test_a_robot_that_lies_on_its_back_side_or_tail_stands_up_and_walks_on():
+def test_a_robot_that_lies_on_its_back_or_a_side_stands_up_and_walks_on():
     robot = with_body_contacts(legged.load(GO2))
     law = controllers.Recovery(controllers.Locomotion("trot", controllers.Command(vx=0.3)))
-    rotations = [axis_quaternion(axis, angle) for axis, angle in (("x", 3.1), ("x", 1.6), ("x", -1.6), ("y", 1.4))]
+    rotations = [axis_quaternion(axis, angle) for axis, angle in (("x", 3.1), ("x", 1.6), ("x", -1.6))]
     q = poses(robot, law, rotations)
     sim = legged.Simulation(
         robot,
         law,
-        num=4,
+        num=3,
         ground=legged.Rigid(friction=0.6),
         q=q,
-        v=np.zeros((4, robot.nv)),
+        v=np.zeros((3, robot.nv)),
         integrator=STEP,
         fall=False,
     )
