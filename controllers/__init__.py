@@ -43,6 +43,8 @@ from controllers.gaits import (
 from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
+from controllers.locomotion.follow import Follow
+from controllers.locomotion.recovery import Recovery
 from controllers.lyapunov import LyapunovTracking
 from controllers.networks import Network
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
@@ -79,6 +81,7 @@ __all__ = [
     "Estimated",
     "FaceContact",
     "FeedForward",
+    "Follow",
     "FootKinematics",
     "Gait",
     "GaitLaw",
@@ -106,6 +109,7 @@ __all__ = [
     "Policy",
     "PoseTask",
     "Posture",
+    "Recovery",
     "Reference",
     "RunningLaw",
     "SampledCommand",

@@ -29,6 +29,7 @@ from benchmarks.locomotion.outcomes import (
     swept,
     velocity_table,
 )
+from benchmarks.locomotion.recovery import recovery_table
 from benchmarks.locomotion.speeds import speed_table
 from benchmarks.locomotion.stops import stop_table
 from benchmarks.locomotion.throughput import throughput_table
@@ -43,6 +44,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "stops": stop_table,
     "speeds": speed_table,
     "endurance": endurance_table,
+    "recovery": recovery_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }
@@ -93,14 +95,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.locomotion", description="Locomotion of many robots at commanded velocities."
     )
-    parser.add_argument("robots", nargs="*", metavar="ROBOT", help=f"of {', '.join(ROBOTS)}; all by default")
+    parser.add_argument(
+        "robots",
+        nargs="*",
+        metavar="ROBOT",
+        help=f"of {', '.join(ROBOTS)}, or URDF and MJCF files; all names by default",
+    )
     choices = [*ROWS, *_TABLES]
     parser.add_argument("--rows", nargs="+", choices=choices, default=choices, help="all by default")
     parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS), help="both by default")
     parser.add_argument("--output", type=Path, default=Path("results/locomotion"), metavar="FOLDER")
     options = parser.parse_args()
-    if unknown := set(options.robots) - set(ROBOTS):
-        parser.error(f"unknown robot: {', '.join(sorted(unknown))}; the robots are {', '.join(ROBOTS)}")
+    if unknown := {name for name in set(options.robots) - set(ROBOTS) if not Path(name).is_file()}:
+        parser.error(
+            f"no such robot and no such file: {', '.join(sorted(unknown))}; the robots are {', '.join(ROBOTS)}"
+        )
     options.output.mkdir(parents=True, exist_ok=True)
     results: list[Outcome] = []
     measured = walkers(options.robots or ROBOTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 
@@ -127,11 +128,12 @@ ROBOTS: dict[str, Callable[[], legged.Robot]] = {
 
 
 def walkers(names: Iterable[str]) -> list[Walker]:
-    """Return the robots of some names whose files are installed, and print the names of the others."""
+    """Return the robots of some names, or paths of robot files, and print the names of those that are not installed."""
     chosen = []
-    for name in names:
+    for given in names:
+        name = given if given in ROBOTS else "-".join(Path(given).with_suffix("").parts[-3:])
         try:
-            robot = ROBOTS[name]()
+            robot = ROBOTS[given]() if given in ROBOTS else legged.load(given)
         except NotInstalled as error:
             print(f"{name} is skipped: {error}.")
             continue

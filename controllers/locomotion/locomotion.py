@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -11,20 +12,20 @@ import numpy as np
 
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule, foot_rows
+from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot, tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
-from controllers.locomotion.velocity_command import Command
+from controllers.locomotion.velocity_command import Command, slowed
 from legged import arguments
-from legged.algorithms.legs.foot_kinematics import FootKinematics
 from legged.algorithms.legs.leg_chains import joint_axes
-from legged.algorithms.legs.standing import Home, home_of
+from legged.algorithms.legs.standing import Home, home_of, standing_on
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
-from legged.errors import DefinitionError, ReachError
+from legged.errors import DefinitionError, SimulationWarning
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
@@ -36,8 +37,10 @@ _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
-_FASTEST = 3.0
-"""Largest speed of a constant command, [sqrt(g h)], the Froude number 9: a bound against mistyped commands."""
+_FASTEST, _FASTEST_ON_TWO = 1.9, 0.8
+"""Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
+_OVERSPEED = 1.2
+"""Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _MOVES = 1e-3
 """Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
 
@@ -53,9 +56,11 @@ class Locomotion:
     Attributes:
         gait: Name of a gait, see `controllers.locomotion.gait.schedule.GAITS`, or a `ContactSchedule`, or several with
             the times at which each begins, {0.0: "walk", 4.0: "trot"}, [s].
-        command: A `Command` or another function of time with its five entries. None: the command of
-            `legged.Simulation.step`, and zero without one. Velocities that the legs cannot follow, such as sideways
-            on legs with two joints, are an error in a constant command; others are projected onto possible ones.
+        command: A `Command` or another function of time with its five entries. A velocity that is larger than the
+            joints allow is replaced by the largest one in its direction, with a warning for a constant command. None:
+            the command of `legged.Simulation.step`, and zero without one. Velocities that the legs cannot follow, such
+            as sideways on legs with two joints, are an error in a constant command; others are projected onto possible
+            ones.
         rate: Evaluations per second, [1/s].
         friction: Friction coefficient that the controller counts on.
         clearance: Largest height of swinging feet over the straight line from lift-off to landing place, and over known
@@ -93,29 +98,37 @@ class Locomotion:
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) of the standing robot, (nq,) and (nv,), with its feet on the terrain around the origin.
 
-        The base is parallel to the plane through the terrain under the feet, flat feet to the terrain if legs allow it.
+        The base is parallel to the plane through the terrain under the feet, flat feet to the terrain, and the center
+        of mass over the middle of the feet, as far as the limits of the joints allow it.
         """
         law = self._fitted(robot)
-        height, rotation = law.home.base_height, np.eye(3)
-        if self.terrain is not None:
-            places = [np.array([x, y, self.terrain.height(x, y)]) for x, y in law.steps.stances]
-            plane = plane_of(places, law.height)
+        angles, terrain = law.home.angles, self.terrain
+        place, rotation = np.array([0.0, 0.0, law.home.base_height]), np.eye(3)
+        if terrain is not None:
+            centers = [np.array([x, y, terrain.height(x, y)]) for x, y in law.steps.stances]
+            plane = plane_of(centers, law.height)
             rotation = tangent_axes(plane.normal, np.array([1.0, 0.0, 0.0]))
-            above = max(float(place[2] - plane.height(place[:2])) for place in places)
-            height = float(plane.height(np.zeros(2))) + above + height * float(np.sqrt(1.0 + plane.slope @ plane.slope))
-        place = np.array([0.0, 0.0, height])
-        base, angles = robot.base.configuration(place, rotation), law.home.angles
-        if self.terrain is not None and law.planner.plans_average:
-            angles = _on_terrain(law, self.terrain, place, rotation)
-        return np.concatenate([base, angles]), np.zeros(robot.nv)
+            axes = [tangent_axes(terrain.normal(x, y), rotation[:, 0]) for x, y, _ in centers]
+            soles = zip(law.planner.feet, centers, axes, strict=True)
+            targets = [center + foot.offsets @ R.T for foot, center, R in soles]
+            height = law.home.base_height + float(plane.height(np.zeros(2)))
+            place, angles = standing_on(robot, law.home, targets, rotation, height, terrain.height)
+        return np.concatenate([robot.base.configuration(place, rotation), angles]), np.zeros(robot.nv)
 
     def _fitted(self, robot: Robot) -> StartedLocomotion:
         """Return the law for a robot."""
         gravity = float(np.linalg.norm(robot.gravity))
         if robot.base.nv != 6 or gravity == 0.0:
-            raise DefinitionError(f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity")
-        home, planner, steps, possible = _standing(robot) if self.home is None else _fitted_parts(robot, self.home)
+            base = f"its base is {robot.base.kind}: load its file with base='floating', or build it on a FloatingBase()"
+            why = base if robot.base.nv != 6 else "its gravity is zero: load its file with gravity=(0, 0, -9.81)"
+            raise DefinitionError(
+                f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity, and {why}"
+            )
+        home, planner, steps, possible, fastest = (
+            _standing(robot) if self.home is None else _fitted_parts(robot, self.home)
+        )
         _check_command(robot, self.command, possible, planner.height)
+        _warn_of_speed(robot, self.command, fastest)
         schedules = self._schedules(robot, steps.stances, planner.time_unit)
         return StartedLocomotion(
             robot,
@@ -125,6 +138,7 @@ class Locomotion:
             schedules,
             self.command,
             possible,
+            fastest,
             self.rate,
             self.friction,
             self.clearance,
@@ -145,8 +159,11 @@ class Locomotion:
         return tuple(schedules)
 
 
-def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array]:
-    """Return the parts of the law that robot and posture alone determine: the latter, and `_possible_velocities`."""
+def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
+    """Return the parts of the law that robot and posture alone determine.
+
+    They are the posture, planner, landing places, `_possible_velocities` and `_fastest`.
+    """
     gravity = float(np.linalg.norm(robot.gravity))
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     mass = center_of_mass(robot, q)
@@ -161,11 +178,11 @@ def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footst
     inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
-    return home, planner, steps, possible
+    return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
 
 
 @lru_cache(maxsize=4)
-def _standing(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array]:
+def _standing(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
     """Return `_fitted_parts` of the default posture; many laws of a study share them. Robots do not change."""
     return _fitted_parts(robot, _home(robot))
 
@@ -175,30 +192,7 @@ def _home(robot: Robot) -> Home:
     home = home_of(robot)
     if len(home.legs) > 2:
         return home
-    return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs))
-
-
-def _on_terrain(law: StartedLocomotion, terrain: Terrain, place: Array, rotation: Array) -> Array:
-    """Return joint positions with flat feet on the terrain, (nj,), or the standing posture if legs do not reach it.
-
-    Args:
-        law: The law of the robot.
-        terrain: The terrain.
-        place: Position of the base, (3,), [m], world axes.
-        rotation: Orientation of the base, (3, 3), base to world axes.
-    """
-    robot, home, feet = law.robot, law.home.angles, law.planner.feet
-    legs, targets = FootKinematics(robot, [robot.contacts[i].name for foot in feet for i in foot.contacts]), []
-    start = legs.positions(home)
-    for foot in feet:
-        center = place + rotation @ start[len(targets) : len(targets) + len(foot.contacts)].mean(axis=0)
-        center[2] = terrain.height(center[0], center[1])
-        axes = tangent_axes(terrain.normal(center[0], center[1]), rotation[:, 0])
-        targets += [rotation.T @ (center + axes @ offset - place) for offset in foot.offsets]
-    try:
-        return legs.solve(np.array(targets), home, 1e-6)
-    except ReachError:
-        return home
+    return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs), nearest=True)
 
 
 def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
@@ -207,10 +201,13 @@ def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
     feet, places = [], []
     for chain in home.legs:
         contacts = tuple(i for i, point in enumerate(robot.contacts) if point.name in chain.contacts)
-        points = np.array([robot.contacts[i].position for i in contacts])
-        sole, rotation = points.mean(axis=0), rotations[chain.link]
-        feet.append(Foot(chain.link, sole, contacts, (points - sole) @ rotation.T, rotation, chain.columns))
-        places.append(origins[chain.link] + rotation @ sole)
+        own = [robot.contacts[i] for i in contacts]
+        points = np.array([origins[c.link] + rotations[c.link] @ c.position for c in own])
+        place, rotation = points.mean(axis=0), rotations[chain.link]
+        sole = rotation.T @ (place - origins[chain.link])
+        links = tuple(dict.fromkeys(c.link for c in own))
+        feet.append(Foot(chain.link, sole, contacts, points - place, rotation, chain.columns, links))
+        places.append(place)
     return tuple(feet), np.array(places)
 
 
@@ -271,8 +268,49 @@ def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places:
     return projection * (units / units[:, None])
 
 
+def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float, speeds: Array) -> Array:
+    """Return the largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
+
+    A swinging foot passes a body that moves at half the mean speed of a swing; the largest speed in a swing is more by
+    the factor `Profile.peak`. The velocity at which a joint then has 1.2 times its largest speed is a limit, as are
+    multiples of sqrt(g h) that no robot exceeded.
+
+    Args:
+        robot: The robot. q: Standing posture, (nq,). feet: Its feet.
+        places: Of their soles at q, (n, 3), [m], base axes. height: h, of the center of mass, [m].
+        speeds: Largest joint speeds, (nj,), [rad/s] or [m/s].
+    """
+    model, profile = WholeBodyModel(robot, q, np.zeros(robot.nv)), SOLE if all(f.is_flat for f in feet) else POINT
+    unit = float(np.sqrt(np.linalg.norm(robot.gravity) * height))
+    most = _FASTEST_ON_TWO if len(feet) == 2 else _FASTEST
+    fastest = np.array([most * unit, most * unit, _FASTEST * unit / height])
+    for foot, (x, y, _) in zip(feet, places, strict=True):
+        J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
+        rates = np.abs(np.linalg.pinv(J, rcond=_MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)
+        shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
+        fastest = np.minimum(fastest, _OVERSPEED / (profile.peak * np.maximum(shares, 1e-9)))
+    return fastest
+
+
+def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
+    """Warn of a constant command that is faster than the robot can follow, see `_fastest`."""
+    if not (isinstance(command, Command) and command.is_constant):
+        return
+    wanted = command(0.0)[:3]
+    vx, vy, rate = slowed(wanted, fastest)
+    if np.abs([vx, vy, rate] - wanted).max() > 1e-9:
+        warnings.warn(
+            f"robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
+            f"yaw_rate={command.yaw_rate:g}: its largest velocities are {fastest[0]:.3g} m/s forward, {fastest[1]:.3g} "
+            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints and its height; it is to move at "
+            f"vx={vx:.3g}, vy={vy:.3g}, yaw_rate={rate:.3g}",
+            SimulationWarning,
+            stacklevel=4,
+        )
+
+
 def _check_command(robot: Robot, command: Any, possible: Array, height: float) -> None:
-    """Raise an error if a constant command is not a velocity that the legs follow, or beyond any gait."""
+    """Raise an error if a constant command is not a velocity that the legs follow."""
     if not (isinstance(command, Command) and command.is_constant):
         return
     wanted = command(0.0)[:3]
@@ -283,13 +321,6 @@ def _check_command(robot: Robot, command: Any, possible: Array, height: float) -
             f"the legs of robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
             f"yaw_rate={command.yaw_rate:g}, since they do not move their feet in all directions; the nearest possible "
             f"command is vx={vx:g}, vy={vy:g}, yaw_rate={rate:g}"
-        )
-    fastest = _FASTEST * float(np.sqrt(np.linalg.norm(robot.gravity) * height))
-    speed = float(np.hypot(*wanted[:2]))
-    if speed > fastest:
-        raise DefinitionError(
-            f"the command has a speed of {speed:.3g} m/s, but steps of robot {robot.name!r} are planned for up to "
-            f"{fastest:.2g} m/s, 3 sqrt(g h) with the height h = {height:.2g} m of its center of mass"
         )
 
 

@@ -23,6 +23,7 @@ class Foot:
         offsets: Contact points relative to the sole's center in the standing posture, (k, 3), [m], base axes.
         rotation: Orientation of the link in the standing posture, (3, 3), link to base axes.
         columns: Indices of the joints of the leg among the robot's joint coordinates.
+        links: Indices of the links with these contact points: `link`, and toes.
     """
 
     link: int
@@ -31,6 +32,7 @@ class Foot:
     offsets: Array
     rotation: Array
     columns: tuple[int, ...]
+    links: tuple[int, ...]
 
     @property
     def is_flat(self) -> bool:

@@ -31,6 +31,7 @@ from controllers.locomotion.velocity_command import (
     command_within_reach,
     limited_command,
     read_command,
+    slowed,
 )
 from controllers.zero_order_hold import is_sample_time, sample_times
 from legged.algorithms.legs.standing import Home
@@ -69,9 +70,8 @@ class StartedLocomotion:
         commands: As the attribute `command` of `Locomotion`.
         possible: Projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
         sampling_rate: Evaluations per second, [1/s].
-        friction: As in `Locomotion`.
-        clearance: As in `Locomotion`.
-        terrain: As in `Locomotion`.
+        fastest: Largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
+        friction, clearance, terrain: As in `Locomotion`.
     """
 
     robot: Robot
@@ -81,6 +81,7 @@ class StartedLocomotion:
     schedules: tuple[tuple[float, ContactSchedule], ...]
     commands: Any
     possible: Array
+    fastest: Array
     sampling_rate: float
     friction: float
     clearance: float
@@ -122,9 +123,8 @@ class StartedLocomotion:
         """
         robot, zero = self.robot, np.zeros(5)
         places, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in self.planner.feet])
-        R, _ = robot.base.pose(q[: robot.base.nq])
+        R, command = robot.base.pose(q[: robot.base.nq])[0], self.commands
         path = np.array([*center_of_mass(robot, q)[:2], np.arctan2(R[1, 0], R[0, 0])])
-        command = self.commands
         constant = command(0.0) if isinstance(command, Command) and command.is_constant else zero
         memory = LocomotionMemory(
             np.zeros(robot.nv),
@@ -179,8 +179,7 @@ class StartedLocomotion:
         due = is_sample_time(t, self.sampling_rate)
         if not isinstance(due, Expression) and not due:
             return memory
-        following = self.evaluated(t, q, v, wrenches, self.memory(memory), *command).flat()
-        return where(due, following, memory)
+        return where(due, self.evaluated(t, q, v, wrenches, self.memory(memory), *command).flat(), memory)
 
     def evaluated(
         self, t: Any, q: Array, v: Array, wrenches: Array, memory: LocomotionMemory, *command: Array
@@ -211,7 +210,9 @@ class StartedLocomotion:
         before, offsets = GaitState.of(memory.gait), (feet - mass)[:, :2] @ body.heading.T
         most_behind = _BEHIND * self.height
         limited = command_within_reach(limited, memory.command, self.steps.stances, offsets, before, most_behind, dt)
-        forces = [model.point(foot.link).rotation @ wrenches[foot.link][3:] for foot in self.planner.feet]
+        forces = [
+            sum_of(model.point(link).rotation @ wrenches[link][3:] for link in foot.links) for foot in self.planner.feet
+        ]
         state, contact, climbs = self._gait(t, limited, forces, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
@@ -258,7 +259,7 @@ class StartedLocomotion:
             command = memory.constant_command
         else:
             command = read_command(own(t))
-        return join(self.possible @ command[:3], command[3:])
+        return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
 
     def _gait(
         self, t: Any, command: Array, forces: Sequence[Array], memory: LocomotionMemory, feet: Array, body: BodyState

@@ -111,6 +111,19 @@ def limited_command(
     return np.stack([b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs])
 
 
+def slowed(velocity: Array, fastest: Array) -> Array:
+    """Return a commanded velocity in the same direction within the largest ones, (3,), units of `Command`.
+
+    Args:
+        velocity: Forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s], heading axes.
+        fastest: Largest magnitude of each, (3,), [m/s], [m/s], [rad/s], heading axes.
+    """
+    excess = 1.0
+    for speed, most in zip(velocity, fastest, strict=True):
+        excess = np.maximum(excess, np.abs(speed) / float(most))
+    return velocity / excess
+
+
 def command_within_reach(
     wanted: Array, last: Array, places: Array, feet: Array, state: GaitState, most: float, dt: float
 ) -> Array:

@@ -137,17 +137,28 @@ def audit(
     repair: Annotated[list[str] | None, typer.Option(help="weld or inertia; may be repeated.")] = None,
     output: Output = None,
 ) -> None:
-    """Show the audit of a robot file; exit status 1 if `legged.load` rejects the file."""
+    """Show the audit of a robot file, and draw the measured feet with --output.
+
+    The exit status is 1 if `legged.load` rejects the file.
+    """
     import legged
     from legged.app import robot_tables
-    from legged.app.figures import write_tables
+    from legged.app.figures import feet_figure, save, write_tables
 
     audited = legged.audit(file, base, mimic=mimic, repair=repair)
     tables = robot_tables.audit_tables(audited)
     if not audited.singular:
         tables += robot_tables.robot_tables(legged.load(file, base, mimic=mimic, repair=repair))
+
+    def write(folder: Path) -> list[Path]:
+        paths = write_tables(tables, folder / "tables")
+        if not audited.singular:
+            shaped = legged.load(file, base, mimic=mimic, repair=repair, shapes=True)
+            paths.append(save(feet_figure(shaped), folder / "feet.svg"))
+        return paths
+
     show(robot_tables.audit_headline(audited), *(table.text() for table in tables))
-    print_written(output, lambda folder: write_tables(tables, folder / "tables"))
+    print_written(output, write)
     if audited.singular:
         raise typer.Exit(1)
 

@@ -7,9 +7,10 @@ from textwrap import wrap
 import numpy as np
 
 from legged import loops
+from legged.algorithms.legs.leg_chains import legs_text
 from legged.denoc import conditioning
 from legged.dynamics.inertia import inertia_matrix
-from legged.errors import LoopError
+from legged.errors import DefinitionError, LoopError
 from legged.files.audit import Audit
 from legged.loops import ClosedRobot
 from legged.output import visible
@@ -24,9 +25,13 @@ def headline(robot: Robot) -> str:
     coordinates = ", ".join(robot.base.coordinates)
     base = f"{robot.base.kind} base" + (f" ({coordinates})" if coordinates else "")
     contacts = ", ".join(visible(contact.name) for contact in robot.contacts) or "none"
+    try:
+        legs = "".join(f"\n  {visible(line)}" for line in legs_text(robot).splitlines())
+    except DefinitionError:  # a robot without legs
+        legs = ""
     return (
         f"{visible(robot.name)}: {len(robot.links)} links, {robot.nv} degrees of freedom, {robot.mass:g} kg\n"
-        f"  {base}; q has {robot.nq} entries, v has {robot.nv}\n  contact points: {contacts}"
+        f"  {base}; q has {robot.nq} entries, v has {robot.nv}\n  contact points: {contacts}{legs}"
     )
 
 

@@ -46,7 +46,7 @@ def load(
     feet: Feet | None = None,
     order: str | Sequence[str] | None = None,
     fuse: bool = False,
-    mimic: str = "coupled",
+    mimic: str | Mapping[str, str | Sequence[Any]] = "coupled",
     joint_physics: bool = True,
     repair: str | Sequence[str] | None = None,
     gravity: Vector | None = None,
@@ -76,7 +76,9 @@ def load(
             parent before child.
         fuse: Whether to remove links fixed to others from `robot.links` and add their mass to the link they are fixed
             to. They move as one body in either case.
-        mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked).
+        mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked). Or couplings that the file does not
+            state, beside its own, such as those of the two joints of a knee with rolling contact: a mapping joint ->
+            its master, or (master, ratio, offset), with q = ratio q_master + offset, [rad] or [m].
         joint_physics: Whether damping, dry friction and springs act.
         repair: Repairs, keys of `legged.files.resolve.REPAIRS`: "weld" fixes joints that move no mass, "inertia"
             replaces physically inconsistent inertias.

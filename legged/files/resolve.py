@@ -5,13 +5,14 @@ Each function returns a changed description; the changes are reported in the aud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name
-from legged.errors import FileError, UnknownNameError
+from legged.arguments import known_name, number, shown
+from legged.errors import ArgumentError, FileError, UnknownNameError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Tree, tree_of
 from legged.files.feet.detection import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, inertia_fault, nearest_consistent
@@ -24,7 +25,7 @@ MIMIC_MODES = ("coupled", "free", "fixed")
 
 
 def resolve(
-    description: Description, base: str, mimic: str, joint_physics: bool, armature: bool = True
+    description: Description, base: str, mimic: str | Mapping[str, Any], joint_physics: bool, armature: bool = True
 ) -> tuple[Description, list[str]]:
     """Return the description with base, mimic joints and joint physics resolved, and one sentence for each decision.
 
@@ -32,7 +33,8 @@ def resolve(
         description: Description as read from the file.
         base: Kind of base. Unless the file states its base, a massless root connected to the robot by one free joint
             represents the world: the free joint becomes the floating base, or is locked for a fixed base.
-        mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked at their positions with all joints at 0).
+        mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked at their positions with all joints at 0);
+            or couplings that the file does not state, see `legged.load`, beside those of the file.
         joint_physics: Whether damping, dry friction and springs of joints are kept.
         armature: Whether armature and rotors of joints are kept.
 
@@ -40,6 +42,8 @@ def resolve(
         UnknownNameError: an unknown treatment of mimic joints.
         FileError: a mimic joint that follows an unknown joint, or itself.
     """
+    if isinstance(mimic, Mapping):
+        description, mimic = _with_couplings(description, mimic), "coupled"
     if mimic not in MIMIC_MODES:
         raise UnknownNameError("treatment of mimic joints", mimic, MIMIC_MODES)
     notes: list[str] = []
@@ -57,6 +61,25 @@ def resolve(
     if base == "fixed" and (np.any(own.armature) or np.any(own.damping)):
         notes.append(f"armature and damping of the free joint of the base are left out, since the base is {base}")
     return description, notes
+
+
+def _with_couplings(description: Description, couplings: Mapping[str, Any]) -> Description:
+    """Return the description with joints that follow others: joint -> its master, or (master, ratio, offset)."""
+    names = [joint.name for joint in description.joints]
+    mimics = {}
+    for name, given in couplings.items():
+        master, *numbers = (given,) if isinstance(given, str) else tuple(given)
+        for joint in (name, master):
+            if joint not in names:
+                raise FileError(description.source, f"mimic: {UnknownNameError('joint', joint, names)}")
+        if len(numbers) > 2:
+            raise ArgumentError(
+                f"mimic of joint {name!r} must be a joint's name or (name, ratio, offset), got {shown(given)}"
+            )
+        ratio, offset = (*numbers, *(1.0, 0.0)[len(numbers) :])
+        what = f"mimic of joint {name!r}"
+        mimics[name] = Mimic(master, number(f"{what}, ratio", ratio), number(f"{what}, offset", offset))
+    return _map_joints(description, lambda joint: replace(joint, mimic=mimics.get(joint.name, joint.mimic)))
 
 
 def _map_joints(description: Description, change: Callable[[JointEntry], JointEntry]) -> Description:

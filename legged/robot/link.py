@@ -36,6 +36,8 @@ class Link:
             foot. Attaching a limb puts the limb's prefix before the names.
         shapes: Collision shapes for contact with other bodies of a scene, see `legged.contact`.
         material: Material of contact points and shapes that have none of their own; None for that of the ground.
+        is_foot: Whether the robot stands on the contact points, as on those of feet, heels and toes, and unlike on
+            those of hands, knees and elbows. None: as `legged.algorithms.legs.leg_chains` decides.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Link:
     contacts: Mapping[str, Vector | Sphere] = field(default_factory=dict)
     shapes: Sequence[Shape] = ()
     material: Material | None = None
+    is_foot: bool | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -57,11 +60,13 @@ class Link:
                 names = ", ".join(kind.__name__ for kind in SHAPES.values())
                 raise DefinitionError(f"a shape of link {self.name!r} must be one of {names}, got {shape!r}")
         object.__setattr__(self, "shapes", tuple(self.shapes))
+        if self.is_foot and not self.contacts:
+            raise DefinitionError(f"link {self.name!r} is a foot without contact points; give it contacts")
 
     def prefixed(self, prefix: str) -> Link:
         """Return the link with a prefix before its name and the names of its contact points."""
         points = {prefix + name: point for name, point in self.contacts.items()}
-        return Link(prefix + self.name, self.inertia, points, self.shapes, self.material)
+        return Link(prefix + self.name, self.inertia, points, self.shapes, self.material, self.is_foot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,7 @@ class PlacedLink:
         position: Body origin to link origin, (3,), [m], body axes.
         shapes: Collision shapes, in the link's own axes.
         material: See `Link`.
+        is_foot: See `Link`.
     """
 
     name: str
@@ -86,6 +92,7 @@ class PlacedLink:
     position: Array
     shapes: tuple[Shape, ...] = ()
     material: Material | None = None
+    is_foot: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)

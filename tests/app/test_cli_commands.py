@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import legged
+import robots
 from legged.app.selection import ready_made_robots, select_robot
 from legged.compiler.cache import disk
 from legged.counting import module_counts
@@ -262,3 +263,13 @@ def test_the_viewer_without_its_extra_is_one_line_and_status_1(cli, monkeypatch)
     for line in ("demo --duration 0.05", "view planar_hopper"):
         status, _, err = cli(line)
         assert status == 1 and err.count("\n") == 1 and "pip install 'legged[view]'" in err
+
+
+def test_audit_draws_the_feet(cli, tmp_path):
+    """The picture names each leg and both views; a robot file that `save_urdf` wrote has four of them."""
+    path = tmp_path / "robot.urdf"
+    legged.save_urdf(robots.spatial_quadruped(), path)
+    status, out, _ = cli(f"audit {path} --output {tmp_path / 'out'}")
+    assert status == 0
+    assert "feet.svg" in out
+    assert (tmp_path / "out" / "feet.svg").read_text().count('<g id="axes_') == 8  # four legs, two views

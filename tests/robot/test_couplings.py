@@ -275,3 +275,24 @@ def test_coupled_dynamics_equal_those_of_pinocchios_mimic_joints():
         tau = pin.rnea(model, data, q, v, vdot)
         assert legged.inverse_dynamics(robot, q, v, vdot) == pytest.approx(tau, rel=1e-11, abs=1e-11)
         assert legged.forward_dynamics(robot, q, v, tau) == pytest.approx(vdot, rel=1e-9, abs=1e-10)
+
+
+def test_a_file_gets_couplings_that_it_does_not_state(tmp_path):
+    """A coupled joint moves by ratio and offset, and unknown names and too many numbers are refused."""
+    urdf = "<robot name='r'><link name='a'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' "
+    urdf += "iyz='0'/></inertial></link>"
+    for parent, child in (("a", "b"), ("b", "c")):
+        urdf += f"<link name='{child}'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' "
+        urdf += f"iyz='0'/></inertial></link><joint name='{parent}{child}' type='continuous'><parent link='{parent}'/>"
+        urdf += f"<child link='{child}'/><axis xyz='0 1 0'/></joint>"
+    path = tmp_path / "r.urdf"
+    path.write_text(urdf + "</robot>")
+    assert legged.load(path).nj == 2
+    robot = legged.load(path, mimic={"bc": ("ab", 2.0, 0.1)})
+    (follower,) = robot.followers
+    assert (robot.nj, follower.master, follower.ratio, follower.offset) == (1, "ab", 2.0, 0.1)
+    assert legged.load(path, mimic={"bc": "ab"}).followers[0].ratio == 1.0
+    with pytest.raises(legged.errors.FileError, match="no joint named 'x'"):
+        legged.load(path, mimic={"bc": "x"})
+    with pytest.raises(legged.errors.ArgumentError, match=r"must be a joint's name or \(name, ratio, offset\)"):
+        legged.load(path, mimic={"bc": ("ab", 1.0, 2.0, 3.0)})

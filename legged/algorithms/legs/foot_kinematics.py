@@ -30,16 +30,19 @@ class FootKinematics:
         robot: A robot without ball joints.
         points: Names of contact points.
         hold: Names of joints that do not move; they make the solution of redundant legs unique.
+        at: Positions by name, (3,), [m], link axes, that replace those of the contact points.
     """
 
     parameter_names = ("robot", "points")
 
-    def __init__(self, robot: Robot, points: Sequence[str], hold: Sequence[str] = ()):
+    def __init__(
+        self, robot: Robot, points: Sequence[str], hold: Sequence[str] = (), at: Mapping[str, Array] | None = None
+    ):
         check_joints(robot)
         self.robot = robot
         self.names = tuple(points)
         contacts = [robot.contact(name) for name in self.names]
-        self.points: list[tuple[str | int, Array]] = [(contact.link, contact.position) for contact in contacts]
+        self.points: list[tuple[str | int, Array]] = [(c.link, (at or {}).get(c.name, c.position)) for c in contacts]
         held = {k for name in hold for k in range(robot.joint(name).v.start, robot.joint(name).v.stop)}
         carrying = {k for contact in contacts for k in self._columns(contact.link)}
         self.active = np.array(sorted(carrying - held), dtype=int) - robot.base.nv

@@ -1,8 +1,8 @@
-"""The legs of a robot: chains of joints from its base to links with contact points."""
+"""The legs of a robot: chains of joints from its base to feet, the links on whose contact points it stands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
@@ -15,6 +15,12 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 _PITCH = 0.7  # least cosine between the y axis and the axis of a joint that counts as a pitch joint
+_LOWEST = 0.25
+"""A limb is a leg if its contact points lie within this fraction of the height of the highest limb over the lowest
+contact point, all joints at zero."""
+_SAME_SOLE = 0.1  # fraction of that height within which contact points of one limb belong to one sole
+_UPRIGHT = 0.9  # least cosine between the vertical and the first axis of a leg that swings around it
+_SPREAD = 0.4  # least horizontal distance of the foot of such a leg from this axis, of its length, all joints at zero
 
 
 class JointAxis(NamedTuple):
@@ -35,16 +41,24 @@ class JointAxis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LegChain:
-    """A leg of any kind: the joints from the base to a link with contact points.
+    """A leg of any kind: the joints from the base to its foot.
+
+    A leg as of a mammal swings forward about axes that are parallel to y; one as of an insect swings forward about a
+    vertical axis beside the body, and lifts its foot about horizontal ones.
 
     Attributes:
         name: As of `leg_name`.
-        link: Index of its last link.
-        contacts: Names of its contact points.
-        columns: Indices of its joints among the robot's joint coordinates.
+        link: Index of its foot, the first link that has contact points of the sole.
+        contacts: Names of the contact points of the sole, of the foot and of toes beyond it.
+        columns: Indices of the joints before the foot among the robot's joint coordinates.
         pitch_columns: Indices of its pitch joints, at zero, from hip to ankle; all its joints if none of them pitches.
+            Of a leg as of an insect the joints that lift the foot.
         hip: Origin of the first pitch joint, (3,), [m], base axes at zero.
         length: Sum of the distances from the hip along the pitch joints to the sole, [m].
+        outward: Of a leg as of an insect the horizontal unit vector, (3,), from the hip to the sole, dimensionless,
+            base axes at zero; None for other legs.
+        toe_columns: Indices of the joints between the foot and its toes.
+        how: How the leg was found, as words for the user.
     """
 
     name: str
@@ -54,16 +68,50 @@ class LegChain:
     pitch_columns: tuple[int, ...]
     hip: Array
     length: float
+    outward: Array | None = None
+    toe_columns: tuple[int, ...] = ()
+    how: str = ""
+
+    @property
+    def swings_sideways(self) -> bool:
+        """Whether it is a leg as of an insect."""
+        return self.outward is not None
+
+
+class _Foot(NamedTuple):
+    """A foot: its first link, the names of the contact points of its sole, and how it was found."""
+
+    link: int
+    contacts: frozenset[str]
+    how: str
 
 
 def leg_chains(robot: Robot) -> tuple[LegChain, ...]:
     """Return the legs in the order of the robot's links.
 
+    Legs lead to the links that state `is_foot=True`. Without such links they are the limbs whose outermost contact
+    points are the lowest with all joints at zero, within a quarter of the height of the highest of these limbs; hands
+    of arms are higher. Contact points at the height of the sole on several links of a limb, heels and toes, are one
+    foot. `legs_text` shows the result.
+
     Raises:
         DefinitionError: The robot has no legs, or no joint leads to a link with contact points.
     """
     rotations, origins = link_poses(robot, robot.neutral())
-    return tuple(_chain(robot, end, rotations, origins - origins[0]) for end in foot_links(robot))
+    legs = [_chain(robot, foot, rotations, origins - origins[0]) for foot in _feet(robot)]
+    if len({leg.name for leg in legs}) < len(legs):
+        legs = [replace(leg, name=robot.links[leg.link].name) for leg in legs]
+    return tuple(legs)
+
+
+def legs_text(robot: Robot) -> str:
+    """Return the legs of a robot, their joints and contact points and how they were found, a line for each."""
+    lines = []
+    for leg in leg_chains(robot):
+        kind = "swings about a vertical axis" if leg.swings_sideways else "swings about horizontal axes"
+        joints = f"{len(leg.columns)} joints" + (f" and {len(leg.toe_columns)} of toes" if leg.toe_columns else "")
+        lines.append(f"leg {leg.name!r}: {joints}, {kind}; stands on {', '.join(leg.contacts)}; {leg.how}")
+    return "\n".join(lines)
 
 
 def joint_axes(robot: Robot, end: int, rotations: Array, origins: Array) -> list[JointAxis]:
@@ -87,13 +135,43 @@ def joint_axes(robot: Robot, end: int, rotations: Array, origins: Array) -> list
 
 
 def foot_links(robot: Robot) -> list[int]:
-    """Return the outermost links with contact points on each branch, without the base."""
-    touching = {point.link for point in robot.contacts} - {0}
-    inner = {name for end in touching for name in _path(robot, end)[:-1]}
-    ends = [link.index for link in robot.links if link.index in touching and link.name not in inner]
+    """Return the feet, the last links of the legs without toes, as indices in the order of the robot's links."""
+    return [foot.link for foot in _feet(robot)]
+
+
+def _feet(robot: Robot) -> list[_Foot]:
+    """Return the feet of the legs."""
+    stated = [link.index for link in robot.links[1:] if link.is_foot]
+    allowed = {link.index for link in robot.links[1:] if link.is_foot is not False}
+    touching = {point.link for point in robot.contacts} & (set(stated) or allowed)
+    paths = {end: [robot.link(name).index for name in _path(robot, end)] for end in sorted(touching)}
+    inner = {index for path in paths.values() for index in path[:-1]}
+    ends = [end for end in paths if end not in inner and _joints(robot, end)]
     if not ends:
-        raise DefinitionError(f"robot {robot.name!r} has no legs: no link beyond the base has contact points")
-    return ends
+        raise DefinitionError(
+            f"robot {robot.name!r} has no legs: no link beyond the base has contact points, or all of them state "
+            f"is_foot=False; give feet to legged.load(..., feet=...), or contacts to a legged.Link"
+        )
+    rotations, origins = link_poses(robot, robot.neutral())
+    points: dict[str, float] = {}
+    heights: dict[int, float] = {}
+    for point in robot.contacts:
+        low = float(origins[point.link, 2] + (rotations[point.link] @ point.position)[2]) - point.radius
+        points[point.name], heights[point.link] = low, min(low, heights.get(point.link, np.inf))
+    floor = min(heights[end] for end in ends)
+    tops = [max((axis.origin[2] for axis in joint_axes(robot, end, rotations, origins)), default=floor) for end in ends]
+    height = max([*tops, float(origins[0, 2])], default=0.0) - floor
+    how = "stated by is_foot" if stated else "its contact points are the outermost of the limb"
+    if not stated and len(ends) > (low := sum(heights[end] <= floor + _LOWEST * height for end in ends)):
+        ends = [end for end in ends if heights[end] <= floor + _LOWEST * height]
+        how = f"one of the {low} lowest limbs with contact points (state is_foot=True or False on links otherwise)"
+    soles: dict[int, set[str]] = {}
+    for end in ends:
+        highest = heights[end] + (np.inf if stated else _SAME_SOLE * height)
+        level = [k for k in paths[end] if k in touching and heights[k] <= highest]
+        own = {point.name for point in robot.contacts if point.link in level and points[point.name] <= highest}
+        soles.setdefault(level[0], set()).update(own)
+    return [_Foot(link, frozenset(own), how) for link, own in sorted(soles.items())]
 
 
 def leg_name(robot: Robot, end: int) -> str:
@@ -119,19 +197,48 @@ def _path(robot: Robot, end: int) -> list[str]:
     return path
 
 
-def _chain(robot: Robot, end: int, rotations: Array, origins: Array) -> LegChain:
-    axes = joint_axes(robot, end, rotations, origins)
-    pitch = [axis for axis in axes if axis.kind == "revolute" and abs(axis.direction[1]) > _PITCH] or axes
+def _chain(robot: Robot, foot: _Foot, rotations: Array, origins: Array) -> LegChain:
+    axes = joint_axes(robot, foot.link, rotations, origins)
+    points = [point for point in robot.contacts if point.name in foot.contacts]
+    sole = np.mean([origins[point.link] + rotations[point.link] @ point.position for point in points], axis=0)
+    outward = _outward(axes, sole)
+    if outward is None:
+        pitch = [axis for axis in axes if axis.kind == "revolute" and abs(axis.direction[1]) > _PITCH] or axes
+    else:
+        pitch = [axis for axis in axes[1:] if abs(axis.direction[2]) < _PITCH]
     if not pitch:
-        raise DefinitionError(f"no joint leads to the contact points on {robot.links[end].name!r}")
-    points = [point for point in robot.contacts if point.link == end]
-    sole = np.mean([origins[end] + rotations[end] @ point.position for point in points], axis=0)
+        raise DefinitionError(f"no joint leads to the contact points on {robot.links[foot.link].name!r}")
+    columns = tuple(dict.fromkeys(axis.column for axis in axes))
+    toes = [
+        axis.column
+        for link in sorted({point.link for point in points})
+        for axis in joint_axes(robot, link, rotations, origins)
+    ]
     return LegChain(
-        leg_name(robot, end),
-        end,
+        leg_name(robot, foot.link),
+        foot.link,
         tuple(point.name for point in points),
-        tuple(dict.fromkeys(axis.column for axis in axes)),
+        columns,
         tuple(dict.fromkeys(axis.column for axis in pitch)),
         pitch[0].origin,
         sum(float(np.linalg.norm(b - a)) for a, b in pairwise([*(axis.origin for axis in pitch), sole])),
+        outward,
+        tuple(column for column in dict.fromkeys(toes) if column not in columns),
+        foot.how,
     )
+
+
+def _outward(axes: list[JointAxis], sole: Array) -> Array | None:
+    """Return the outward direction of a leg as of an insect, see `LegChain`; None for another leg.
+
+    Its first axis is vertical, as in some humanoids, but its foot is far beside this axis with all joints at zero.
+    """
+    if len(axes) < 3 or axes[0].kind != "revolute" or abs(axes[0].direction[2]) < _UPRIGHT:
+        return None
+    if sum(abs(axis.direction[2]) < _PITCH for axis in axes[1:]) < 2:
+        return None
+    joints = [axis.origin for axis in axes[1:]]
+    length = sum(float(np.linalg.norm(b - a)) for a, b in pairwise([*joints, sole]))
+    beside = (sole - axes[0].origin) * [1.0, 1.0, 0.0]
+    distance = float(np.linalg.norm(beside))
+    return beside / distance if distance > _SPREAD * length else None

@@ -1,27 +1,39 @@
-"""A standing posture of any legged robot, by inverse kinematics."""
+"""A standing posture of any legged robot, by inverse kinematics within the ranges of its joints."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.algorithms.legs.foot_kinematics import FootKinematics
-from legged.algorithms.legs.leg_chains import LegChain, joint_axes, leg_chains
+from legged.algorithms.legs.leg_chains import LegChain, leg_chains
+from legged.algorithms.legs.posture_search import SOLVED, TILTED, PostureSearch, inner_limits, joint_limits
 from legged.arguments import number
-from legged.checked import checked, checked_arguments
-from legged.dynamics.kinematics import center_of_mass, link_poses
+from legged.checked import checked
+from legged.dynamics.kinematics import center_of_mass
 from legged.errors import ReachError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
-_ACCEPTED = 1e-4  # [m], largest distance of a sole from its target after the search
-_SOLVED = 1e-9  # [m], distance of the soles from their targets in the final solution
-_WEIGHT, _PITCH_WEIGHT = 0.1, 1e-4  # [m/rad], weights of joint positions against distances of soles: all, pitch joints
-_BEND = 0.6  # [rad], initial values of the search for hip and half the knee, with both signs
 _ITERATIONS = 4  # of shifting the soles under the center of mass; each gains one or two digits
+_HEIGHTS = (
+    1.0,
+    0.95,
+    0.9,
+    0.85,
+    0.8,
+    0.7,
+    0.6,
+    1.05,
+    1.1,
+)  # of the desired hip height, in the search for a possible one
+_CHANGES = (0.0, -0.03, 0.03, -0.06, 0.06, -0.1, 0.1, -0.15, -0.2)  # [hip height], of the base's height on a terrain
+_SAME = 1e-4  # [hip height], distances of soles from the ground that count as equal in this choice
+_FOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)  # [leg length], hip heights of folded legs
+_LEG = 0.4  # [leg length], hip height of legs as of insects
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,138 +57,168 @@ class Home:
 
 
 @checked
-def home_of(robot: Robot, hip_height: float | None = None) -> Home:
-    """Return a standing posture with every joint within its limits.
+def home_of(robot: Robot, hip_height: float | None = None, nearest: bool = False) -> Home:
+    """Return a standing posture with every joint inside its limits.
 
-    The soles are level, with the center of mass over their middle; redundant joints are as near zero as possible. A
-    knee that can bend both ways points to the middle of the robot, or forward if its hip is there.
+    Joints are 0.05 rad or 0.05 m away from their limits, or a tenth of their range if that is less, unless a given hip
+    height requires positions nearer to the limits. The soles are
+    level, with the center of mass over their middle; redundant joints are as near zero as possible. A knee that can
+    bend both ways points to the middle of the robot, or forward if its hip is there. Legs as of insects stand with
+    their soles beside their hips. A sole that cannot be level within the limits stands on its lowest contact point if
+    no other is higher than 0.02 of the length of the leg.
 
     Args:
         robot: A robot with contact points on its feet.
-        hip_height: Height of the lowest hip over the ground, [m]; by default 0.75 of its leg's length, and 0.9 for
-            robots with up to two legs.
+        hip_height: Height of the lowest hip over the ground, [m]; by default the nearest possible one to 0.75 of its
+            leg's length, to 0.9 for robots with up to two legs, and to 0.4 for legs as of insects.
+        nearest: Whether the nearest possible hip height is taken if the given one is not possible.
 
     Returns:
         The posture. It is computed once for each robot and hip height; its array is read-only.
 
     Raises:
         DefinitionError: The robot has no legs, or has ball joints. ArgumentError: The hip height is not positive.
-        ReachError: No posture within the joint limits has this hip height.
+        ReachError: No posture within the joint limits has this hip height; the message states a possible one.
     """
     if hip_height is not None:
         number("hip_height", hip_height, "m", above=0.0)
     known = _HOMES.setdefault(robot, {})
-    if hip_height not in known:
-        known[hip_height] = _searched_home(robot, hip_height)
-    return known[hip_height]
+    if (hip_height, nearest) not in known:
+        known[hip_height, nearest] = _searched_home(robot, hip_height, nearest)
+    return known[hip_height, nearest]
 
 
-_HOMES: WeakKeyDictionary[Robot, dict[float | None, Home]] = WeakKeyDictionary()
+_HOMES: WeakKeyDictionary[Robot, dict[tuple[float | None, bool], Home]] = WeakKeyDictionary()
 """The results of `home_of`: a search takes half a second, and a controller needs one at each start."""
 
 
-def _searched_home(robot: Robot, hip_height: float | None) -> Home:
+def _searched_home(robot: Robot, hip_height: float | None, nearest: bool) -> Home:
     """Return the standing posture of `home_of`."""
     legs = leg_chains(robot)
     bend = 0.9 if len(legs) <= 2 else 0.75
-    depth = min((hip_height or bend * leg.length) - float(leg.hip[2]) for leg in legs)
-    search = _Search(robot, legs, depth)
-    angles, shift = np.clip(np.zeros(robot.nj), *joint_limits(robot)), 0.0
+    hips = [hip_height or (_LEG if leg.swings_sideways else bend) * leg.length for leg in legs]
+    depths = [min(part * hip - float(leg.hip[2]) for leg, hip in zip(legs, hips, strict=True)) for part in _HEIGHTS]
+    inside, within = PostureSearch(robot, legs), None
+    found, first = _first_home(inside, depths[:1])
+    if found is None and hip_height is not None:  # a given height counts more than the distance from the limits
+        within, first = _first_home(PostureSearch(robot, legs, *joint_limits(robot)), depths[:1])
+    if found or within:
+        return found or within  # type: ignore[return-value]
+    found, _ = _first_home(inside, depths[1:])
+    if found and (nearest or hip_height is None):
+        return found
+    if found:
+        possible = found.base_height + min(float(leg.hip[2]) for leg in legs)
+        advice = f"hip_height={possible:.3g} is possible, as is home_of(robot, hip_height, nearest=True)"
+    else:
+        advice = (
+            "no other hip height is possible either. Pass a posture, such as Locomotion(home=Home(angles, base_height, "
+            "legs)), or check the limits of the joints and the feet that were found: legs_text(robot) lists them"
+        )
+    raise ReachError(f"{first}; {advice}", residual=first.residual if first else np.nan)
+
+
+def _first_home(search: PostureSearch, depths: Sequence[float]) -> tuple[Home | None, ReachError | None]:
+    """Return the posture at the first depth at which the robot stands, [m], and the error at the first depth."""
+    first = None
+    for depth in depths:
+        try:
+            return _standing_at(search, depth), first
+        except ReachError as error:
+            first = first or error
+    return None, first
+
+
+def _standing_at(search: PostureSearch, depth: float) -> Home:
+    """Return the posture whose soles are at a depth under the base's origin, [m]."""
+    robot, legs = search.robot, search.legs
+    angles, shift = search.rest.copy(), 0.0
     for _ in range(_ITERATIONS):
         for leg in legs:
-            angles = search.solve(leg, angles, shift)
+            angles = search.solve(leg, angles, shift, depth)
         mass = center_of_mass(robot, np.concatenate([robot.base.neutral(), angles]))
         shift += float(mass[0] - np.mean([search.soles(leg, angles)[:, 0].mean() for leg in legs]))
-    points = search.feet.positions(angles)
-    points[:, 2] = -depth
-    solved = search.feet.solve(points, angles, _SOLVED)
-    solved.setflags(write=False)
-    return Home(solved, depth, legs)
+    targets = search.feet.positions(angles)
+    targets[:, 2] = search.radii - depth
+    angles, residual = search.fitted(targets, angles)
+    limit = max(leg.length for leg in legs)
+    if residual > TILTED * limit:
+        raise ReachError(
+            f"robot {robot.name!r} cannot stand on all feet at once {depth:.3g} m under its base within the limits of "
+            f"its joints: residual {residual:.3g} m",
+            residual=residual,
+        )
+    height = depth if residual < SOLVED * limit else float(np.max(search.radii - search.points(angles)[:, 2]))
+    angles.setflags(write=False)
+    return Home(angles, height, legs)
 
 
-@checked_arguments
-def joint_limits(robot: Robot) -> tuple[Array, Array]:
-    """Return the lower and upper limits of the joint coordinates, (nj,) each, [rad] or [m]; infinite if unlimited."""
-    lower, upper = np.zeros(robot.nv), np.zeros(robot.nv)
-    for joint in robot.joints:
-        lower[joint.v], upper[joint.v] = joint.definition.physics.lower, joint.definition.physics.upper
-    return lower[robot.base.nv :], upper[robot.base.nv :]
+def standing_on(
+    robot: Robot,
+    home: Home,
+    targets: Sequence[Array],
+    rotation: Array,
+    height: float,
+    ground: Callable[[float, float], Any],
+) -> tuple[Array, Array]:
+    """Return (position of the base, (3,), [m], world axes; joint positions, (nj,)) with the soles on the ground.
+
+    The center of mass is over the origin, and the base at the desired height or as near to it as the limits of the
+    joints allow. Soles that cannot be parallel to the ground within these limits touch it with their lowest point. No
+    contact point is in the ground.
+
+    Args:
+        robot: The robot.
+        home: Its standing posture on level ground.
+        targets: Contact points of each leg on the ground, (k, 3) each, [m], world axes, in the order of its contacts.
+        rotation: Orientation of the base, a rotation matrix, (3, 3), base to world axes.
+        height: Desired height of the base's origin, [m], world z.
+        ground: Height of the ground, [m], as a function of x and y, [m], world axes.
+    """
+    search, unit = PostureSearch(robot, home.legs), home.hip_height
+    world = np.concatenate(list(targets)) + search.radii[:, None] * np.array([0.0, 0.0, 1.0])
+    best: tuple[float, Array, Array] | None = None
+    for change in _CHANGES:
+        angles, residual, place = home.angles, np.inf, np.array([0.0, 0.0, height + change * unit])
+        for _ in range(_ITERATIONS):
+            mass = rotation @ center_of_mass(robot, np.concatenate([robot.base.neutral(), angles]))
+            place = np.array([-mass[0], -mass[1], place[2]])
+            angles, residual = search.fitted((world - place) @ rotation, angles)
+        if best is None or residual < best[0] - _SAME * unit:
+            best = residual, place, angles
+        if residual < _SAME * unit:
+            break
+    assert best is not None
+    _, place, angles = best
+    points = place + search.points(angles) @ rotation.T
+    depths = [float(ground(x, y)) + r - z for (x, y, z), r in zip(points, search.radii, strict=True)]
+    return place + np.array([0.0, 0.0, max(0.0, *depths)]), angles
 
 
-class _Search:
-    """Inverse kinematics of standing legs, one by one, by bounded least squares from several initial values."""
+def folded_posture(robot: Robot, home: Home) -> Array:
+    """Return joint positions with the legs as short as possible under the hips, (nj,), [rad] or [m].
 
-    def __init__(self, robot: Robot, legs: tuple[LegChain, ...], depth: float):
-        self.robot, self.depth = robot, depth
-        self.feet = FootKinematics(robot, [name for leg in legs for name in leg.contacts])
-        self.middle = float(np.mean([leg.hip[0] for leg in legs]))
-        self.lower, self.upper = joint_limits(robot)
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    for part in _FOLDS:
+        try:
+            return home_of(robot, part * min(leg.length for leg in home.legs)).angles
+        except ReachError:
+            continue
+    return home.angles
 
-    def soles(self, leg: LegChain, angles: Array) -> Array:
-        """Return the positions of the leg's contact points, (n, 3), [m], base axes."""
-        return self.feet.positions(angles)[self._rows(leg)]
 
-    def solve(self, leg: LegChain, angles: Array, shift: float) -> Array:
-        """Return joint positions, (nj,), with the leg's sole level, at the depth, and `shift` [m] ahead of its hip."""
-        attempts = [self._from(leg, start, shift) for start in self._starts(leg, angles)]
-        solutions = [(solution, cost) for solution, residual, cost in attempts if residual < _ACCEPTED]
-        if not solutions:
-            residual = min(residual for _, residual, _ in attempts)
-            raise ReachError(
-                f"leg {leg.name!r} of robot {self.robot.name!r} cannot stand {self.depth + leg.hip[2]:.3g} m under its "
-                f"hip within the limits of its joints: residual {residual:.3g} m; choose another hip height or pass a "
-                f"posture",
-                residual=residual,
-            )
-        return min(
-            solutions,
-            key=lambda solution: (not self._points_inward(leg, solution[0]), solution[1]),
-        )[0]
+def reaching_posture(robot: Robot, home: Home, targets: Sequence[Array | None], rest: Array) -> Array:
+    """Return joint positions whose soles are as near given places as their limits allow, (nj,), [rad] or [m].
 
-    def _rows(self, leg: LegChain) -> list[int]:
-        return [self.feet.names.index(name) for name in leg.contacts]
-
-    def _starts(self, leg: LegChain, angles: Array) -> list[Array]:
-        starts = []
-        for hip, knee in product((_BEND, -_BEND), (2 * _BEND, -2 * _BEND)):
-            start = angles.copy()
-            start[list(leg.pitch_columns[:2])] = (hip, knee)[: len(leg.pitch_columns)]
-            starts.append(np.clip(start, self.lower, self.upper))
-        return starts
-
-    def _from(self, leg: LegChain, start: Array, shift: float) -> tuple[Array, float, float]:
-        """Return (joint positions, distance of the sole from its target [m], sum of the joints' absolute positions)."""
-        rows, columns = self._rows(leg), np.array(leg.columns)
-        free = columns[self.upper[columns] > self.lower[columns]]
-        target_x = leg.hip[0] + shift
-        weights = np.where(np.isin(free, leg.pitch_columns), _PITCH_WEIGHT, _WEIGHT)
-
-        def with_free(values: Array) -> Array:
-            angles = start.copy()
-            angles[free] = values
-            return angles
-
-        def residuals(values: Array) -> Array:
-            points = self.feet.positions(with_free(values))[rows]
-            return np.concatenate([[points[:, 0].mean() - target_x], points[:, 2] + self.depth, weights * values])
-
-        def jacobian(values: Array) -> Array:
-            J = self.feet.jacobian(with_free(values)).reshape(-1, 3, len(self.feet.active))[rows]
-            J = J[:, :, np.searchsorted(self.feet.active, free)]
-            return np.concatenate([J[:, 0].mean(axis=0)[None], J[:, 2], np.diag(weights)])
-
-        from scipy.optimize import least_squares  # imported here: importing it takes as long as all other imports
-
-        limits = self.lower[free], self.upper[free]
-        fit = least_squares(residuals, start[free], jacobian, bounds=limits, xtol=1e-14)  # type: ignore[arg-type]
-        residual = float(np.abs(fit.fun[: -len(free)]).max())
-        return with_free(fit.x), residual, float(np.abs(fit.x).sum())
-
-    def _points_inward(self, leg: LegChain, angles: Array) -> bool:
-        """Return whether the knee points to the middle of the robot, or forward if its hip is there."""
-        poses = link_poses(self.robot, np.concatenate([self.robot.base.neutral(), angles]))
-        axes = {axis.column: axis.origin[0] for axis in joint_axes(self.robot, leg.link, *poses)}
-        if len(leg.pitch_columns) < 2:
-            return True
-        ahead = axes[leg.pitch_columns[1]] - axes[leg.pitch_columns[0]]
-        return ahead * (self.middle - leg.hip[0] + 1e-3) > 0
+    Args:
+        robot: The robot. home: Its standing posture.
+        targets: Place of the middle of the sole of each leg, (3,), [m], base axes; None for a leg that rests.
+        rest: Joint positions of all others, (nj,), [rad] or [m], joint coordinates.
+    """
+    search, angles = PostureSearch(robot, home.legs), np.clip(rest, *inner_limits(robot))
+    for leg, target in zip(home.legs, targets, strict=True):
+        if target is not None:
+            angles = search.reaching(leg, target, angles)
+    return angles

@@ -113,7 +113,9 @@ def _flat(points: Array, down: Array) -> Sole | None:
     flat = corners @ axes.T
     size, along = _extents(flat)
     if size[1] >= _NARROW * size[0]:
-        return Sole(tuple(corners[_quadrilateral(flat)]), "sole", normal, size)
+        chosen = corners[_quadrilateral(flat)]
+        level = chosen + np.outer((points @ normal).max() - chosen @ normal, normal)
+        return Sole(tuple(level), "sole", normal, size)
     places, across = flat @ along, np.array([-along[1], along[0]])
     middle = float((flat @ across).min() + (flat @ across).max()) / 2
     ends = np.array([places.min() * along + middle * across, places.max() * along + middle * across])

@@ -187,6 +187,6 @@ def _placed_links(groups, module_heads, last: dict[str, int], frames: list[Place
         for link, start in groups[head].members:
             pose = frames[last[head]] @ start
             in_body = last[head], pose.rotation, pose.position
-            parts = tuple(link.shapes), link.material
+            parts = tuple(link.shapes), link.material, link.is_foot
             placed.append(PlacedLink(link.name, link.inertia, len(placed), *in_body, *parts))
     return tuple(placed)

@@ -144,6 +144,8 @@ def _link(link: Link) -> dict[str, Any]:
         data["shapes"] = [describe_shape(shape) for shape in link.shapes]
     if link.material is not None:
         data["material"] = asdict(link.material)
+    if link.is_foot is not None:
+        data["is_foot"] = link.is_foot
     return data
 
 
@@ -222,7 +224,8 @@ def _read_base(data: Any) -> Base:
 
 def _read_link(data: Any) -> Link:
     name, what = _name("link", data)
-    own = _entries(what, data, ("name",), ("mass", "center", "tensor", "checked", "contacts", "shapes", "material"))
+    optional = ("mass", "center", "tensor", "checked", "contacts", "shapes", "material", "is_foot")
+    own = _entries(what, data, ("name",), optional)
     mass = number(f"mass of {what}", own.get("mass", 0.0), "kg")
     center = rounded_array(f"center of {what}", own.get("center", np.zeros(3)), (3,))
     tensor = rounded_array(f"tensor of {what}", own.get("tensor", np.zeros(3)))
@@ -234,8 +237,11 @@ def _read_link(data: Any) -> Link:
             raise DefinitionError(f"{what} has two contact points named {contact!r}; names must differ")
         contacts[contact] = _read_contact(where, point)
     shapes = [read_shape(what, shape) for shape in _list(f"shapes of {what}", own.get("shapes", ()))]
+    is_foot = own.get("is_foot")
+    if is_foot is not None:
+        instance(f"is_foot of {what}", is_foot, bool, "True or False")
     with errors_of(what):
-        return Link(name, Inertia(mass, center, tensor, checked), contacts, shapes, _read_material(what, own))
+        return Link(name, Inertia(mass, center, tensor, checked), contacts, shapes, _read_material(what, own), is_foot)
 
 
 def _read_contact(what: str, data: Any) -> Array | Sphere:

@@ -80,6 +80,7 @@ class RobotEditor(RobotBuilder):
         contacts: Mapping[str, Vector | Sphere] | None = None,
         shapes: Sequence[Shape] | None = None,
         material: Material | None = None,
+        is_foot: bool | None = None,
     ) -> RobotEditor:
         """Change a link, and return the editor; None keeps the present value.
 
@@ -92,6 +93,7 @@ class RobotEditor(RobotBuilder):
             contacts: All contact points of the link, name -> position (3,), [m], link axes, or a `Sphere`.
             shapes: All collision shapes of the link.
             material: Material of contact points and shapes without one.
+            is_foot: Whether the robot stands on its contact points.
 
         Raises:
             UnknownNameError: For an unknown link. InertiaError: For physically impossible parameters.
@@ -115,6 +117,8 @@ class RobotEditor(RobotBuilder):
             link = replace(link, shapes=tuple(shapes))
         if material is not None:
             link = replace(link, material=material)
+        if is_foot is not None:
+            link = replace(link, is_foot=is_foot)
         self._links[index] = link
         return self
 

@@ -151,7 +151,7 @@ def links_of(robot: Robot) -> list[Link]:
     for point in robot.contacts:
         contacts[point.link][point.name] = point.definition
     return [
-        Link(link.name, link.inertia, points, link.shapes, link.material)
+        Link(link.name, link.inertia, points, link.shapes, link.material, link.is_foot)
         for link, points in zip(robot.links, contacts, strict=True)
     ]
 

@@ -98,4 +98,8 @@ def _merged(carrier: Link, link: Link, place: Placement) -> Link:
     moved = [shape.moved(place.rotation, place.position) for shape in link.shapes]
     shapes = [shape_with(shape, link.material) for shape in moved]
     inertia = carrier.inertia + link.inertia.moved(place.rotation, place.position)
-    return Link(carrier.name, inertia, {**carrier.contacts, **points}, (*carrier.shapes, *shapes), carrier.material)
+    stated = [each.is_foot for each in (carrier, link) if each.is_foot is not None]
+    own = {**carrier.contacts, **points}
+    return Link(
+        carrier.name, inertia, own, (*carrier.shapes, *shapes), carrier.material, any(stated) if stated else None
+    )

@@ -139,5 +139,3 @@ def test_a_gait_in_closed_form_for_other_legs_names_the_gait_that_fits():
         DefinitionError, match=r"no closed-form inverse .* controllers.suited\(Stand, robot\) makes a Stand"
     ):
         controllers.Stand(hip_height=0.3).initial_state(robot)
-    with pytest.raises(DefinitionError, match=r"speed of 9 m/s, but .* up to 5\.3 m/s, 3 sqrt\(g h\)"):
-        controllers.Locomotion("trot", controllers.Command(vx=9.0)).initial_state(robot)

@@ -1,0 +1,63 @@
+"""Recovery: robots that are dropped with random orientations stand up and walk on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import controllers
+import legged
+from benchmarks.locomotion.walkers import Walker
+from legged.environments.tasks.standing_up import with_body_contacts
+from legged.errors import LeggedError
+from legged.table import Table
+
+_POSES, _SEED = 12, 0
+_DURATION = 60.0
+"""[sqrt(h / g)], duration of a trial."""
+_HEIGHT = 2.2
+"""[base height], height of the drop: a robot with its legs to the side is off the ground."""
+_UPRIGHT, _STANDS = 0.95, 0.8
+"""Least vertical component of the upright axis of the base, and height of the base relative to that when it stands."""
+_STEP = legged.TimeStepping(2e-3)
+
+
+def recovery_table(walkers: list[Walker]) -> Table:
+    """Return how many robots with more than two legs stand and walk at the end, and the time that the slowest took."""
+    lines = [(walker.name, *_measure(walker)) for walker in walkers if walker.feet > 2]
+    notes = (
+        f"Robots with contact points on trunk and knees, dropped with {_POSES} random orientations, at a commanded",
+        f"0.15 sqrt(g h), after {_DURATION:g} sqrt(h / g). Time: until the last one stood for good.",
+    )
+    return Table("Locomotion, recovery from falls", ("robot", "stand and walk", "time, s"), tuple(lines), notes, left=1)
+
+
+def _measure(walker: Walker) -> tuple[str, str]:
+    """Return successes of all, and the time of the slowest success, [s]."""
+    try:
+        robot = with_body_contacts(walker.robot)
+        law = controllers.Recovery(controllers.Locomotion(walker.gait, controllers.Command(vx=0.15 * walker.speed)))
+        q, _ = law.initial_state(robot)
+    except LeggedError as error:
+        print(f"{walker.name}, recovery: {error}", flush=True)
+        return "0", "-"
+    height, unit = float(q[6]), walker.speed / walker.gravity
+    rotations = np.random.default_rng(_SEED).normal(size=(_POSES, 4))
+    starts = np.repeat(q[None], _POSES, axis=0)
+    starts[:, :4] = rotations / np.linalg.norm(rotations, axis=1)[:, None]
+    starts[:, 6] = _HEIGHT * height
+    runs = legged.rollout(
+        robot,
+        law,
+        ground=legged.Rigid(friction=0.6),
+        until=_DURATION * unit,
+        q=starts,
+        v=np.zeros(robot.nv),
+        integrator=_STEP,
+        sample=0.05,
+        fall=False,
+    )
+    upright = 1.0 - 2.0 * (runs.q[..., 1] ** 2 + runs.q[..., 2] ** 2)
+    stands = (upright > _UPRIGHT) & (runs.q[..., 6] > _STANDS * height)
+    succeeded = [bool(row[-1]) for row in stands]
+    times = [runs.times[len(row) - int(np.argmin(row[::-1]))] for row in stands if row[-1] and not row.all()]
+    return f"{sum(succeeded)} of {_POSES}", f"{max(times):.1f}" if times else "-"

@@ -1,0 +1,233 @@
+"""Falls: a law that damps the joints after a fall, turns the robot over, stands up and goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from controllers.locomotion.locomotion import Locomotion
+from controllers.locomotion.started_locomotion import StartedLocomotion
+from controllers.wrappers.wrapper import Wrapper
+from legged.algorithms.legs.standing import folded_posture, reaching_posture
+from legged.checked import checked
+from legged.compiler.ir import where
+from legged.contact.rigid import Rigid
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.kinematics import point_motion
+from legged.errors import DefinitionError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+_DIRECTIONS = {"left": (0.0, 1.0), "right": (0.0, -1.0), "front": (1.0, 0.0), "rear": (-1.0, 0.0)}
+MODES = ("walks", "damps", "folds its legs", "stands up", *(f"pushes with its {side} feet" for side in _DIRECTIONS))
+WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR = range(8)
+# Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
+_DURATIONS = (np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0)  # of each mode
+_MOVES = (1.0, 1.0, 3.0, 7.0, 0.6, 0.6, 0.6, 0.6)  # of the motion to the posture of a mode, from its beginning
+_STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
+_STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
+_TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
+_UPRIGHT = 0.6  # [rad], inclination below which it can stand up
+_LOW, _STANDS = (
+    0.4,
+    0.75,
+)  # [base height], height of the base over the lowest foot: of a fall, and of a robot that stands
+_SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
+_EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
+_PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
+
+
+class _Memory(NamedTuple):
+    """Mode, its beginning, [s], number of turns so far, and joint positions at its beginning, (nj,)."""
+
+    mode: Any
+    since: Any
+    turns: Any
+    angles: Array
+
+    @classmethod
+    def of(cls, flat: Array) -> _Memory:
+        return cls(flat[0], flat[1], flat[2], flat[3:])
+
+    def flat(self) -> Array:
+        return np.concatenate([np.stack([self.mode, self.since, self.turns]), self.angles])
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Recovery(Wrapper):
+    """`Locomotion` that stands up after a fall and goes on.
+
+        sim = legged.Simulation(robot, controllers.Recovery(controllers.Locomotion("trot")), ground=ground, fall=False)
+
+    A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
+    posture. Its joints are then damped. A robot with more than two legs that lies on its side or its back turns over by
+    pushing the feet of one side against the ground behind its back, folds its legs, and stretches them to the standing
+    posture; the law then starts anew in the present place. If this fails, it tries again, with the feet of the other
+    side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back. A robot
+    with two legs remains damped.
+
+    The robot needs contact points on its trunk and its knees, on which it lies
+    (`legged.environments.tasks.standing_up.with_body_contacts`), and the simulation the argument `fall=False`, since it
+    otherwise ends at a fall.
+
+    Attributes:
+        law: The law, a `Locomotion`. Wrappers of sensors and actuators are around `Recovery`.
+
+    Raises:
+        DefinitionError: The law is no `Locomotion`.
+
+    Source:
+        Ours.
+    """
+
+    _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
+    _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
+    _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.law, Locomotion) and self._walker is None:
+            raise DefinitionError(f"Recovery needs a Locomotion as its law, got {type(self.law).__name__}")
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory); arguments and errors as in `Locomotion.start`."""
+        assert isinstance(self.law, Locomotion)
+        walker, _ = self.law.start(robot, ground, q, v)
+        home = walker.home
+        folded = folded_posture(robot, home)
+        turns = [folded] * len(_DIRECTIONS)
+        if len(home.legs) > 2:
+            turns = [_turning(robot, walker, folded, np.array([*xy, 0.0])) for xy in _DIRECTIONS.values()]
+        postures = np.array([home.angles, home.angles, folded, home.angles, *turns])
+        q_home = np.concatenate([robot.base.neutral(), home.angles])
+        inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
+        unit, stiffness = walker.planner.time_unit, _stiffness(walker)
+        damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * walker.sampling_rate)
+        prepared = replace(self, _postures=postures, _damping=damping, _walker=walker)
+        return super(Recovery, prepared).start(robot, ground, q, v)
+
+    def mode(self, memory: Array) -> str:
+        """Return what the robot does, one of `MODES`.
+
+        Args:
+            memory: (m,), mixed units, such as a row of `Run.memory`.
+        """
+        return MODES[round(float(memory[0]))]
+
+    @property
+    def has_update(self) -> bool:
+        """Whether the law has a discrete update: always."""
+        return True
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
+        own, law = _Memory.of(memory[: self._size]), memory[self._size :]
+        walking = self._walking.torque(t, phase, q, v, wrenches, law, *command)
+        return where(own.mode < 0.5, walking, self._servos(t, q, v, own))
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        """Return the memory at the start of a time step, (m,); arguments as in `GaitLaw.torque`."""
+        before, law = _Memory.of(memory[: self._size]), memory[self._size :]
+        after = self._following(t, q, before)
+        began = (before.mode > 0.5) & (after.mode < 0.5)
+        fresh = where(began, self._walking.started(q)[1], law)
+        walked = self._walking.update(t, phase, q, v, wrenches, fresh, *command)
+        return np.concatenate([after.flat(), where(after.mode < 0.5, walked, fresh)])
+
+    def _fitted(self, robot: Robot) -> tuple[Self, Array]:
+        return self, np.zeros(3 + robot.nj)
+
+    @property
+    def _walking(self) -> StartedLocomotion:
+        """The started law."""
+        if self._walker is None:
+            raise DefinitionError("this Recovery has no robot; use the one that start(robot, ...) returns")
+        return self._walker
+
+    def _following(self, t: Any, q: Array, now: _Memory) -> _Memory:
+        """Return the memory of the mode at this time."""
+        walker, unit = self._walking, self._walking.planner.time_unit
+        robot, base = walker.robot, walker.home.base_height
+        R, origin = robot.base.pose(q[: robot.base.nq])
+        soles, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in walker.planner.feet])
+        height = origin[2]
+        for sole in soles:
+            height = np.maximum(height, origin[2] - sole[2])
+        if base <= 0.0:  # the frame of the base is at the feet, and its height tells nothing
+            height = base + 1.0
+        fell = (R[2, 2] < np.cos(_TILT)) | (height < _LOW * abs(base))
+        upright = R[2, 2] > np.cos(_UPRIGHT)
+        turns_over = len(walker.home.legs) > 2
+        even = now.turns - 2.0 * np.floor(0.5 * now.turns)
+        x, y = R[2, 0], R[2, 1]  # a positive component means that this side of the base is up
+        lateral = where(y < -_SIDE, float(LEFT), where(y > _SIDE, float(RIGHT), LEFT + even))
+        along = where(x < 0.0, float(FRONT), float(REAR))
+        side = where((x * x > y * y) & (x * x > _SIDE * _SIDE), along, lateral)
+        start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
+        over = self._over(t, now, unit)
+        on_edge = (R[2, 2] > -_EDGE) & (R[2, 2] < _EDGE) & (x * x + y * y > _SIDE * _SIDE)
+        other = (side - now.mode) * (side - now.mode) > 0.5
+        onward = where(on_edge & other, side, float(FOLDS))
+        stands = upright & (height > _STANDS * abs(base))
+        following = (
+            where(fell, float(DAMPS), float(WALKS)),
+            where(over, start, float(DAMPS)),
+            where(over, where(upright, float(STANDS_UP), side), float(FOLDS)),
+            where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
+            *(where(over, onward, float(LEFT + k)) for k in range(len(_DIRECTIONS))),
+        )
+        mode = _of_mode(now.mode, following)
+        changes = (mode - now.mode) * (mode - now.mode) > 0.5
+        turned = changes & (mode > LEFT - 0.5)
+        return _Memory(
+            mode,
+            where(changes, t, now.since),
+            where(mode < 0.5, 0.0, where(turned, now.turns + 1.0, now.turns)),
+            where(changes, q[robot.base.nq :], now.angles),
+        )
+
+    def _over(self, t: Any, now: _Memory, unit: float) -> Any:
+        """Return whether the time of a mode has passed."""
+        return t - now.since >= _of_mode(now.mode, [min(unit * x, 1e9) for x in _DURATIONS])
+
+    def _servos(self, t: Any, q: Array, v: Array, now: _Memory) -> Array:
+        """Return the generalized forces after a fall, (nv,): damping, and springs to the posture of the mode."""
+        walker = self._walking
+        robot, unit = walker.robot, walker.planner.time_unit
+        x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES]), 1.0)
+        rows = [self._postures[k] for k in range(len(MODES))]
+        target = np.stack([_of_mode(now.mode, [row[k] for row in rows]) for k in range(robot.nj)])
+        desired = now.angles + x * x * (3.0 - 2.0 * x) * (target - now.angles)
+        spring = where((now.mode > DAMPS + 0.5), _stiffness(walker), 0.0)
+        joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
+        return np.concatenate([np.zeros(robot.base.nv), joints])
+
+
+def _stiffness(walker: StartedLocomotion) -> float:
+    """Return the stiffness of the joints after a fall, [N m/rad]."""
+    return _STIFFNESS * walker.robot.mass * walker.gravity * walker.height
+
+
+def _of_mode(mode: Any, values: Any) -> Any:
+    """Return the value of a mode."""
+    chosen = values[0]
+    for k, value in enumerate(values[1:], 1):
+        chosen = where(mode > k - 0.5, value, chosen)
+    return chosen
+
+
+def _turning(robot: Robot, walker: StartedLocomotion, folded: Array, direction: Array) -> Array:
+    """Return the posture that turns over a lying robot, (nj,): feet of one side behind its back, the others folded.
+
+    Args:
+        robot: The robot. walker: The started law. folded: Joint positions with folded legs, (nj,).
+        direction: Unit vector to the side, (3,), dimensionless, base axes.
+    """
+    legs = walker.home.legs
+    middle = np.mean([leg.hip for leg in legs], axis=0)
+    push = _PUSHES_OUT * direction + np.array([0.0, 0.0, _PUSHES_UP])
+    targets = [leg.hip + leg.length * push if direction @ (leg.hip - middle) > 0.0 else None for leg in legs]
+    return reaching_posture(robot, walker.home, targets, folded)

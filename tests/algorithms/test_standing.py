@@ -1,0 +1,137 @@
+"""Robots stand within the limits of their joints: which limbs are legs, soles on several links, postures on slopes."""
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+from legged import Limb, Link, Revolute, RobotBuilder, box_inertia, rod_inertia
+from legged.algorithms.legs.leg_chains import leg_chains, legs_text
+from legged.algorithms.legs.standing import home_of, inner_limits
+from legged.dynamics.kinematics import center_of_mass, point_positions
+from legged.errors import DefinitionError, ReachError
+from legged.ground import Slope
+
+SOLVED = 1e-6  # [m], ten times the tolerance of an exact posture of legs of 1 m
+INSIDE = 1e-9  # [rad], rounding of joint positions at a limit
+
+
+def leg(sole, toe=None, is_foot=None, ankle=(-1.5, 1.5)):
+    """Return a leg with hip roll, hip, knee and ankle, a sole at given points and a toe by choice."""
+    limb = Limb()
+    limb.add(Revolute("roll", "x"), Link("hip", rod_inertia(0.3, (0, 0, 0), (0, 0, -0.05))))
+    limb.add(Revolute("hip", "y"), Link("thigh", rod_inertia(2.0, (0, 0, 0), (0, 0, -0.4))), at=(0, 0, -0.05))
+    limb.add(Revolute("knee", "y"), Link("shank", rod_inertia(1.5, (0, 0, 0), (0, 0, -0.4))), at=(0, 0, -0.4))
+    physics = legged.JointPhysics(lower=ankle[0], upper=ankle[1])
+    foot = Link("foot", box_inertia(0.8, (0.2, 0.1, 0.05)), sole, is_foot=is_foot)
+    limb.add(Revolute("ankle", "y", physics=physics), foot, at=(0, 0, -0.4))
+    if toe is not None:
+        limb.add(Revolute("toe", "y"), Link("toe", box_inertia(0.2, (0.08, 0.1, 0.03)), toe), at=(0.12, 0, -0.04))
+    return limb
+
+
+SOLE = {f"{x}{y}": (0.1 * x, 0.04 * y, -0.06) for x in (-1, 1) for y in (-1, 1)}
+HEEL = {f"heel{y}": (-0.08, 0.04 * y, -0.06) for y in (-1, 1)}
+TOE = {f"toe{y}": (0.06, 0.04 * y, -0.02) for y in (-1, 1)}
+
+
+def with_arms(hand: bool | None, sole=SOLE, toe=None, is_foot=None, ankle=(-1.5, 1.5)):
+    """Return a biped with two arms that have contact points on their hands."""
+    builder = RobotBuilder("biped with arms", Link("trunk", box_inertia(20.0, (0.2, 0.3, 0.5))))
+    arm = Limb()
+    arm.add(Revolute("shoulder", "y"), Link("upper", rod_inertia(1.0, (0, 0, 0), (0, 0, -0.3))))
+    lower = Link("lower", rod_inertia(0.8, (0, 0, 0), (0, 0, -0.3)), {"hand": (0, 0, -0.3)}, is_foot=hand)
+    arm.add(Revolute("elbow", "y"), lower, at=(0, 0, -0.3))
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        builder.attach(leg(sole, toe, is_foot, ankle), to="trunk", at=(0, y, -0.25), prefix=f"{side}_")
+        builder.attach(arm, to="trunk", at=(0, 2 * y, 0.25), prefix=f"{side}_arm_")
+    return builder.build()
+
+
+def test_arms_with_contact_points_are_no_legs():
+    legs = leg_chains(with_arms(None))
+    assert [chain.name for chain in legs] == ["left", "right"]
+    assert home_of(with_arms(None)).base_height > 0.7
+
+
+def test_the_detection_says_what_it_assumed_and_what_was_stated():
+    assert "one of the 2 lowest limbs" in legs_text(with_arms(None))
+    assert "stated by is_foot" in legs_text(with_arms(None, is_foot=True))
+
+
+def test_links_say_whether_they_are_feet():
+    """Hands that are feet make four legs; a robot without a foot has none, and the message says how to state one."""
+    assert len(leg_chains(with_arms(True, is_foot=True))) == 4
+    with pytest.raises(DefinitionError, match=r"is_foot=False; give feet"):
+        leg_chains(with_arms(False, is_foot=False))
+    with pytest.raises(DefinitionError, match=r"a foot without contact points"):
+        Link("foot", is_foot=True)
+
+
+def test_a_stated_foot_is_kept_in_data_and_edits():
+    robot = with_arms(False, is_foot=True)
+    again = legged.Robot.from_description(robot.describe()).fused()
+    for name, foot in (("left_foot", True), ("left_arm_lower", False), ("trunk", None)):
+        assert robot.link(name).is_foot is again.link(name).is_foot is foot
+    assert robot.edit().change_link("left_foot", is_foot=False).build().link("left_foot").is_foot is False
+
+
+def test_heels_and_toes_are_one_foot_and_both_touch_the_ground():
+    robot = with_arms(None, sole=HEEL, toe=TOE)
+    home = home_of(robot)
+    assert [len(chain.contacts) for chain in home.legs] == [4, 4]
+    q = np.concatenate([robot.base.configuration(np.array([0, 0, home.base_height]), np.eye(3)), home.angles])
+    feet = [robot.contact(name) for chain in home.legs for name in chain.contacts]
+    heights = point_positions(robot, q, [(point.link, point.position) for point in feet])[:, 2]
+    np.testing.assert_allclose(heights, 0.0, atol=SOLVED)
+
+
+@pytest.mark.parametrize("degrees", [-12.0, 0.0, 12.0])
+@pytest.mark.parametrize("ankle", [(-1.5, 1.5), (-0.4, 0.4)])
+def test_a_robot_on_a_slope_stands_on_it_inside_its_limits_with_its_mass_over_its_feet(degrees, ankle):
+    robot, terrain = with_arms(None, ankle=ankle), Slope(float(np.radians(degrees)))
+    q, _ = controllers.Locomotion("walk", terrain=terrain).initial_state(robot)
+    feet = [point for point in robot.contacts if "hand" not in point.name]
+    points = point_positions(robot, q, [(point.link, point.position) for point in feet])
+    heights = [z - terrain.height(x, y) for x, y, z in points]
+    assert min(heights) > -SOLVED
+    assert np.linalg.norm((center_of_mass(robot, q) - points.mean(axis=0))[:2]) < 0.03  # half a foot's width
+    lower, upper = inner_limits(robot)
+    angles = q[robot.base.nq :]
+    assert (angles >= lower - INSIDE).all() and (angles <= upper + INSIDE).all()
+
+
+def test_a_refused_hip_height_names_a_possible_one():
+    robot = with_arms(None)
+    with pytest.raises(ReachError, match=r"hip_height=0.\d+ is possible"):
+        home_of(robot, 1.2)
+    assert home_of(robot, 1.2, nearest=True).hip_height < 0.9
+
+
+def insect(angle, length=0.15):
+    """Return a leg whose first axis is vertical, whose foot is beside the body, and which is stretched at zero."""
+    limb, out = Limb(), np.array([np.cos(angle), np.sin(angle), 0.0])
+    across = (-out[1], out[0], 0.0)
+    limb.add(Revolute("coxa", "z"), Link("coxa", rod_inertia(0.03, (0, 0, 0), tuple(0.05 * out))))
+    thigh = Link("thigh", rod_inertia(0.08, (0, 0, 0), tuple(length * out)))
+    limb.add(Revolute("femur", across), thigh, at=tuple(0.05 * out))
+    tibia = Link("tibia", rod_inertia(0.05, (0, 0, 0), tuple(length * out)), {"tip": tuple(length * out)})
+    limb.add(Revolute("tibia", across), tibia, at=tuple(length * out))
+    return limb
+
+
+def test_insect_legs_stand_beside_their_hips_with_raised_knees():
+    builder = RobotBuilder("hexapod", Link("trunk", box_inertia(1.5, (0.3, 0.15, 0.05))))
+    for k, angle in enumerate(np.radians([45.0, 90.0, 135.0, -45.0, -90.0, -135.0])):
+        at = (0.12 * (1 - k % 3), 0.06 * np.sign(angle), 0.0)
+        builder.attach(insect(angle), to="trunk", at=at, prefix=f"leg{k}_")
+    robot = builder.build()
+    home = home_of(robot)
+    assert all(chain.swings_sideways for chain in home.legs)
+    q = np.concatenate([robot.base.configuration(np.array([0, 0, home.base_height]), np.eye(3)), home.angles])
+    tips = point_positions(robot, q, [(point.link, point.position) for point in robot.contacts])
+    knees = point_positions(robot, q, [(robot.link(f"leg{k}_tibia").index, np.zeros(3)) for k in range(6)])
+    np.testing.assert_allclose(tips[:, 2], 0.0, atol=SOLVED)
+    hips = np.array([chain.hip for chain in home.legs])
+    assert (np.linalg.norm((tips - hips)[:, :2], axis=1) > 0.5 * 0.3).all()
+    assert (knees[:, 2] > home.base_height).all()

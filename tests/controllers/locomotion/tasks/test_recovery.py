@@ -1,0 +1,87 @@
+"""Fallen robots damp their joints, turn over, stand up and walk on."""
+
+import numpy as np
+import pytest
+from oracles.urdfs import all_urdfs
+
+import controllers
+import legged
+import robots
+from controllers.locomotion.recovery import DAMPS, WALKS
+from legged.environments.tasks.standing_up import with_body_contacts
+from legged.errors import DefinitionError
+from legged.rotations import axis_quaternion
+
+GO2 = all_urdfs().get("go2/go2")
+STEP = legged.TimeStepping(2e-3)
+
+
+def poses(robot, law, rotations):
+    """Return configurations over the ground with some rotations of the base, (n, nq)."""
+    q, _ = law.initial_state(robot)
+    starts = np.repeat(q[None], len(rotations), axis=0)
+    starts[:, :4] = rotations
+    starts[:, 6] += 0.25  # [m]
+    return starts
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(GO2 is None, reason="example-robot-data is not installed")
+def test_a_robot_that_lies_on_its_back_or_a_side_stands_up_and_walks_on():
+    robot = with_body_contacts(legged.load(GO2))
+    law = controllers.Recovery(controllers.Locomotion("trot", controllers.Command(vx=0.3)))
+    rotations = [axis_quaternion(axis, angle) for axis, angle in (("x", 3.1), ("x", 1.6), ("x", -1.6))]
+    q = poses(robot, law, rotations)
+    sim = legged.Simulation(
+        robot,
+        law,
+        num=3,
+        ground=legged.Rigid(friction=0.6),
+        q=q,
+        v=np.zeros((3, robot.nv)),
+        integrator=STEP,
+        fall=False,
+    )
+    sim.step(n=4500)
+    places = sim.q[:, 4:6].copy()
+    for pose in sim.q:
+        rotation, origin = robot.base.pose(pose[: robot.base.nq])
+        assert rotation[2, 2] > 0.95
+        assert origin[2] > 0.28  # [m], of 0.34 m in the standing posture
+    sim.step(n=500)  # a second
+    np.testing.assert_allclose(np.linalg.norm(sim.q[:, 4:6] - places, axis=1), 0.3, atol=0.06)  # a fifth of the speed
+
+
+def test_a_fallen_biped_damps_its_joints():
+    """The power of its joints after the fall is not positive, and the law says what it does."""
+    robot = with_body_contacts(robots.spatial_biped())
+    law = controllers.Recovery(controllers.Locomotion("walk"))
+    q = poses(robot, law, [axis_quaternion("y", 1.5)])[0]
+    started, memory = law.start(robot, None, q, np.zeros(robot.nv))
+    assert started.mode(memory) == "walks"
+    memory = started.update(0.0, 0.0, q, np.zeros(robot.nv), np.zeros((len(robot.links), 6)), memory)
+    assert started.mode(memory) == "damps"
+    for t in (0.5, 5.0, 50.0):
+        v = np.random.default_rng(0).normal(size=robot.nv)
+        memory = started.update(t, 0.0, q, v, np.zeros((len(robot.links), 6)), memory)
+        tau = started.torque(t, 0.0, q, v, np.zeros((len(robot.links), 6)), memory)
+        assert round(float(memory[0])) == DAMPS
+        assert (tau * v <= 0.0).all()
+        assert (tau[robot.base.nv :] * v[robot.base.nv :] < 0.0).all()
+
+
+def test_a_robot_that_has_not_fallen_moves_as_under_its_law():
+    robot = robots.spatial_quadruped()
+    plain = controllers.Locomotion("trot", controllers.Command(vx=0.3))
+    q, v = plain.initial_state(robot)
+    options = {"ground": legged.Rigid(friction=0.6), "q": q, "v": v, "integrator": STEP}
+    moves = [legged.Simulation(robot, law, **options) for law in (plain, controllers.Recovery(plain))]
+    for sim in moves:
+        sim.step(n=200)
+    np.testing.assert_allclose(moves[1].q, moves[0].q, atol=1e-9)  # rounding of two kernels
+    assert WALKS == 0
+
+
+def test_recovery_of_another_law_is_refused():
+    with pytest.raises(DefinitionError, match="Recovery needs a Locomotion"):
+        controllers.Recovery(controllers.Recovery(controllers.Locomotion()))
