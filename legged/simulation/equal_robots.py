@@ -212,8 +212,8 @@ class EqualRobots:
             do.scatter(part.reshape(-1, size), own.reshape(-1), size * numbers)
 
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
-        shapes["momenta"] = momenta.shape[1:]
-        kernel, works = self._kernel(self._end, h=(), q=(nq,), **shapes, **loads), np.empty((count, 4))
+        kernel = self._kernel(self._end, h=(), q=(nq,), **shapes, momenta=momenta.shape[1:], **loads)
+        works = np.empty((count, 4))
         arguments = memory.h, q_middle, middle, free, v_next, v, tau, damping, slope, impulse, momenta, *pushed
         return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
