@@ -57,6 +57,9 @@ class Rigid:
         combination: How the coefficients of two surfaces of equal priority are combined, a key of
             `legged.ground.materials.COMBINATIONS`.
         material_pairs: Coefficients of pairs of materials, which replace the combined ones.
+        balances_momentum: Whether steps keep the momentum of freely moving robots and bodies up to rounding, see
+            `legged.simulation.loop.momentum`. None for scenes in which some of them may touch each other, and for those
+            without contacts; not for a robot that touches fixed surfaces alone, whose momentum nothing keeps.
     """
 
     friction: float = 0.8
@@ -75,6 +78,7 @@ class Rigid:
     material: str = "ground"
     combination: str = "declared"
     material_pairs: tuple[MaterialPair, ...] = ()
+    balances_momentum: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("friction", "restitution", "threshold", "recovery", "tolerance", "residual_limit"):

@@ -33,6 +33,7 @@ from legged.robot.robot import Robot
 from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.loop.joint_laws import JointLaws, JointStep, viscous_damping
+from legged.simulation.loop.momentum import Momentum, free_parts
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
 
@@ -46,6 +47,7 @@ class Start(NamedTuple):
         q, v: Configuration, (..., nq), and velocity, (..., nv), mixed units, in the middle of the step.
         v_free: Velocity after the step without impulses, (..., nv), mixed units.
         slope, impulse: Those of stops, see `JointStep`, (..., nv) each, mixed units.
+        momenta: `Momentum` of each free part before the step, (..., k, 3, 3), mixed units, world axes.
     """
 
     q: Array
@@ -53,6 +55,7 @@ class Start(NamedTuple):
     v_free: Array
     slope: Array
     impulse: Array
+    momenta: Array
 
 
 class Geometry(NamedTuple):
@@ -154,14 +157,18 @@ class EqualRobots:
             step writes; see `external_wrenches`.
     """
 
-    def __init__(self, loop: RigidLoop, parts: Sequence[Part], touching: Collection[int], wrench_rows: list[int]):
+    def __init__(
+        self, loop: RigidLoop, parts: Sequence[Part], touching: Collection[int], wrench_rows: list[int], balances: bool
+    ):
         """Collect robots.
 
         Args:
             loop: The equations of motion of one of them alone. parts: The robots in the scene.
             wrench_rows: Numbers of the external wrenches of the scene that act on them.
             touching: Numbers of the bodies of the scene's robot that move and have shapes or contact points.
+            balances: Whether steps keep momentum up to rounding.
         """
+        self._free_parts = free_parts(loop.robot) if balances else ()
         self.loop, self._kernels = loop, dict[str, BatchKernel]()
         self.q, self.v, self.bodies, self.nodes, self._shift = (np.array(column) for column in zip(*parts, strict=True))
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
@@ -189,9 +196,9 @@ class EqualRobots:
         loads = {"loads": self.loads.shape} if len(self.loads) else {}
         kernel = self._kernel(self._start, h=(), **shapes, **loads)
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
-        q_middle, slope, impulse = places[0], places[3], places[4]
+        q_middle, slope, impulse, momenta = places[0], *places[3:6]
         places[1], places[2] = middle, free
-        rotation, origin, inertia, jacobians, blocks = places[5:]
+        rotation, origin, inertia, jacobians, blocks = places[6:]
         places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
         pushed = [self.loads[None]] if loads else []  # of one robot, see `equal_robots`
         do.each(kernel, count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
@@ -204,9 +211,10 @@ class EqualRobots:
         for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True):
             do.scatter(part.reshape(-1, size), own.reshape(-1), size * numbers)
 
-        shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
-        kernel, works = self._kernel(self._end, h=(), q=(nq,), **shapes, **loads), np.empty((count, 4))
-        arguments = memory.h, q_middle, middle, v_next, v, tau, damping, slope, impulse, *pushed
+        shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
+        kernel = self._kernel(self._end, h=(), q=(nq,), **shapes, momenta=momenta.shape[1:], **loads)
+        works = np.empty((count, 4))
+        arguments = memory.h, q_middle, middle, free, v_next, v, tau, damping, slope, impulse, momenta, *pushed
         return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def poses(self, q: Array) -> Poses:
@@ -244,14 +252,14 @@ class EqualRobots:
     def _start(
         self, h: Any, q: Array, v: Array, tau: Array, damping: Array, shift: Array, *loads: Array
     ) -> tuple[Start, Geometry]:
-        loop = self.loop
+        loop, momenta = self.loop, np.array([part.momentum(q, v) for part in self._free_parts]).reshape(-1, 3, 3)
         q, v = drift(loop.robot, q, v, 0.5 * h)
         viscous = h * (viscous_damping(loop, v) + damping)
         joints = loop.free_motion(h, _all(loads), tau, viscous, q, v)
         geometry = self._geometry(q)
         inertia = geometry.inertia + np.diag(viscous + joints.slope)
         geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
-        return Start(q, v, v + h * joints.vdot, joints.slope, joints.impulse), geometry
+        return Start(q, v, v + h * joints.vdot, joints.slope, joints.impulse, momenta), geometry
 
     def _geometry(self, q: Array) -> Geometry:
         robot, poses = self.loop.robot, self._poses(q)
@@ -268,19 +276,25 @@ class EqualRobots:
         h: Any,
         q: Array,
         v: Array,
+        v_free: Array,
         v_next: Array,
         before: Array,
         tau: Array,
         damping: Array,
         slope: Array,
         impulse: Array,
+        momenta: Array,
         *loads: Array,
     ) -> tuple[Array, Array, Array]:
         loop, impact = self.loop, Impact(np.zeros((0, 3)), [v_next], 0.0, 0.0)
         joints = JointStep(v, slope, impulse)
         works = loop.works(h, _all(loads), tau - damping * (v_next - before), q, v, impact, joints)
-        q, v = drift(loop.robot, q, v_next, 0.5 * h)
-        return normalized(loop.robot, q), v, np.stack(works)
+        end, forces = drift(loop.robot, q, v_next, 0.5 * h), tau - damping * (v_free - before)
+        wrenches = loop.with_pushed(None, _all(loads), q, v)
+        for part, momentum in zip(self._free_parts, momenta, strict=True):
+            total = part.impulse(h, q, forces, wrenches) + part.gained(q, v_next - v_free)
+            end = part.balanced(h, Momentum(*momentum), total, *end)
+        return normalized(loop.robot, end[0]), end[1], np.stack(works)
 
     def _energies(self, q: Array, v: Array) -> Array:
         return np.stack([kinetic_energy(self.loop.robot, q, v), potential_energy(self.loop.robot, q)])
@@ -312,7 +326,8 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
         numbers = np.arange(robot.nq), np.arange(robot.nv), bodies, np.arange(len(loop.nodes))
         pushes = [loop.pushes[k] for k in loop.wrench_rows[0]]
         alone = _RobotInParts(robot, loop.controller, loop.ground, 0, pushes, loop.nodes)
-        return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching, loop.wrench_rows[0])]
+        balances = loop.balances_momentum
+        return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching, loop.wrench_rows[0], balances)]
     kinds: list[tuple[Any, RigidLoop, list[Part], list[int]]] = []
     index_of = {link.name: link.index for link in robot.links}
     for member in robot.members:
@@ -336,7 +351,8 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
             equal[0].append(part)
         else:
             kinds.append((key, _RobotInParts(alone, loop.controller, loop.ground, 0, pushes, nodes), [part], rows))
-    return [EqualRobots(own, parts, touching, rows) for _, own, parts, rows in kinds]
+    balances = loop.balances_momentum
+    return [EqualRobots(own, parts, touching, rows, balances) for _, own, parts, rows in kinds]
 
 
 def _on(wrench: Any, link: str) -> Any:

@@ -8,7 +8,7 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -27,9 +27,11 @@ from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.configuration import drift, normalized
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
+from legged.robot.robot import Robot
 from legged.simulation.equal_robots import EqualRobots, StepMemory, equal_robots
 from legged.simulation.loop.chart import flight
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.momentum import FreePart, Momentum, free_parts
 from legged.simulation.loop.results import ExternalForces, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.scene_steps import SceneStep
@@ -128,11 +130,17 @@ class SceneInParts(RigidLoop):
         return np.array([[i.mass, *i.center, *np.ravel(i.tensor)] for i in inertias]).reshape(-1, 13)
 
     def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array, *wrench: Array) -> tuple[Array, ...]:
-        """Return q and v in the middle of a step, v after it without impulses, rotation and origin in the middle."""
+        """Return q and v in the middle of a step, v after it without impulses, the `Momentum` before it, (k, 3, 3),
+        and rotation and origin in the middle."""
         robot = self._body.applied(inertia)
+        momenta = np.array([part.momentum(q, v) for part in self._free(robot)]).reshape(-1, 3, 3)
         q, v = drift(robot, q, v, 0.5 * h)
         at, wrenches = motion(robot, q), wrench[0][None] if wrench else None
-        return q, v, flight(robot, h, q, v, wrenches), at.rotation[0], at.origin[0]
+        return q, v, flight(robot, h, q, v, wrenches), momenta, at.rotation[0], at.origin[0]
+
+    def _free(self, body: Robot) -> Sequence[FreePart]:
+        """Return the free parts of a free body whose momentum is kept up to rounding."""
+        return free_parts(body) if self.balances_momentum else ()
 
     def _pushed_bodies_start(self, h: Any, q: Array, v: Array, inertia: Array, wrench: Array) -> tuple[Array, ...]:
         """Return the same under a wrench [n; f] on the body in the step, body axes."""
@@ -157,10 +165,22 @@ class SceneInParts(RigidLoop):
         at = motion(self._body.robot, q)
         return Poses(at.rotation[0], at.origin[0])
 
-    def _bodies_end(self, h: Any, q: Array, v: Array) -> tuple[Array, Array]:
-        """Return q and v after a step, from q in the middle of it and v with impulses."""
-        q, v = drift(self._body.robot, q, v, 0.5 * h)
-        return normalized(self._body.robot, q), v
+    def _bodies_end(
+        self, h: Any, q: Array, v: Array, v_free: Array, momenta: Array, inertia: Array, *wrench: Array
+    ) -> tuple[Array, Array]:
+        """Return q and v after a step, from q in the middle of it, and v with and without impulses."""
+        robot = self._body.applied(inertia)
+        end, wrenches = drift(robot, q, v, 0.5 * h), wrench[0][None] if wrench else None
+        for part, momentum in zip(self._free(robot), momenta, strict=True):
+            total = part.impulse(h, q, np.zeros(_V), wrenches) + part.gained(q, v - v_free)
+            end = part.balanced(h, Momentum(*momentum), total, *end)
+        return normalized(robot, end[0]), end[1]
+
+    def _pushed_bodies_end(
+        self, h: Any, q: Array, v: Array, v_free: Array, momenta: Array, inertia: Array, wrench: Array
+    ) -> tuple[Array, Array]:
+        """Return the same under a wrench [n; f] on the body in the step, body axes."""
+        return self._bodies_end(h, q, v, v_free, momenta, inertia, wrench)
 
     def _body_energies(self, q: Array, v: Array, inertia: Array) -> Array:
         """Return kinetic and potential energy of a free body, (2,), [J]."""
@@ -209,16 +229,21 @@ class SceneInParts(RigidLoop):
         middle, poses = np.empty((count, _Q)), [part[own : own + count] for part in bodies.poses]
         v, v_free, v_next = (part[n:].reshape(count, _V) for part in (bodies.v, bodies.v_free, bodies.v_next))
         states, ends = ((part[:, :_Q], part[:, _Q:]) for part in (memory.states, memory.states_end))
-        arguments, shapes = (memory.h, *states, self._inertias), {"h": (), "q": (_Q,), "v": (_V,), "inertia": (13,)}
-        if self._pushed_bodies:
-            kernel = self._batch(self._pushed_bodies_start, **shapes, wrench=(_V,))
-            arguments = *arguments, self._body_wrenches
-        else:
-            kernel = self._batch(self._bodies_start, **shapes)
-        begin.each(kernel, count, *arguments, results=[middle, v, v_free, *poses])
+        shapes = {"h": (), "q": (_Q,), "v": (_V,)}
+        momenta = np.empty((count, len(self._free(self._body.robot)), 3, 3))
+        known = {"v_free": (_V,), "momenta": momenta.shape[1:], "inertia": (13,)}
+        is_pushed, pushed = (
+            {"wrench": (_V,)} if self._pushed_bodies else {},
+            [self._body_wrenches] * bool(self._pushed_bodies),
+        )
+        start = self._pushed_bodies_start if self._pushed_bodies else self._bodies_start
+        kernel = self._batch(start, **shapes, inertia=(13,), **is_pushed)
+        results = [middle, v, v_free, momenta, *poses]
+        begin.each(kernel, count, memory.h, *states, self._inertias, *pushed, results=results)
         bodies.record_reach(begin, bodies.wide[1])
-        kernel = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
-        end = kernel.prepare(count, memory.h, middle, v_next, results=ends)
+        finish = self._pushed_bodies_end if self._pushed_bodies else self._bodies_end
+        kernel = self._batch(finish, **shapes, **known, **is_pushed)
+        end = kernel.prepare(count, memory.h, middle, v_next, v_free, momenta, self._inertias, *pushed, results=ends)
         solver = ContactSolver(self.scene.ground, bodies, self._coefficients, memory.contacts.forces, self.solver)
         last, works = [*(call for call, _ in robots), end], [work for _, work in robots]
         return SceneStep(memory, bodies, self.tables, begin.sequence(), last, works, solver)

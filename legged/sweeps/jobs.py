@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -25,6 +26,16 @@ Task = tuple[str, int]
 VALUE = "value"
 """Column of the result of a function that returns one number."""
 _SIMULATING = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """Give a forked process a lock that no thread of its parent holds."""
+    global _SIMULATING
+    _SIMULATING = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Outcome(NamedTuple):

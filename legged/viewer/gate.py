@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 import ipaddress
+import os
 import secrets
 import socket
 import threading
@@ -15,6 +16,16 @@ from legged.errors import ArgumentError, MissingError, SimulationWarning, warn_c
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """Give a forked process a lock that no thread of its parent holds."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Gate:

@@ -109,7 +109,14 @@ def test_robots_far_apart_move_as_each_of_them_alone():
         np.array([np.cos(0.1), np.sin(0.1), 0.0, 0.0, 0.0, 0.0, 0.12, 0.3]),
         np.array([0.1, 0.2, 0.3, 1.0, 0.0, -0.5, 2.0]),
     )
-    loop, q, s = loop_of(RigidLoop, alone, Rigid(pairs=(("tail", "terrain"), ("trunk", "terrain"))), servo, (), *start)
+    loop, q, s = loop_of(
+        RigidLoop,
+        alone,
+        Rigid(pairs=(("tail", "terrain"), ("trunk", "terrain")), balances_momentum=True),
+        servo,
+        (),
+        *start,
+    )
     expected_q, expected_s = stepped(loop, q, s, 8)
     group = legged.combine({"a": alone, "b": alone})
     moved = start[0].copy()

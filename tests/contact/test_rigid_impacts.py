@@ -98,9 +98,8 @@ def test_balls_that_collide_in_free_flight_keep_momentum_and_gain_no_energy(rest
     assert (run.energy_drift < 1e-12) and abs(run.energy.contact_work[-1] + lost) < 1e-12
 
 
-def test_bricks_that_collide_keep_momentum_but_for_the_step_of_the_impact():
+def test_bricks_that_collide_keep_momentum():
     robot, start = stage()
-    missed = []
     for step in (2e-3, 1e-3):
         bodies = [
             thing("one", Box((0.1, 0.2, 0.3)), 1.0, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (2.0, 1.0, 1.0)),
@@ -111,9 +110,7 @@ def test_bricks_that_collide_keep_momentum_but_for_the_step_of_the_impact():
         linear, angular = momenta(run, {body.name: body.inertia for body in bodies})
         assert run.energy.kinetic[-1] < 0.8 * run.energy.kinetic[0]  # they did meet
         assert np.abs(linear - linear[0]).max() < 1e-12
-        missed.append(np.abs(angular - angular[0]).max())
-    # A step with an impact has the velocity terms of its flight: its angular momentum errs by the step, not its square.
-    assert missed[1] < 5e-4 and missed[1] < 0.7 * missed[0]  # [kg m^2/s], of 1
+        assert np.abs(angular - angular[0]).max() < 1e-12
 
 
 def cradle(gap):

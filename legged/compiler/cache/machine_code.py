@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from queue import SimpleQueue
 from weakref import WeakValueDictionary
 
@@ -20,8 +21,9 @@ from legged.compiler.ir.tracer import gc_paused
 _MAX_UNUSED = 32
 """Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""
 
+_PACKAGES = "legged", "controllers", "robots"
 _Key = tuple[str, ...]
-_lock = threading.Lock()
+_lock = threading.RLock()
 _loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
 _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 
@@ -72,7 +74,8 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
         program: Writes the LLVM IR.
         target: The processor and the type of the numbers.
     """
-    return llvm.LoadedCode(*_object_files({tuple(key): program}, target))
+    with _lock:
+        return llvm.LoadedCode(*_object_files({tuple(key): program}, target))
 
 
 def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> list[bytes]:
@@ -160,3 +163,19 @@ def unload() -> None:
     with _lock:
         _recent.clear()
         _loaded.clear()
+
+
+def _renew_locks() -> None:
+    """Give a forked process locks that no thread of its parent holds; each module of LLVM has data of its own."""
+    global _lock
+    _lock = threading.RLock()
+    llvm.renew_lock()
+    if sys.version_info < (3, 12):  # in which a property that a thread computes is locked in all objects of the class
+        for module in [m for name, m in sys.modules.items() if name.partition(".")[0] in _PACKAGES]:
+            classes = [x for x in vars(module).values() if isinstance(x, type)]
+            for value in [x for owner in classes for x in vars(owner).values() if isinstance(x, cached_property)]:
+                value.lock = threading.RLock()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)

@@ -295,6 +295,11 @@ def _object_file(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
         library.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
+def renew_lock() -> None:
+    """Replace llvmlite's lock, which all of its functions need, in a process forked while another thread held it."""
+    llvm.ffi.lib._lock._lock = threading.RLock()
+
+
 @cache
 def _emit_function() -> Any:
     """Return LLVM's function that generates code; the one of llvmlite holds a lock that all its functions need."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,13 +22,32 @@ def gc_paused() -> Iterator[None]:
 
     Tracing creates many objects and releases few; collections would take a third of its time.
     """
-    enabled = gc.isenabled()
+    enabled, thread = gc.isenabled(), threading.get_ident()
+    if enabled:
+        _pausing.add(thread)
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            _pausing.discard(thread)
             gc.enable()
+
+
+_pausing: set[int] = set()
+"""Threads that have disabled the garbage collector and will enable it."""
+
+
+def _resume_gc() -> None:
+    """Enable the garbage collector in a forked process if a thread that does not exist there has disabled it."""
+    if _pausing - {threading.get_ident()}:
+        _pausing.intersection_update({threading.get_ident()})
+        if not _pausing:
+            gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_resume_gc)
 
 
 class Tracer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from legged.loops.dynamics import Stabilization, constraint_acceleration, simula
 from legged.loops.redundancy import independent_flags
 from legged.simulation.forces import stop_forces
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.momentum import FreePart
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
 
@@ -89,11 +91,19 @@ class ClosedRigidLoop(RigidLoop):
         inertia = DenseInertia(self.robot, q, extra, self.loops(q))
         return inertia.constrained(b, constraint_acceleration(self.closed, q, v))
 
-    def impact_step(
-        self, t: Any, h: Any, loads: Array, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
-    ) -> tuple[Array, Array]:
-        """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `RigidLoop.impact_step`."""
-        return _projected(self.closed, *super().impact_step(t, h, loads, q, s, tau, damping, memory_rate))
+    @cached_property
+    def free_parts(self) -> tuple[tuple[FreePart, ...], ...]:
+        """The freely moving parts; see `RigidLoop.free_parts`. No loop connects them to anything else."""
+        parts, link = super().free_parts, self.robot.link
+        ends = [
+            [0 if name is None else link(name).body for name in (loop.parent, loop.child)] for loop in self.closed.loops
+        ]
+        own = [part for part in parts[0] if all(len({k in part.bodies for k in pair}) == 1 for pair in ends)]
+        return tuple(own), *parts[1:]
+
+    def closed_state(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Return (q (nq,), v (nv,)) projected onto the loops; see `RigidLoop.closed_state`."""
+        return project_state(self.closed, q, v, PROJECTION_STEPS)
 
 
 def _loop_rows(closed: ClosedRobot, q: Array) -> LoopRows:

@@ -36,6 +36,7 @@ from legged.simulation.loop.contact_memory import ContactHistory as ContactHisto
 from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory
 from legged.simulation.loop.external_wrenches import push_wrenches
 from legged.simulation.loop.joint_laws import JointStep, joint_work, viscous_damping
+from legged.simulation.loop.momentum import FreePart, contact_impulse, free_parts
 from legged.simulation.loop.results import ExternalForces, Outputs
 
 Array = np.ndarray
@@ -121,6 +122,25 @@ class RigidLoop(ClosedLoop):
 
     # Equations.
 
+    @cached_property
+    def free_parts(self) -> tuple[tuple[FreePart, ...], ...]:
+        """The freely moving parts of each robot of the scene whose momentum a step keeps up to rounding."""
+        return tuple(free_parts(robot) if self.balances_momentum else () for robot in self.scene.robots)
+
+    @property
+    def balances_momentum(self) -> bool:
+        """Whether a step keeps momentum up to rounding; see `Rigid.balances_momentum`."""
+        asked, candidates = self.scene.ground.balances_momentum, self.scene.candidates
+        return not candidates or any(c.second is not None for c in candidates) if asked is None else asked
+
+    def closed_state(self, q: Array, v: Array) -> Pair:
+        """Return (q (nq,), v (nv,)) of the robot after a step, which satisfies the constraints of its closed loops.
+
+        Args:
+            q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
+        """
+        return q, v
+
     def loops(self, q: Array) -> LoopRows | None:
         """Return the constraints of closed kinematic loops of the robot; None without loops.
 
@@ -146,7 +166,7 @@ class RigidLoop(ClosedLoop):
         rows, which = self.wrench_rows[robot], self.scene.robots[robot] if robot else self.robot
         return push_wrenches(which, [self.pushes[k] for k in rows], [loads[k] for k in rows], q, v)
 
-    def _with_pushed(self, contact: Array | None, loads: Array, q: Array, v: Array, robot: int = 0) -> Array | None:
+    def with_pushed(self, contact: Array | None, loads: Array, q: Array, v: Array, robot: int = 0) -> Array | None:
         """Return contact wrenches with those of `pushed`, (n_links, 6); None for none of both."""
         if not self.wrench_rows[robot]:
             return contact
@@ -200,13 +220,22 @@ class RigidLoop(ClosedLoop):
         extra = [viscous, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
         free = [vs[0] + h * joints.vdot]
         for k, (robot, state) in enumerate(zip(scene.robots[1:], middle[1:], strict=True), 1):
-            free.append(flight(robot, h, *state, self._with_pushed(contact[k], loads, *state, robot=k)))
+            free.append(flight(robot, h, *state, self.with_pushed(contact[k], loads, *state, robot=k)))
         impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]), rows, self.impulse_solver)
-        works = self.works(h, loads, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact, joints)
+        tau = tau - damping * (impact.v_next[0] - part.v)
+        works = self.works(h, loads, tau, *middle[0], impact, joints)
         for k, (x, v) in enumerate(middle[1:], 1):
             if self.wrench_rows[k]:
                 works[2] = works[2] + h * self.pushed(loads, x, 0.5 * (v + impact.v_next[k]), robot=k)[1]
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
+        ends[0] = self.closed_state(*ends[0])
+        for k, (robot, start) in enumerate(zip(scene.robots, self.states(q, s), strict=True)):
+            forces = tau if k == 0 else np.zeros(robot.nv)
+            wrenches = self.with_pushed(None, loads, *middle[k], robot=k)
+            for own in self.free_parts[k]:
+                impulse = own.impulse(h, qs[k], forces, wrenches)
+                impulse = impulse + contact_impulse(scene, k, own.bodies, geometry, impact.p)
+                ends[k] = own.balanced(h, own.momentum(*start), impulse, *ends[k])
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
         memory = part.memory + h * memory_rate
@@ -261,7 +290,7 @@ class RigidLoop(ClosedLoop):
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
             contact: Wrenches of contacts on the links, (n_links, 6), [N m] and [N], link axes, which act in the step.
         """
-        robot, laws, wrenches = self.robot, self.joint_laws, self._with_pushed(contact, loads, q, v)
+        robot, laws, wrenches = self.robot, self.joint_laws, self.with_pushed(contact, loads, q, v)
         repeats = contact is None or not (isinstance(self.ground, Rigid) and self.ground.iterations)
 
         def accelerate(extra: Array, more: Array, last: Array | None) -> Array:

@@ -55,7 +55,9 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
         parts = [names[k : k + size] for k in range(0, len(names), size)]
         groups = {f"joints {k * size + 1} to {k * size + len(part)}": part for k, part in enumerate(parts)}
     figure, axes = _figure(len(groups), title or f"{run.robot}: joints")
-    for ax, (group, members) in zip(axes, groups.items(), strict=True):
+    if not groups:
+        axes[0].set_title("no joints")
+    for ax, (group, members) in zip(axes, groups.items(), strict=bool(groups)):
         color, units = 0, dict[str, None]()
         for name in members:
             unit = "rad" if run.model is None else run.model.joint_unit(name)
