@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,8 +14,9 @@ from legged.checked import checked
 from legged.compiler import Counts, run_passes
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
 from legged.loops import ClosedRobot
-from legged.optimization.dynamics import Contact, ContactModel
-from legged.optimization.nodes import NodeModel
+from legged.optimization.equations.dynamics import Contact, ContactModel
+from legged.optimization.equations.integration import INTEGRATORS
+from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.terms import Constraint, Cost, Point, Term
 from legged.robot.configuration import read
 from legged.robot.robot import Robot
@@ -32,11 +33,14 @@ class Stage:
         contacts: Active contacts: names of links, whose origin is the contact, or of contact points, or `Contact`s. A
             name of both means the link.
         terms: Costs, which are multiplied by the duration, and constraints.
+        phase: Name of a phase whose duration is free: the solver multiplies the durations of all stages with the same
+            name by one factor. By default the duration is given.
     """
 
     duration: float
     contacts: Sequence[str | Contact] = ()
     terms: Sequence[Term] = ()
+    phase: str = ""
 
     def __post_init__(self) -> None:
         if not self.duration > 0.0:
@@ -69,8 +73,10 @@ class Problem:
         contacts: All contacts. actuated: Entries of v with a control, (nu,).
         lower, upper: Bounds of the controls, (nu,), [N m] or [N].
         q, v: The initial states, (problems, nq) and (problems, nv).
-        times: Time of each node and of the end, (nodes + 1,), [s].
+        times: Time of each node and of the end, (nodes + 1,), [s]; with free durations that of the guess.
         durations: Of each node, (nodes + 1,), [s]; zero for impacts and the final state.
+        phases: Name of a phase of free duration -> least and largest factor of its durations.
+        method: Runge-Kutta method of the time steps; None for semi-implicit Euler steps.
         groups: The nodes of each kind: stages with the final state, and impacts.
     """
 
@@ -89,6 +95,8 @@ class Problem:
         restitution: float = 0.0,
         damping: float = 0.0,
         start_time: float = 0.0,
+        integrator: str = "semi-implicit Euler",
+        duration_factors: tuple[float, float] | Mapping[str, tuple[float, float]] = (0.2, 5.0),
     ):
         """Define a problem.
 
@@ -106,6 +114,9 @@ class Problem:
                 contacts, such as four points of a sole, then share the load. If it is zero, constraints that depend on
                 earlier ones carry no load.
             start_time: Time of the first node, [s].
+            integrator: "semi-implicit Euler", "midpoint" (order 2) or "RK4" (order 4): Runge-Kutta methods, controls
+                constant in a step. Costs are evaluated at the beginning of a step.
+            duration_factors: Least and largest factor of the durations of phases, or these for each phase by its name.
 
         Raises:
             ArgumentError, ShapeError, UnknownNameError: For definitions that do not fit the robot.
@@ -126,6 +137,10 @@ class Problem:
         if (self.lower > self.upper).any():
             raise ArgumentError(f"lower bounds of controls exceed upper ones: {self.lower}, {self.upper}")
         self.contacts = _contacts(self.nodes)
+        self.phases = _phases(self.nodes, duration_factors)
+        if integrator not in INTEGRATORS:
+            raise ArgumentError(f"integrator must be one of {', '.join(map(repr, INTEGRATORS))}, got {integrator!r}")
+        self.method = INTEGRATORS[integrator]
         self._equations = {"velocity_gain": velocity_gain, "restitution": restitution, "damping": damping}
         stages = [k for k, node in enumerate(self.nodes) if isinstance(node, Stage)] + [len(self.nodes)]
         impacts = [k for k, node in enumerate(self.nodes) if isinstance(node, Impact)]
@@ -171,7 +186,8 @@ class Problem:
         models = []
         for group in self.groups:
             equations = ContactModel(self.robot, self.contacts, self.actuated, group.impact, **self._equations)
-            models.append(NodeModel(equations, group.terms, group.sizes, self.nu))
+            sizes, free = group.sizes, bool(self.phases)
+            models.append(NodeModel(equations, group.terms, sizes, self.nu, self.method, free))
         return models
 
     def counts(self) -> dict[str, Counts]:
@@ -270,6 +286,24 @@ def _bound(name: str, value: Any, default: float, nu: int) -> Array:
     if np.isnan(bound).any():
         raise ArgumentError(f"{name} must hold numbers, got {value}")
     return bound
+
+
+def _phases(nodes: Sequence[Stage | Impact], bounds: Any) -> dict[str, tuple[float, float]]:
+    """Return name -> (least, largest factor) of the phases of nodes, in the order of their first stages."""
+    names = list(dict.fromkeys(node.phase for node in nodes if isinstance(node, Stage) and node.phase))
+    if isinstance(bounds, Mapping):
+        for name in bounds:
+            if name not in names:
+                raise UnknownNameError("phase of the problem", name, names)
+    found = {name: bounds.get(name, (0.2, 5.0)) if isinstance(bounds, Mapping) else bounds for name in names}
+    for name, (lower, upper) in found.items():
+        if not 0.0 < number("the least factor", lower) <= number("the largest factor", upper):
+            raise ArgumentError(
+                f"duration factors of phase {name!r} must be 0 < least <= largest, got {lower}, {upper}"
+            )
+        if not lower <= 1.0 <= upper:
+            raise ArgumentError(f"the duration factors {lower} to {upper} of phase {name!r} must include 1, the guess")
+    return found
 
 
 def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:

@@ -167,6 +167,15 @@ def control(robot: Robot, at: Point, reference: Array = 0.0) -> Array:  # type: 
     return at.u - reference
 
 
+def duration(robot: Robot, at: Point) -> Array:
+    """Return the number one, (1,): the cost of a stage is then half of the weight times its duration.
+
+    Args:
+        robot: The robot. at: The node.
+    """
+    return np.ones(1)
+
+
 def frame_translation(robot: Robot, at: Point, frame: Any, position: Array) -> Array:
     """Return the position of a frame less a target, (3,), [m], world axes.
 
