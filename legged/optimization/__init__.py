@@ -5,7 +5,7 @@ executes it in simulation. docs/howto/optimal_control.md has examples.
 """
 
 from legged.optimization import terms
-from legged.optimization.equations.dynamics import Contact
+from legged.optimization.equations.dynamics import Contact, feet
 from legged.optimization.problem import Impact, Problem, Stage
 from legged.optimization.sampling import Sampling
 from legged.optimization.solution import Log, Solution
@@ -27,6 +27,7 @@ __all__ = [
     "Stage",
     "Term",
     "Tracking",
+    "feet",
     "solve",
     "terms",
 ]

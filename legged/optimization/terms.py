@@ -176,6 +176,33 @@ def duration(robot: Robot, at: Point) -> Array:
     return np.ones(1)
 
 
+def joint_positions(robot: Robot, at: Point, joints: Array) -> Array:
+    """Return the entries of q after the base less a posture, (nq - base.nq,), [rad] or [m].
+
+    Args:
+        robot: The robot. at: The node. joints: The posture, (nq - base.nq,), [rad] or [m], joint axes.
+    """
+    return at.q[robot.base.nq :] - joints
+
+
+def velocity(robot: Robot, at: Point, target: Array = 0.0) -> Array:  # type: ignore[assignment]
+    """Return the velocity less a target, (nv,), [rad/s] and [m/s].
+
+    Args:
+        robot: The robot. at: The node. target: A number or (nv,), [rad/s] and [m/s], axes of v.
+    """
+    return at.v - target
+
+
+def base_position(robot: Robot, at: Point, position: Array) -> Array:
+    """Return the position of a floating base less a target, (3,), [m], world axes.
+
+    Args:
+        robot: The robot. at: The node. position: Target, (3,), [m], world axes.
+    """
+    return at.q[4:7] - position
+
+
 def frame_translation(robot: Robot, at: Point, frame: Any, position: Array) -> Array:
     """Return the position of a frame less a target, (3,), [m], world axes.
 

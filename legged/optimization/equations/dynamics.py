@@ -65,6 +65,17 @@ class Contact:
         return 6 if self.surface else 3
 
 
+def feet(robot: Robot) -> list[Contact]:
+    """Return contacts at the contact points of a robot, with their names.
+
+    A name alone would mean the origin of the link where a link and its contact point have the same one.
+
+    Args:
+        robot: The robot.
+    """
+    return [Contact(Frame(robot.links[p.link].name, p.position), name=p.name) for p in robot.contacts]
+
+
 class Motion(NamedTuple):
     """The solution of the equations of motion.
 
