@@ -116,7 +116,7 @@ def leap(
     dog: Quadruped, end: Array, turn: Callable[[float], Array], *, push: int = 20, flight: int = 15, high: float = 0.3,
     weight: float = 20.0, rear: int = 0, edge: float = 0.0,
 ) -> tuple[oc.Problem, Array]:  # fmt: skip
-    """Return a jump to a configuration with an orientation over the flight; the last `rear` stages push by rear feet."""
+    """Return a jump to a configuration that turns during the flight; in `rear` stages only the rear feet push."""
     height = end[6] - dog.q[6]
     nodes: Nodes = [*[dog.stage(dog.feet)] * push, *[dog.stage(dog.feet[2:])] * rear]
     nodes += [*dog.flying(flight, turn, weight, (edge, height)), *dog.landed(dog.feet, end, 30, height)]

@@ -177,10 +177,10 @@ def duration(robot: Robot, at: Point) -> Array:
 
 
 def joint_positions(robot: Robot, at: Point, joints: Array) -> Array:
-    """Return the entries of q after the base less a posture, (nq - base.nq,), [rad] or [m].
+    """Return the entries of q after the base less a posture, (nj,), [rad] or [m].
 
     Args:
-        robot: The robot. at: The node. joints: The posture, (nq - base.nq,), [rad] or [m], joint axes.
+        robot: The robot. at: The node. joints: The posture, (nj,), [rad] or [m], joint axes.
     """
     return at.q[robot.base.nq :] - joints
 
