@@ -6,6 +6,7 @@ executes it in simulation. docs/howto/optimal_control.md has examples.
 
 from legged.optimization import terms
 from legged.optimization.equations.dynamics import Contact, feet
+from legged.optimization.iterative_lqr import IterativeLQR, PlanThroughContact
 from legged.optimization.problem import Impact, Problem, Stage
 from legged.optimization.sampling import Sampling
 from legged.optimization.solution import Log, Solution
@@ -18,7 +19,9 @@ __all__ = [
     "Contact",
     "Cost",
     "Impact",
+    "IterativeLQR",
     "Log",
+    "PlanThroughContact",
     "Point",
     "Problem",
     "Sampling",
