@@ -24,19 +24,27 @@ class Durations:
         Args:
             problem: The problem.
         """
-        count = len(problem.q)
+        count, nodes = len(problem.q), len(problem.nodes) + 1
         self.names, bounds = list(problem.phases), np.array(list(problem.phases.values())).reshape(-1, 2)
         self.lower, self.upper = bounds[:, 0], bounds[:, 1]
-        self._start, self._nominal = problem.times[0], problem.durations
-        self.h_by_factor = np.zeros((len(self._nominal), len(self.names)))
+        self.factors, self.step = np.ones((count, len(self.names))), np.zeros((count, len(self.names)))
+        self.h, self.t = np.empty((2, count, nodes))
+        self.refresh(problem)
+
+    def refresh(self, problem: Problem) -> None:
+        """Read the nominal durations and the phases of a problem, and keep the factors.
+
+        Args:
+            problem: The problem.
+        """
+        self._start = problem.times[0]
+        self.h_by_factor = np.zeros((len(problem.durations), len(self.names)))
         for k, node in enumerate(problem.nodes):
             if isinstance(node, Stage) and node.phase:
                 self.h_by_factor[k, self.names.index(node.phase)] = node.duration
         self.t_by_factor = np.zeros_like(self.h_by_factor)
         self.t_by_factor[1:] = self.h_by_factor[:-1].cumsum(axis=0)
-        self._fixed = self._nominal - self.h_by_factor.sum(axis=1)
-        self.factors, self.step = np.ones((count, len(self.names))), np.zeros((count, len(self.names)))
-        self.h, self.t = np.empty((2, count, len(self._nominal)))
+        self._fixed = problem.durations - self.h_by_factor.sum(axis=1)
         self.update()
 
     def values(self, factors: Array) -> tuple[Array, Array]:

@@ -145,9 +145,7 @@ class Problem:
         stages = [k for k, node in enumerate(self.nodes) if isinstance(node, Stage)] + [len(self.nodes)]
         impacts = [k for k, node in enumerate(self.nodes) if isinstance(node, Impact)]
         self.groups = [NodeGroup(self, stages, False)] + ([NodeGroup(self, impacts, True)] if impacts else [])
-        steps = [node.duration if isinstance(node, Stage) else 0.0 for node in self.nodes]
-        self.times = start_time + np.concatenate([[0.0], np.cumsum(steps)])
-        self.durations = np.array([*steps, 0.0])
+        self._set_times(start_time)
 
     def __repr__(self) -> str:
         return f"<Problem of {self._tree.name!r}: {len(self.nodes)} nodes, {self.times[-1] - self.times[0]:g} s>"
@@ -190,6 +188,41 @@ class Problem:
             models.append(NodeModel(equations, group.terms, sizes, self.nu, self.method, free))
         return models
 
+    def advance(self, nodes: Sequence[Stage]) -> None:
+        """Remove the first nodes and append others at the end, for a receding horizon; `Solver.advance` calls it.
+
+        Args:
+            nodes: As many stages as are removed, with terms and contacts that the problem has: numbers among the
+                parameters, and durations, may differ.
+
+        Raises:
+            ArgumentError: The problem has impacts, or a node has another term, contact or phase.
+        """
+        if len(self.groups) > 1 or not all(isinstance(node, Stage) for node in nodes) or len(nodes) > len(self.nodes):
+            raise ArgumentError("only problems of stages can be advanced, by at most as many stages as they have")
+        known, phases = {contact.name for contact in self.contacts}, set(self.phases) | {""}
+        for node in nodes:
+            names = {contact if isinstance(contact, str) else contact.name for contact in node.contacts}
+            if not names <= known or node.phase not in phases:
+                raise ArgumentError(
+                    f"a new node has contacts {sorted(names)} or a phase that the problem does not have"
+                )
+        before = self.nodes
+        self.nodes = [*before[len(nodes) :], *nodes]
+        try:
+            group = NodeGroup(self, range(len(self.nodes) + 1), False, self.groups[0])
+        except ArgumentError:
+            self.nodes = before
+            raise
+        self.groups = [group]
+        start = self.times[len(nodes)]
+        self._set_times(start)
+
+    def _set_times(self, start_time: float) -> None:
+        steps = [node.duration if isinstance(node, Stage) else 0.0 for node in self.nodes]
+        self.times = start_time + np.concatenate([[0.0], np.cumsum(steps)])
+        self.durations = np.array([*steps, 0.0])
+
     def counts(self) -> dict[str, Counts]:
         """Return name -> operation counts of the functions of one node."""
         counts = {}
@@ -211,15 +244,20 @@ class NodeGroup:
         members: For each node, (index of the distinct term, term) of its terms.
     """
 
-    def __init__(self, problem: Problem, indices: Sequence[int], impact: bool):
+    def __init__(self, problem: Problem, indices: Sequence[int], impact: bool, like: NodeGroup | None = None):
         """Collect the distinct terms of nodes.
 
         Args:
             problem: The problem. indices: Numbers of its nodes. impact: Whether they are impacts.
+            like: A group whose distinct terms contain those of the nodes, for which the functions are compiled.
+
+        Raises:
+            ArgumentError: A node has a term that the other group does not have.
         """
         self.indices, self.impact = list(indices), impact
-        self.terms: list[Term] = []
-        numbers: dict[tuple, int] = {}
+        self.terms: list[Term] = list(like.terms) if like else []
+        self._numbers: dict[tuple, int] = dict(like._numbers) if like else {}
+        numbers = self._numbers
         self.members: list[list[tuple[int, Term]]] = []
         for k in indices:
             terms = problem.final if k == len(problem.nodes) else problem.nodes[k].terms
@@ -230,12 +268,14 @@ class NodeGroup:
                     raise ArgumentError(f"a term of node {k} must be a Cost or a Constraint, got {term!r}")
                 seen[term.key] = seen.get(term.key, -1) + 1
                 key = (*term.key, seen[term.key])
+                if key not in numbers and like:
+                    raise ArgumentError(f"node {k} has the term {term.name}, which the problem did not have")
                 if key not in numbers:
                     numbers[key] = len(self.terms)
                     self.terms.append(term)
                 row.append((numbers[key], term))
             self.members.append(row)
-        self.sizes = [_size(problem, term) for term in self.terms]
+        self.sizes = like.sizes if like else [_size(problem, term) for term in self.terms]
 
     def mask(self, problem: Problem) -> Array:
         """Return 1 for the active contacts of each node, else 0, (nodes, contacts)."""

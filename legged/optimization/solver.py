@@ -15,6 +15,7 @@ Source: Mastalli and others 2020 and Tassa, Mansard, Todorov 2014, see `nodes` a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 from legged.arguments import number, whole
 from legged.errors import ArgumentError, NotFiniteError, ShapeError
 from legged.optimization.model import LinearQuadraticModel
-from legged.optimization.problem import Problem
+from legged.optimization.problem import Problem, Stage
 from legged.optimization.riccati import Backward, backward, parameter_step
 from legged.optimization.solution import Log, Solution
 from legged.spatial import Array
@@ -120,6 +121,29 @@ class Solver:
         u[:, :-count] = u[:, count:].copy()
         if count < self._trajectories.nodes:
             u[:, -count:] = u[:, -count - 1 : -count]
+
+    def advance(self, nodes: Sequence[Stage], q: Any, v: Any) -> None:
+        """Advance the problem by nodes whose time has passed, for a receding horizon whose contacts and terms change.
+
+        The trajectory moves with the nodes, as in `shift`.
+
+        Args:
+            nodes: New nodes at the end, see `Problem.advance`, as many as have passed.
+            q: Measured configuration, (nq,) or (problems, nq). v: Measured velocity, (nv,) or (problems, nv).
+
+        Raises:
+            ArgumentError, ShapeError: As in `Problem.advance` and `Problem.set_start`.
+        """
+        start = self.problem.q, self.problem.v
+        self.problem.set_start(q, v)
+        try:
+            self.problem.advance(nodes)
+        except ArgumentError:
+            self.problem.q, self.problem.v = start
+            raise
+        self.shift(len(nodes))
+        self._trajectories.refresh_inputs()
+        self._restart()
 
     def solve(
         self,

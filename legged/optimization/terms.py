@@ -14,6 +14,7 @@ The functions are traced, so they must not branch on values, except by `legged.w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ class Term:
         constants = ", ".join(f"{v.on if isinstance(v, Frame) else v}" for v in self.constants.values())
         return getattr(self.function, "__name__", "term") + (f"({constants})" if constants else "")
 
-    @property
+    @cached_property
     def key(self) -> tuple:
         """Key that is equal for terms with the same compiled code."""
         shapes = tuple((name, value.shape) for name, value in self.parameters.items())

@@ -212,6 +212,16 @@ class Trajectories:
         """Return further arrays by node that must be finite."""
         return ()
 
+    def refresh_inputs(self) -> None:
+        """Set contacts, weights, parameters and times of the nodes to those of a problem that has advanced."""
+        for number, (inputs, model) in enumerate(self._with_models()):
+            group = self.problem.groups[number]
+            w, p = group.inputs(model)
+            inputs["mask"][...], inputs["w"][...], inputs["p"][...] = group.mask(self.problem), w, p
+            self.constraints[number] = self._constraints(number)
+        self.durations.refresh(self.problem)
+        self._trial_h[...], self._trial_t[...] = self.durations.trials(self.alphas)
+
     def set_factor_step(self, step: Array) -> None:
         """Set the change of the factors of phases by a full step, and add its effect to the feedforward.
 
