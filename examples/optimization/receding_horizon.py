@@ -20,6 +20,7 @@ terms = oc.terms
 FRICTION = 0.7
 NODE, NODES, STEP = 0.01, 40, 0.002  # [s], number of nodes, [s]
 SWING, SPEED, CLEARANCE = 0.25, 0.4, 0.06  # duration of a step [s], [m/s], [m]
+UNTIL = 4.0  # [s]
 PAIRS = ((0, 3), (1, 2))  # feet that stand together
 
 
@@ -92,7 +93,7 @@ def command(robot: legged.Robot, plan: oc.Solution, share: float, q: Array, v: A
     return plan.u[0] + plan.gain[0] @ np.concatenate([legged.difference(robot, target, q), v - rates])
 
 
-def main(folder: str = ".", until: float = 4.0) -> legged.Run:
+def main(folder: str = ".") -> legged.Run:
     """Trot, and return the run."""
     trot = Trot()
     robot, solver = trot.robot, trot.solver()
@@ -107,7 +108,7 @@ def main(folder: str = ".", until: float = 4.0) -> legged.Run:
     )
     count = round(NODE / STEP)
     times, configurations, spent = list[float](), list[Array](), list[float]()
-    for k in range(round(until / NODE)):
+    for k in range(round(UNTIL / NODE)):
         begin = time.process_time()
         if k:
             solver.advance([trot.stage(k + NODES - 1)], sim.q, sim.v)
@@ -119,7 +120,7 @@ def main(folder: str = ".", until: float = 4.0) -> legged.Run:
         configurations.append(sim.q.copy())
     q = np.array(configurations)
     tilt = np.degrees(2.0 * np.arccos(np.minimum(1.0, np.hypot(q[:, 0], q[:, 3]))))
-    print(f"advanced {q[-1, 4]:.2f} m of {SPEED * until:.2f} m, largest tilt {tilt.max():.0f} degrees")
+    print(f"advanced {q[-1, 4]:.2f} m of {SPEED * UNTIL:.2f} m, largest tilt {tilt.max():.0f} degrees")
     print(
         f"{1e3 * np.median(spent):.1f} ms of processor time for an evaluation: {1.0 / np.median(spent):.0f} per second"
     )
