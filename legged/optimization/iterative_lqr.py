@@ -8,8 +8,8 @@ nothing of a contact that is not made. With a spread, the linear dynamics are me
 the commands, some of which make the contact (randomized smoothing); the spread decreases with the iterations.
 
 Source: Tassa, Erez, Todorov 2012, "Synthesis and stabilization of complex behaviors through online trajectory
-optimization", section II; Suh, Pang, Tedrake 2022, "Bundled gradients through contact via randomized smoothing",
-section IV, where the samples deviate from the nominal state of each step.
+optimization"; Suh, Pang, Tedrake 2022, "Bundled gradients through contact via randomized smoothing", whose samples
+deviate from the nominal state of each step, ours along whole motions.
 """
 
 from __future__ import annotations
