@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from benchmarks.contact import derivatives
+from benchmarks.optimization.derivatives import accuracy_and_time
 from benchmarks.pages import algorithms, balance, others, sizes, terms, walks
 from benchmarks.pages.parts import Part
 
 _PAGE = "explanation/contact_derivatives.md"
 _DERIVATIVES = {
     "contact-derivatives-accuracy": Part(_PAGE, derivatives.accuracy, 0.95, slow=True),
+    "constrained-derivatives": Part("howto/optimal_control.md", accuracy_and_time, 0.95, 1e-9, slow=True),
     "contact-derivatives-in-continuous-time": Part(_PAGE, derivatives.continuous, 0.1, slow=True),
 }
 PARTS: dict[str, Part] = {

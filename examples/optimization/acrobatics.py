@@ -1,125 +1,220 @@
-"""A jump of a quadruped over 0.5 m: planned by optimal control, executed on rigid ground by the solver's feedback.
+"""Motions of Go2: planned by optimal control, executed on rigid ground by the solver's feedback, and in MuJoCo.
 
-Run `python examples/optimization/acrobatics.py FOLDER go2.urdf`. Without a file it uses Go2 of example-robot-data. It
-writes a page with the replay, FOLDER/jump.html. The torque of the motors falls linearly with their speed.
+Run `python examples/optimization/acrobatics.py MOTION FOLDER`, where MOTION is one of
+`over`, `turn`, `stand`. It writes a page with the replay, FOLDER/MOTION.html. Go2 is that of
+example-robot-data. The torque of the motors falls linearly with their speed. The simulations start with an error of the
+base's velocity, and MuJoCo, if it is installed, simulates the exported scene.
 """
 
 import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.metadata import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import legged
 from legged import optimization as oc
+from legged.rotations import axis_quaternion
 
 Array = np.ndarray
-FRICTION = 0.7
+Nodes = list[oc.Stage | oc.Impact]
+terms = oc.terms
+FRICTION, CONE = 0.7, 0.5  # of the ground, and in plans
 STEP = 0.02  # [s]
+MARGIN = 0.9  # largest torque in plans relative to that of the motors
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # quaternion, w first
 
 
-def posture(robot: legged.Robot, at: oc.Point, joints: Array) -> Array:
-    """Return the deviation of the joints from a posture."""
-    return at.q[7:] - joints
+class Plan(NamedTuple):
+    """A problem with the guess of its configurations, and the obstacles of the scene."""
+
+    problem: oc.Problem
+    guess: Array
+    obstacles: tuple[tuple[str, Any], ...] = ()
 
 
-def rates(robot: legged.Robot, at: oc.Point) -> Array:
-    """Return all velocities."""
-    return at.v
-
-
-def base_position(robot: legged.Robot, at: oc.Point, position: Array) -> Array:
-    """Return the deviation of the base's position."""
-    return at.q[4:7] - position
+def above_edge(robot: legged.Robot, at: oc.Point, frame: Any, edge: Any, height: Any, margin: Any) -> Array:
+    """Return how far a point is above the ground, with a step of a height at x = edge, less a margin, (1,), [m]."""
+    p = legged.frame_pose(robot, at.q, frame).position
+    return np.array([p[2] - height / (1.0 + np.exp((edge - p[0]) / 0.02)) - margin])
 
 
 class Quadruped:
-    """A robot with its standing configuration, and the costs of its stages."""
+    """Go2 with its standing configuration, and the costs of its stages."""
 
-    def __init__(self, path: Path):
+    def __init__(self) -> None:
+        path = next(str(f.locate()) for f in files("example-robot-data") or () if f.name == "go2.urdf")
         self.robot = legged.load(path)
-        links = self.robot.links
-        frames = [legged.Frame(links[point.link].name, point.position) for point in self.robot.contacts]
-        # The links of the feet have the names of their contact points: a name alone would mean the origin of the link.
-        self.feet = [oc.Contact(frame, name=frame.on) for frame in frames]
+        self.feet = oc.feet(self.robot)  # front left, front right, rear left, rear right
         self.joints = np.array([0.0, 0.8, -1.5] * 4)
-        self.q = np.concatenate([UPRIGHT, np.zeros(3), self.joints])
-        self.q[6] = -min(legged.frame_pose(self.robot, self.q, foot.frame).position[2] for foot in self.feet)
-        values = self.robot.parameters()
-        names = [joint.name for joint in self.robot.joints]
+        self.q = self.placed(self.joints)
+        values, names = self.robot.parameters(), [joint.name for joint in self.robot.joints]
         self.effort, self.speed, self.lower, self.upper = (
             np.array([values[f"{name}.{field}"] for name in names]) for field in ("effort", "speed", "lower", "upper")
         )
 
-    def stage(self, feet: list[oc.Contact], *extra: oc.Term, posture_weight: float = 1.0) -> oc.Stage:
+    def placed(self, joints: Array) -> Array:
+        """Return the configuration with a level base and the feet on the ground."""
+        q = np.concatenate([UPRIGHT, np.zeros(3), joints])
+        q[6] = -min(legged.frame_pose(self.robot, q, foot.frame).position[2] for foot in self.feet)
+        return q
+
+    def stage(
+        self,
+        feet: Sequence[oc.Contact],
+        *extra: oc.Term,
+        joints: Array | None = None,
+        weight: float = 1.0,
+        phase: str = "",
+    ) -> oc.Stage:
         """Return a stage in which feet stand, with friction cones."""
-        terms = [
-            oc.Cost(posture, posture_weight, joints=self.joints),
-            oc.Cost(rates, np.array([0.1] * 6 + [0.02] * 12)),
-            oc.Cost(oc.terms.control, 2e-3),
-            oc.Cost(oc.terms.motor_limits, 50.0, barrier=True, effort=0.95 * self.effort, speed=self.speed),
-            oc.Cost(oc.terms.joint_limits, 1e3, barrier=True, lower=self.lower + 0.05, upper=self.upper - 0.05),
+        costs = [
+            oc.Cost(terms.joint_positions, weight, joints=self.joints),
+            oc.Cost(terms.velocity, np.array([0.1] * 6 + [0.02] * 12)),
+            oc.Cost(terms.control, 2e-3),
+            oc.Cost(terms.motor_limits, 50.0, barrier=True, effort=MARGIN * self.effort, speed=self.speed),
+            oc.Cost(terms.joint_limits, 1e3, barrier=True, lower=self.lower + 0.05, upper=self.upper - 0.05),
         ]
-        terms += [oc.Cost(oc.terms.friction_cone, 1.0, barrier=True, contact=f.name, friction=FRICTION) for f in feet]
-        return oc.Stage(STEP, feet, [*terms, *extra])
+        costs += [oc.Cost(terms.friction_cone, 1.0, barrier=True, contact=f.name, friction=CONE) for f in feet]
+        return oc.Stage(STEP, feet, [*costs, *extra], phase)
 
-    def air(self) -> oc.Stage:
-        """Return a stage without contacts, with a level base and the feet above the ground."""
-        free = [oc.Cost(oc.terms.clearance, 1e3, barrier=True, frame=f.frame, height=0.02) for f in self.feet]
-        upright = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=UPRIGHT)
-        return self.stage([], upright, *free, posture_weight=2.0)
+    def flying(self, count: int, turn: Callable[[float], Array], weight: float, step: tuple[float, float]) -> Nodes:
+        """Return stages without contacts: the base follows an orientation, the feet pass a step (place, height)."""
+        edge, height = step
+        stages = list[oc.Stage | oc.Impact]()
+        for k in range(count):
+            rotation = oc.Cost(terms.base_rotation, weight, quaternion=turn((k + 0.5) / count))
+            margin = 0.03 if 2 < k < count - 2 else 0.0
+            numbers = {"edge": edge, "height": height, "margin": margin}
+            above = [oc.Cost(above_edge, 1e4, barrier=True, frame=f.frame, **numbers) for f in self.feet]
+            stages.append(self.stage([], rotation, *above, weight=2.0, phase="flight"))
+        return stages
 
-    def landed(self, place: Array, count: int) -> list[oc.Stage | oc.Impact]:
-        """Return an impact of all feet on the ground, and stages of standing with the base at a place."""
-        weights, ground = np.array([0.0, 0.0, 1e3]), np.zeros(3)
-        level = [oc.Cost(oc.terms.frame_translation, weights, frame=f.frame, position=ground) for f in self.feet]
-        upright = oc.Cost(oc.terms.base_rotation, 20.0, quaternion=UPRIGHT)
-        stand = self.stage(self.feet, upright, oc.Cost(base_position, 50.0, position=place))
-        return [oc.Impact(self.feet, level), *[stand] * count]
+    def landed(self, feet: Sequence[oc.Contact], q: Array, count: int, height: float = 0.0) -> Nodes:
+        """Return an impact of feet on the ground at a height, and stages of standing at a configuration."""
+        weights, ground = np.array([0.0, 0.0, 1e3]), np.array([0.0, 0.0, height])
+        level = [oc.Cost(terms.frame_translation, weights, frame=f.frame, position=ground) for f in feet]
+        rotation = oc.Cost(terms.base_rotation, 20.0, quaternion=q[:4])
+        place = oc.Cost(terms.base_position, 50.0, position=q[4:7])
+        return [oc.Impact(feet, level), *[self.stage(feet, rotation, place)] * count]
 
-    def problem(self, nodes: list[oc.Stage | oc.Impact], place: Array) -> oc.Problem:
-        """Return the problem that ends in standing still with the base at a place."""
-        q = self.q.copy()
-        q[4:7] = place
-        final = [oc.Cost(oc.terms.state, np.array([100.0] * 6 + [10.0] * 12 + [1.0] * 18), q=q, v=np.zeros(18))]
-        limit = 0.95 * self.effort
-        return oc.Problem(self.robot, nodes, final, q=self.q, lower=-limit, upper=limit, velocity_gain=20.0)
-
-
-def jump(dog: Quadruped) -> tuple[oc.Problem, Array]:
-    """Return the problem of a jump over 0.5 m, and a guess of its configurations."""
-    place = dog.q[4:7] + np.array([0.5, 0.0, 0.0])
-    push, flight = 20, 15
-    nodes = [*[dog.stage(dog.feet)] * push, *[dog.air()] * flight, *dog.landed(place, 25)]
-    q = np.tile(dog.q, (len(nodes) + 1, 1))
-    share = np.clip((np.arange(len(q)) - push) / flight, 0.0, 1.0)
-    q[:, 4:7] += share[:, None] * (place - dog.q[4:7]) + 0.3 * np.sin(np.pi * share)[:, None] * [0.0, 0.0, 1.0]
-    return dog.problem(nodes, place), q
+    def problem(self, nodes: Nodes, end: Array, start: Array | None = None) -> oc.Problem:
+        """Return the problem that ends in standing still at a configuration."""
+        final = [oc.Cost(terms.state, np.array([100.0] * 6 + [10.0] * 12 + [1.0] * 18), q=end, v=np.zeros(18))]
+        limit, q = MARGIN * self.effort, self.q if start is None else start
+        factors = (0.8, 1.6)
+        return oc.Problem(
+            self.robot, nodes, final, q=q, lower=-limit, upper=limit, velocity_gain=20.0, duration_factors=factors
+        )
 
 
-def main(folder: str = ".", path: str | None = None) -> Any:
-    """Plan and execute the jump, and return the run; the page of the replay is written to a folder."""
-    if path is None:
-        path = next(str(f.locate()) for f in files("example-robot-data") or () if f.name == "go2.urdf")
-    dog = Quadruped(Path(path))
-    problem, guess = jump(dog)
-    solution = oc.solve(problem, q=guess, iterations=300, tolerance=1e-5)
-    print(solution)
+def leap(
+    dog: Quadruped, end: Array, turn: Callable[[float], Array], *, push: int = 20, flight: int = 15, high: float = 0.3,
+    weight: float = 20.0, rear: int = 0, edge: float = 0.0,
+) -> tuple[oc.Problem, Array]:  # fmt: skip
+    """Return a jump to a configuration that turns during the flight; in `rear` stages only the rear feet push."""
+    height = end[6] - dog.q[6]
+    nodes: Nodes = [*[dog.stage(dog.feet)] * push, *[dog.stage(dog.feet[2:])] * rear]
+    nodes += [*dog.flying(flight, turn, weight, (edge, height)), *dog.landed(dog.feet, end, 30, height)]
+    guess = np.tile(dog.q, (len(nodes) + 1, 1))
+    share = np.clip((np.arange(len(guess)) - push - rear) / flight, 0.0, 1.0)
+    guess[:, 4:7] += share[:, None] * (end[4:7] - dog.q[4:7]) + high * np.sin(np.pi * share)[:, None] * [0.0, 0.0, 1.0]
+    guess[:, :4] = [turn(x) for x in share]
+    return dog.problem(nodes, end), guess
+
+
+def moved(dog: Quadruped, x: float, z: float = 0.0, quaternion: Array = UPRIGHT) -> Array:
+    """Return the standing configuration at another place."""
+    return np.concatenate([quaternion, dog.q[4:7] + np.array([x, 0.0, z]), dog.joints])
+
+
+def over(dog: Quadruped) -> Plan:
+    """Return a jump over 0.5 m."""
+    return Plan(*leap(dog, moved(dog, 0.5), lambda s: UPRIGHT))
+
+
+def turn(dog: Quadruped) -> Plan:
+    """Return a jump with a turn by 90 degrees."""
+    angle = np.pi / 2
+    end = moved(dog, 0.0, 0.0, axis_quaternion("z", angle))
+    return Plan(*leap(dog, end, lambda s: axis_quaternion("z", angle * s), flight=16))
+
+
+def stand(dog: Quadruped) -> Plan:
+    """Return standing up from lying with folded legs, the belly 2 cm above the ground."""
+    folded = np.array([0.0, 1.3, -2.65] * 4)
+    start = dog.placed(folded)
+    rise = oc.Cost(terms.base_position, 50.0, position=dog.q[4:7])
+    level = oc.Cost(terms.base_rotation, 20.0, quaternion=UPRIGHT)
+    nodes: Nodes = [dog.stage(dog.feet, rise, level) for _ in range(50)]
+    share = np.clip(np.arange(51) / 25, 0.0, 1.0)[:, None]
+    return Plan(dog.problem(nodes, dog.q, start), (1.0 - share) * start + share * dog.q)
+
+
+MOTIONS = {"over": over, "turn": turn, "stand": stand}
+
+
+def in_mujoco(robot: legged.Robot, law: oc.Tracking, ground: legged.Rigid, until: float, q: Array, v: Array) -> Array:
+    """Return the configurations of the exported scene in MuJoCo, (T, nq), every 2 ms."""
+    mujoco: Any = import_module("mujoco")
+    with tempfile.TemporaryDirectory() as folder:
+        path = legged.save_mjcf(robot, Path(folder) / "scene.xml", scene=True, ground=ground, time_step=0.002)
+        model = mujoco.MjModel.from_xml_path(str(path))
+    nothing = np.zeros(0)
+    data, to = mujoco.MjData(model), legged.conversions.mujoco(robot, model)
+    data.qpos[:], data.qvel[:] = to.to_configuration(q), to.to_velocity(q, v)
+    torque = legged.compile(lambda robot, t, q, v: law.torque(t, 0, q, v, nothing, nothing), robot, t=())
+    found = []
+    for _ in range(round(until / 0.002)):
+        q = to.from_configuration(data.qpos)
+        found.append(q)
+        tau = torque(data.time, q, to.from_velocity(data.qpos, data.qvel))
+        data.qfrc_applied[:] = to.to_force(q, np.concatenate([np.zeros(6), tau]))
+        mujoco.mj_step(model, data)
+    return np.array(found)
+
+
+def described(q: Array) -> str:
+    """Return the pose of the base in words."""
+    tilt = np.degrees(2.0 * np.arccos(min(1.0, np.hypot(q[0], q[3]))))
+    heading = np.degrees(2.0 * np.arctan2(q[3], q[0]))
+    heading = (heading + 180.0) % 360.0 - 180.0
+    place = [round(float(x), 2) + 0.0 for x in q[4:7]]  # without negative zeros
+    return f"base at {place} m, heading {heading:.0f} degrees, tilt {tilt:.0f} degrees"
+
+
+def main(name: str = "over", folder: str = ".") -> Any:
+    """Plan and execute a motion, and return the run; the page of the replay is written to a folder."""
+    dog = Quadruped()
+    plan = MOTIONS[name](dog)
+    solution = oc.solve(plan.problem, q=plan.guess, iterations=300, tolerance=1e-5)
+    print(f"{solution}; durations {solution.duration_factors}")
     print(f"peak torque {np.abs(solution.u).max():.1f} N m, highest base {solution.q[:, 6].max():.2f} m")
+    law, until = oc.Tracking(plan.problem, solution), float(solution.t[-1]) + 0.5
+    ground = legged.Rigid(friction=FRICTION, obstacles=plan.obstacles)
+    q, v = solution.q[0], np.array([0.1, 0.1, 0.0, 0.05, 0.05, 0.0] + [0.0] * 12)  # disturbed start
     run = legged.simulate(
         dog.robot,
-        oc.Tracking(problem, solution),
-        ground=legged.Rigid(friction=FRICTION),
+        law,
+        ground=ground,
         integrator=legged.TimeStepping(0.002),
-        until=float(solution.t[-1]) + 0.5,
+        until=until,
         sample=0.01,
         fall=False,
+        q=q,
+        v=v,
     )
-    end = [round(float(x), 2) + 0.0 for x in run.q[-1, :7]]  # without negative zeros
-    print(f"at the end: base at {end[4:]} m, quaternion {end[:4]}")
-    run.save_html(Path(folder) / "jump.html")
+    print(f"planned end:   {described(solution.q[-1])}")
+    print(f"in simulation: {described(run.q[-1])}")
+    try:
+        print(f"in MuJoCo:     {described(in_mujoco(dog.robot, law, ground, until, q, v)[-1])}")
+    except ImportError:
+        print("MuJoCo is not installed: pip install 'legged[mujoco]'")
+    run.save_html(Path(folder) / f"{name}.html")
     return run
 
 

@@ -5,7 +5,8 @@ executes it in simulation. docs/howto/optimal_control.md has examples.
 """
 
 from legged.optimization import terms
-from legged.optimization.dynamics import Contact
+from legged.optimization.equations.dynamics import Contact, feet
+from legged.optimization.iterative_lqr import IterativeLQR, PlanThroughContact
 from legged.optimization.problem import Impact, Problem, Stage
 from legged.optimization.sampling import Sampling
 from legged.optimization.solution import Iterations, Solution
@@ -19,6 +20,8 @@ __all__ = [
     "Cost",
     "Impact",
     "Iterations",
+    "IterativeLQR",
+    "PlanThroughContact",
     "Point",
     "Problem",
     "Sampling",
@@ -27,6 +30,7 @@ __all__ = [
     "Stage",
     "Term",
     "Tracking",
+    "feet",
     "solve",
     "terms",
 ]

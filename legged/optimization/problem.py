@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,8 +14,9 @@ from legged.checked import checked
 from legged.compiler import Counts, run_passes
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
 from legged.loops import ClosedRobot
-from legged.optimization.dynamics import Contact, ContactModel
-from legged.optimization.nodes import NodeModel
+from legged.optimization.equations.dynamics import Contact, ContactModel
+from legged.optimization.equations.integration import INTEGRATORS
+from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.terms import Constraint, Cost, Point, Term
 from legged.robot.configuration import read
 from legged.robot.robot import Robot
@@ -32,11 +33,14 @@ class Stage:
         contacts: Active contacts: names of links, whose origin is the contact, or of contact points, or `Contact`s. A
             name of both means the link.
         terms: Costs, which are multiplied by the duration, and constraints.
+        phase: Name of a phase whose duration is free: the solver multiplies the durations of all stages with the same
+            name by one factor. By default the duration is given.
     """
 
     duration: float
     contacts: Sequence[str | Contact] = ()
     terms: Sequence[Term] = ()
+    phase: str = ""
 
     def __post_init__(self) -> None:
         if not self.duration > 0.0:
@@ -69,8 +73,10 @@ class Problem:
         contacts: All contacts. actuated: Entries of v with a control, (nu,).
         lower, upper: Bounds of the controls, (nu,), [N m] or [N].
         q, v: The initial states, (problems, nq) and (problems, nv).
-        times: Time of each node and of the end, (nodes + 1,), [s].
+        times: Time of each node and of the end, (nodes + 1,), [s]; with free durations that of the guess.
         durations: Of each node, (nodes + 1,), [s]; zero for impacts and the final state.
+        phases: Name of a phase of free duration -> least and largest factor of its durations.
+        method: Runge-Kutta method of the time steps; None for semi-implicit Euler steps.
         groups: The nodes of each kind: stages with the final state, and impacts.
     """
 
@@ -89,6 +95,8 @@ class Problem:
         restitution: float = 0.0,
         damping: float = 0.0,
         start_time: float = 0.0,
+        integrator: str = "semi-implicit Euler",
+        duration_factors: tuple[float, float] | Mapping[str, tuple[float, float]] = (0.2, 5.0),
     ):
         """Define a problem.
 
@@ -106,6 +114,9 @@ class Problem:
                 contacts, such as four points of a sole, then share the load. If it is zero, constraints that depend on
                 earlier ones carry no load.
             start_time: Time of the first node, [s].
+            integrator: "semi-implicit Euler", "midpoint" (order 2) or "RK4" (order 4): Runge-Kutta methods, controls
+                constant in a step. Costs are evaluated at the beginning of a step.
+            duration_factors: Least and largest factor of the durations of phases, or these for each phase by its name.
 
         Raises:
             ArgumentError, ShapeError, UnknownNameError: For definitions that do not fit the robot.
@@ -126,13 +137,15 @@ class Problem:
         if (self.lower > self.upper).any():
             raise ArgumentError(f"lower bounds of controls exceed upper ones: {self.lower}, {self.upper}")
         self.contacts = _contacts(self.nodes)
+        self.phases = _phases(self.nodes, duration_factors)
+        if integrator not in INTEGRATORS:
+            raise ArgumentError(f"integrator must be one of {', '.join(map(repr, INTEGRATORS))}, got {integrator!r}")
+        self.method = INTEGRATORS[integrator]
         self._equations = {"velocity_gain": velocity_gain, "restitution": restitution, "damping": damping}
         stages = [k for k, node in enumerate(self.nodes) if isinstance(node, Stage)] + [len(self.nodes)]
         impacts = [k for k, node in enumerate(self.nodes) if isinstance(node, Impact)]
         self.groups = [NodeGroup(self, stages, False)] + ([NodeGroup(self, impacts, True)] if impacts else [])
-        steps = [node.duration if isinstance(node, Stage) else 0.0 for node in self.nodes]
-        self.times = start_time + np.concatenate([[0.0], np.cumsum(steps)])
-        self.durations = np.array([*steps, 0.0])
+        self._set_times(start_time)
 
     def __repr__(self) -> str:
         return f"<Problem of {self._tree.name!r}: {len(self.nodes)} nodes, {self.times[-1] - self.times[0]:g} s>"
@@ -171,8 +184,44 @@ class Problem:
         models = []
         for group in self.groups:
             equations = ContactModel(self.robot, self.contacts, self.actuated, group.impact, **self._equations)
-            models.append(NodeModel(equations, group.terms, group.sizes, self.nu))
+            sizes, free = group.sizes, bool(self.phases)
+            models.append(NodeModel(equations, group.terms, sizes, self.nu, self.method, free))
         return models
+
+    def advance(self, nodes: Sequence[Stage]) -> None:
+        """Remove the first nodes and append others at the end, for a receding horizon; `Solver.advance` calls it.
+
+        Args:
+            nodes: As many stages as are removed, with terms and contacts that the problem has: numbers among the
+                parameters, and durations, may differ.
+
+        Raises:
+            ArgumentError: The problem has impacts, or a node has another term, contact or phase.
+        """
+        if len(self.groups) > 1 or not all(isinstance(node, Stage) for node in nodes) or len(nodes) > len(self.nodes):
+            raise ArgumentError("only problems of stages can be advanced, by at most as many stages as they have")
+        known, phases = {contact.name for contact in self.contacts}, set(self.phases) | {""}
+        for node in nodes:
+            names = {contact if isinstance(contact, str) else contact.name for contact in node.contacts}
+            if not names <= known or node.phase not in phases:
+                raise ArgumentError(
+                    f"a new node has contacts {sorted(names)} or a phase that the problem does not have"
+                )
+        before = self.nodes
+        self.nodes = [*before[len(nodes) :], *nodes]
+        try:
+            group = NodeGroup(self, range(len(self.nodes) + 1), False, self.groups[0])
+        except ArgumentError:
+            self.nodes = before
+            raise
+        self.groups = [group]
+        start = self.times[len(nodes)]
+        self._set_times(start)
+
+    def _set_times(self, start_time: float) -> None:
+        steps = [node.duration if isinstance(node, Stage) else 0.0 for node in self.nodes]
+        self.times = start_time + np.concatenate([[0.0], np.cumsum(steps)])
+        self.durations = np.array([*steps, 0.0])
 
     def counts(self) -> dict[str, Counts]:
         """Return name -> operation counts of the functions of one node."""
@@ -195,15 +244,20 @@ class NodeGroup:
         members: For each node, (index of the distinct term, term) of its terms.
     """
 
-    def __init__(self, problem: Problem, indices: Sequence[int], impact: bool):
+    def __init__(self, problem: Problem, indices: Sequence[int], impact: bool, like: NodeGroup | None = None):
         """Collect the distinct terms of nodes.
 
         Args:
             problem: The problem. indices: Numbers of its nodes. impact: Whether they are impacts.
+            like: A group whose distinct terms contain those of the nodes, for which the functions are compiled.
+
+        Raises:
+            ArgumentError: A node has a term that the other group does not have.
         """
         self.indices, self.impact = list(indices), impact
-        self.terms: list[Term] = []
-        numbers: dict[tuple, int] = {}
+        self.terms: list[Term] = list(like.terms) if like else []
+        self._numbers: dict[tuple, int] = dict(like._numbers) if like else {}
+        numbers = self._numbers
         self.members: list[list[tuple[int, Term]]] = []
         for k in indices:
             terms = problem.final if k == len(problem.nodes) else problem.nodes[k].terms
@@ -214,12 +268,14 @@ class NodeGroup:
                     raise ArgumentError(f"a term of node {k} must be a Cost or a Constraint, got {term!r}")
                 seen[term.key] = seen.get(term.key, -1) + 1
                 key = (*term.key, seen[term.key])
+                if key not in numbers and like:
+                    raise ArgumentError(f"node {k} has the term {term.name}, which the problem did not have")
                 if key not in numbers:
                     numbers[key] = len(self.terms)
                     self.terms.append(term)
                 row.append((numbers[key], term))
             self.members.append(row)
-        self.sizes = [_size(problem, term) for term in self.terms]
+        self.sizes = like.sizes if like else [_size(problem, term) for term in self.terms]
 
     def mask(self, problem: Problem) -> Array:
         """Return 1 for the active contacts of each node, else 0, (nodes, contacts)."""
@@ -270,6 +326,24 @@ def _bound(name: str, value: Any, default: float, nu: int) -> Array:
     if np.isnan(bound).any():
         raise ArgumentError(f"{name} must hold numbers, got {value}")
     return bound
+
+
+def _phases(nodes: Sequence[Stage | Impact], bounds: Any) -> dict[str, tuple[float, float]]:
+    """Return name -> (least, largest factor) of the phases of nodes, in the order of their first stages."""
+    names = list(dict.fromkeys(node.phase for node in nodes if isinstance(node, Stage) and node.phase))
+    if isinstance(bounds, Mapping):
+        for name in bounds:
+            if name not in names:
+                raise UnknownNameError("phase of the problem", name, names)
+    found = {name: bounds.get(name, (0.2, 5.0)) if isinstance(bounds, Mapping) else bounds for name in names}
+    for name, (lower, upper) in found.items():
+        if not 0.0 < number("the least factor", lower) <= number("the largest factor", upper):
+            raise ArgumentError(
+                f"duration factors of phase {name!r} must be 0 < least <= largest, got {lower}, {upper}"
+            )
+        if not lower <= 1.0 <= upper:
+            raise ArgumentError(f"the duration factors {lower} to {upper} of phase {name!r} must include 1, the guess")
+    return found
 
 
 def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:

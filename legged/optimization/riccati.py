@@ -28,16 +28,19 @@ class Backward(NamedTuple):
         slope: Sum of q_u k, (problems,).
         curvature: Sum of k^T Q_uu k, (problems,).
         failed_node: Number of the node whose Q_uu is not positive definite, at which the pass ended, or -1.
+        value_gradient, value_hessian: Of the value function at the first state, (problems, nx) and (problems, nx, nx).
     """
 
     slope: Array
     curvature: Array
     failed_node: int
+    value_gradient: Array
+    value_hessian: Array
 
 
 def backward(
     F: Array, gap: Array, gradient: Array, hessian: Array, feedforward: Array, gain: Array, regularization: Array,
-    bounds: tuple[Array, Array] | None = None,
+    bounds: tuple[Array, Array] | None = None, shift: Array | None = None,
 ) -> Backward:  # fmt: skip
     """Compute the feedforward k and the feedback K of all nodes.
 
@@ -49,6 +52,8 @@ def backward(
         regularization: Added to the diagonal of Q_uu, (problems,), any unit.
         bounds: Least and largest change of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or
             None.
+        shift: Expected step of the last entries of the state, (problems, P), any unit, which are constant: bounds are
+            those of the controls after it. None for zero.
     """
     if len(F) == 1 and bounds is None:
         return _backward_of_one(
@@ -69,12 +74,12 @@ def backward(
         try:
             np.linalg.cholesky(Quu)
         except np.linalg.LinAlgError:
-            return Backward(slope, curvature, k)
+            return Backward(slope, curvature, k, v, V)
         if bounds is None:
             solution = np.linalg.solve(Quu, np.concatenate([qu[..., None], Qux], axis=-1))
             feedforward[:, k], gain[:, k] = -solution[..., 0], -solution[..., 1:]
         else:
-            feedforward[:, k], gain[:, k] = bounded(Quu, qu, Qux, bounds[0][:, k], bounds[1][:, k])
+            feedforward[:, k], gain[:, k] = _bounded_step(Quu, qu, Qux, (bounds[0][:, k], bounds[1][:, k]), shift)
         du, K = feedforward[:, k], gain[:, k]
         slope += (qu * du).sum(axis=-1)
         curvature += (du * (Quu @ du[..., None])[..., 0]).sum(axis=-1)
@@ -83,7 +88,41 @@ def backward(
         V = 0.5 * (V + V.swapaxes(-1, -2))  # otherwise the asymmetry from rounding grows
         v = q[:, :nx] + ((Qux.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ Quu) @ du[..., None])[..., 0]
         v = v + (K.swapaxes(-1, -2) @ qu[..., None])[..., 0]
-    return Backward(slope, curvature, -1)
+    return Backward(slope, curvature, -1, v, V)
+
+
+def _bounded_step(
+    Quu: Array, qu: Array, Qux: Array, bounds: tuple[Array, Array], shift: Array | None
+) -> tuple[Array, Array]:
+    """Return feedforward and feedback whose control meets the bounds where the state deviates by the shift."""
+    if shift is None or not shift.any():
+        return bounded(Quu, qu, Qux, *bounds)
+    moved = (Qux[..., -shift.shape[-1] :] @ shift[..., None])[..., 0]
+    u, K = bounded(Quu, qu + moved, Qux, *bounds)
+    return u - (K[..., -shift.shape[-1] :] @ shift[..., None])[..., 0], K
+
+
+def parameter_step(
+    result: Backward, count: int, regularization: Array, bounds: tuple[Array, Array]
+) -> tuple[Array, Backward]:
+    """Return the step of the last entries of the first state, (problems, count), which are free, and the new result.
+
+    Args:
+        result: That of `backward`. count: Number of these entries. regularization: (problems,), as there, any unit.
+        bounds: Least and largest step, (problems, count) each, any unit.
+    """
+    g = result.value_gradient[:, -count:]
+    H = result.value_hessian[:, -count:, -count:] + regularization[:, None, None] * np.eye(count)
+    free = ~(((bounds[0] >= 0.0) & (g > 0.0)) | ((bounds[1] <= 0.0) & (g < 0.0)))
+    H = np.where(free[:, :, None] & free[:, None, :], H, np.eye(count))  # entries at their bounds do not move
+    try:
+        np.linalg.cholesky(H)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(g), result._replace(failed_node=0)
+    step, _ = bounded(H, g, np.zeros((*g.shape, 0)), *bounds)
+    slope = result.slope + (g * step).sum(axis=-1)
+    curvature = result.curvature + (step * (H @ step[..., None])[..., 0]).sum(axis=-1)
+    return step, result._replace(slope=slope, curvature=curvature)
 
 
 def _backward_of_one(
@@ -106,7 +145,7 @@ def _backward_of_one(
         diagonal += regularization
         factor, info = dpotrf(Q[nx:, nx:].T, 1)
         if info:
-            return Backward(np.array([slope]), np.array([curvature]), k)
+            return Backward(np.array([slope]), np.array([curvature]), k, v[None], V[None])
         Qux, qu = Q[nx:, :nx], q[nx:]
         right[:, :nx], right[:, nx] = Qux, qu
         solution, _ = dpotrs(factor, right, 1)
@@ -118,7 +157,7 @@ def _backward_of_one(
         V = Q[:nx, :nx] + Qux.T @ gain[k]
         V = 0.5 * (V + V.T)
         v = q[:nx] + du @ Qux
-    return Backward(np.array([slope]), np.array([curvature]), -1)
+    return Backward(np.array([slope]), np.array([curvature]), -1, v[None], V[None])
 
 
 def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[Array, Array]:

@@ -59,6 +59,7 @@ class Solution:
             impulses at impacts.
         gain: Feedback K, (nodes, nu, 2 nv): u = u_k + K_k [difference(q_k, q); v - v_k].
         log: History of the iterations.
+        duration_factors: Factor of the durations of each phase, by its name, dimensionless.
     """
 
     converged: bool
@@ -71,6 +72,7 @@ class Solution:
     forces: Mapping[str, Array]
     gain: Array
     log: Iterations
+    duration_factors: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Solution of {len(self.u)} nodes, cost {self.cost:.6g}: {self.message}>"

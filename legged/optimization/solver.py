@@ -15,6 +15,7 @@ Source: Mastalli and others 2020 and Tassa, Mansard, Todorov 2014, see `nodes` a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -22,9 +23,9 @@ import numpy as np
 
 from legged.arguments import array, number, whole
 from legged.errors import ArgumentError, ShapeError
-from legged.optimization.model import Trajectories
-from legged.optimization.problem import Problem
-from legged.optimization.riccati import backward
+from legged.optimization.model import LinearQuadraticModel
+from legged.optimization.problem import Problem, Stage
+from legged.optimization.riccati import Backward, backward, parameter_step
 from legged.optimization.solution import Iterations, Solution
 from legged.spatial import Array
 
@@ -34,6 +35,7 @@ _ROUNDING = 1e-12  # of the merit function, relative
 _LEAST, _FIRST, _LARGEST = 1e-9, 1e-6, 1e9  # regularization: least, least after an increase, end of the iterations
 _PENALTIES = (10.0, 10.0, 1e7)  # of constraints: first, factor, largest
 _PROGRESS = 0.1  # factor by which violations must decrease between updates of multipliers, or the penalty is raised
+_BOUNDED_PASSES = 3  # backward passes with bounds, each for the change of durations of the one before it
 _LOOSE_GAP = 1e-4  # largest gap at which multipliers are updated before the problem for fixed ones has converged
 
 
@@ -41,19 +43,27 @@ class Solver:
     """A solver of a problem; it keeps its trajectories and starts the next solution from them.
 
     Attributes:
-        problem: The problem.
+        problem: The problem. second_order: Whether the Hessian is exact.
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, *, second_order: bool = False):
         """Compile the problem's functions and allocate memory.
 
         Args:
             problem: The problem.
+            second_order: Whether the Hessian contains the second derivatives of dynamics and residuals, so that the
+                iterations converge quadratically; otherwise it is the Gauss-Newton approximation. Where the exact
+                Hessian of controls is not positive definite, an iteration uses the approximation.
+
+        Raises:
+            ArgumentError: A Runge-Kutta method with second order.
         """
         if not isinstance(problem, Problem):
             raise ArgumentError(f"problem must be a Problem, got {problem!r}")
-        self.problem = problem
-        self._trajectories = Trajectories(problem, STEP_LENGTHS)
+        if second_order and problem.method:
+            raise ArgumentError("second_order needs a problem with integrator='semi-implicit Euler'")
+        self.problem, self.second_order = problem, second_order
+        self._trajectories = LinearQuadraticModel(problem, STEP_LENGTHS)
         self._has_constraints = any(places for places in self._trajectories.constraints)
         self._restart()
 
@@ -110,6 +120,29 @@ class Solver:
         if count < self._trajectories.nodes:
             u[:, -count:] = u[:, -count - 1 : -count]
 
+    def advance(self, nodes: Sequence[Stage], q: Any, v: Any) -> None:
+        """Advance the problem by nodes whose time has passed, for a receding horizon whose contacts and terms change.
+
+        The trajectory moves with the nodes, as in `shift`.
+
+        Args:
+            nodes: New nodes at the end, see `Problem.advance`, as many as have passed.
+            q: Measured configuration, (nq,) or (problems, nq). v: Measured velocity, (nv,) or (problems, nv).
+
+        Raises:
+            ArgumentError, ShapeError: As in `Problem.advance` and `Problem.set_start`.
+        """
+        start = self.problem.q, self.problem.v
+        self.problem.set_start(q, v)
+        try:
+            self.problem.advance(nodes)
+        except ArgumentError:
+            self.problem.q, self.problem.v = start
+            raise
+        self.shift(len(nodes))
+        self._trajectories.refresh_inputs()
+        self._restart()
+
     def solve(
         self,
         iterations: int = 100,
@@ -148,18 +181,11 @@ class Solver:
         changed = True
         for _ in range(iterations):
             if changed:
-                trajectories.evaluate_model()
-            bounds = (problem.lower - trajectories.u, problem.upper - trajectories.u) if is_bounded else None
-            result = backward(
-                trajectories.F,
-                trajectories.gap,
-                trajectories.gradient,
-                trajectories.hessian,
-                trajectories.feedforward,
-                trajectories.gain,
-                self._regularization,
-                bounds,
-            )
+                trajectories.evaluate_model(self.second_order)
+            result = self._backward(is_bounded)
+            if result.failed_node >= 0 and self.second_order and changed:
+                trajectories.hessian[...] = trajectories.gauss_newton
+                result = self._backward(is_bounded)
             if result.failed_node >= 0:
                 self._regularization = np.maximum(10.0 * self._regularization, _FIRST)
                 changed = False
@@ -194,6 +220,31 @@ class Solver:
         if not state.converged.all():
             trajectories.evaluate_model()  # for messages
         return [self._solution(b, logs[b], state) for b in range(trajectories.count)]
+
+    def _backward(self, is_bounded: bool) -> Backward:
+        """Compute the step of controls and duration factors."""
+        trajectories, problem, durations = self._trajectories, self.problem, self._trajectories.durations
+        bounds = (problem.lower - trajectories.u, problem.upper - trajectories.u) if is_bounded else None
+        limits = durations.lower - durations.factors, durations.upper - durations.factors
+        step = np.zeros_like(durations.step)
+        for _ in range(_BOUNDED_PASSES if is_bounded and durations.names else 1):
+            result = backward(
+                trajectories.F,
+                trajectories.full_gap,
+                trajectories.gradient,
+                trajectories.hessian,
+                trajectories.feedforward,
+                trajectories.full_gain,
+                self._regularization,
+                bounds,
+                step,
+            )
+            if not durations.names or result.failed_node >= 0:
+                break
+            step, result = parameter_step(result, len(durations.names), self._regularization, limits)
+        if durations.names and result.failed_node < 0:
+            trajectories.set_factor_step(step)
+        return result
 
     def _search(self, state: _State, active: Array) -> Array:
         """Take the step length with the least merit among those with sufficient decrease; return it, 0 for none."""
@@ -248,8 +299,10 @@ class Solver:
         done = bool(state.converged[b])
         message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state)
         q, v, u = (array[b].copy() for array in (trajectories.q, trajectories.v, trajectories.u[:, :-1]))
-        times, gain = problem.times.copy(), trajectories.gain[b, :-1].copy()
-        return Solution(done, message, float(trajectories.true_costs()[b]), times, q, v, u, named, gain, log)
+        durations, gain = trajectories.durations, trajectories.gain[b, :-1].copy()
+        times, factors = durations.t[b].copy(), dict(zip(durations.names, durations.factors[b].tolist(), strict=True))
+        cost = float(trajectories.true_costs()[b])
+        return Solution(done, message, cost, times, q, v, u, named, gain, log, factors)
 
     def _failure(self, b: int, log: Iterations, state: _State) -> str:
         trajectories = self._trajectories
@@ -292,14 +345,14 @@ class _State:
         log.regularization.append(float(regularization))
         log.time.append(time)
 
-    def measure(self, trajectories: Trajectories, result: Any) -> None:
+    def measure(self, trajectories: LinearQuadraticModel, result: Any) -> None:
         """Compute costs, gaps, the slope of the cost along the step, and its expected improvement."""
         self.cost = trajectories.cost.sum(axis=1)
         absolute = np.abs(trajectories.gap)
         self.gap_sum, self.largest_gap = absolute.sum(axis=(1, 2)), absolute.max(axis=(1, 2))
         self.slope, curvature = result.slope, result.curvature
         has_gaps = self.largest_gap > self.gap_tolerance
-        if has_gaps.any():
+        if has_gaps.any() or trajectories.durations.names:
             self.slope, curvature = trajectories.directional_derivatives()
             half = 0.5 * np.maximum(curvature, 0.0)
             needed = (self.slope + half) / (0.5 * np.maximum(self.gap_sum, 1e-300))
@@ -316,6 +369,7 @@ def solve(
     iterations: int = 100,
     tolerance: float = 1e-9,
     constraint_tolerance: float = 1e-4,
+    second_order: bool = False,
 ) -> Solution:
     """Return the solution of a problem with one initial state.
 
@@ -323,12 +377,12 @@ def solve(
         problem: The problem.
         q, v, u: Guess, as in `Solver.set_guess`; by default the initial configuration at all nodes, and zero velocities
             after the first node and zero controls.
-        iterations, tolerance, constraint_tolerance: As in `Solver.solve`.
+        iterations, tolerance, constraint_tolerance: As in `Solver.solve`. second_order: As in `Solver`.
 
     Raises:
         ArgumentError: The problem has several initial states: use `Solver`. Others as in `Solver.solve`.
     """
-    solver = Solver(problem)
+    solver = Solver(problem, second_order=second_order)
     if len(problem.q) != 1:
         raise ArgumentError(f"the problem has {len(problem.q)} starts; use Solver(problem).solve()")
     solver.set_guess(q, v, u)

@@ -14,6 +14,7 @@ The functions are traced, so they must not branch on values, except by `legged.w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ class Term:
         constants = ", ".join(f"{v.on if isinstance(v, Frame) else v}" for v in self.constants.values())
         return getattr(self.function, "__name__", "term") + (f"({constants})" if constants else "")
 
-    @property
+    @cached_property
     def key(self) -> tuple:
         """Key that is equal for terms with the same compiled code."""
         shapes = tuple((name, value.shape) for name, value in self.parameters.items())
@@ -165,6 +166,42 @@ def control(robot: Robot, at: Point, reference: Array = 0.0) -> Array:  # type: 
         robot: The robot. at: The node. reference: A number or (nu,), [N m] or [N], joint axes.
     """
     return at.u - reference
+
+
+def duration(robot: Robot, at: Point) -> Array:
+    """Return the number one, (1,): the cost of a stage is then half of the weight times its duration.
+
+    Args:
+        robot: The robot. at: The node.
+    """
+    return np.ones(1)
+
+
+def joint_positions(robot: Robot, at: Point, joints: Array) -> Array:
+    """Return the entries of q after the base less a posture, (nj,), [rad] or [m].
+
+    Args:
+        robot: The robot. at: The node. joints: The posture, (nj,), [rad] or [m], joint axes.
+    """
+    return at.q[robot.base.nq :] - joints
+
+
+def velocity(robot: Robot, at: Point, target: Array = 0.0) -> Array:  # type: ignore[assignment]
+    """Return the velocity less a target, (nv,), [rad/s] and [m/s].
+
+    Args:
+        robot: The robot. at: The node. target: A number or (nv,), [rad/s] and [m/s], axes of v.
+    """
+    return at.v - target
+
+
+def base_position(robot: Robot, at: Point, position: Array) -> Array:
+    """Return the position of a floating base less a target, (3,), [m], world axes.
+
+    Args:
+        robot: The robot. at: The node. position: Target, (3,), [m], world axes.
+    """
+    return at.q[4:7] - position
 
 
 def frame_translation(robot: Robot, at: Point, frame: Any, position: Array) -> Array:

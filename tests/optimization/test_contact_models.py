@@ -6,9 +6,10 @@ import pytest
 import legged
 import robots
 from legged import optimization as oc
-from legged.optimization.dynamics import ContactModel, move, time_step
-from legged.optimization.model import Trajectories
-from legged.optimization.nodes import NodeModel
+from legged.optimization.equations.dynamics import ContactModel
+from legged.optimization.equations.integration import move, time_step
+from legged.optimization.equations.nodes import NodeModel
+from legged.optimization.model import LinearQuadraticModel
 
 DELTA = 1e-6
 
@@ -83,7 +84,7 @@ def test_a_fourth_point_of_a_sole_and_a_stretched_leg_change_no_motion(robot):
 def linear_dynamics(robot, nodes, q, v, u):
     """Return the linear dynamics and gradient of the first node, and its compiled function on floats."""
     problem = oc.Problem(robot, nodes, q=q, v=v, actuated=None, velocity_gain=3.0, restitution=0.2)
-    at = Trajectories(problem, np.ones(1))
+    at = LinearQuadraticModel(problem, np.ones(1))
     at.u[:, 0] = u
     at.evaluate_motion()
     at.q[:, 1], at.v[:, 1] = at._next_q[0], at._next_v[0]

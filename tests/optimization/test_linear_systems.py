@@ -166,3 +166,23 @@ def test_a_receding_horizon_starts_from_the_shifted_solution(robot):
     next_solution = solver.solve()[0]
     assert next_solution.converged and len(next_solution.log) == 2
     np.testing.assert_allclose(next_solution.u[0], solution.u[1], atol=0.02)
+
+
+def test_an_advanced_problem_is_the_problem_of_the_later_nodes(robot):
+    def stages(first, count):
+        targets = np.sin(0.3 * np.arange(first, first + count))
+        goal = [oc.Cost(oc.terms.state, 1.0, q=np.full(2, x), v=np.zeros(2)) for x in targets]
+        return [oc.Stage(H, terms=[one, oc.Cost(oc.terms.control, 0.1)]) for one in goal]
+
+    problem = oc.Problem(robot, stages(0, 20), q=[0.5, -0.2])
+    solver = oc.Solver(problem)
+    solution = solver.solve()[0]
+    solver.advance(stages(20, 3), solution.q[3], solution.v[3])
+    advanced = solver.solve()[0]
+    later = oc.solve(oc.Problem(robot, stages(3, 20), q=solution.q[3], v=solution.v[3], start_time=3 * H))
+    np.testing.assert_allclose(advanced.cost, later.cost, rtol=1e-9)
+    np.testing.assert_allclose(advanced.u, later.u, atol=1e-6)  # regularization 1e-9 of 5e-3
+    np.testing.assert_allclose(advanced.t, later.t)
+    with pytest.raises(LeggedError, match="has the term velocity, which the problem did not have"):
+        solver.advance([oc.Stage(H, terms=[oc.Cost(oc.terms.velocity, 1.0)])], solution.q[3], solution.v[3])
+    np.testing.assert_allclose(solver.solve()[0].cost, later.cost, rtol=1e-9)

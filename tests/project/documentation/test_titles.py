@@ -36,6 +36,8 @@ Centroidal momentum matrix of a humanoid robot: structure and properties
 Control-limited differential dynamic programming
 Crocoddyl: an efficient and versatile framework for multi-contact optimal control
 Differential dynamic programming for multi-phase rigid contact dynamics
+Synthesis and stabilization of complex behaviors through online trajectory optimization
+Bundled gradients through contact via randomized smoothing
 Constraint wrench formulation for closed-loop systems using two-level recursions
 Contact-aided invariant extended Kalman filtering for robot state estimation
 Direct solutions of sparse network equations by optimally ordered triangular factorization

@@ -1,4 +1,4 @@
-"""Dynamics of a robot with given contacts, and the discrete motion from one node of a problem to the next.
+"""Dynamics of a robot with given contacts.
 
     [ M  J^T ] [ a  ]   [ tau - h        ]              [ M  J^T ] [ v+ - v ]   [ 0            ]
     [ J  0   ] [ -f ] = [ -Jdot v - k J v ]              [ J  0   ] [ -L     ] = [ -(1 + e) J v ]
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,14 +28,14 @@ from legged.algorithms.derivatives.forward import InertiaFactors
 from legged.algorithms.linear_algebra import factor_semidefinite, solve_columns
 from legged.algorithms.sparse.sparsity import DofTree, factor_ltdl
 from legged.checked import checked
-from legged.compiler import jacobian, where
+from legged.compiler import jacobian
 from legged.dynamics.frames import Frame, frame_acceleration, frame_jacobian, frame_pose, frame_twist, resolve_frame
-from legged.dynamics.inverse import bias_forces
+from legged.dynamics.inverse import bias_forces, inverse_dynamics
 from legged.errors import UnknownNameError
 from legged.loops import ClosedRobot
 from legged.loops.constraints import acceleration as loop_acceleration
 from legged.loops.constraints import jacobian as loop_jacobian
-from legged.robot.configuration import difference, integrate
+from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, mirror, solve_factored
 
@@ -63,6 +63,17 @@ class Contact:
     def rows(self) -> int:
         """Number of constraints."""
         return 6 if self.surface else 3
+
+
+def feet(robot: Robot) -> list[Contact]:
+    """Return contacts at the contact points of a robot, with their names.
+
+    A name alone would mean the origin of the link where a link and its contact point have the same one.
+
+    Args:
+        robot: The robot.
+    """
+    return [Contact(Frame(robot.links[p.link].name, p.position), name=p.name) for p in robot.contacts]
 
 
 class Motion(NamedTuple):
@@ -155,6 +166,25 @@ class ContactModel:
             unconstrained = factors.solve(tau - bias_forces(self.robot, q, v))
         f = solve_factored(delassus, -(J @ unconstrained + c)) if len(J) else np.zeros(0)
         return Motion(unconstrained + J_M_inv.T @ f, f)
+
+    def residuals(self, q: Array, v: Array, u: Array, motion: Motion, mask: Array) -> Array:
+        """Return the residuals of the equations of motion and of the active constraints, (nv + m,).
+
+        They are zero at the solution of `solve`, up to damping and the forces of inactive contacts, which are linear.
+
+        Args:
+            q, v, u, mask: As in `solve`. motion: Acceleration and forces.
+        """
+        a, f = motion
+        forces = inverse_dynamics(self.robot, q, 0.0 * v if self.impact else v, a, self._wrenches(f))
+        if not self.impact:
+            tau = np.zeros(self.robot.nv, u.dtype)
+            tau[list(self.actuated)] = u
+            forces = forces - tau
+        if isinstance(self.system, ClosedRobot):
+            forces = forces - loop_jacobian(self.system, q).T @ f[self.contact_rows :]
+        J, c = self._rows(q, v, mask)
+        return np.concatenate([forces, J @ a + c])
 
     def linearize(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> MotionDerivatives:
         """Return the derivatives of the equations of motion at their solution.
@@ -283,52 +313,3 @@ class Forces(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._model.contacts)
-
-
-def move(robot: Robot, q: Array, dq: Array) -> Array:
-    """Return the configuration after a displacement at constant twist, (nq,).
-
-    The pose of a floating base is multiplied by the exponential map of SE(3) of dq[0:6], in base axes. To first order
-    in dq this is `legged.integrate`.
-
-    Args:
-        robot: The robot. q: Configuration, (nq,). dq: Velocity times duration, (nv,), [rad] and [m], base axes.
-    """
-    if robot.base.kind != "floating":
-        return integrate(robot, q, dq)
-    phi, d = dq[:3], dq[3:6]
-    square = phi @ phi
-    small = square < 1e-8
-    angle = np.sqrt(where(small, 1.0, square))
-    first = where(small, 0.5 - square / 24.0, (1.0 - np.cos(angle)) / where(small, 1.0, square))
-    second = where(small, 1.0 / 6.0 - square / 120.0, (angle - np.sin(angle)) / (angle * where(small, 1.0, square)))
-    turned = cross(phi, d)
-    shift = d + first * turned + second * cross(phi, turned)
-    return integrate(robot, q, np.concatenate([phi, shift, dq[6:]]))
-
-
-def time_step(robot: Robot, q: Array, v: Array, a: Array, h: Any) -> tuple[Array, Array]:
-    """Return the state (q, v), (nq,) and (nv,), after a semi-implicit Euler step.
-
-    Args:
-        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). a: Acceleration, (nv,). h: Duration, [s].
-    """
-    after = v + h * a
-    return move(robot, q, h * after), after
-
-
-def position_derivatives(robot: Robot, q: Array, after: Array, h: Any, reference: Array) -> tuple[Array, Array]:
-    """Return the derivatives, (nv, nv) each, of the next configuration by a displacement of q and by the new velocity.
-
-    Displacements of the next configuration are those from a reference, `legged.difference(robot, reference, next)`.
-
-    Args:
-        robot, q, h: As in `time_step`. after: New velocity, (nv,), [rad/s] and [m/s], in the axes of v.
-        reference: Configuration, (nq,), [rad], [m] and unit quaternions, joint axes.
-    """
-
-    def moved(dq: Array, after: Array, q: Array, h: Array, reference: Array) -> Array:
-        return difference(robot, reference, move(robot, integrate(robot, q, dq), h * after))
-
-    arguments = np.zeros(robot.nv), after, q, h, reference
-    return jacobian(moved, "dq", "forward")(*arguments), jacobian(moved, "after", "forward")(*arguments)
