@@ -136,6 +136,8 @@ def _start(store: Path) -> subprocess.Popen[bytes]:
 
 def _wait(process: subprocess.Popen[bytes], store: Path, seconds: float, known: int) -> None:
     """Wait some seconds after the first new chunk."""
+    while process.poll() is None and not Path(f"{store}.pids").exists():  # as long as a busy machine needs
+        time.sleep(0.02)
     end = time.monotonic() + 60.0
     while process.poll() is None and len(_chunks(store)) <= known and time.monotonic() < end:
         time.sleep(0.02)
