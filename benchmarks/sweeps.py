@@ -85,7 +85,11 @@ def client(store: str) -> None:
 
 
 def kills(count: int, seed: int = 0) -> Table:
-    """Return how many finished chunks were lost or changed by kills."""
+    """Return how many finished chunks were lost or changed by kills.
+
+    Args:
+        count: Number of kills. seed: Of the moments and processes; runs with different seeds can be added up.
+    """
     rng, targets = np.random.default_rng(seed), ("worker", "scheduler", "client")
     lost = corrupt = done = 0
     given = dict.fromkeys(targets, 0)
@@ -113,7 +117,11 @@ def kills(count: int, seed: int = 0) -> Table:
                 before = now
             table = legged.sweep(trial, samples, store, chunk=_KILLED_CHUNK, progress=False).table()
             equal = equal and table.equals(wanted)
-            print(f"[{done} kills, study {studies}: {len(before)} chunks, table equal: {equal}]", flush=True)
+            by_name = ", ".join(f"{n} of a {name}" for name, n in given.items())
+            print(
+                f"[kills: {by_name}; {studies} studies, {lost} chunks lost, {corrupt} damaged, equal: {equal}]",
+                flush=True,
+            )
     rows = [*((f"kills of a {name}", str(n)) for name, n in given.items()), ("studies", str(studies))]
     rows += [("finished chunks lost", str(lost)), ("damaged chunks", str(corrupt)), ("tables equal", str(equal))]
     return Table("Kills (-9) at random moments", ("", ""), tuple(rows))
@@ -128,6 +136,8 @@ def _start(store: Path) -> subprocess.Popen[bytes]:
 
 def _wait(process: subprocess.Popen[bytes], store: Path, seconds: float, known: int) -> None:
     """Wait some seconds after the first new chunk."""
+    while process.poll() is None and not Path(f"{store}.pids").exists():  # as long as a busy machine needs
+        time.sleep(0.02)
     end = time.monotonic() + 60.0
     while process.poll() is None and len(_chunks(store)) <= known and time.monotonic() < end:
         time.sleep(0.02)
@@ -308,6 +318,7 @@ def main() -> None:
     parts = ("kills", "overhead", "processes", "rows", "trots", "policy")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; all by default")
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="of the kills; runs with different seeds can be added up")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--network", default="", metavar="FILE", help="policy.onnx of `legged train velocity`")
@@ -317,7 +328,7 @@ def main() -> None:
         return client(options.store)
     if unknown := set(options.parts) - set(parts):
         parser.error(f"unknown part: {', '.join(sorted(unknown))}")
-    functions = {"kills": lambda: kills(options.kills), "overhead": overhead, "rows": rows}
+    functions = {"kills": lambda: kills(options.kills, options.seed), "overhead": overhead, "rows": rows}
     functions |= {"processes": lambda: processes(options.seconds), "trots": lambda: trots(options.trials)}
     functions["policy"] = lambda: policy(options.trials, options.network)
     for part in options.parts or parts:

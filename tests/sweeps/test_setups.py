@@ -1,6 +1,7 @@
 """Simulations as trials: metrics, replays, failures, costs, keys."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -133,3 +134,11 @@ def test_keys_are_the_same_in_another_process_and_follow_the_code():
     first, second = (lambda x: 2 * x), (lambda x: 3 * x)
     outer = [content.content_key(lambda x, inner=inner: inner(x)) for inner in (first, second, first)]
     assert outer[0] == outer[2] != outer[1]
+
+
+def test_the_first_study_of_the_page_has_at_most_15_lines():
+    """The page is executed by the tests of snippets."""
+    page = Path(__file__).parents[2].joinpath("docs/howto/sweeps.md").read_text(encoding="utf-8")
+    program = page.split("```python\n")[1].split("```")[0]
+    lines = [line for line in program.splitlines() if line.strip() and not line.startswith("#")]
+    assert len(lines) <= 15 and {"success_map", "friction", "mass", "impulse"} <= set(re.findall(r"[a-z_]+", program))
