@@ -49,7 +49,7 @@ class Servos:
 
 
 class Differentiable:
-    """The control steps of a task as functions of Torch; states are NumPy arrays, their deviations are tensors of zeros.
+    """The control steps of a task as functions of Torch: states are NumPy arrays, their deviations tensors of zeros.
 
     A deviation has the coordinates of `DifferentiableSimulation`. It carries derivatives alone, so that a loss which is
     computed from observations and rewards has a gradient with respect to all actions before.
@@ -65,10 +65,12 @@ class Differentiable:
             task.robot, Servos(task), ground=task.ground, integrator=steps, command=nj, q=task.robot.neutral()
         )
         self.clock = np.array([0.0, task.time_step, 0.0])
-        shapes = {"x": 2 * task.robot.nv + 2 * nj, "q": task.robot.nq, "v": task.robot.nv, "command": task.command_size}
+        nq, nv = task.robot.nq, task.robot.nv
+        shapes: dict[str, Any] = {"x": 2 * nv + 2 * nj, "q": nq, "v": nv, "command": task.command_size}
         self._seen = legged.compile(self._outputs, **shapes)
         product = legged.jacobian(lambda x, q, v, command, w: w @ self._outputs(x, q, v, command)[0], "x", "reverse")
-        self._product = legged.compile(product, **shapes, w=self.observed + 1)
+        shapes["w"] = self.observed + 1
+        self._product = legged.compile(product, **shapes)
 
     @property
     def observed(self) -> int:
@@ -84,7 +86,8 @@ class Differentiable:
         s = State(task, None, q, v, v, np.zeros(0), action, last, command, {}, {}, 0.0, Draws(0.0, 0.0, 0.0))
         reward = sum(r.weight * task.period * r.function(s) for r in task.rewards.values())
         ended = sum([1.0 * legged.where(end(s) > 0.0, 1.0, 0.0) for end in task.terminations.values()], 0.0)
-        return np.concatenate([task.observed(q, v, action, last, command, 0.0), np.stack([reward])]), ended + 0.0 * reward
+        seen = task.observed(q, v, action, last, command, 0.0)
+        return np.concatenate([seen, np.stack([reward])]), ended + 0.0 * reward
 
     def advance(self, state: Array, deviation: Tensor, action: Tensor) -> tuple[Array, Tensor]:
         """Return (states, deviations) after a control step.
@@ -257,10 +260,8 @@ def pendulum() -> Task:
     return environments.pendulum(rewards={"pendulum_cost": None, "cost": Reward(cost, -1.0)})
 
 
-def acrobot(smooth: bool = True) -> Task:
-    """Return the swing-up of an acrobot: the reward is the height of its tip, or that of Acrobot-v1, -1 until the end."""
-    if not smooth:
-        return environments.acrobot()
+def acrobot() -> Task:
+    """Return the swing-up of an acrobot, with the height of its tip as reward: that of Acrobot-v1 has no gradient."""
 
     def height(s: State) -> Any:
         return -np.cos(s.q[0]) - np.cos(s.q[0] + s.q[1])
