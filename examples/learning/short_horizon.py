@@ -38,7 +38,7 @@ class Servos:
         self.kp, self.kd, self.is_torque = task.kp, task.kd, task.torque_control
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Array) -> Array:
-        """Return the torques, (nj,), [N m] or [N]; arguments as in `legged.Controller.torque`, `command` (nj,)."""
+        """Return the torques, (nj,), [N m] or [N]; other arguments as in `legged.simulation.controller.Controller`."""
         n = len(command)
         return (command if self.is_torque else self.kp * command) - self.kp * q[-n:] - self.kd * v[-n:]
 
