@@ -35,6 +35,10 @@ def train_command(
     mirrored: Annotated[
         bool, typer.Option("--mirrored", help="Teach the policy reflected data too, for a robot that is symmetric.")
     ] = False,
+    halving: Annotated[
+        float | None,
+        typer.Option(help="Transitions in which the largest noise of actions halves.", callback=positive),
+    ] = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -55,7 +59,7 @@ def train_command(
     from legged.learning.ppo import Settings
     from legged.learning.training import Training, progress
 
-    settings = Settings(hidden=tuple(hidden or Settings.hidden), mirrored=mirrored)
+    settings = Settings(hidden=tuple(hidden or Settings.hidden), mirrored=mirrored, halving=halving)
     made = TASKS[known_name("task", task, TASKS)](select_robot(robot))
     if minutes is None and steps is None:
         minutes = 10.0

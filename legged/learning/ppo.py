@@ -43,6 +43,10 @@ class Settings:
         divergence: Desired Kullback-Leibler divergence of the policies before and after an update.
         rate: First learning rate. largest_norm: To which gradients are scaled down.
         hidden: Sizes of the hidden layers. deviation: First standard deviation of actions, dimensionless.
+        halving: Number of transitions in which the largest standard deviation of actions, at first `deviation`, halves;
+            None for no bound. Without a bound a policy may need the noise of its actions to begin a gait: its mean
+            actions then stand where the noisy ones walk.
+        least_deviation: To which this bound falls, dimensionless.
         mirrored: Whether half of the data of each pass teach the policy as their reflections from left to right, so
             that it learns a symmetric gait; see `legged.learning.mirror`.
     """
@@ -59,7 +63,15 @@ class Settings:
     largest_norm: float = 1.0
     hidden: tuple[int, ...] = (128, 64)
     deviation: float = 0.7
+    halving: float | None = None
+    least_deviation: float = 0.1
     mirrored: bool = False
+
+    def bound(self, transitions: int) -> float:
+        """Return the largest standard deviation of actions after a number of transitions, dimensionless."""
+        if self.halving is None:
+            return np.inf
+        return max(self.least_deviation, self.deviation * 0.5 ** (transitions / self.halving))
 
 
 class Normalizer(nn.Module):
@@ -303,6 +315,8 @@ class PPO:
                     group["lr"] = min(1e-2, group["lr"] * 1.5)
                 nn.utils.clip_grad_norm_(net.parameters(), s.largest_norm)
                 self.optimizer.step()
+                with torch.no_grad():
+                    net.log_deviation.clamp_(max=float(np.log(s.bound(self.transitions))))
                 figures.append((error, divergence))
         error, divergence = np.mean(figures, axis=0)
         shown = {"value_error": error, "divergence": divergence, "rate": group["lr"], "deviation": before.exp().mean()}

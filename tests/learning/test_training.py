@@ -177,5 +177,15 @@ def test_the_table_of_velocities_is_in_heading_axes():
         evaluation.tracking(TASK.changed(command=None), np.tanh)
 
 
+def test_the_deviation_of_actions_falls_with_the_transitions_alone():
+    settings = Settings(steps=6, epochs=1, batches=1, hidden=(16,), halving=48.0, least_deviation=0.3)
+    learner = training(settings=settings).learner
+    for bound in (0.35, 0.3, 0.3):  # 0.7 halves in the 48 transitions of an iteration
+        learner.iterate()
+        deviation = learner.net.log_deviation.detach().exp()
+        assert float(deviation.max()) <= bound * (1.0 + 1e-6) and float(deviation.min()) > 0.9 * bound
+    assert SMALL.bound(10**9) == np.inf
+
+
 def test_curves_in_the_terminal():
     assert sparkline([0.0, 1.0]) == "▁█" and len(sparkline([*range(100)], 10)) == 10

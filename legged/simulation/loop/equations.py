@@ -215,7 +215,10 @@ class LoopEquations:
 
             tau(t + h, q + h v_next, v_next) = tau(t + h, q, v) - h K_p v - (K_d + h K_p) (v_next - v),
 
-        so that stiff servos do not limit the step. A motor at a limit gives that limit, without the last term.
+        so that stiff servos do not limit the step. A motor at a limit gives that limit without the last term while it
+        accelerates. While it brakes, the last term is scaled by limit / torque without limits: at the velocity at which
+        that torque would be zero, it is zero too. A constant limit would reverse the velocity of a light link in every
+        step.
 
         Args:
             t, phase, q, s, contact: As in `controller_update`. h: Time step, [s].
@@ -230,9 +233,13 @@ class LoopEquations:
         commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments))
         commanded = actuator_forces(self.robot, commanded, self.notices) - h * kp * part.v
         tau = motor_forces(self.robot, part.v, commanded)
-        slopes = zip(tau, commanded, kd + h * kp, strict=True)
-        damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])
-        return StepActuation(tau, damping, self.controller.rate(t, *arguments))
+        slopes = zip(tau, commanded, kd + h * kp, part.v, strict=True)
+        damping = []
+        for limited, wanted, slope, speed in slopes:
+            is_free = limited == wanted
+            part_of_slope = where(limited * speed < 0.0, limited, 0.0) / where(is_free, 1.0, wanted)
+            damping.append(where(is_free, slope, slope * part_of_slope))
+        return StepActuation(tau, np.stack(damping), self.controller.rate(t, *arguments))
 
     def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         """Return the generalized acceleration with compliant stops and regularized dry friction, (nv,).

@@ -48,6 +48,7 @@ WORDS = {  # the example -> what it must print
         "4 of 4 walk at the commanded speed within 10 %",
     ),
     "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
+    "short_horizon": ("pendulum: without learning", "short horizon", "PPO"),
     "step_by_step": ("64 robots, 2 s", "fell", "compiled time steps"),
     "shape_memory_wires": (
         "| held shaft | 0.3 | 63 | 0.27 |",

@@ -80,6 +80,17 @@ def test_a_motor_at_its_limit_gives_the_limit(kind):
     np.testing.assert_allclose(run.v[:, 0], -3.0 / (M * L**2) * run.times, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", INTEGRATORS)
+def test_a_motor_at_its_limit_stops_a_light_link(kind):
+    """In a step the limit of 35 N m changes the velocity of this link, an ankle of a humanoid, by 175 rad/s."""
+    options, integrator = INTEGRATORS[kind]
+    ankle = pendulum(effort=35.0).edit().change_link("arm", inertia=legged.point_mass(5e-4, (0, 0, -1.0))).build()
+    run = legged.simulate(
+        ankle, servo(140.0, 2.8), q=[0.0], v=[87.5], until=0.3, sample=0.1, integrator=integrator(2.5e-3), **options
+    )
+    assert np.abs(run.v[-1]).max() < 1e-3 and np.abs(run.q[-1]).max() < 1e-3
+
+
 def test_a_reference_that_moves_is_followed():
     """The gains act on the error: a constant velocity of the reference is reached without lag."""
 
