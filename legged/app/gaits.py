@@ -75,10 +75,18 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
                 "--gait", help="With --velocity: trot, walk, crawl, pace, bound, gallop, pronk, tripod or stand."
             ),
         ] = None,
+        drive: Annotated[
+            bool,
+            typer.Option("--drive", help="Drive the walking robot in the browser by keys, a gamepad or clicks."),
+        ] = False,
         output: Output = None,
         view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
         sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
+        if drive:
+            others = {**sizes, "controller": controller, "ground": ground, "velocity": velocity}
+            _drive(schedule or name, others, robot, terrain, size, output)
+            return
         if velocity is not None:
             others = {**sizes, "controller": controller, "ground": ground}
             simulated, plan = _commanded(schedule or name, velocity, others, robot, duration, terrain, size), None
@@ -121,13 +129,27 @@ def _commanded(
     size: Size,
 ) -> Callable[[], Any]:
     """Return a function that simulates a robot that walks at a commanded velocity."""
-    unused = [f"--{option.replace('_', '-')}" for option, value in others.items() if value is not None]
-    if unused:
-        raise typer.BadParameter(f"does not go with {', '.join(unused)}", param_hint="--velocity")
+    _refuse(others, "--velocity")
     from legged.app import scenario, selection
 
     robot, floor = selection.select_robot(name), selection.parse_terrain(terrain, size)
     return lambda: scenario.locomotion(robot, gait, velocity, floor, duration)
+
+
+def _refuse(others: dict[str, Any], option: str) -> None:
+    """Raise a usage error if other options are given that do not go with an option."""
+    unused = [f"--{other.replace('_', '-')}" for other, value in others.items() if value is not None]
+    if unused:
+        raise typer.BadParameter(f"does not go with {', '.join(unused)}", param_hint=option)
+
+
+def _drive(gait: str, others: dict[str, Any], name: str, terrain: str, size: Size, output: Path | None) -> None:
+    """Show a robot that walks as a user drives it, until Ctrl-C."""
+    _refuse(others, "--drive")
+    from legged.app import scenario, selection
+
+    robot, floor = selection.select_robot(name), selection.parse_terrain(terrain, size)
+    scenario.drive(robot, gait, floor, output or Path("drives"))
 
 
 def _finish(

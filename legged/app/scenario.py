@@ -17,7 +17,7 @@ from legged.errors import DefinitionError, SimulationError
 from legged.ground import Ground, Terrain
 from legged.output import write_file
 from legged.robot.robot import Robot
-from legged.simulation import Run, TimeStepping, simulate
+from legged.simulation import Run, Simulation, TimeStepping, simulate
 from legged.simulation.checks.overlap import PENETRATION
 from legged.simulation.results.run_table import run_table
 from legged.table import Table
@@ -68,6 +68,26 @@ def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], te
     """
     law = controllers.Locomotion(gait, controllers.Command(*velocity), terrain=terrain)
     return _simulated(robot, law, ground=Rigid(terrain=terrain), until=duration, integrator=TimeStepping(2e-3))
+
+
+def drive(robot: Robot, gait: str, terrain: Terrain, folder: Path, port: int = 8080, wait: bool = True) -> Any:
+    """Show a robot on rigid ground that walks as a user drives it, and return the viewer.
+
+    Args:
+        robot: The robot.
+        gait: Key of `controllers.locomotion.gait.schedule.GAITS`.
+        terrain: The surface, which the controller knows.
+        folder: Folder of the recordings.
+        port: Port of the page.
+        wait: Whether to return only after Ctrl-C.
+    """
+    from legged.viewer import Drive, view
+
+    law = controllers.Locomotion(gait, None, terrain=terrain)
+    simulation = Simulation(robot, law, ground=Rigid(terrain=terrain), integrator=TimeStepping(2e-3))
+    pace = float(np.sqrt(np.linalg.norm(robot.gravity) * controllers.home_of(robot).hip_height))
+    speeds = Drive(0.5 * pace, 0.25 * pace, 1.5 * pace / controllers.home_of(robot).hip_height * 0.25, folder)
+    return view(simulation, drive=speeds, port=port, wait=wait)
 
 
 def _simulated(robot: Robot, law: Any, **options: Any) -> Run:

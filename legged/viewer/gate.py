@@ -16,6 +16,8 @@ from legged.errors import ArgumentError, MissingError, SimulationWarning, warn_c
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _lock = threading.Lock()
+Page = Callable[[str], tuple[int, str, str]]
+"""Function of the text behind "?" of a request that returns (HTTP status, content type, content)."""
 
 
 def _renew_lock() -> None:
@@ -40,11 +42,14 @@ class Gate:
         is_closed: Whether the server was stopped. A browser opens connections before it needs them, and the server
             keeps those that it accepted: such a connection is then closed without an answer, upon which the browser
             connects again and reaches the server that now listens at the address.
+        pages: Path of a page that is served beside viser's, such as "/drive" -> function of the text behind "?" that
+            returns (HTTP status, content type, content).
     """
 
     def __init__(self, host: str, token: str):
         self.token = token
         self.is_closed = False
+        self.pages: dict[str, Page] = {}
         self._is_open = not _is_loopback(host)
         name = socket.gethostname().lower()
         own = (name, name.partition(".")[0], f"{name}.local", host.lower()) if self._is_open else ()
@@ -68,6 +73,26 @@ class Gate:
                 return "the token is missing: open the whole address that legged.view printed"
             request.path = f"/{rest}{mark}{options}"
         return ""
+
+    def answer(self, connection: Any, request: Any) -> Any:
+        """Return the response of one of `pages`, or None for requests that viser answers.
+
+        Args:
+            connection: The connection of `websockets`. request: The request, whose path has no token any more.
+        """
+        path, _, query = request.path.partition("?")
+        page = self.pages.get(path)
+        if page is None:
+            return None
+        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            return connection.respond(http.HTTPStatus.FORBIDDEN, "a page of another site asked for this\n")
+        status, kind, content = page(query)
+        response = connection.respond(http.HTTPStatus(status), content)
+        del response.headers["Content-Type"]
+        response.headers["Content-Type"] = kind
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
 
     def _is_known(self, host: str) -> bool:
         """Return whether a header Host names this machine by a known name, or by a number if others may connect."""
@@ -124,7 +149,10 @@ def guarded(gate: Gate) -> Iterator[None]:
             refusal = gate.refusal(request)
             if refusal:
                 return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")
-            return None if process_request is None else process_request(connection, request)
+            answer = gate.answer(connection, request)
+            if answer is not None or process_request is None:
+                return answer
+            return process_request(connection, request)
 
         return start(handler, *args, process_request=checked_request, **options)
 

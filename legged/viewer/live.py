@@ -18,6 +18,8 @@ from legged.simulation.results.recording import contact_sides, planned_footsteps
 from legged.simulation.results.records import GROUND, ModelRecord
 from legged.simulation.results.stick_figure import ground_lines, ground_surface
 from legged.simulation.stepping.simulation import Simulation
+from legged.viewer.driving.drive import Drive, heading
+from legged.viewer.driving.driven import DrivenSimulation
 from legged.viewer.motion import Motion, capture_of, quaternions, states, support_of
 from legged.viewer.scene import scene_of
 from legged.viewer.server import RATE, Actor, Viewer
@@ -45,6 +47,7 @@ class Live:
         sliders: Slider of each entry of the command, by name.
         gains: Slider of each number of the controller, or of the parameters that were named, by name.
         status: Text with the time, the speed reached, and the reasons for which robots have ended.
+        driver: The velocity command of a simulation that is driven; None for others.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Live:
         commands: Mapping[str, tuple[float, float, float]] | None,
         parameters: Mapping[str, tuple[float, float]] | None,
         controllers: Mapping[str, Any] | None,
+        drive: Drive | None = None,
     ):
         self.simulation, self._viewer, self._lock = simulation, viewer, threading.Lock()
         self._lag, self._clock, self._simulated = 0.0, 0.0, 0.0
@@ -73,6 +77,7 @@ class Live:
         for offset in offsets:
             viewer.ground(ground_surface(loop.ground, around), lines, offset)
         self._add_controls(commands)
+        self.driver = None if drive is None else DrivenSimulation(viewer, simulation, drive)
         self.gains = self._add_gains(parameters)
         if controllers:
             with viewer.server.gui.add_folder("Controller", order=0.4):
@@ -132,6 +137,8 @@ class Live:
         """Start all robots again."""
         with self._lock:
             self._pushes.clear()
+            if self.driver is not None:
+                self.driver.end_of_motion()
             self.simulation.reset()
             self._show()
 
@@ -184,6 +191,8 @@ class Live:
 
     def _update(self, passed: float) -> bool:
         """Advance by the time since the last call, [s], show the robots, and return whether they have moved."""
+        if self.driver is not None and np.all(self.simulation.ended) and self.driver.has_waited(passed):
+            self.reset()
         if self.pause.value or np.all(self.simulation.ended):
             self._lag = 0.0
             return False
@@ -203,12 +212,15 @@ class Live:
 
     def _advance(self, count: int) -> None:
         """Advance all robots by a number of time steps; pushes since the last call act in the first."""
+        command = self.command if self.driver is None else self.driver.command(self.command)
         if self._pushes:
             pushes, self._pushes = self._pushes, []
-            self.simulation.step(self.command, wrenches=pushes)
+            self.simulation.step(command, wrenches=pushes)
             count -= 1
         if count:
-            self.simulation.step(self.command, n=count)
+            self.simulation.step(command, n=count)
+        if self.driver is not None:
+            self.driver.record()
 
     def _report(self) -> None:
         t, reasons = float(np.max(self.simulation.t)), [text for text in self.simulation.reasons if text]
@@ -230,6 +242,9 @@ class Live:
         state, contacts = simulation.state, simulation.contacts
         q, v, rest = (np.atleast_2d(x)[:MOST_ROBOTS] for x in (state.q, state.v, state.rest))
         present = states(robot)(q, v)
+        if self.driver is not None:
+            self.driver.place = present.origins[0, 0]
+            self.driver.yaw = heading(present.rotations[0, 0])
         batch = (x if simulation.num is not None else x[None] for x in (contacts.positions, contacts.forces))
         points, forces = (x[:MOST_ROBOTS] for x in batch)
         rotations, positions = quaternions(present.rotations[:, scene.links]), present.origins[:, scene.links]

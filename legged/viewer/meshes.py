@@ -154,3 +154,23 @@ _BOX_FACES = _outward(
         ]
     ),
 )
+
+
+def color_bytes(text: str) -> tuple[int, int, int]:
+    """Return red, green and blue, each from 0 to 255, of a color such as "#d2452d".
+
+    Args:
+        text: The color.
+    """
+    red, green, blue = (int(text[k : k + 2], 16) for k in (1, 3, 5))
+    return red, green, blue
+
+
+def bytes_of(color: Color) -> tuple[int, int, int]:
+    """Return red, green and blue, each from 0 to 255.
+
+    Args:
+        color: Red, green and blue, each from 0 to 1.
+    """
+    red, green, blue = (round(255 * x) for x in color)
+    return red, green, blue

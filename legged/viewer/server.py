@@ -16,8 +16,8 @@ import numpy as np
 from legged.errors import MissingError
 from legged.output import as_html, paragraphs
 from legged.simulation.results.stick_figure import GRID_SPACING
-from legged.viewer.gate import Gate, check_host, guarded
-from legged.viewer.meshes import Color, grid_faces, revolved, rotation_to
+from legged.viewer.gate import Gate, Page, check_host, guarded
+from legged.viewer.meshes import bytes_of, color_bytes, grid_faces, revolved, rotation_to
 from legged.viewer.motion import Motion, quaternions
 from legged.viewer.scene import Scene
 
@@ -37,6 +37,8 @@ OVERLAYS = {
 _BACKGROUND = (222, 229, 238)  # darker than pale robots; red, green and blue
 RATE = 60.0
 """Largest number of pictures per second."""
+_ORBIT = 0.3
+"""[rad/s], speed of a camera that orbits."""
 
 
 class Viewer:
@@ -73,6 +75,8 @@ class Viewer:
         self._world = self.server.scene.add_frame("/world", show_axes=False)
         self.overlays: dict[str, Any] = {}
         self._follow: Any = None
+        self._orbit: Any = None
+        self._seen = time.perf_counter()
         self._start = np.zeros(3)
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -90,6 +94,15 @@ class Viewer:
             texts: The texts, none of which is read as Markdown or HTML. options: As in viser's `add_markdown`.
         """
         return self.server.gui.add_markdown(paragraphs(*texts), **options)
+
+    def serve(self, name: str, page: Page) -> str:
+        """Serve a page beside that of the scene, and return its address.
+
+        Args:
+            name: Last part of the address. page: As in `Gate.pages`.
+        """
+        self._gate.pages[f"/{name}"] = page
+        return f"{self.address.rstrip('/')}/{name}"
 
     def stop(self) -> None:
         """End the server and the motion."""
@@ -149,12 +162,27 @@ class Viewer:
     def follow(self, target: Array) -> None:
         """Move the world so that a point stays before the camera, if the box "follow the robot" is checked.
 
+        With the box "orbit" the cameras of all pages turn about the place that they look at.
+
         Args:
             target: Position of the point, (3,), [m], world axes; its height is ignored.
         """
         if self._follow is not None:
             moved = (target - self._start) * (self._follow.value, self._follow.value, 0.0)
             self._world.position = tuple(-moved)
+        now = time.perf_counter()
+        angle, self._seen = _ORBIT * min(now - self._seen, 1.0 / RATE * 4.0), now
+        if self._orbit is not None and self._orbit.value:
+            c, s = np.cos(angle), np.sin(angle)
+            turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+            for client in self.server.get_clients().values():
+                center = np.asarray(client.camera.look_at)
+                client.camera.position = center + turn @ (np.asarray(client.camera.position) - center)
+
+    @property
+    def displacement(self) -> Array:
+        """Position of the world's origin in the scene that the pages show, (3,), [m]; see `follow`."""
+        return np.array(self._world.position, dtype=float)
 
     def ground(self, surface: Array, lines: Array, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
         """Draw a ground in addition to those drawn before.
@@ -194,6 +222,7 @@ class Viewer:
         """
         with self.server.gui.add_folder("Show", order=1.0):
             self._follow = self.server.gui.add_checkbox("follow the robot", True)
+            self._orbit = self.server.gui.add_checkbox("orbit", False)
             for name, (label, shown) in OVERLAYS.items():
                 box = self.overlays[name] = self.server.gui.add_checkbox(label, shown)
 
@@ -238,7 +267,7 @@ class Actor:
                     f"{self._name}/{k}/{i}",
                     placed.mesh.vertices,
                     placed.mesh.faces,
-                    color=_bytes(placed.mesh.color),
+                    color=bytes_of(placed.mesh.color),
                     opacity=None if opacity >= 1.0 else opacity,
                     flat_shading=True,
                     cast_shadow=opacity >= 1.0,
@@ -247,7 +276,7 @@ class Actor:
                 )
         for k, mesh in enumerate(scene.obstacles if obstacles else ()):
             add.add_mesh_simple(
-                f"{self._name}/obstacle {k}", mesh.vertices, mesh.faces, color=_bytes(mesh.color), flat_shading=True
+                f"{self._name}/obstacle {k}", mesh.vertices, mesh.faces, color=bytes_of(mesh.color), flat_shading=True
             )
 
     def sign(self, text: str) -> None:
@@ -380,18 +409,3 @@ class Actor:
 def is_interactive() -> bool:
     """Return whether Python reads further statements after this one: a prompt or a notebook."""
     return hasattr(sys, "ps1") or "ipykernel" in sys.modules
-
-
-def color_bytes(text: str) -> tuple[int, int, int]:
-    """Return red, green and blue, each from 0 to 255, of a color such as "#d2452d".
-
-    Args:
-        text: The color.
-    """
-    red, green, blue = (int(text[k : k + 2], 16) for k in (1, 3, 5))
-    return red, green, blue
-
-
-def _bytes(color: Color) -> tuple[int, int, int]:
-    red, green, blue = (round(255 * x) for x in color)
-    return red, green, blue

@@ -22,6 +22,7 @@ from legged.robot.robot import Robot
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.stepping.simulation import Simulation
+from legged.viewer.driving.drive import Drive
 
 if TYPE_CHECKING:
     from legged.viewer.server import Viewer
@@ -44,6 +45,7 @@ def view(
     commands: Mapping[str, tuple[float, float, float]] | None = None,
     parameters: Mapping[str, tuple[float, float]] | None = None,
     controllers: Mapping[str, Any] | None = None,
+    drive: Drive | None = None,
 ) -> Viewer:
     """Show a run, a robot or a simulation in the browser and return the viewer; needs the extra `view`.
 
@@ -69,6 +71,9 @@ def view(
         parameters: For a simulation: name of a number as in `Simulation.parameters` -> smallest and largest value of
             its slider, in its unit; by default the first twelve numbers of the controller and its gait.
         controllers: For a simulation: name -> controller, one of which the user can choose while the simulation runs.
+        drive: For a simulation whose controller takes a command with a velocity forward and to the left and a yaw rate
+            first, such as `controllers.Locomotion` with the command None: the page reads keys and a gamepad, a click on
+            the ground is a waypoint, motions can be recorded, and robots that have fallen start again.
 
     Raises:
         MissingError: viser is not installed.
@@ -89,17 +94,19 @@ def view(
         raise ArgumentError(f"token must consist of letters, digits and - . _ ~, got {shown(token)}")
     viewer = Viewer(whole("port", port, 0, 65535), host, token)
     try:
-        viewer.content = _shown(viewer, what, names, beside, q, (commands, parameters, controllers))
+        viewer.content = _shown(viewer, what, names, beside, q, (commands, parameters, controllers, drive))
     except BaseException:
         viewer.stop()
         raise
-    print(f"{viewer.address} shows the viewer" + ("; Ctrl-C ends it" if wait or wait is None else ""))
+    driven = getattr(viewer.content, "driver", None)
+    address = viewer.address if driven is None else driven.address
+    print(f"{address} shows the viewer" + ("; Ctrl-C ends it" if wait or wait is None else ""))
     if wait if wait is not None else not is_interactive():
         viewer.wait()
     return viewer
 
 
-def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, controls: tuple[Any, Any, Any]) -> Any:
+def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, controls: tuple[Any, ...]) -> Any:
     """Add an object to a viewer and return its controller: a `Timeline`, a `Poser` or a `Live` simulation."""
     if isinstance(what, Robot):
         from legged.dynamics.arguments import read

@@ -1,0 +1,1 @@
+"""Driving a live simulation by keys, gamepad and clicks."""
