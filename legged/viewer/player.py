@@ -13,11 +13,12 @@ from legged.checked import checked
 from legged.output import as_html, distinct_labels, visible
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts.result import Rollouts
+from legged.viewer.actor import PATH, Actor
 from legged.viewer.curves import Plot, decimated, module_pictures, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.meshes import color_bytes
 from legged.viewer.motion import Motion, motion_of_run, motion_of_states
 from legged.viewer.scene import scene_of_run
-from legged.viewer.server import PATH, Actor, Viewer
+from legged.viewer.server import Viewer
 
 Array = np.ndarray
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")

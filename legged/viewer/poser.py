@@ -15,9 +15,10 @@ from legged.robot.diagram.drawing import svg_element
 from legged.robot.joint import PlacedJoint, Prismatic, Revolute, Universal
 from legged.robot.robot import Robot
 from legged.simulation.results.records import ModelRecord
+from legged.viewer.actor import Actor
 from legged.viewer.motion import motion_of_states, states
 from legged.viewer.scene import scene_of
-from legged.viewer.server import Actor, Viewer
+from legged.viewer.server import Viewer
 
 Array = np.ndarray
 _ANGLE, _LENGTH = np.pi, 1.0  # [rad], [m]: largest positions on the sliders of joints without limits

@@ -114,7 +114,7 @@ def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, control
 
         return Poser(viewer, what, None if q is None else read(what, q=q)[0])
     if isinstance(what, Simulation):
-        from legged.viewer.live import Live
+        from legged.viewer.driving.live import Live
 
         return Live(viewer, what, *controls)
     from legged.viewer.player import view_rollouts, view_runs
@@ -183,8 +183,9 @@ class RobotView:
     def __init__(self, robot: Robot, ground: Ground | Rigid, port: int = 8080):
         from legged.simulation.results.records import ModelRecord
         from legged.simulation.results.stick_figure import ground_lines, ground_surface
+        from legged.viewer.actor import Actor
         from legged.viewer.scene import scene_of
-        from legged.viewer.server import Actor, Viewer
+        from legged.viewer.server import Viewer
 
         self._robot, self._viewer = robot, Viewer(port, "127.0.0.1")
         scene = scene_of(ModelRecord.of(robot, ground))

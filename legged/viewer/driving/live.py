@@ -18,11 +18,12 @@ from legged.simulation.results.recording import contact_sides, planned_footsteps
 from legged.simulation.results.records import GROUND, ModelRecord
 from legged.simulation.results.stick_figure import ground_lines, ground_surface
 from legged.simulation.stepping.simulation import Simulation
+from legged.viewer.actor import Actor
 from legged.viewer.driving.drive import Drive, heading
 from legged.viewer.driving.driven import DrivenSimulation
 from legged.viewer.motion import Motion, capture_of, quaternions, states, support_of
 from legged.viewer.scene import scene_of
-from legged.viewer.server import RATE, Actor, Viewer
+from legged.viewer.server import RATE, Viewer
 
 Array = np.ndarray
 MOST_ROBOTS = 9
