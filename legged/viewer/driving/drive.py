@@ -29,7 +29,7 @@ from legged.simulation.results.run import Run
 
 Array = np.ndarray
 AXES = ("forward", "left", "turn")
-SILENCE = 0.3
+SILENCE = 0.6
 """[s], time without news from the page after which the command is zero."""
 ENTRIES = 5
 """Entries of the command of `controllers.Locomotion`, of which driving changes the first three."""
