@@ -99,13 +99,13 @@ class RunningLaw:
             ArgumentError: Wrenches or the command are missing. ShapeError, NotFiniteError: An array is wrong.
         """
         rows = self._wrenches(wrenches)
-        self._check_load(number("t", t, "s"), rows)
-        arrays = [float(t), real_array("q", q), real_array("v", v), rows, self.memory]
+        arrays = [number("t", t, "s"), real_array("q", q), real_array("v", v), rows, self.memory]
         takes = len(self.kernel.arguments) > len(arrays)
         if takes != (command is not None):
             words = "takes a command: give command=" if takes else "was made without: RunningLaw(law, robot, command=3)"
             raise ArgumentError(f"{type(self.law).__name__} {words}")
         memory, tau = self.kernel(*arrays, *([real_array("command", command)] if takes else []))
+        self._check_load(float(t), rows)
         self.memory = memory
         return tau
 

@@ -61,8 +61,9 @@ class Differentiable:
     def __init__(self, task: Task):
         steps = legged.TimeStepping(task.time_step)
         self.task, nj = task, task.robot.nj
+        servos: Any = Servos(task)
         self.sim = DifferentiableSimulation(
-            task.robot, Servos(task), ground=task.ground, integrator=steps, command=nj, q=task.robot.neutral()
+            task.robot, servos, ground=task.ground, integrator=steps, command=nj, q=task.robot.neutral()
         )
         self.clock = np.array([0.0, task.time_step, 0.0])
         nq, nv = task.robot.nq, task.robot.nv

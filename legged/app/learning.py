@@ -37,7 +37,10 @@ def train_command(
     ] = False,
     halving: Annotated[
         float | None,
-        typer.Option(help="Transitions in which the largest noise of actions halves.", callback=positive),
+        typer.Option(
+            help="Number of transitions, dimensionless, in which the largest noise of actions halves.",
+            callback=positive,
+        ),
     ] = None,
     output: Annotated[
         Path,

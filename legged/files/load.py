@@ -147,7 +147,7 @@ class _Options:
     feet: Feet | None = None
     order: str | Sequence[str] | None = None
     fuse: bool = False
-    mimic: str = "coupled"
+    mimic: str | Mapping[str, str | Sequence[Any]] = "coupled"
     joint_physics: bool = True
     repair: str | Sequence[str] | None = None
     gravity: Vector | None = None

@@ -291,7 +291,7 @@ def test_controllers_by_name_act_on_their_own_robots():
     assert tau[-1] == pytest.approx(-4.0 * q[-1] - v[-1] + 0.5 + 20.0)
     assert started.rate(*state) == pytest.approx(q[-1:])
     assert started.update(*state) == pytest.approx([0.75])
-    assert started.update_times(1.0) == [0.2]
+    assert list(started.update_times(1.0)) == [0.2]
     assert started.has_update
     assert started.takes_command
     assert [gain[-1] for gain in started.implicit_gains] == [4.0, 1.0]

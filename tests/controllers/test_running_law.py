@@ -86,8 +86,12 @@ def test_a_running_law_does_what_the_law_does_in_a_simulation():
     options = {"ground": legged.Rigid(), "integrator": legged.TimeStepping(PERIOD), "fall": False, "q": q}
     inside = legged.Simulation(robot, Landing(), **options)
     outside, law = legged.Simulation(robot, None, **options), controllers.RunningLaw(Landing(), robot, q)
+
+    def loads(wrenches):
+        return wrenches
+
     for k in range(150):
-        before = inside.observe(lambda wrenches: wrenches)
+        before = inside.observe(loads)
         tau = law.step(PERIOD * k, outside.q, outside.v, before)
         inside.step()
         outside.step(tau)

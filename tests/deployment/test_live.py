@@ -2,6 +2,7 @@
 
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ class Pygame:
     JOYDEVICEREMOVED, JOYDEVICEADDED, QUIT = 1, 2, 3
 
     def __init__(self, rounds, axis):
-        self.rounds, self.axis, self.seen = iter(rounds), axis, []
+        self.rounds, self.axis, self.seen = iter(rounds), axis, list[float]()
+        self.live: Any = None
         self.event = SimpleNamespace(get=lambda: next(self.rounds))
         self.joystick = SimpleNamespace(get_count=lambda: 1, Joystick=self.pad)
         self.time = SimpleNamespace(wait=lambda ms: self.seen.append(float(self.live(0.0)[0])))

@@ -1,5 +1,7 @@
 """The file of a log that grows while a loop runs: complete after any end, and never longer in memory than stated."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from deployment.processes import at_rest
@@ -31,10 +33,14 @@ class Interface:
         """Set the time, [s]."""
         self.time = max(self.time, time)
 
+    def close(self):
+        """Do nothing."""
+
 
 def runner(**given):
+    interface: Any = Interface()
     return deployment.Runner(
-        Interface(), lambda t, memory, *rest: (memory, np.full(12, t), np.zeros(0)), np.zeros(1), **given
+        interface, lambda t, memory, *rest: (memory, np.full(12, t), np.zeros(0)), np.zeros(1), **given
     )
 
 
@@ -50,7 +56,7 @@ def test_memory_keeps_the_last_rows_and_the_file_all_of_them(tmp_path):
 
 def test_a_full_disk_ends_in_a_safe_stop_and_leaves_whole_rows(tmp_path):
     resource = pytest.importorskip("resource")
-    loop = runner(log=tmp_path / "walk")
+    loop: Any = runner(log=tmp_path / "walk")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:

@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_a_terminated_loop_damps_the_robot_before_its_end(started):
 def test_garbage_to_both_sides_changes_nothing(started):
     plant = started(robot)
     port = plant.says()
-    control = runner(port)
+    control: Any = runner(port)
     ports, rng, flooding = (port, control.interface._socket.getsockname()[1]), np.random.default_rng(1), [True]
 
     def flood():

@@ -8,7 +8,7 @@ from oracles.rebuild import rebuild, renumbering
 
 import legged
 from legged import denoc
-from legged.errors import ArgumentError, DefinitionError, NotFiniteError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, FileError, NotFiniteError, UnknownNameError
 from legged.robot.construction.random_tree import ALL_JOINTS
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free", "screw", "cylindrical")
@@ -292,7 +292,7 @@ def test_a_file_gets_couplings_that_it_does_not_state(tmp_path):
     (follower,) = robot.followers
     assert (robot.nj, follower.master, follower.ratio, follower.offset) == (1, "ab", 2.0, 0.1)
     assert legged.load(path, mimic={"bc": "ab"}).followers[0].ratio == 1.0
-    with pytest.raises(legged.errors.FileError, match="no joint named 'x'"):
+    with pytest.raises(FileError, match="no joint named 'x'"):
         legged.load(path, mimic={"bc": "x"})
-    with pytest.raises(legged.errors.ArgumentError, match=r"must be a joint's name or \(name, ratio, offset\)"):
+    with pytest.raises(ArgumentError, match=r"must be a joint's name or \(name, ratio, offset\)"):
         legged.load(path, mimic={"bc": ("ab", 1.0, 2.0, 3.0)})

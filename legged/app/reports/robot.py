@@ -69,7 +69,7 @@ def report_robot(
     if isinstance(chosen, Robot):
         _add_walk(page, robot, duration, say)
     else:
-        page.text("None: no command here walks with closed loops; see `legged.loops.simulate`.")
+        page.text("None: the commands of gaits take robots without closed loops.")
     path = page.write()
     say(f"report: {path}\nfigures: {folder / 'figures'}\ntables as CSV and LaTeX: {folder / 'tables'}")
     return path

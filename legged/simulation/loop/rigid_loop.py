@@ -167,7 +167,14 @@ class RigidLoop(ClosedLoop):
         return push_wrenches(which, [self.pushes[k] for k in rows], [loads[k] for k in rows], q, v)
 
     def with_pushed(self, contact: Array | None, loads: Array, q: Array, v: Array, robot: int = 0) -> Array | None:
-        """Return contact wrenches with those of `pushed`, (n_links, 6); None for none of both."""
+        """Return contact wrenches with those of `pushed`, (n_links, 6); None for none of both.
+
+        Args:
+            contact: Contact wrenches, (n_links, 6), [N m] and [N], link axes; None for none.
+            loads: As in `pushed`, (nl,), mixed units.
+            q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
+            robot: Number of the robot.
+        """
         if not self.wrench_rows[robot]:
             return contact
         pushed = self.pushed(loads, q, v, robot)[0]

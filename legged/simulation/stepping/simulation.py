@@ -4,7 +4,7 @@
     sim.reset(q, v)
     for _ in range(100):
         sim.step(torques, n=4)                     # four time steps with the same torques
-        height = sim.observe(lambda q, contacts: q[6])
+        height = sim.observe(height_of)                # a function that was made once: `def height_of(q): ...`
         sim.reset(where=sim.ended)
 
 The time steps of all robots are one call of machine code. See docs/explanation/simulation.md.

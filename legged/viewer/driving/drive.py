@@ -20,6 +20,7 @@ import numpy as np
 
 from legged.arguments import number, rounded_array
 from legged.checked import checked
+from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
@@ -44,7 +45,7 @@ _REACH, _MARCH = 60.0, 0.02  # [m], length and step of a search along the ray of
 class Drive:
     """How a user drives a live simulation, and where its recordings are written.
 
-        legged.view(simulation, drive=legged.viewer.Drive(forward=0.8, turn=1.5))
+        drive = Drive(forward=0.8, turn=1.5)  # legged.view(simulation, drive=drive)
 
     Attributes:
         forward, left: Largest velocity forward and to the left, [m/s].
@@ -107,7 +108,7 @@ class Driver:
         """Walk to a place until the page sends another command.
 
         Args:
-            place: World x and y, (2,), [m].
+            place: Position, (2,), [m], world axes.
         """
         with self._lock:
             self.goal = np.array(place, dtype=float)
@@ -140,9 +141,10 @@ def towards(goal: Array, position: Array, yaw: float, most: Array) -> Array:
     """Return the velocity that leads to a waypoint, (3,), [m/s], [m/s], [rad/s]: turn to it, walk, slow down before it.
 
     Args:
-        goal, position: World x and y of the waypoint and of the robot, (2,), [m].
+        goal, position: Of the waypoint and of the robot, (2,), [m], world axes.
         yaw: Heading of the robot, [rad].
-        most: Largest velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,).
+        most: Largest velocity forward and to the left of the heading, [m/s], and yaw rate, [rad/s], (3,), axes of the
+            heading.
     """
     way = np.asarray(goal, dtype=float) - position
     bearing = np.arctan2(way[1], way[0]) - yaw
@@ -174,7 +176,7 @@ class Recorder:
         is_on: Whether samples are kept.
     """
 
-    def __init__(self, robot: Robot, ground: Ground | None, folder: Path):
+    def __init__(self, robot: Robot, ground: Ground | Rigid | None, folder: Path):
         self._robot, self._ground, self._folder = robot, ground, folder
         self.is_on = False
         self._rows: list[tuple[float, Array, Array, Array]] = []
@@ -184,7 +186,7 @@ class Recorder:
 
         Args:
             t: Time, [s]. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
-            command: Commanded velocity, (3,), [m/s], [m/s], [rad/s].
+            command: Commanded velocity, (3,), [m/s], [m/s], [rad/s], axes of the heading.
         """
         if self.is_on and len(self._rows) < _MOST_SAMPLES and (not self._rows or t > self._rows[-1][0]):
             self._rows.append((t, q.copy(), v.copy(), command.copy()))
@@ -225,6 +227,6 @@ def heading(rotation: Array) -> float:
     """Return the heading of a base, [rad].
 
     Args:
-        rotation: Rotation matrix from base to world axes, (3, 3).
+        rotation: Rotation matrix from base to world axes, (3, 3), dimensionless.
     """
     return float(np.arctan2(*rounded_array("rotation", rotation, (3, 3))[[1, 0], 0]))

@@ -48,7 +48,7 @@ class DrivenSimulation:
         """Return the command of the next steps, (nu,), whose first three entries are the driven velocity.
 
         Args:
-            others: Command of the sliders, (nu,), in the units of the controller; None for zeros.
+            others: Command of the sliders, (nu,), any unit; None for zeros.
         """
         command = np.zeros(ENTRIES) if others is None else others.copy()
         self._command = self.driver.velocity(self.place[:2], self.yaw)

@@ -94,6 +94,17 @@ def examples() -> dict[str, list[str]]:
 
 
 SETTINGS = {
+    "legged.ground.height_map": """
+from PIL import Image
+Image.fromarray(np.zeros((3, 3), np.uint8)).save("map.png")
+""",
+    "legged.optimization.iterative_lqr": """
+robot = robots.planar_hopper()
+stage = [Cost(lambda at: at.u, 0.1)]
+final = [Cost(lambda at: at.v, 0.1)]
+commands, q, v = np.zeros((3, robot.nj)), robot.neutral(), np.zeros(robot.nv)
+q[2] = 1.0
+""",
     "legged.simulation.results.run": """
 robot = robots.planar_biped()
 run = legged.simulate(robot, until=0.01, q=robot.neutral(), integrator=legged.RungeKutta4(step=1e-3))
@@ -156,7 +167,11 @@ ground, push = legged.ground.paper_ground(robot), legged.Push("trunk", (0.0, 0.0
     "legged.compiler.ir.annotations": "modules, bodies = [0], [0]",
     "legged.compiler.ir.loops_and_tables": "x = 1.0",
     "legged.simulation.rollouts.rollout": "impulses, strides = np.zeros((2, 3)), np.array([0.1, 0.2])",
-    "legged.simulation.stepping.simulation": "torques = np.zeros(robot.nj)",
+    "legged.simulation.stepping.simulation": """
+torques = np.zeros(robot.nj)
+def height_of(q):
+    return q[6]
+""",
     "legged.taylor": "from legged import taylor",
     "controllers.commands": "robot = robots.planar_hopper()",
     "controllers.wrappers.switched_law": "stand, trot, brake = law, law, law",

@@ -9,6 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[3]
 TITLES = """
 A beginner's guide to 6-D vectors
+Accelerated policy learning with parallel differentiable simulation
+Actuator failure detection and isolation using generalized momenta
+Exact energy-momentum conserving algorithms and symplectic schemes for nonlinear dynamics
 A class of local interpolating splines
 A mixed formulation for frictional contact problems prone to Newton like solution methods
 A new factorization of the mass matrix for optimal serial and parallel calculation of multibody dynamics

@@ -6,7 +6,8 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.errors import DefinitionError
+from controllers.locomotion.velocity_command import slowed
+from legged.errors import DefinitionError, SimulationWarning
 
 SPEED, TOLERANCE = 0.6, 0.1  # [m/s], [m]
 
@@ -46,10 +47,10 @@ def test_a_command_beyond_the_limits_is_replaced_with_a_notice():
     """The largest velocity keeps the direction of the command, and one within the limits is kept without a word."""
     robot = robots.spatial_quadruped()
     law = controllers.Locomotion("trot", controllers.Command(vx=9.0, yaw_rate=1.0))
-    with pytest.warns(legged.errors.SimulationWarning, match=r"cannot follow the command vx=9.* move at vx=3"):
+    with pytest.warns(SimulationWarning, match=r"cannot follow the command vx=9.* move at vx=3"):
         started = law._fitted(robot)
-    slow = controllers.locomotion.velocity_command.slowed(np.array([9.0, 0.0, 1.0]), started.fastest)
+    slow = slowed(np.array([9.0, 0.0, 1.0]), started.fastest)
     np.testing.assert_allclose(slow, slow[0] / 9.0 * np.array([9.0, 0.0, 1.0]))
     np.testing.assert_allclose(slow[0], started.fastest[0])
     kept = np.array([0.5, -0.2, 0.3])
-    np.testing.assert_array_equal(controllers.locomotion.velocity_command.slowed(kept, started.fastest), kept)
+    np.testing.assert_array_equal(slowed(kept, started.fastest), kept)
