@@ -82,7 +82,7 @@ class Wrapper:
     @property
     def _started(self) -> Any:
         """The law, which `start` has replaced with a started controller."""
-        return self.law
+        return self.law if self._robot is not None else adapt(self.law)
 
     @property
     def has_update(self) -> bool:

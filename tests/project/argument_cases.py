@@ -51,7 +51,7 @@ INTERNAL = {
     "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "HybridControl.start", "Run.to_pandas", "Rollouts.to_pandas",
     *(f"{name}.solve" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "BDF", "Stiff", "TimeStepping")),
     *(f"{name}.take" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "TimeStepping")), "implicit",
-    "joint_of", "Sweep.fix_bounds", "Estimated.start", "Estimated.estimated", "Estimated.estimate", "Estimated.kernel",
+    "joint_of", "Sweep.fix_bounds", "Estimated.start", "Estimated.estimated", "Estimated.estimate", "Estimated.kernel", "Estimated.live_parameters",
 }  # fmt: skip
 """Classes and methods that only the toolkit calls, with values that it has computed."""
 

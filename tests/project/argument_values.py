@@ -117,8 +117,6 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
     model = planar_balance()
     bend_swivel = robots.bend_swivel_robot()
     floor = FOLDER / "floor.xml"
-    heights = FOLDER / "heights.csv"
-    heights.write_text("0,0\n0,0\n")
     floor.write_text('<mujoco><worldbody><geom type="plane" size="1 1 1"/></worldbody></mujoco>')
     special = {
         "legged.Ellipsoid": {"radii": (0.1, 0.2, 0.3)},
@@ -150,10 +148,9 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.contact_dynamics": {"contacts": [values["robot"].contacts[0].name]},
         "legged.contact_inverse_dynamics": {"contacts": [values["robot"].contacts[0].name]},
         "legged.ground.HeightMap": {"heights": np.zeros((4, 4)), "spacing": 0.1},
-        "legged.ground.HeightMap.from_file": {"path": heights, "width": 1.0},
         "legged.Table": {"title": "a", "header": ("a", "b"), "rows": (("1", "2"),)},
         "legged.count_growth": {"functions": legged.inertia_matrix, "build": robots.chain, "sizes": [1, 2]},
-        "controllers.Follow": {"law": controllers.Locomotion("trot"), "waypoints": [(1.0, 0.0)]},
+        "controllers.Follow": {"law": controllers.Locomotion("trot", None), "waypoints": [(1.0, 0.0)]},
         "controllers.Recovery": {"law": controllers.Locomotion("trot")},
         "legged.point_jacobian": {"link": 0},
         "legged.save_urdf": {"path": FOLDER / "saved.urdf"},
@@ -264,7 +261,13 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "link": {"link": placed["link"]},
         "joint": {"joint": placed["joint"], "parent": "base", "child": "new"},
     }
+    heights = FOLDER / "heights.csv"
+    heights.write_text("0,0\n0,0\n")
+    walk = {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]}
     return {
+        "HeightMap.from_file": {"path": heights, "width": 1.0}, "Table.to_csv": {"path": FOLDER / "table.csv"},
+        "Follow.start": walk, "Recovery.start": walk,
+        "Follow.waypoint": {"memory": np.zeros(2)}, "Recovery.mode": {"memory": np.zeros(3)},
         "Run.save_html": {"path": FOLDER / "run.html"}, "Rigid.coefficients": {"first": None, "second": None},
         "Ground.coefficients": {"first": None, "second": None},
         "Simulation.change": {"values": {"robot.trunk.mass": 4.0, "robot.gravity": np.zeros(3)}}, "Simulation.reset": {"q": values["q"], "v": values["v"], "where": [0]},

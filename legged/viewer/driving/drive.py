@@ -158,7 +158,7 @@ def place_on_ground(terrain: Terrain | None, origin: Array, direction: Array) ->
 
     Args:
         terrain: The terrain; None for a plane at z = 0.
-        origin: Start of the ray, (3,), [m], world axes. direction: Its direction, (3,), world axes.
+        origin: Start of the ray, (3,), [m], world axes. direction: Its direction, (3,), dimensionless, world axes.
     """
     length = float(np.linalg.norm(direction))
     if not np.isfinite([*origin, *direction]).all() or length == 0.0:

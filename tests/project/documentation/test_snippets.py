@@ -100,8 +100,8 @@ Image.fromarray(np.zeros((3, 3), np.uint8)).save("map.png")
 """,
     "legged.optimization.iterative_lqr": """
 robot = robots.planar_hopper()
-stage = [Cost(lambda at: at.u, 0.1)]
-final = [Cost(lambda at: at.v, 0.1)]
+stage = [Cost(lambda robot, at: at.u, 0.1)]
+final = [Cost(lambda robot, at: at.v, 0.1)]
 commands, q, v = np.zeros((3, robot.nj)), robot.neutral(), np.zeros(robot.nv)
 q[2] = 1.0
 """,
