@@ -68,10 +68,14 @@ class Differentiable:
         self.clock = np.array([0.0, task.time_step, 0.0])
         nq, nv = task.robot.nq, task.robot.nv
         shapes: dict[str, Any] = {"x": 2 * nv + 2 * nj, "q": nq, "v": nv, "command": task.command_size}
-        self._seen = legged.compile(self._outputs, **shapes)
-        product = legged.jacobian(lambda x, q, v, command, w: w @ self._outputs(x, q, v, command)[0], "x", "reverse")
+        self._seen: Callable[..., Any] = legged.compile(self._outputs, **shapes)
+
+        def weighted(x: Array, q: Array, v: Array, command: Array, w: Array) -> Any:
+            return w @ self._outputs(x, q, v, command)[0]
+
+        product: Callable[..., Any] = legged.jacobian(weighted, "x", "reverse")
         shapes["w"] = self.observed + 1
-        self._product = legged.compile(product, **shapes)
+        self._product: Callable[..., Any] = legged.compile(product, **shapes)
 
     @property
     def observed(self) -> int:
@@ -100,7 +104,7 @@ class Differentiable:
         task, sim, none = self.task, self.sim, np.zeros(0)
         scale, limit = torch.tensor(task.action_scale), task.action_limit
         command = torch.tensor(task.posture) + scale * action.double().clamp(-limit, limit)
-        given, states, results = command.detach().numpy(), [state], []
+        given, states, results = command.detach().numpy(), [state], list[Any]()
         for _ in range(task.substeps):
             results.append(sim.step(self.clock, none, given, states[-1]))
             states.append(results[-1].state)
@@ -112,7 +116,7 @@ class Differentiable:
                 w, commands = found.state, commands + found.command
             return [w, commands]
 
-        return states[-1], _Traced.apply(np.zeros(deviation.shape), back, deviation, command)
+        return states[-1], _traced(np.zeros(deviation.shape), back, deviation, command)
 
     def see(self, state: Array, deviation: Tensor, action: Tensor, last: Tensor, command: Array) -> tuple[Any, ...]:
         """Return (observations (N, k), rewards (N,), whether episodes end (N,)) after a control step.
@@ -133,7 +137,7 @@ class Differentiable:
             rest = np.zeros((len(w), self.sim.nx - 2 * nv))
             return [np.concatenate([found[:, : 2 * nv], rest], axis=1), found[:, -2 * nj : -nj], found[:, -nj:]]
 
-        found = _Traced.apply(outputs, back, deviation, action.double(), last.double())
+        found = _traced(outputs, back, deviation, action.double(), last.double())
         return found[:, :-1].float(), found[:, -1].float(), ended > 0.0
 
 
@@ -146,8 +150,15 @@ class _Traced(torch.autograd.Function):
         return torch.from_numpy(result)
 
     @staticmethod
-    def backward(ctx: Any, w: Tensor) -> tuple[Any, ...]:
-        return None, None, *(torch.from_numpy(np.ascontiguousarray(x)) for x in ctx.back(w.numpy()))
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Any, ...]:
+        products = ctx.back(grad_outputs[0].numpy())
+        return None, None, *(torch.from_numpy(np.ascontiguousarray(x)) for x in products)
+
+
+def _traced(result: Array, back: Callable[[Array], list[Array]], *inputs: Tensor) -> Tensor:
+    """Return the result as a tensor whose gradients come from `back`."""
+    apply: Callable[..., Tensor] = getattr(_Traced, "apply")  # noqa: B009 - its type is unknown to type checkers
+    return apply(result, back, *inputs)
 
 
 @dataclass(frozen=True)
@@ -204,7 +215,8 @@ class ShortHorizon:
         s, model, N = self.settings, self.model, len(self.state)
         deviation, last = torch.zeros(N, model.sim.nx, dtype=torch.float64), self.action
         observed, _, _ = model.see(self.state, deviation, last, last, self.env.commands)
-        gain, seen, rewards, overs, ends = torch.zeros(()), [], [], [], []
+        gain = torch.zeros(())
+        seen, rewards, overs, ends = list[Tensor](), list[Tensor](), list[Tensor](), list[Tensor]()
         factor = torch.ones(N)  # discount since the start of the horizon or episode
         for _ in range(s.steps):
             seen.append(observed.detach())
@@ -235,7 +247,7 @@ class ShortHorizon:
         torch.nn.utils.clip_grad_norm_([*self.net.actor.parameters(), self.net.log_deviation], 1.0)
         self.actor.step()
         self.action, self.transitions = last.detach(), self.transitions + N * s.steps
-        following, targets = ends[-1], []
+        following, targets = ends[-1], list[Tensor]()
         for reward, over, end in zip(rewards[::-1], overs[::-1], ends[::-1], strict=True):
             following = reward + s.gamma * torch.where(over, end, following)
             targets.append(following)

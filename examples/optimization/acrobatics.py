@@ -167,15 +167,19 @@ def in_mujoco(robot: legged.Robot, law: oc.Tracking, ground: legged.Rigid, until
     nothing = np.zeros(0)
     data, to = mujoco.MjData(model), legged.conversions.mujoco(robot, model)
     data.qpos[:], data.qvel[:] = to.to_configuration(q), to.to_velocity(q, v)
-    torque = legged.compile(lambda robot, t, q, v: law.torque(t, 0, q, v, nothing, nothing), robot, t=())
-    found = []
+
+    def torque_of(robot: legged.Robot, t: Any, q: Array, v: Array) -> Any:
+        return law.torque(t, 0, q, v, nothing, nothing)
+
+    torque: Any = legged.compile(torque_of, robot, t=())
+    motion = list[Array]()
     for _ in range(round(until / 0.002)):
         q = to.from_configuration(data.qpos)
-        found.append(q)
+        motion.append(q)
         tau = torque(data.time, q, to.from_velocity(data.qpos, data.qvel))
         data.qfrc_applied[:] = to.to_force(q, np.concatenate([np.zeros(6), tau]))
         mujoco.mj_step(model, data)
-    return np.array(found)
+    return np.array(motion)
 
 
 def described(q: Array) -> str:
