@@ -192,7 +192,7 @@ def main() -> None:
         with progress(training, minutes, given.steps) as report:
             training.run(minutes, given.steps, report)
     spent = time.process_time() - begin
-    from legged.app.learning import time_table, write_report
+    from legged.learning.report import time_table, write_report
 
     learner = training.learner
     print(time_table(learner).text(), f"processor time of this call: {spent:.0f} s", sep="\n")

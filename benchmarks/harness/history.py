@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.harness.record import Quantity, Record
 from benchmarks.harness.targets import TARGETS, Target
-from legged.app.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Page, figure, label
+from legged.simulation.plots.pages import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Page, figure, label
 from legged.table import Table
 
 MOST_COLUMNS = 8

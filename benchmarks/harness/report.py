@@ -7,7 +7,7 @@ from typing import NamedTuple
 from benchmarks.harness import targets
 from benchmarks.harness.record import RATIO, Quantity, Record
 from benchmarks.studies import growth
-from legged.app.figures import Page
+from legged.simulation.plots.pages import Page
 from legged.table import Table
 
 REPEATABILITY = 10.0

@@ -20,7 +20,7 @@ import numpy as np
 
 import legged
 import robots
-from legged.app import figures
+from legged.simulation.plots import pages
 from legged.spatial import Array
 from legged.table import Table
 
@@ -32,7 +32,7 @@ CONFIGURATIONS = 12
 """Random configurations of each robot, each joint angle uniform over a turn."""
 CANTILEVER = 1.8751040687
 """Smallest positive root of cos(x) cosh(x) = -1: wave number times length of a clamped beam's first mode."""
-_COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED, figures.PURPLE, figures.GREY)
+_COLORS = (pages.BLUE, pages.ORANGE, pages.GREEN, pages.RED, pages.PURPLE, pages.GREY)
 
 FAMILIES: dict[str, dict[str, float]] = {
     "planar chain": {"branching": 1, "twist": 0.0},
@@ -99,9 +99,9 @@ def growth_table(numbers: dict[tuple[str, str], tuple[Array, Array]]) -> Table:
     return Table(f"Condition numbers for N = {SIZES[-1]}, exponents for N from {FITTED}", header, tuple(rows), left=2)
 
 
-def growth_figure(numbers: dict[tuple[str, str], tuple[Array, Array]]) -> figures.Figure:
+def growth_figure(numbers: dict[tuple[str, str], tuple[Array, Array]]) -> pages.Figure:
     """Return condition numbers over the number of links: fixed and floating bases, straight and random."""
-    made = figures.figure(1, 2, width=10.0, height=4.0, sharey=True)
+    made = pages.figure(1, 2, width=10.0, height=4.0, sharey=True)
     for ax, base in zip(made.axes, ("fixed", "floating"), strict=True):
         for family, color in zip(FAMILIES, _COLORS, strict=False):
             straight, folded = numbers[family, base]
@@ -115,33 +115,33 @@ def growth_figure(numbers: dict[tuple[str, str], tuple[Array, Array]]) -> figure
         ax.set_yscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
         title = f"{base.capitalize()} base: straight (solid), random (dashed: median)"
-        figures.label(ax, title, "links", "condition number" if base == "fixed" else "")
-    return figures.legend(made, columns=5)
+        pages.label(ax, title, "links", "condition number" if base == "fixed" else "")
+    return pages.legend(made, columns=5)
 
 
-def shape_figure(n: int = 16) -> figures.Figure:
+def shape_figure(n: int = 16) -> pages.Figure:
     """Return condition numbers of trees of n links over configuration, taper and branching."""
-    made = figures.figure(1, 3, width=12.0, height=3.4)
+    made = pages.figure(1, 3, width=12.0, height=3.4)
     bend, tapers, branchings = made.axes
     angles = np.linspace(0.0, 2 * np.pi, 73)
-    for name, color in (("planar chain", figures.BLUE), ("spatial chain", figures.ORANGE)):
+    for name, color in (("planar chain", pages.BLUE), ("spatial chain", pages.ORANGE)):
         robot = robots.tree(n, base=legged.FixedBase(), **FAMILIES[name])
         values = np.linalg.cond(legged.compile(legged.inertia_matrix, robot)(np.tile(angles / n, (n, 1)).T))
         bend.plot(np.degrees(angles), values, color=color, linewidth=1.4, label=name)
-    figures.label(bend, f"{n} links, all joints bent equally", "sum of joint angles [deg]", "condition number")
+    pages.label(bend, f"{n} links, all joints bent equally", "sum of joint angles [deg]", "condition number")
     ratios = np.linspace(0.7, 1.15, 10)
     for name, color in zip(FAMILIES, _COLORS, strict=False):
         made_of = [robots.tree(n, base=legged.FixedBase(), taper=ratio, **FAMILIES[name]) for ratio in ratios]
         values = [np.linalg.cond(legged.inertia_matrix(r, r.neutral())) for r in made_of]
         tapers.plot(ratios, values, color=color, linewidth=1.4, label=name)
-    figures.label(tapers, f"{n} links, straight", "length of a link over its parent's")
+    pages.label(tapers, f"{n} links, straight", "length of a link over its parent's")
     tapers.legend(fontsize=7, frameon=False)
     factors = np.linspace(1.0, 8.0, 15)
-    for twist, color in ((0.0, figures.BLUE), (np.pi / 2, figures.ORANGE)):
+    for twist, color in ((0.0, pages.BLUE), (np.pi / 2, pages.ORANGE)):
         trees = [robots.tree(n, branching=b, twist=twist, base=legged.FixedBase()) for b in factors]
         values = [np.linalg.cond(legged.inertia_matrix(r, r.neutral())) for r in trees]
         branchings.plot(factors, values, color=color, linewidth=1.4, label="planar" if twist == 0 else "spatial")
-    figures.label(branchings, f"{n} links, straight", "children per link")
+    pages.label(branchings, f"{n} links, straight", "children per link")
     branchings.legend(fontsize=8, frameon=False)
     for ax in made.axes:
         ax.set_yscale("log")
@@ -149,24 +149,24 @@ def shape_figure(n: int = 16) -> figures.Figure:
     return made
 
 
-def spectrum_figure(n: int = 32) -> figures.Figure:
+def spectrum_figure(n: int = 32) -> pages.Figure:
     """Return eigenvalues and eigenvectors of the inertia matrix of the straight planar chain of n links."""
-    made = figures.figure(1, 2, width=10.0, height=3.4)
+    made = pages.figure(1, 2, width=10.0, height=3.4)
     values_ax, vectors_ax = made.axes
-    for name, color in (("planar chain", figures.BLUE), ("2 children", figures.RED)):
+    for name, color in (("planar chain", pages.BLUE), ("2 children", pages.RED)):
         robot = robots.tree(n, base=legged.FixedBase(), **FAMILIES[name])
         values = np.linalg.eigvalsh(legged.inertia_matrix(robot, robot.neutral()))[::-1]
         values_ax.plot(np.arange(1, n + 1), values, "o-", color=color, markersize=3, linewidth=1.0, label=name)
     values_ax.set_xscale("log")
     values_ax.set_yscale("log")
-    figures.label(values_ax, f"Eigenvalues, {n} links, straight", "number of the eigenvalue", "[kg m^2]")
+    pages.label(values_ax, f"Eigenvalues, {n} links, straight", "number of the eigenvalue", "[kg m^2]")
     values_ax.legend(fontsize=8, frameon=False)
     robot = robots.tree(n, base=legged.FixedBase(), **FAMILIES["planar chain"])
     vectors = np.linalg.eigh(legged.inertia_matrix(robot, robot.neutral()))[1][:, ::-1]
-    for k, color in ((0, figures.BLUE), (1, figures.GREEN), (2, figures.PURPLE), (n - 1, figures.RED)):
+    for k, color in ((0, pages.BLUE), (1, pages.GREEN), (2, pages.PURPLE), (n - 1, pages.RED)):
         vector = vectors[:, k] * np.sign(vectors[0, k])
         vectors_ax.plot(np.arange(1, n + 1), vector, "o-", color=color, markersize=3, linewidth=1.0, label=str(k + 1))
-    figures.label(vectors_ax, "Eigenvectors of the chain: the largest three, the smallest", "joint", "joint rate")
+    pages.label(vectors_ax, "Eigenvectors of the chain: the largest three, the smallest", "joint", "joint rate")
     vectors_ax.legend(fontsize=8, frameon=False)
     return made
 
@@ -175,7 +175,7 @@ def main() -> None:
     """Write the page and print its tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.conditioning", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("results/conditioning"), metavar="FOLDER")
-    page = figures.Page(parser.parse_args().output, "Conditioning of the inertia matrix")
+    page = pages.Page(parser.parse_args().output, "Conditioning of the inertia matrix")
     numbers = growth()
     table = growth_table(numbers)
     print(table.markdown())

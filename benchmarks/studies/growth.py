@@ -15,8 +15,8 @@ from benchmarks.harness.references import PinocchioRobot, mujoco, pinocchio
 from benchmarks.harness.subjects import FORWARD, FUNCTIONS, INVERSE, Settings
 from benchmarks.harness.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
 from examples.studies.paper.timing import states
-from legged.app import figures
 from legged.compiler import default_threads
+from legged.simulation.plots import pages
 from legged.table import Table
 
 LINKS, BATCH, THREADS = "growth with links", "growth with the batch", "growth with threads"
@@ -136,20 +136,20 @@ def doubling_sizes(first: int, last: int) -> list[int]:
 # Figures: lines through the medians, bands over the spread.
 
 _COLORS = {
-    OURS_ONE: figures.BLUE,
-    OURS_BATCH: figures.GREEN,
-    OURS_ALL: figures.PURPLE,
-    OURS_LOOP: figures.BLUE,
-    PINOCCHIO_ONE: figures.ORANGE,
-    PINOCCHIO_BATCH: figures.RED,
-    PINOCCHIO_ALL: figures.GREY,
-    MUJOCO_LOOP: figures.ORANGE,
+    OURS_ONE: pages.BLUE,
+    OURS_BATCH: pages.GREEN,
+    OURS_ALL: pages.PURPLE,
+    OURS_LOOP: pages.BLUE,
+    PINOCCHIO_ONE: pages.ORANGE,
+    PINOCCHIO_BATCH: pages.RED,
+    PINOCCHIO_ALL: pages.GREY,
+    MUJOCO_LOOP: pages.ORANGE,
 }
 
 
 def links_figure(record: Record) -> Figure:
     """Return the time for one state, and the compilation time, over the number of links."""
-    figure = figures.figure(1, 3, width=11.0, height=3.6)
+    figure = pages.figure(1, 3, width=11.0, height=3.6)
     figure.axes[1].sharey(figure.axes[0])
     for ax, shape in zip(figure.axes, ROBOTS, strict=False):
         for name in (PINOCCHIO_ONE, PINOCCHIO_BATCH, OURS_ONE, OURS_BATCH):
@@ -157,31 +157,31 @@ def links_figure(record: Record) -> Figure:
         _set_log_scales(ax)
         title = {"chain": "Chains", "tree": "Random trees"}[shape]
         y_label = "one state [us]" if ax is figure.axes[0] else ""
-        figures.label(ax, f"{title}: forward dynamics, one core", "links", y_label)
+        pages.label(ax, f"{title}: forward dynamics, one core", "links", y_label)
     last = figure.axes[-1]
     for shape, line_style in zip(ROBOTS, ("-", "--"), strict=True):
         points = _points(record.find_all(LINKS, shape), 2, FORWARD, COMPILATION)
         _plot(last, f"{shape}s", points, color="black", line_style=line_style)
     _set_log_scales(last)
-    figures.label(last, "Cold start: from the robot to the first result", "links", "[s]")
+    pages.label(last, "Cold start: from the robot to the first result", "links", "[s]")
     last.legend(fontsize=8, frameon=False)
-    return figures.legend(figure)
+    return pages.legend(figure)
 
 
 def batch_figure(record: Record) -> Figure:
     """Return the time for one state over the number of states in a call."""
-    figure = figures.figure(1, 1, width=7.0, height=4.0)
+    figure = pages.figure(1, 1, width=7.0, height=4.0)
     ax = figure.axes[0]
     for name in (PINOCCHIO_BATCH, PINOCCHIO_ALL, OURS_BATCH, OURS_ALL):
         _plot(ax, name, _points(record.find_all(BATCH), 1, name))
     _set_log_scales(ax)
-    figures.label(ax, "Quadruped, 18 degrees of freedom: forward dynamics", "states in a call", "one state [us]")
-    return figures.legend(figure)
+    pages.label(ax, "Quadruped, 18 degrees of freedom: forward dynamics", "states in a call", "one state [us]")
+    return pages.legend(figure)
 
 
 def threads_figure(record: Record) -> Figure:
     """Return the rates relative to one thread over the number of threads."""
-    figure = figures.figure(1, 1, width=6.0, height=4.0)
+    figure = pages.figure(1, 1, width=6.0, height=4.0)
     ax = figure.axes[0]
     max_threads = 1.0
     for name in (OURS_BATCH, OURS_LOOP, PINOCCHIO_BATCH, MUJOCO_LOOP):
@@ -190,9 +190,9 @@ def threads_figure(record: Record) -> Figure:
             max_threads = max(max_threads, points[-1][0])
             _plot(ax, name, [(x, _relative(q, points[0][1])) for x, q in points])
     ax.plot([1, max_threads], [1, max_threads], ":", color="black", linewidth=1.0, label="proportional")
-    figures.label(ax, "Quadruped: forward dynamics, closed loops", "threads", "rate relative to one thread")
+    pages.label(ax, "Quadruped: forward dynamics, closed loops", "threads", "rate relative to one thread")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return figures.legend(figure, columns=3)
+    return pages.legend(figure, columns=3)
 
 
 FIGURES: dict[str, tuple[str, Callable[[Record], Figure], str]] = {

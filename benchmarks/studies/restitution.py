@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import beta
 
-from legged.app import figures
 from legged.ground import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, coefficient_of_restitution
+from legged.simulation.plots import pages
 from legged.spatial import Array
 
 MASS, STIFFNESS = 0.1, 2e6
@@ -41,16 +41,16 @@ def losses(law: NormalLaw) -> Array:
     return np.array([1.0 - coefficient_of_restitution(law, MASS, u) for u in SPEEDS])
 
 
-def restitution_figure() -> figures.Figure:
+def restitution_figure() -> pages.Figure:
     """Return restitution, and its loss in logarithmic axes, over the impact speed."""
-    made = figures.figure(1, 2, width=10.0, height=4.0)
+    made = pages.figure(1, 2, width=10.0, height=4.0)
     plain, logarithmic = made.axes
     laws: list[tuple[NormalLaw, str, str, str]] = [
-        (AzadFeatherstone(STIFFNESS, 20.0), "Azad-Featherstone, D = 20", figures.BLUE, "-"),
-        (AzadFeatherstone(STIFFNESS, 500.0), "Azad-Featherstone, D = 500", figures.BLUE, "--"),
-        (HuntCrossley(STIFFNESS, 0.02), "Hunt-Crossley, a = 0.02", figures.ORANGE, "-"),
-        (HuntCrossley(STIFFNESS, 0.3), "Hunt-Crossley, a = 0.3", figures.ORANGE, "--"),
-        (KelvinVoigt(5e4, 5.0), "Kelvin-Voigt, D = 5", figures.GREY, "-"),
+        (AzadFeatherstone(STIFFNESS, 20.0), "Azad-Featherstone, D = 20", pages.BLUE, "-"),
+        (AzadFeatherstone(STIFFNESS, 500.0), "Azad-Featherstone, D = 500", pages.BLUE, "--"),
+        (HuntCrossley(STIFFNESS, 0.02), "Hunt-Crossley, a = 0.02", pages.ORANGE, "-"),
+        (HuntCrossley(STIFFNESS, 0.3), "Hunt-Crossley, a = 0.3", pages.ORANGE, "--"),
+        (KelvinVoigt(5e4, 5.0), "Kelvin-Voigt, D = 5", pages.GREY, "-"),
     ]
     for law, words, color, style in laws:
         loss = losses(law)
@@ -60,17 +60,17 @@ def restitution_figure() -> figures.Figure:
             logarithmic.plot(SPEEDS, small_loss(law, MASS, SPEEDS), ":", color="black", linewidth=1.0)
     logarithmic.set_xscale("log")
     logarithmic.set_yscale("log")
-    figures.label(plain, f"A mass of {MASS:g} kg on the ground", "impact speed u [m/s]", "restitution e")
-    figures.label(logarithmic, "Dotted: first order, u^(1/5) and u", "impact speed u [m/s]", "1 - e")
+    pages.label(plain, f"A mass of {MASS:g} kg on the ground", "impact speed u [m/s]", "restitution e")
+    pages.label(logarithmic, "Dotted: first order, u^(1/5) and u", "impact speed u [m/s]", "1 - e")
     plain.set_ylim(0.0, 1.02)
-    return figures.legend(made, columns=3)
+    return pages.legend(made, columns=3)
 
 
 def main() -> None:
     """Write the figure, and print the fitted exponents of small losses."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.restitution", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("results/restitution.png"), metavar="FILE")
-    path = figures.save(restitution_figure(), parser.parse_args().output)
+    path = pages.save(restitution_figure(), parser.parse_args().output)
     for law in (AzadFeatherstone(STIFFNESS, 20.0), HuntCrossley(STIFFNESS, 0.02)):
         slope = np.polyfit(np.log(SPEEDS), np.log(losses(law)), 1)[0]
         print(f"{law}: 1 - e grows with u^{slope:.3f}")

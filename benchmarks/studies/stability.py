@@ -29,8 +29,8 @@ import robots
 from legged import loops
 from legged.algorithms import articulated, composite
 from legged.algorithms.linear_algebra import independent_rows
-from legged.app import figures
 from legged.loops.dynamics import METHODS, constraint_acceleration
+from legged.simulation.plots import pages
 from legged.spatial import Array
 from legged.table import Table
 
@@ -58,7 +58,7 @@ TORQUES: dict[str, Callable[[legged.Robot, Array, Array, np.random.Generator], A
         robot, q, v, rng.normal(size=robot.nv)
     ),
 }
-_COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED)
+_COLORS = (pages.BLUE, pages.ORANGE, pages.GREEN, pages.RED)
 
 
 def exact_forward_dynamics(robot: legged.Robot, q: Array, v: Array, tau: Array) -> Array:
@@ -175,9 +175,9 @@ Trees = dict[str, dict[str, list[tuple[float, float, float]]]]
 Loops = dict[str, list[dict[str, tuple[float, float]]]]
 
 
-def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
+def stability_figure(trees: Trees, closed: Loops) -> pages.Figure:
     """Return the errors of both algorithms over the condition number, and of the three methods over the payload."""
-    made = figures.figure(1, 3, width=16.0, height=4.8)
+    made = pages.figure(1, 3, width=16.0, height=4.8)
     *left, right = made.axes
     for ax, (torques, chains) in zip(left, trees.items(), strict=True):
         for (name, curve), color in zip(chains.items(), _COLORS, strict=True):
@@ -185,7 +185,7 @@ def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
             ax.plot(condition, first, "o-", color=color, linewidth=1.2, label=f"{name}: articulated")
             ax.plot(condition, second, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
         title = f"Chains of {SIZES[0]} to {SIZES[-1]} links, {torques}"
-        figures.label(ax, title, "condition number of M", "relative error of vdot")
+        pages.label(ax, title, "condition number of M", "relative error of vdot")
     for (name, curve), style in zip(closed.items(), ("o-", "s--"), strict=True):
         for method, color in zip(METHODS, _COLORS, strict=False):
             values = [each[method][0] for each in curve]
@@ -194,7 +194,7 @@ def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.legend(fontsize=7)
-    figures.label(right, "Closed chain of ten links", "payload in its middle [kg]", "relative error of vdot")
+    pages.label(right, "Closed chain of ten links", "payload in its middle [kg]", "relative error of vdot")
     return made
 
 
@@ -237,7 +237,7 @@ def main() -> None:
     closed = {name: [loop_errors(joint, payload) for payload in PAYLOADS] for name, joint in CLOSING.items()}
     for table in tables(trees, closed):
         print(table.markdown(), end="\n\n")
-    print(figures.save(stability_figure(trees, closed), output))
+    print(pages.save(stability_figure(trees, closed), output))
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import legged
-from legged.app.figures import Page
 from legged.errors import FileError
 from legged.files.audit import Audit
+from legged.simulation.plots.pages import Page
 from legged.table import Table
 from tests.oracles.urdfs import STATES, Agreement, all_urdfs, compare, pinocchio_acceleration
 

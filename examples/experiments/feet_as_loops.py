@@ -9,14 +9,14 @@ import numpy as np
 import legged
 import robots
 from legged import loops
-from legged.app import figures
 from legged.ground import realistic_ground
+from legged.simulation.plots import pages
 from legged.table import Table
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/feet_as_loops")
 robot = robots.planar_biped()
 weight, landed, pace = 9.81 * robot.mass, 1.0, np.pi  # [N], [s], [rad/s]
-FLOORS = {1e-3: figures.ORANGE, 5e-4: figures.BLUE, 1e-4: figures.GREEN}  # penetration while standing in each, [m]
+FLOORS = {1e-3: pages.ORANGE, 5e-4: pages.BLUE, 1e-4: pages.GREEN}  # penetration while standing in each, [m]
 PHASES = {
     "double support": ([0.6, -0.7, 0.1, 0.1, -0.7, 0.6], "ab"),
     "single support": ([0.3, -0.6, 0.3, 0.5, -1.4, 0.9], "a"),
@@ -57,7 +57,7 @@ def loop_forces(stands: loops.ClosedRobot, run: legged.Run) -> np.ndarray:
 
 
 rows: list[tuple[str, ...]] = []
-drawing = figures.figure(2, 3, width=10.0, height=2.6, sharex=True)
+drawing = pages.figure(2, 3, width=10.0, height=2.6, sharex=True)
 for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), PHASES.items(), strict=True):
     q = np.concatenate([np.zeros(3), posture])
     q[2] = -legged.frame_pose(robot, q, "a_heel").position[2]
@@ -82,10 +82,10 @@ for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), 
     for ax, own in zip(axes, (1e3 * (bound.q[:, 2] - q[2]), held[:, :2, 2].sum(axis=1), held[:, 0, 2]), strict=True):
         ax.plot(bound.times, own, "--", color="black", linewidth=1.0, label="loops")
     for ax, what in zip(axes, ("trunk, rise [mm]", "load of foot a [N]", "load of its heel [N]"), strict=True):
-        figures.label(ax, phase, "t [s]" if phase == "single support" else "", what)
+        pages.label(ax, phase, "t [s]" if phase == "single support" else "", what)
 
 header = ("phase", "floor [mm]", "trunk [mm]", "foot's load [weight]", "heel's load [weight]", "joints [rad]")
 table = Table(f"Largest differences between floors and loops, after {landed:g} s", header, tuple(rows), left=1)
 print(table.markdown())
-figures.save(figures.legend(drawing), folder / "feet_as_loops.png")
+pages.save(pages.legend(drawing), folder / "feet_as_loops.png")
 print("wrote feet_as_loops.png")

@@ -236,9 +236,8 @@ def gains(
 def operations(output: Output = None) -> None:
     """Count operations beside published formulas (Table 1, Figure 7), by modules and legs, and with closed loops."""
     from examples.studies.operations import closed_loops, counts
-    from legged.app.figures import Page
-    from legged.app.reports import module_figures
-    from legged.counting import module_counts
+    from legged.counting import module_counts, module_figures
+    from legged.simulation.plots.pages import Page
 
     tables = [counts.family_table(), counts.literature_table(12), *module_counts.module_tables()]
     tables.append(closed_loops.ready_made_table())
@@ -282,7 +281,7 @@ def paper(
     ] = Path("results/paper"),
     duration: Duration = 12.0,
 ) -> None:
-    """Report on the paper: `legged report`, counts, times, stiff ground, the thrown block; where results contradict."""
+    """Report on the paper: walk and trot, counts, times, stiff ground, the thrown block; where results contradict."""
     from examples.studies.paper.report import report
 
     report(output, duration)

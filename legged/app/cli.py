@@ -16,10 +16,10 @@ from legged.app.gaits import add_gait_commands
 from legged.app.learning import play_command, train_command
 from legged.app.options import (
     BaseName,
+    Duration,
     Output,
     RobotName,
     output_folder,
-    positive,
     print_written,
     robot_names,
     show,
@@ -106,17 +106,18 @@ def info(
     import numpy as np
 
     from legged.app import robot_tables
-    from legged.app.figures import save, write_tables
     from legged.app.selection import select_any_robot
+    from legged.loops.assembly import closed_configuration
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
+    from legged.simulation.plots.pages import save, write_tables
 
     chosen = select_any_robot(robot, base)
     tree = chosen if isinstance(chosen, Robot) else chosen.robot
     q = tree.neutral() if seed is None else random_configuration(tree, np.random.default_rng(seed))
     where = "all joints at zero" if seed is None else f"random configuration {seed}"
     if not isinstance(chosen, Robot):
-        q, where = robot_tables.closed_configuration(chosen, seed)
+        q, where = closed_configuration(chosen, seed)
     tables = [robot_tables.module_table(tree), robot_tables.link_table(tree)]
     tables.append(robot_tables.conditioning_table(tree, q, where))
     if not isinstance(chosen, Robot):
@@ -143,10 +144,12 @@ def audit(
     """
     import legged
     from legged.app import robot_tables
-    from legged.app.figures import feet_figure, save, write_tables
+    from legged.files.audit import audit_headline, audit_tables
+    from legged.simulation.plots.feet import feet_figure
+    from legged.simulation.plots.pages import save, write_tables
 
     audited = legged.audit(file, base, mimic=mimic, repair=repair)
-    tables = robot_tables.audit_tables(audited)
+    tables = audit_tables(audited)
     if not audited.singular:
         tables += robot_tables.robot_tables(legged.load(file, base, mimic=mimic, repair=repair))
 
@@ -157,7 +160,7 @@ def audit(
             paths.append(save(feet_figure(shaped), folder / "feet.svg"))
         return paths
 
-    show(robot_tables.audit_headline(audited), *(table.text() for table in tables))
+    show(audit_headline(audited), *(table.text() for table in tables))
     print_written(output, write)
     if audited.singular:
         raise typer.Exit(1)
@@ -198,10 +201,10 @@ def count(
 
     `python -m examples.studies operations`, in the repository, compares them with published counts and algorithms.
     """
-    from legged.app.figures import Page
     from legged.app.selection import ready_made_robots, select_any_robot, select_robot
     from legged.counting import module_counts, robot_counts
     from legged.robot.robot import Robot
+    from legged.simulation.plots.pages import Page
 
     tables = []
     if robot == "modules":
@@ -222,7 +225,7 @@ def count(
     def write(folder: Path) -> list[Path]:
         page = Page(folder, "Operation counts", tables)
         if robot == "modules":
-            from legged.app.reports.module_figures import CAPTION, module_figure
+            from legged.counting.module_figures import CAPTION, module_figure
 
             page.figure(module_figure(), "operations-modules", CAPTION)
         return [page.write("counts.md"), *page.figures]
@@ -252,33 +255,24 @@ def cache(
 @command(REPORTS, "legged report go2.urdf --output results/go2 --duration 4")
 def report(
     robot: Annotated[
-        str | None, typer.Argument(help="A robot as in `info`; by default the paper's.", autocompletion=robot_names)
-    ] = None,
+        str, typer.Argument(help="A robot as in `info`; by default the paper's.", autocompletion=robot_names)
+    ] = "spatial_quadruped",
     output: Annotated[
         Path,
         typer.Option(
             "--output", "-o", help="Folder for the report and its figures.", callback=output_folder, file_okay=False
         ),
     ] = Path("results"),
-    duration: Annotated[
-        float | None, typer.Option(help="Simulated time, in seconds: 4, the paper's 12.", callback=positive)
-    ] = None,
+    duration: Duration = 4.0,
     base: BaseName = None,
 ) -> None:
-    """Report on a robot: modules, conditioning, operations, and a walk with its energy; by default on the paper's.
+    """Report on a robot: modules, conditioning, operations, and a walk with its energy.
 
-    Of the paper's biped and quadruped, the runs under each of its controllers are shown with their figures.
+    `python -m examples.studies paper`, in the repository, computes the walk and the trot of the paper and its figures.
     """
-    if robot is not None:
-        from legged.app.reports.robot import report_robot
+    from legged.app.report import report_robot
 
-        report_robot(robot, output, duration or 4.0, base)
-        return
-    if base is not None:
-        raise typer.BadParameter("needs a robot", param_hint="--base")
-    from legged.app.reports.paper import report as paper_report
-
-    paper_report(output, duration or 12.0)
+    report_robot(robot, output, duration, base)
 
 
 command(ROBOTS, "legged view go2.urdf", name="view")(view_command)

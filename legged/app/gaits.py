@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,9 +22,6 @@ from legged.app.options import (
     stop,
 )
 from legged.errors import SimulationInterrupt
-
-Size = tuple[float, float] | None
-"""Options `--size`: width of a height map and height of white above black, [m]."""
 
 
 def add_gait_commands(command: Callable[..., Any]) -> None:
@@ -82,58 +80,31 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         output: Output = None,
         view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
+        from legged.app import scenario, selection
+
         sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
+        others = {**sizes, "controller": controller, "ground": ground}
         if drive:
-            others = {**sizes, "controller": controller, "ground": ground, "velocity": velocity}
-            _drive(schedule or name, others, robot, terrain, size, output)
-            return
-        if velocity is not None:
-            others = {**sizes, "controller": controller, "ground": ground}
-            simulated, plan = _commanded(schedule or name, velocity, others, robot, duration, terrain, size), None
+            _refuse({**others, "velocity": velocity}, "--drive")
+        elif velocity is not None:
+            _refuse(others, "--velocity")
         elif schedule is not None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
-        else:
-            simulated, plan = _on_gait(gait, sizes, robot, controller, duration, ground, terrain, size)
-        _finish(simulated, plan, velocity, output, view)
-
-
-def _on_gait(
-    gait: str,
-    sizes: dict[str, Any],
-    name: str,
-    law: str | None,
-    duration: float,
-    ground: str | None,
-    terrain: str,
-    size: Size,
-) -> tuple[Callable[[], Any], Any]:
-    """Show a gait, its gains and the ground; return (a function that simulates a robot on the gait, the gait)."""
-    from legged.app import scenario, selection
-
-    robot, surface = selection.select_robot(name), selection.parse_terrain(terrain, size)
-    law = law or selection.default_controller(robot, gait)
-    floor = selection.select_ground(ground or selection.default_ground(robot, gait), robot, surface)
-    plan = selection.select_gait(gait, robot, law, **sizes)
-    scenario.check_start(robot, selection.select_controller(law, plan), floor)
-    show(scenario.gait_table(plan, selection.select_controller(law, plan)).text(), str(floor))
-    return lambda: scenario.on_gait(robot, plan, law, floor, duration), plan
-
-
-def _commanded(
-    gait: str,
-    velocity: tuple[float, float, float],
-    others: dict[str, Any],
-    name: str,
-    duration: float,
-    terrain: str,
-    size: Size,
-) -> Callable[[], Any]:
-    """Return a function that simulates a robot that walks at a commanded velocity."""
-    _refuse(others, "--velocity")
-    from legged.app import scenario, selection
-
-    robot, floor = selection.select_robot(name), selection.parse_terrain(terrain, size)
-    return lambda: scenario.locomotion(robot, gait, velocity, floor, duration)
+        chosen, surface = selection.select_robot(robot), selection.parse_terrain(terrain, size)
+        if drive:
+            scenario.drive(chosen, schedule or name, surface, output or Path("drives"))
+            return
+        if velocity is not None:
+            walk = partial(scenario.locomotion, chosen, schedule or name, velocity, surface, duration)
+            _finish(walk, None, velocity, output, view)
+            return
+        law = controller or selection.default_controller(chosen, gait)
+        floor = selection.select_ground(ground or selection.default_ground(chosen, gait), chosen, surface)
+        plan = selection.select_gait(gait, chosen, law, **sizes)
+        started = selection.select_controller(law, plan)
+        scenario.check_start(chosen, started, floor)
+        show(scenario.gait_table(plan, started).text(), str(floor))
+        _finish(partial(scenario.on_gait, chosen, plan, law, floor, duration), plan, None, output, view)
 
 
 def _refuse(others: dict[str, Any], option: str) -> None:
@@ -141,15 +112,6 @@ def _refuse(others: dict[str, Any], option: str) -> None:
     unused = [f"--{other.replace('_', '-')}" for other, value in others.items() if value is not None]
     if unused:
         raise typer.BadParameter(f"does not go with {', '.join(unused)}", param_hint=option)
-
-
-def _drive(gait: str, others: dict[str, Any], name: str, terrain: str, size: Size, output: Path | None) -> None:
-    """Show a robot that walks as a user drives it, until Ctrl-C."""
-    _refuse(others, "--drive")
-    from legged.app import scenario, selection
-
-    robot, floor = selection.select_robot(name), selection.parse_terrain(terrain, size)
-    scenario.drive(robot, gait, floor, output or Path("drives"))
 
 
 def _finish(

@@ -1,8 +1,6 @@
-"""Tables that describe a robot: modules, links, joints, closed loops, conditioning, and the audit of its file."""
+"""Tables that describe a robot: modules, links, joints, closed loops and conditioning."""
 
 from __future__ import annotations
-
-from textwrap import wrap
 
 import numpy as np
 
@@ -10,11 +8,9 @@ from legged import loops
 from legged.algorithms.legs.leg_chains import legs_text
 from legged.denoc import conditioning
 from legged.dynamics.inertia import inertia_matrix
-from legged.errors import DefinitionError, LoopError
-from legged.files.audit import Audit
+from legged.errors import DefinitionError
 from legged.loops import ClosedRobot
 from legged.output import visible
-from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
 from legged.spatial import Array
 from legged.table import Table
@@ -95,32 +91,6 @@ def link_table(robot: Robot) -> Table:
     return Table("Links", header, tuple(rows), ("Centers of mass are in link axes, from the link origin.",), left=3)
 
 
-TRIES = 50
-"""Number of initial configurations from which loop closure is attempted."""
-
-
-def closed_configuration(closed: ClosedRobot, seed: int | None = None) -> tuple[Array, str]:
-    """Return (a configuration with closed loops, (nq,), its description), found from zero or random configurations.
-
-    Raises:
-        LoopError: no such configuration is found.
-    """
-    rng = np.random.default_rng(0 if seed is None else seed)
-    error: LoopError | None = None
-    for k in range(TRIES):
-        from_zero = seed is None and k == 0
-        start = closed.robot.neutral() if from_zero else random_configuration(closed.robot, rng)
-        try:
-            where = "zero" if from_zero else "a random configuration"
-            return loops.assemble(closed, start), f"loops closed, found from {where}"
-        except LoopError as failure:
-            error = failure
-    raise LoopError(
-        f"no configuration that closes the loops of {closed.name!r} was found from {TRIES} starts; at last: {error}",
-        error.residual if error is not None else 0.0,
-    )
-
-
 def loop_table(closed: ClosedRobot, q: Array) -> Table:
     """Return the loop joints with the links of each loop, and the mobility.
 
@@ -141,39 +111,6 @@ def loop_table(closed: ClosedRobot, q: Array) -> Table:
     return Table("Joints that close loops", header, tuple(rows), notes, left=5)
 
 
-WIDTH = 100
-"""Characters per line of text."""
-
-
-def audit_headline(audit: Audit) -> str:
-    """Return a summary of an audit: name, mass, center of mass and number of findings."""
-    x, y, z = audit.center
-    counts = ", ".join(f"{len(audit.of(severity))} {severity}" for severity in ("singular", "suspicious", "harmless"))
-    return (
-        f"{visible(audit.name)} ({visible(audit.source)}), {audit.base} base\n"
-        f"{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, {z:.4g}) m in axes of the root link "
-        f"with all joints at zero\nFindings: {counts}"
-    )
-
-
-def audit_tables(audit: Audit) -> list[Table]:
-    """Return the tables of an audit; empty ones are left out."""
-    findings = [(f.severity, f"{f.where}: {f.words}") for f in audit.findings]
-    fused = [(link, ", ".join(others)) for link, others in audit.fused.items()]
-    feet = [(f.link, f"{f.how}: {', '.join(f.points)}") for f in audit.feet]
-    tables = [
-        _wrapped_table("Findings", ("severity", "what"), findings),
-        _wrapped_table("Repaired on request", ("what",), [(words,) for words in audit.repaired]),
-        _wrapped_table("Decided", ("what",), [(words,) for words in audit.decided]),
-        _wrapped_table(
-            "Not converted: in the file but not in the robot", ("what",), [(words,) for words in audit.lost]
-        ),
-        _wrapped_table("Fused", ("link", "moves as one with"), fused),
-        _wrapped_table("Feet", ("link", "found by, and contact points"), feet),
-    ]
-    return [table for table in tables if table.rows]
-
-
 def robot_tables(robot: Robot) -> list[Table]:
     """Return tables of the joints in the order of v, of the modules and of their conditioning at zero."""
     q = robot.neutral()
@@ -192,15 +129,6 @@ def joint_table(robot: Robot) -> Table:
     )  # fmt: skip
     followers = [f"{j.name} = {j.ratio:g} {j.master} + {j.offset:g}" for j in robot.followers]
     return Table("Joints in the order of v, SI units", header, tuple(rows), tuple(followers), left=4)
-
-
-def _wrapped_table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
-    """Return a table with line breaks in the last column."""
-    wrapped = []
-    for *first, last in rows:
-        lines = wrap(last, WIDTH) or [""]
-        wrapped += [(*first, lines[0]), *((*[""] * len(first), line) for line in lines[1:])]
-    return Table(title, header, tuple(wrapped), left=len(header))
 
 
 def _slice(v: slice) -> str:

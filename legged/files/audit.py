@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from legged.files.description import Tree
 from legged.files.feet.detection import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, gyration_radius, inertia_fault, is_point_mass
 from legged.files.resolve import joints_without_inertia, massless_subtrees
+from legged.output import visible
 from legged.spatial import Array
+from legged.table import Table
 
 SEVERITIES = ("singular", "suspicious", "harmless")
 ILL_CONDITIONED = 1e10
@@ -22,6 +25,7 @@ SIZE_RATIO = 1.0
 
 UPRIGHT = 2.0
 """Ratio of the mean displacement of limb ends along -y to that along x or z above which y seems to point up."""
+_WIDTH = 100  # characters per line of a table
 
 
 @dataclass(frozen=True)
@@ -266,3 +270,41 @@ class Audit:
         lines += [f"not converted: {words}" for words in self.lost]
         lines += [f"foot {foot.link!r}: {foot.how}" for foot in self.feet]
         return "\n".join(lines)
+
+
+def audit_headline(audit: Audit) -> str:
+    """Return a summary of an audit: name, mass, center of mass and number of findings."""
+    x, y, z = audit.center
+    counts = ", ".join(f"{len(audit.of(severity))} {severity}" for severity in ("singular", "suspicious", "harmless"))
+    return (
+        f"{visible(audit.name)} ({visible(audit.source)}), {audit.base} base\n"
+        f"{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, {z:.4g}) m in axes of the root link "
+        f"with all joints at zero\nFindings: {counts}"
+    )
+
+
+def audit_tables(audit: Audit) -> list[Table]:
+    """Return the tables of an audit; empty ones are left out."""
+    findings = [(f.severity, f"{f.where}: {f.words}") for f in audit.findings]
+    fused = [(link, ", ".join(others)) for link, others in audit.fused.items()]
+    feet = [(f.link, f"{f.how}: {', '.join(f.points)}") for f in audit.feet]
+    tables = [
+        _wrapped_table("Findings", ("severity", "what"), findings),
+        _wrapped_table("Repaired on request", ("what",), [(words,) for words in audit.repaired]),
+        _wrapped_table("Decided", ("what",), [(words,) for words in audit.decided]),
+        _wrapped_table(
+            "Not converted: in the file but not in the robot", ("what",), [(words,) for words in audit.lost]
+        ),
+        _wrapped_table("Fused", ("link", "moves as one with"), fused),
+        _wrapped_table("Feet", ("link", "found by, and contact points"), feet),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _wrapped_table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+    """Return a table with line breaks in the last column."""
+    wrapped = []
+    for *first, last in rows:
+        lines = wrap(last, _WIDTH) or [""]
+        wrapped += [(*first, lines[0]), *((*[""] * len(first), line) for line in lines[1:])]
+    return Table(title, header, tuple(wrapped), left=len(header))

@@ -17,13 +17,14 @@ from legged.loops.closing_joints import aligned_axes
 from legged.loops.constraints import bias, frame_poses, jacobian, residual
 from legged.loops.redundancy import row_sizes, row_tolerances
 from legged.loops.subsystems import constrained_acceleration
-from legged.robot.configuration import integrate
+from legged.robot.configuration import integrate, random_configuration
 from legged.spatial import Array
 
 _REFINEMENTS = 8  # of solutions in numbers of other types than float64, each by 15 digits
 _SMALLEST_FRACTION = 1e-3  # of a Newton step, at which the line search gives up
 _LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
 _ROUNDING = 1e-8  # singular values below this count as zero in the last steps near a singular configuration
+_TRIES = 50  # initial configurations of `closed_configuration`
 _LONGEST_CORRECTION = 1e-2  # of these steps together, [rad] or [m]
 
 
@@ -69,6 +70,28 @@ def assemble(
         )
     _refuse_reversed(closed, q)
     return q
+
+
+def closed_configuration(closed: ClosedRobot, seed: int | None = None) -> tuple[Array, str]:
+    """Return (a configuration with closed loops, (nq,), its description), found from zero or random configurations.
+
+    Raises:
+        LoopError: no such configuration is found.
+    """
+    rng = np.random.default_rng(0 if seed is None else seed)
+    error: LoopError | None = None
+    for k in range(_TRIES):
+        from_zero = seed is None and k == 0
+        start = closed.robot.neutral() if from_zero else random_configuration(closed.robot, rng)
+        try:
+            where = "zero" if from_zero else "a random configuration"
+            return assemble(closed, start), f"loops closed, found from {where}"
+        except LoopError as failure:
+            error = failure
+    raise LoopError(
+        f"no configuration that closes the loops of {closed.name!r} was found from {_TRIES} starts; at last: {error}",
+        error.residual if error is not None else 0.0,
+    )
 
 
 @checked

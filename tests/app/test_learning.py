@@ -10,7 +10,7 @@ pytest.importorskip("onnx", reason="onnx, of the extra rl, is not installed")
 
 @pytest.mark.quick
 def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr("legged.app.learning.TOUR", ((0.3, 0.0, 0.0),))
+    monkeypatch.setattr("legged.learning.report.TOUR", ((0.3, 0.0, 0.0),))
     folder = tmp_path / "out"
     status, out, err = cli(
         f"train velocity spatial_quadruped --steps 1000 --num-envs 16 --threads 1 --seed 4 --hidden 16 -o {folder}"

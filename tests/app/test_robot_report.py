@@ -9,10 +9,10 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.app.reports.robot import report_robot
-from legged.app.scenario import locomotion
+from legged.app.report import report_robot
+from legged.app.scenario import locomotion, on_gait
 from legged.errors import ArgumentError
-from legged.ground import Flat
+from legged.ground import Flat, paper_ground
 from legged.simulation.results.run_table import heading_velocities, run_table
 from legged.table import Table
 
@@ -121,3 +121,11 @@ def test_cost_of_transport_is_positive_work_over_weight_and_distance():
     assert legged.cost_of_transport(run) == pytest.approx(work / (weight * way), rel=1e-12)
     still = legged.Run.from_motion(robot, [0.0, 1.0], np.tile(robot.neutral(), (2, 1)))
     assert np.isnan(legged.cost_of_transport(still))
+
+
+def test_a_fall_keeps_its_run_and_says_why():
+    robot = robots.planar_biped()
+    run = on_gait(robot, controllers.paper_walk(), "none", paper_ground(robot), 3.0)
+    assert run.ended.startswith("the trunk leaned over") and 1.5 < run.times[-1] < 2.5
+    rows = dict(run_table(run).rows)
+    assert "the trunk leaned over" in rows["simulated time"]

@@ -13,10 +13,10 @@ from legged import loops
 from legged.algorithms.divide_and_conquer import VERSIONS
 from legged.algorithms.divide_and_conquer.assemblies import Assembly, assembly_tree
 from legged.algorithms.operators import closed_chain
-from legged.app.robot_tables import closed_configuration
 from legged.compiler import depth
 from legged.errors import DefinitionError
 from legged.loops import divide_and_conquer
+from legged.loops.assembly import closed_configuration
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -11,11 +11,11 @@ import pytest
 
 import legged
 import robots
-from legged.app import figures as app_figures
 from legged.errors import FileError, LeggedError
 from legged.ground import paper_ground
 from legged.output import output_file, write_file, write_table
 from legged.simulation import Rollouts, plots
+from legged.simulation.plots import pages
 
 ROOT = Path(legged.__file__).parents[1]
 
@@ -43,7 +43,7 @@ def writers(run):
         "urdf": (lambda path: legged.save_urdf(robot, path), ".urdf"),
         "mjcf": (lambda path: legged.save_mjcf(robot, path), ".xml"),
         "c": (lambda path: kernel.to_c(path).source, ".c"),
-        "figure": (lambda path: app_figures.save(run.plot()["trunk"], path), ".png"),
+        "figure": (lambda path: pages.save(run.plot()["trunk"], path), ".png"),
         "rows": (lambda path: write_table(path, ["a"], [[1.0]]), ".csv"),
     }
 

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from controllers.balance.planar import StepCommand
 from controllers.balance.spatial import BendSwivelBalance, BendSwivelControl
 from legged.algorithms.velocity_gains import velocity_gains
-from legged.app import figures
 from legged.compiler import Kernel
 from legged.compiler import compile as compile_function
 from legged.dynamics.kinematics import link_poses, point_jacobian
@@ -23,7 +22,7 @@ from legged.robot.joint import Universal
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, RungeKutta4, simulate
-from legged.simulation.plots import animate
+from legged.simulation.plots import animate, pages
 from legged.spatial import Array
 from legged.table import Table
 from robots.balancers import bend_swivel_robot
@@ -223,27 +222,27 @@ class BendSwivelStudy:
             scenario: The scenario.
         """
         run, at = self.runs[scenario.words], self.history(scenario)
-        made = figures.figure(6, 1, height=1.45, sharex=True)
+        made = pages.figure(6, 1, height=1.45, sharex=True)
         bend, swivel, center, momentum, azimuth, torque = made.axes
         t = run.times
         bent = at.across > _BENT
         for ax, which, coordinate in ((bend, "bend", at.bend), (swivel, "swivel", np.where(bent, at.swivel, np.nan))):
             ax.plot(t, _value(getattr(scenario, which), t), color="black", linewidth=1.0, label="command")
-            ax.plot(t, self.lag(scenario, which), color=figures.GREY, linewidth=3.0, alpha=0.5, label="predicted lag")
-            ax.plot(t, coordinate, color=figures.BLUE, label="robot")
-        directions = ("in the bending plane", figures.BLUE), ("across it", figures.ORANGE)
+            ax.plot(t, self.lag(scenario, which), color=pages.GREY, linewidth=3.0, alpha=0.5, label="predicted lag")
+            ax.plot(t, coordinate, color=pages.BLUE, label="robot")
+        directions = ("in the bending plane", pages.BLUE), ("across it", pages.ORANGE)
         for k, (name, color) in enumerate(directions):
             center.plot(t, 1e3 * at.center[:, k], color=color, label=name)
             momentum.plot(t, at.momentum[:, k], color=color)
-        momentum.plot(t, at.momentum[:, 2], color=figures.GREEN, linestyle="--", label="about the vertical")
-        for values, color, name in ((at.plane, figures.BLUE, "bending plane"), (at.leg, figures.ORANGE, "leg")):
+        momentum.plot(t, at.momentum[:, 2], color=pages.GREEN, linestyle="--", label="about the vertical")
+        for values, color, name in ((at.plane, pages.BLUE, "bending plane"), (at.leg, pages.ORANGE, "leg")):
             azimuth.plot(t, np.where(bent, values, np.nan), color=color, label=name)
         azimuth.plot(t, np.where(bent, at.predicted, np.nan), color="black", linestyle=":", label="plane, closed form")
         for k, name in enumerate(("first axis", "second axis")):
-            torque.plot(t, run.tau[:, 3 + k], color=(figures.BLUE, figures.ORANGE)[k], label=name)
+            torque.plot(t, run.tau[:, 3 + k], color=(pages.BLUE, pages.ORANGE)[k], label=name)
         labels = "bend [rad]", "swivel [rad]", "center of mass\n[mm]", "L [kg m^2/s]", "azimuth [rad]", "torque [N m]"
         for ax, words in zip(made.axes, labels, strict=True):
-            figures.label(ax, "", "", words)
+            pages.label(ax, "", "", words)
             ax.margins(y=0.3)
             if ax is not swivel:
                 ax.legend(fontsize=7, frameon=False, ncols=3, loc="upper right")
@@ -265,7 +264,7 @@ class BendSwivelStudy:
                 ax.plot(*points.T, color=color, linewidth=1.6)
             ax.plot([0.0], [0.0], [0.0], color="black", marker="o", markersize=3)
             for end in ((0.45, 0.0), (0.0, 0.45)):
-                ax.plot([0.0, end[0]], [0.0, end[1]], [0.0, 0.0], color=figures.GREY, linewidth=0.8)
+                ax.plot([0.0, end[0]], [0.0, end[1]], [0.0, 0.0], color=pages.GREY, linewidth=0.8)
             ax.set(xlim=(-0.4, 0.4), ylim=(-0.4, 0.4), zlim=(0.0, 1.1), xticks=[], yticks=[], zticks=[])
             ax.set_box_aspect((0.8, 0.8, 1.1), zoom=1.2)
             ax.set_axis_off()
@@ -277,24 +276,24 @@ class BendSwivelStudy:
         """Return velocity gains, time constants, and motion of the center of mass across the plane, over the bend."""
         bends = np.linspace(0.05, 2.6, 52)
         states = [self.model.state(self.model.balanced(bend, 0.6), np.zeros(5), 0.6) for bend in bends]
-        made = figures.figure(1, 3, width=9.5, height=3.0)
+        made = pages.figure(1, 3, width=9.5, height=3.0)
         gain, time_constant, coupling = made.axes
-        for name, color in (("bend", figures.BLUE), ("swivel", figures.ORANGE)):
+        for name, color in (("bend", pages.BLUE), ("swivel", pages.ORANGE)):
             plants = [getattr(state, name) for state in states]
             gain.plot(bends, [1e3 * plant.gain for plant in plants], color=color, label=name)
             time_constant.plot(bends, [plant.time_constant for plant in plants], color=color)
         gain.legend(fontsize=8, frameon=False)
         cardan = universal_robot(self.model.robot)
         for robot, color, name in (
-            (self.model.robot, figures.GREEN, "constant-velocity joint"),
-            (cardan, figures.RED, "universal joint"),
+            (self.model.robot, pages.GREEN, "constant-velocity joint"),
+            (cardan, pages.RED, "universal joint"),
         ):
             shares = [sideways_gain(robot, posture(self.model, robot, bend, 0.6)) for bend in bends]
             coupling.plot(bends, 100.0 * np.array(shares), color=color, label=name)
         coupling.legend(fontsize=8, frameon=False)
-        figures.label(gain, "Velocity gains", "bend [rad]", "change of c' [mm/s per rad/s]")
-        figures.label(time_constant, "Time constants of toppling", "bend [rad]", "T_c [s]")
-        figures.label(coupling, "Motion of c across the plane", "bend [rad]", "in % of that along it")
+        pages.label(gain, "Velocity gains", "bend [rad]", "change of c' [mm/s per rad/s]")
+        pages.label(time_constant, "Time constants of toppling", "bend [rad]", "T_c [s]")
+        pages.label(coupling, "Motion of c across the plane", "bend [rad]", "in % of that along it")
         return made
 
 
@@ -351,7 +350,7 @@ def _outlines(robot: Robot, q: Array) -> list[tuple[Array, str]]:
     """Return (closed line (k, 3), [m], world axes; color) of leg and trunk as the flat faces of their shapes."""
     R, origins = link_poses(robot, q)
     outlines = []
-    for name, color in (("leg", figures.ORANGE), ("trunk", figures.BLUE)):
+    for name, color in (("leg", pages.ORANGE), ("trunk", pages.BLUE)):
         link = robot.link(name)
         box: Any = link.shapes[0]
         corners = np.array([(0.0, -1.0, -1.0), (0.0, 1.0, -1.0), (0.0, 1.0, 1.0), (0.0, -1.0, 1.0), (0.0, -1.0, -1.0)])
@@ -363,9 +362,9 @@ def _outlines(robot: Robot, q: Array) -> list[tuple[Array, str]]:
 def write(study: BendSwivelStudy, folder: Path) -> list[Path]:
     """Write figures, and animations of the last scenario, and return the paths."""
     last = study.scenarios[-1]
-    paths = [figures.save(study.plant_figure(), folder / "plants.png")]
-    paths += [figures.save(study.figure(last), folder / "history.png")]
-    paths += [figures.save(study.pose_figure(last, (0.0, 3.0, 5.5, last.duration)), folder / "poses.png")]
+    paths = [pages.save(study.plant_figure(), folder / "plants.png")]
+    paths += [pages.save(study.figure(last), folder / "history.png")]
+    paths += [pages.save(study.pose_figure(last, (0.0, 3.0, 5.5, last.duration)), folder / "poses.png")]
     return [
         *paths,
         *(animate(study.runs[last.words], folder / f"animation.{kind}", fps=15.0) for kind in ("gif", "html")),

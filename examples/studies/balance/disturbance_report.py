@@ -24,7 +24,6 @@ from examples.studies.balance.disturbance_map import (
     disturbance_map,
 )
 from examples.studies.balance.experiment import ORIENTATION, POSITION, ThrownBlock, check_shapes
-from legged.app import figures
 from legged.app.selection import select_controller, select_gait
 from legged.arguments import number
 from legged.contact import Rigid
@@ -33,6 +32,7 @@ from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
 from legged.simulation.integrators import TimeStepping
 from legged.simulation.loop.external_wrenches import Push
+from legged.simulation.plots import pages
 
 COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8", "#dddddd")
 """Colors by outcome."""
@@ -193,6 +193,6 @@ def write(case: DisturbanceStudy, mapped: DisturbanceMap, folder: Path) -> list[
     """Write the figure and a CSV file with one row per run, and return the paths."""
     name = "throws" if case.throw else "pushes"
     return [
-        figures.save(map_figure(case.robot, mapped), folder / f"{name}.png"),
+        pages.save(map_figure(case.robot, mapped), folder / f"{name}.png"),
         mapped.write_csv(folder / f"{name}.csv"),
     ]

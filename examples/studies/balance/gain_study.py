@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from controllers import PlanarBalance, home_of
 from examples.studies.balance.planar_study import MOTION, OTHER, triple_pendulum
 from legged.algorithms.velocity_gains import velocity_gains
-from legged.app import figures
 from legged.compiler import compile as compile_function
 from legged.dynamics.frames import frame_jacobian, frame_pose
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
+from legged.simulation.plots import pages
 from legged.spatial import Array, cross
 from legged.table import Table
 
@@ -236,7 +236,7 @@ def design_figure(designs: Sequence[Design]) -> Figure:
     Args:
         designs: One study for each posture.
     """
-    made = figures.figure(len(designs), 2, width=9.0, height=3.7)
+    made = pages.figure(len(designs), 2, width=9.0, height=3.7)
     panels = iter(made.axes)
     for design in designs:
         for k, joint in enumerate(JOINTS):
@@ -245,15 +245,15 @@ def design_figure(designs: Sequence[Design]) -> Figure:
             mesh = ax.pcolormesh(design.leg, design.trunk, values, cmap="viridis", shading="nearest")
             ax.contour(design.leg, design.trunk, values, levels=8, colors="white", linewidths=0.6)
             leg, trunk, _ = design.best(k)
-            ax.plot(leg, trunk, "*", color=figures.RED, markersize=12)
+            ax.plot(leg, trunk, "*", color=pages.RED, markersize=12)
             made.colorbar(mesh, ax=ax, label="[m/s per rad/s]")
-            figures.label(ax, f"{joint}, {_words(design)}; star: largest", "leg [m]", "trunk [m]")
+            pages.label(ax, f"{joint}, {_words(design)}; star: largest", "leg [m]", "trunk [m]")
     return made
 
 
 def pose_figure(poses: PoseMap) -> Figure:
     """Return the gains over the balanced poses, with the lines of zero gain, where the joint cannot balance."""
-    made = figures.figure(1, 2, width=9.0, height=3.9)
+    made = pages.figure(1, 2, width=9.0, height=3.9)
     for k, (ax, joint) in enumerate(zip(made.axes, JOINTS, strict=True)):
         values = poses.gains[:, :, k]
         most = float(np.abs(values).max())
@@ -261,7 +261,7 @@ def pose_figure(poses: PoseMap) -> Figure:
         mesh = ax.pcolormesh(poses.hip, poses.neck, values, cmap="RdBu_r", vmin=-most, vmax=most, shading="nearest")
         ax.contour(poses.hip, poses.neck, values, levels=[0.0], colors="black", linewidths=1.4)
         made.colorbar(mesh, ax=ax, label="[m/s per rad/s]")
-        figures.label(ax, f"gain of the {joint}; black: zero", "hip [rad]", "neck [rad]")
+        pages.label(ax, f"gain of the {joint}; black: zero", "hip [rad]", "neck [rad]")
     return made
 
 
@@ -271,7 +271,7 @@ def height_figure(robots: Sequence[Robot], number: int = 6) -> Figure:
     Args:
         robots: Quadrupeds. number: Number of heights.
     """
-    made = figures.figure(1, len(robots), width=4.8 * len(robots), height=4.0)
+    made = pages.figure(1, len(robots), width=4.8 * len(robots), height=4.0)
     for ax, robot in zip(made.axes, robots, strict=True):
         reach = min(leg.length for leg in home_of(robot).legs)
         heights = reach * np.linspace(0.5, 0.9, number)
@@ -279,7 +279,7 @@ def height_figure(robots: Sequence[Robot], number: int = 6) -> Figure:
         for name in gains[0]:
             style = "--" if name.startswith("trunk") else "-"
             ax.plot(heights, [pair[name][1] for pair in gains], style, linewidth=1.4, label=name)
-        figures.label(ax, f"{robot.name}: angular gain about the line", "height of the hips [m]", "[rad/s] per unit")
+        pages.label(ax, f"{robot.name}: angular gain about the line", "height of the hips [m]", "[rad/s] per unit")
         ax.legend(fontsize=6.5, frameon=False)
     return made
 
@@ -289,4 +289,4 @@ def write(designs: Sequence[Design], poses: PoseMap, robots: Sequence[Robot], fo
     drawn = {"design": design_figure(designs), "poses": pose_figure(poses)}
     if robots:
         drawn["quadrupeds"] = height_figure(robots)
-    return [figures.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
+    return [pages.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]

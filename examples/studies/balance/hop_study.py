@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from controllers.balance.planar import HoppingControl, HopPlan, PlanarBalance
 from controllers.balance.planar.hopping import BALANCE, FLIGHT, LAUNCH, PHASES
-from legged.app import figures
 from legged.compiler import Kernel
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import Rigid
@@ -21,7 +20,7 @@ from legged.dynamics.kinematics import center_of_mass, momentum
 from legged.errors import SimulationError
 from legged.robot.robot import Robot
 from legged.simulation import Run, TimeStepping, simulate
-from legged.simulation.plots import animate
+from legged.simulation.plots import animate, pages
 from legged.spatial import Array
 from legged.table import Table
 from robots.balancers import two_link_hopper
@@ -189,23 +188,23 @@ class HopStudy:
         """
         run = self.runs[friction]
         c, h = self.centers(run)
-        made = figures.figure(5, 1, height=1.5, sharex=True)
+        made = pages.figure(5, 1, height=1.5, sharex=True)
         contact = run.contact("foot")
         t = run.times
         hip, height, angular, force, torque = made.axes
         n = run.at(t[-1] - 0.1) if run.ended else len(t)  # the torque diverges at the end of a fall
-        hip.plot(t[:n], run.q[:n, 3], color=figures.BLUE)
-        height.plot(t[:n], c[:n, 2], color=figures.BLUE, label="center of mass")
-        height.plot(t[:n], contact.position[:n, 2], color=figures.ORANGE, label="foot")
-        angular.plot(t[:n], h[:n, 1], color=figures.BLUE)
-        force.plot(t[:n], contact.force[:n, 2], color=figures.BLUE)
+        hip.plot(t[:n], run.q[:n, 3], color=pages.BLUE)
+        height.plot(t[:n], c[:n, 2], color=pages.BLUE, label="center of mass")
+        height.plot(t[:n], contact.position[:n, 2], color=pages.ORANGE, label="foot")
+        angular.plot(t[:n], h[:n, 1], color=pages.BLUE)
+        force.plot(t[:n], contact.force[:n, 2], color=pages.BLUE)
         force.set_ylim(0.0, 8.0 * self.model.mass * 9.81)
-        torque.plot(t[:n], run.tau[:n, 3], color=figures.BLUE)
+        torque.plot(t[:n], run.tau[:n, 3], color=pages.BLUE)
         labels = "hip [rad]", "height [m]", "L about center of\nmass [kg m^2/s]", "normal force [N]", "torque [N m]"
         for ax, words in zip(made.axes, labels, strict=True):
-            figures.label(ax, "", "", words)
+            pages.label(ax, "", "", words)
             for hop in self.hops_of(run):
-                ax.axvspan(hop.start, hop.start + hop.flight, color=figures.GREY, alpha=0.35, linewidth=0)
+                ax.axvspan(hop.start, hop.start + hop.flight, color=pages.GREY, alpha=0.35, linewidth=0)
         height.legend(fontsize=8, frameon=False)
         hip.set_title(f"friction {friction:g}; in flight where grey", fontsize=10, loc="left")
         made.axes[-1].set_xlabel("time [s]", fontsize=9)
@@ -218,9 +217,9 @@ class HopStudy:
             friction: Coefficient of friction.
         """
         run = self.runs[friction]
-        hop, made = self.hops_of(run)[0], figures.figure(1, 1, width=8.0, height=4.2)
+        hop, made = self.hops_of(run)[0], pages.figure(1, 1, width=8.0, height=4.2)
         ax, phases = made.axes[0], run.memory[:, 0]
-        colors = dict(zip(range(4), (figures.GREEN, figures.GREY, figures.ORANGE, figures.BLUE), strict=True))
+        colors = dict(zip(range(4), (pages.GREEN, pages.GREY, pages.ORANGE, pages.BLUE), strict=True))
         begin, end = hop.start - 0.4, hop.start + hop.flight + 1.6
         moments = [*np.arange(begin, hop.start + hop.flight, 0.045), *np.linspace(hop.start + hop.flight, end, 5)]
         for t in moments:
@@ -241,13 +240,13 @@ class HopStudy:
             ax.plot([], [], color=colors[k], label=name)
         ax.axhline(0.0, color="black", linewidth=0.8)
         ax.set_aspect("equal")
-        figures.label(ax, f"The first hop, friction {friction:g}", "x [m]", "z [m]")
-        return figures.legend(made, columns=5)
+        pages.label(ax, f"The first hop, friction {friction:g}", "x [m]", "z [m]")
+        return pages.legend(made, columns=5)
 
 
 def write(study: HopStudy, folder: Path) -> list[Path]:
     """Write figures, and animations of the run with the first coefficient of friction, and return the paths."""
     first = study.frictions[0]
-    paths = [figures.save(study.pose_figure(first), folder / "poses.png")]
-    paths += [figures.save(study.figure(mu), folder / f"history-{mu:g}.png") for mu in study.frictions]
+    paths = [pages.save(study.pose_figure(first), folder / "poses.png")]
+    paths += [pages.save(study.figure(mu), folder / f"history-{mu:g}.png") for mu in study.frictions]
     return [*paths, *(animate(study.runs[first], folder / f"animation.{kind}", fps=15.0) for kind in ("gif", "html"))]

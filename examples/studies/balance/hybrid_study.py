@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 from examples.studies.balance import hybrid_scenes as scenes
 from legged import RungeKutta4, frame_pose, inertia_matrix, link_poses, loops, point_jacobian, simulate
 from legged.algorithms.operational import ContactSpace, vertex_on_face
-from legged.app import figures
 from legged.loops import ClosedRobot
 from legged.rotations import euler_angles
 from legged.simulation import Run
-from legged.simulation.plots import animate
+from legged.simulation.plots import animate, pages
 from legged.spatial import Array
 from legged.table import Table
 from robots import spatial_quadruped
@@ -134,27 +133,25 @@ class HybridStudy:
     def arm_figure(self) -> Figure:
         """Return contact forces, and position and orientation of the tool, over time."""
         closed, run = self.arm
-        made = figures.figure(3, 1, height=1.9, sharex=True)
+        made = pages.figure(3, 1, height=1.9, sharex=True)
         forces, t = contact_forces(closed, run), run.times
         for k, name in enumerate(("floor", "wall")):
-            made.axes[0].plot(t, forces[:, k], color=(figures.BLUE, figures.ORANGE)[k], label=name)
+            made.axes[0].plot(t, forces[:, k], color=(pages.BLUE, pages.ORANGE)[k], label=name)
         made.axes[0].plot(t, _desired_forces(t), "k:", linewidth=1.0)
         for k, (name, color) in enumerate(zip("xyz", _COLORS, strict=True)):
             made.axes[1].plot(t, 1e3 * (self.tool_motion[:, k] - self.tool_motion[0, k]), color=color, label=name)
         for k, (name, color) in enumerate(zip(("roll", "pitch", "yaw"), _COLORS, strict=True)):
             made.axes[2].plot(t, self.tool_motion[:, 3 + k], color=color, label=name)
         for ax, words in zip(made.axes, ("contact force [N]", "position [mm]", "angle [rad]"), strict=True):
-            figures.label(ax, "", "", words)
+            pages.label(ax, "", "", words)
             ax.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        figures.label(
-            made.axes[0], "Two vertices of a tool on two faces; desired forces dotted", "", "contact force [N]"
-        )
+        pages.label(made.axes[0], "Two vertices of a tool on two faces; desired forces dotted", "", "contact force [N]")
         made.axes[-1].set_xlabel("time [s]", fontsize=9)
         return made
 
     def gantry_figure(self) -> Figure:
         """Return the motion of plate and tip, the change of the motion in its subspace, and the force error."""
-        made = figures.figure(3, 1, height=1.9, sharex=True)
+        made = pages.figure(3, 1, height=1.9, sharex=True)
         for (name, (closed, run)), color in zip(self.gantry.items(), _COLORS, strict=True):
             t = run.times
             made.axes[0].plot(t, 1e3 * run.q[:, 3], color=color, label=name)
@@ -164,17 +161,17 @@ class HybridStudy:
         made.axes[1].set_ylim(1e-18, 1e-2)
         words = "plate [mm]", "change of the\nmotion [kg m]", "force error [N]"
         for ax, word in zip(made.axes, words, strict=True):
-            figures.label(ax, "", "", word)
-        figures.label(made.axes[0], "A gantry presses with 12 N on a plate that a motor shakes", "", words[0])
+            pages.label(ax, "", "", word)
+        pages.label(made.axes[0], "A gantry presses with 12 N on a plate that a motor shakes", "", words[0])
         made.axes[-1].set_xlabel("time [s]", fontsize=9)
-        return figures.legend(made, columns=3)
+        return pages.legend(made, columns=3)
 
     def wall_figure(self) -> Figure:
         """Return the force on the wall, the sway of the trunk and the loads of the standing feet."""
         run, t = self.wall, self.wall.times
-        made = figures.figure(4, 1, height=1.7, sharex=True)
+        made = pages.figure(4, 1, height=1.7, sharex=True)
         force, position, angles, loads = made.axes
-        force.plot(t, -run.contact(scenes.PRESSING).force[:, 0], color=figures.BLUE, label="wall")
+        force.plot(t, -run.contact(scenes.PRESSING).force[:, 0], color=pages.BLUE, label="wall")
         force.plot(t, [scenes.pressing_force(x) for x in t], "k:", linewidth=1.0, label="desired")
         for k, color in enumerate(_COLORS):
             motion = self.trunk_motion
@@ -186,14 +183,14 @@ class HybridStudy:
             )
         words = "force [N]", "trunk [mm]", "trunk [mrad]", "load [N]"
         for ax, word in zip(made.axes, words, strict=True):
-            figures.label(ax, "", "", word)
+            pages.label(ax, "", "", word)
             ax.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        figures.label(force, "A quadruped on three feet presses with the fourth on a wall", "", words[0])
+        pages.label(force, "A quadruped on three feet presses with the fourth on a wall", "", words[0])
         made.axes[-1].set_xlabel("time [s]", fontsize=9)
         return made
 
 
-_COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN)
+_COLORS = (pages.BLUE, pages.ORANGE, pages.GREEN)
 
 
 def contact_forces(closed: ClosedRobot, run: Run) -> Array:
@@ -252,7 +249,7 @@ def _desired_trunk(times: Array) -> Array:
 def write(study: HybridStudy, folder: Path) -> list[Path]:
     """Write the figures, and animations of the arm and the quadruped, and return the paths."""
     made = {"arm": study.arm_figure(), "gantry": study.gantry_figure(), "wall": study.wall_figure()}
-    paths = [figures.save(figure, folder / f"{name}.png") for name, figure in made.items()]
+    paths = [pages.save(figure, folder / f"{name}.png") for name, figure in made.items()]
     for name, run in (("arm", study.arm[1]), ("wall", study.wall)):
         paths += [animate(run, folder / f"{name}.{kind}", fps=15.0) for kind in ("gif", "html")]
     return paths

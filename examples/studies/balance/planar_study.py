@@ -26,7 +26,6 @@ from controllers import (
     UnactuatedMomentumBalance,
 )
 from legged import taylor
-from legged.app import figures
 from legged.compiler import compile as compile_function
 from legged.compiler import where
 from legged.errors import SimulationError
@@ -38,7 +37,7 @@ from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.simulation import Run, RungeKutta4, simulate
 from legged.simulation.loop.external_wrenches import Push
-from legged.simulation.plots import animate
+from legged.simulation.plots import animate, pages
 from legged.spatial import Array
 from legged.table import Table
 
@@ -323,21 +322,21 @@ class PlanarStudy:
 
 
 STYLES: dict[str, dict[str, Any]] = {
-    NO_PREVIEW: {"color": figures.ORANGE, "linestyle": "-"},
-    PREVIEW: {"color": figures.BLUE, "linestyle": "-"},
-    MOMENTUM: {"color": figures.GREEN, "linestyle": ":"},
-    **dict(zip(LITERATURE, ({"color": c} for c in (figures.PURPLE, figures.RED, figures.GREY)), strict=True)),
+    NO_PREVIEW: {"color": pages.ORANGE, "linestyle": "-"},
+    PREVIEW: {"color": pages.BLUE, "linestyle": "-"},
+    MOMENTUM: {"color": pages.GREEN, "linestyle": ":"},
+    **dict(zip(LITERATURE, ({"color": c} for c in (pages.PURPLE, pages.RED, pages.GREY)), strict=True)),
 }
 
 
 def anticipation_figure(study: PlanarStudy, scenario: Scenario) -> Figure:
     """Return the response with and without preview: command and response, lean, momentum, its derivatives, torques."""
-    made = figures.figure(6, 1, height=1.55, sharex=True)
+    made = pages.figure(6, 1, height=1.55, sharex=True)
     hip, lean, momentum, first, second, torque = made.axes
     shown = {name: study.runs[scenario.words, name] for name in (PREVIEW, NO_PREVIEW)}
     times = shown[PREVIEW].times
     hip.plot(times, scenario.command(times), color="black", linewidth=1.0, label="command")
-    hip.plot(times, study.lag(scenario, times), color=figures.GREY, linewidth=3.0, alpha=0.5, label="predicted")
+    hip.plot(times, study.lag(scenario, times), color=pages.GREY, linewidth=3.0, alpha=0.5, label="predicted")
     for name, run in shown.items():
         style = {**STYLES[name], "linewidth": 1.4}
         states = [study.state(q, v) for q, v in zip(run.q, run.v, strict=True)]
@@ -357,33 +356,33 @@ def anticipation_figure(study: PlanarStudy, scenario: Scenario) -> Figure:
         "torques [N m]\nhip; neck dashed",
     )
     for ax, words in zip(made.axes, labels, strict=True):
-        figures.label(ax, "", "", words)
+        pages.label(ax, "", "", words)
         for at in scenario.command.times:
             ax.axvline(at, color="black", linewidth=0.6, linestyle=":")
     hip.set_title(f"{scenario.words}: with preview the robot leans before the command", fontsize=10, loc="left")
     made.axes[-1].set_xlabel("time [s]", fontsize=9)
     made.axes[-1].set_xlim(scenario.command.times[0] - 1.5, scenario.command.times[-1] + 2.5)
-    return figures.legend(made)
+    return pages.legend(made)
 
 
 def comparison_figure(study: PlanarStudy) -> Figure:
     """Return the hip angle under each controller, one panel for each scenario."""
-    made = figures.figure((len(study.scenarios) + 1) // 2, 2, width=9.0, height=2.3)
+    made = pages.figure((len(study.scenarios) + 1) // 2, 2, width=9.0, height=2.3)
     for ax, scenario in zip(made.axes, study.scenarios, strict=False):
         times = np.linspace(0.0, study.duration, 600)
         ax.plot(times, scenario.command(times), color="black", linewidth=0.9, label="command")
-        ax.plot(times, study.lag(scenario, times), color=figures.GREY, linewidth=3.0, alpha=0.5, label="predicted")
+        ax.plot(times, study.lag(scenario, times), color=pages.GREY, linewidth=3.0, alpha=0.5, label="predicted")
         for name in study.controllers:
             run = study.runs[scenario.words, name]
             ax.plot(run.times, run.joint(MOTION).position, linewidth=1.3, label=name, **STYLES[name])
             if run.ended:
                 end = np.clip(run.joint(MOTION).position[-1], -0.93 * FALLEN, 0.93 * FALLEN)
                 ax.plot(run.times[-1], end, "x", **STYLES[name])
-        figures.label(ax, scenario.words, "time [s]", "hip [rad]")
+        pages.label(ax, scenario.words, "time [s]", "hip [rad]")
         ax.set_ylim(-FALLEN, FALLEN)
     for ax in made.axes[len(study.scenarios) :]:
         ax.set_visible(False)
-    return figures.legend(made, columns=6)
+    return pages.legend(made, columns=6)
 
 
 def write(study: PlanarStudy, folder: Path) -> list[Path]:
@@ -394,6 +393,6 @@ def write(study: PlanarStudy, folder: Path) -> list[Path]:
         "anticipation-large": anticipation_figure(study, large),
         "controllers": comparison_figure(study),
     }
-    paths = [figures.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
+    paths = [pages.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
     run: Run = study.runs[large.words, PREVIEW]
     return [*paths, *(animate(run, folder / f"animation.{kind}") for kind in ("gif", "html"))]

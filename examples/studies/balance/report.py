@@ -22,16 +22,16 @@ from examples.studies.balance.experiment import (
     settling_time,
 )
 from examples.studies.paper.timing import best_times
-from legged.app import figures
 from legged.compiler import Counts, count
 from legged.compiler import compile as compile_function
 from legged.rotations import quaternion_of
 from legged.simulation import Run, plots
+from legged.simulation.plots import pages
 from legged.simulation.plots.animation import camera_for, force_scale
 from legged.simulation.results.records import FREE, GROUND
 from legged.table import Table
 
-COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED, figures.PURPLE, figures.GREY)
+COLORS = (pages.BLUE, pages.ORANGE, pages.GREEN, pages.RED, pages.PURPLE, pages.GREY)
 
 
 def figure_3(run: Run, events: Sequence[float]) -> Figure:
@@ -56,15 +56,15 @@ MIRRORED = "opposite sign in the paper"
 def figure_5(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
     """Return the figure of the base position and its set point; the label of x says if the paper's is the opposite."""
     run, (place, _) = experiment.run, experiment.wanted
-    made = figures.figure(3, 1, height=1.9, sharex=True)
+    made = pages.figure(3, 1, height=1.9, sharex=True)
     for i, (ax, axis) in enumerate(zip(made.axes, "xyz", strict=True)):
         ax.plot(run.times, 100.0 * run.base.position[:, i], color=COLORS[i], label="base")
         ax.axhline(100.0 * place[i], linestyle="--", color="black", linewidth=0.9, label="set point")
         _mark(ax, events)
         opposite = f"\n{MIRRORED}" if experiment.of_paper and axis == "x" else ""
-        figures.label(ax, "", "", f"{axis} [cm]{opposite}")
+        pages.label(ax, "", "", f"{axis} [cm]{opposite}")
     made.axes[-1].set_xlabel("time [s]", fontsize=9)
-    return figures.legend(made)
+    return pages.legend(made)
 
 
 def figure_6(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
@@ -76,19 +76,19 @@ def figure_6(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
     p = np.array([quaternion_of(R_t) for R_t in run.base.rotation])
     p *= np.sign(p @ quaternion_of(R))[:, None]  # of the two equivalent quaternions, the nearer one
     wanted = quaternion_of(R)
-    made = figures.figure(2, 2, height=2.3, sharex=True)
+    made = pages.figure(2, 2, height=2.3, sharex=True)
     for k, (ax, name) in enumerate(zip(made.axes, ("q_0", "q_x", "q_y", "q_z"), strict=True)):
         ax.plot(run.times, p[:, k], color=COLORS[k], label="base")
         ax.axhline(wanted[k], linestyle="--", color="black", linewidth=0.9, label="set point")
         _mark(ax, events)
         opposite = f", {MIRRORED}" if experiment.of_paper and name in ("q_y", "q_z") else ""
-        figures.label(ax, f"${name}${opposite}", "time [s]" if k > 1 else "")
-    return figures.legend(made)
+        pages.label(ax, f"${name}${opposite}", "time [s]" if k > 1 else "")
+    return pages.legend(made)
 
 
 def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: float = 1.0) -> Figure:
     """Return the figure of heights and forces of the contact points, one row per foot."""
-    made = figures.figure(len(names), 2, width=9.0, height=2.4, sharex=True)
+    made = pages.figure(len(names), 2, width=9.0, height=2.4, sharex=True)
     shown = run.times <= until
     for row, name in enumerate(names):
         own = [k for k, on in enumerate(run.contacts.on) if on == name]
@@ -98,11 +98,11 @@ def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: 
             height.plot(run.times[shown], 1e3 * run.contacts.points[shown, k, 2], color=color, label=label)
             force.plot(run.times[shown], run.contacts.forces[shown, k, 2], color=color, linewidth=0.9)
             force.set_ylim(-20.0, 1.1 * np.quantile(run.contacts.forces[:, own, 2], 0.999) + 20.0)
-        figures.label(made.axes[2 * row], name, "time [s]", "height [mm]")
-        figures.label(made.axes[2 * row + 1], "", "time [s]", "vertical force [N]")
+        pages.label(made.axes[2 * row], name, "time [s]", "height [mm]")
+        pages.label(made.axes[2 * row + 1], "", "time [s]", "vertical force [N]")
     for ax in made.axes:
         _mark(ax, [t for t in events if t <= until])
-    return figures.legend(made)
+    return pages.legend(made)
 
 
 def snapshots(run: Run, times: Sequence[float]) -> Figure:
@@ -110,14 +110,14 @@ def snapshots(run: Run, times: Sequence[float]) -> Figure:
     camera, scale = camera_for(run), force_scale(run)
     shown = camera.project(run.figure.nodes[[run.at(t) for t in times]]).reshape(-1, 2)
     (left, bottom), (right, top) = shown.min(axis=0) - 0.05, shown.max(axis=0) + 0.05  # [m]
-    made = figures.figure(1, len(times), width=1.6 * len(times), height=1.6 * (top - bottom) / (right - left) + 0.3)
+    made = pages.figure(1, len(times), width=1.6 * len(times), height=1.6 * (top - bottom) / (right - left) + 0.3)
     floor = [k for k, against in enumerate(run.contacts.against) if against == GROUND]
     for ax, t in zip(made.axes, times, strict=True):
         k = run.at(t)
         points = run.contacts.points[k, floor]
         forces = camera.project(np.stack([points, points + scale * run.contacts.forces[k, floor]], axis=1))
-        ax.add_collection(LineCollection(list(forces), colors=figures.RED, linewidths=1.2))
-        for modules, color in (([0], "black"), ([FREE], figures.ORANGE), ([1], figures.BLUE), ([2], figures.GREEN)):
+        ax.add_collection(LineCollection(list(forces), colors=pages.RED, linewidths=1.2))
+        for modules, color in (([0], "black"), ([FREE], pages.ORANGE), ([1], pages.BLUE), ([2], pages.GREEN)):
             edges = run.figure.edges[np.isin(run.figure.modules, modules)]
             lines = camera.project(run.figure.nodes[k])[edges]
             ax.add_collection(LineCollection(list(lines), colors=color, linewidths=2.0, capstyle="round"))
@@ -138,20 +138,20 @@ def _joints(run: Run, events: Sequence[float], values, unit: str) -> Figure:
     limbs: dict[str, list[str]] = {}
     for name in run.joints.names:
         limbs.setdefault(name.split("_")[0], []).append(name)
-    made = figures.figure(1, len(limbs), width=10.0, height=3.6, sharex=True, sharey=True)
+    made = pages.figure(1, len(limbs), width=10.0, height=3.6, sharex=True, sharey=True)
     for ax, (limb, names) in zip(made.axes, limbs.items(), strict=True):
         for k, name in enumerate(names):
             label = name.removeprefix(f"{limb}_") or name
             ax.plot(run.times, values(name), color=COLORS[k % len(COLORS)], linewidth=1.2, label=label)
         _mark(ax, events)
         ax.legend(fontsize=8, frameon=False, ncols=2, loc="best")
-        figures.label(ax, limb, "time [s]", unit if ax is made.axes[0] else "")
+        pages.label(ax, limb, "time [s]", unit if ax is made.axes[0] else "")
     return made
 
 
 def _mark(ax, events: Sequence[float]) -> None:
     for t in events:
-        ax.axvline(t, color=figures.GREY, linewidth=0.6, linestyle=":")
+        ax.axvline(t, color=pages.GREY, linewidth=0.6, linestyle=":")
 
 
 PAPER = {"hit": 0.08, "rises": 0.13, "left_foot_7": 0.38, "right_foot_13": 0.36}
@@ -270,7 +270,7 @@ class BalanceReport:
     def write(self, folder: Path) -> list[Path]:
         """Write figures, animations and the run into a folder, and return the paths."""
         run, drawn = self.run, self.figures()
-        paths = [figures.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
+        paths = [pages.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
         paths += [plots.animate(run, folder / f"animation.{kind}", fps=20.0, speed=0.5) for kind in ("gif", "html")]
         return [*paths, run.save(folder / "run.npz")]
 

@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from controllers import GyroscopicBalance, PlanarBalance, PlanarBalanceControl
-from legged.app import figures
 from legged.errors import SimulationError
 from legged.robot.robot import Robot
 from legged.simulation import Run, RungeKutta4, simulate
 from legged.simulation.loop.external_wrenches import Push
+from legged.simulation.plots import pages
 from legged.spatial import Array
 from legged.table import Table
 from robots.balancers import gyroscopic_pendulum, reaction_wheel_pendulum
@@ -111,19 +111,19 @@ class WheelStudy:
         Args:
             size: The impulse, [N s].
         """
-        made = figures.figure(3, 1, height=1.6, sharex=True)
-        for (name, device), color in zip(self.devices.items(), (figures.ORANGE, figures.BLUE), strict=True):
+        made = pages.figure(3, 1, height=1.6, sharex=True)
+        for (name, device), color in zip(self.devices.items(), (pages.ORANGE, pages.BLUE), strict=True):
             run = self.runs[name, size]
             values = 1e3 * run.q[:, 0], run.q[:, device.motor], run.tau[:, device.motor]
             for ax, value in zip(made.axes, values, strict=True):
                 ax.plot(run.times, value, color=color, linewidth=1.3, label=name)
         for ax, words in zip(made.axes, ("lean [mrad]", "wheel, gimbal [rad]", "torque [N m]"), strict=True):
-            figures.label(ax, "", "", words)
+            pages.label(ax, "", "", words)
         made.axes[0].set_title(f"push of {size:g} N s", fontsize=10, loc="left")
         made.axes[-1].set_xlabel("time [s]", fontsize=9)
-        return figures.legend(made)
+        return pages.legend(made)
 
 
 def write(study: WheelStudy, folder: Path) -> list[Path]:
     """Write a figure for each push, and return the paths."""
-    return [figures.save(study.figure(size), folder / f"push-{size:g}.png") for size in study.pushes]
+    return [pages.save(study.figure(size), folder / f"push-{size:g}.png") for size in study.pushes]

@@ -23,13 +23,13 @@ from examples.studies.operations.algorithms import (
 )
 from examples.studies.operations.counts import literature_table
 from examples.studies.operations.published import Formula
-from legged.app import figures
-from legged.app.figures import Page
 from legged.compiler import count, count_and_depth
 from legged.dynamics.inertia import inertia_matrix
 from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
+from legged.simulation.plots import pages
+from legged.simulation.plots.pages import Page
 from legged.table import Table
 from robots import chain, tree
 
@@ -159,16 +159,16 @@ def detail_table(measured: Sequence[AlgorithmCost]) -> Table:
 
 SHOWN = {
     "modular": ("black", "-"),
-    "articulated bodies": (figures.BLUE, "--"),
-    "spatial operators": (figures.GREEN, ":"),
-    "inertia matrix, L^T D L": (figures.ORANGE, "-"),
+    "articulated bodies": (pages.BLUE, "--"),
+    "spatial operators": (pages.GREEN, ":"),
+    "inertia matrix, L^T D L": (pages.ORANGE, "-"),
 }
 PARALLEL = {
-    "articulated bodies": (figures.BLUE, "--"),
-    "sparse system": (figures.GREY, "-."),
-    "constraint forces": (figures.GREEN, ":"),
-    "divide and conquer, inverse": (figures.ORANGE, "-"),
-    "divide and conquer, pivoted": (figures.RED, "-"),
+    "articulated bodies": (pages.BLUE, "--"),
+    "sparse system": (pages.GREY, "-."),
+    "constraint forces": (pages.GREEN, ":"),
+    "divide and conquer, inverse": (pages.ORANGE, "-"),
+    "divide and conquer, pivoted": (pages.RED, "-"),
 }
 BODIES = (4, 8, 16, 32)
 LINKS = (2, 4, 8, 16, 32)
@@ -181,14 +181,14 @@ STUDY: dict[str, dict[str, Callable[[int], Robot]]] = {
 _CONFIGURATIONS = 20
 _COLORS = (
     "black",
-    figures.BLUE,
+    pages.BLUE,
     "#7fb8dd",
-    figures.ORANGE,
-    figures.GREEN,
-    figures.PURPLE,
-    figures.GREY,
+    pages.ORANGE,
+    pages.GREEN,
+    pages.PURPLE,
+    pages.GREY,
     "#e8a33d",
-    figures.RED,
+    pages.RED,
     "#f0a8a8",
 )
 
@@ -199,17 +199,17 @@ def _study(n: int, branching: float, taper: float, base: Base) -> Robot:
 
 def growth_figure() -> Figure:
     """Return M + A of forward dynamics over the number of links, one panel for each family of trees."""
-    made = figures.figure(2, 2, width=9.5, height=3.4)
+    made = pages.figure(2, 2, width=9.5, height=3.4)
     for ax, family in zip(made.axes, FAMILIES, strict=True):
         for name, (color, dashes) in SHOWN.items():
             ax.plot(SIZES, growth(family, name), dashes, color=color, linewidth=1.5, label=name)
-        figures.label(ax, f"Forward dynamics: {family}", "links without the base, n", "operations, M + A")
-    return figures.legend(made)
+        pages.label(ax, f"Forward dynamics: {family}", "links without the base, n", "operations, M + A")
+    return pages.legend(made)
 
 
 def depth_figure() -> Figure:
     """Return depth and operations of forward dynamics of chains on a floating base over the number of bodies."""
-    made = figures.figure(1, 2, width=9.5, height=3.8)
+    made = pages.figure(1, 2, width=9.5, height=3.8)
     chains = [chain(n - 1, twist=0.7) for n in BODIES]
     for name, (color, dashes) in PARALLEL.items():
         function = ALGORITHMS["forward dynamics"][name]
@@ -217,10 +217,10 @@ def depth_figure() -> Figure:
         for ax, values in zip(made.axes, ([d for _, d in measured], [c.M + c.A for c, _ in measured]), strict=True):
             ax.loglog(BODIES, values, dashes, marker="o", markersize=3, color=color, linewidth=1.5, label=name)
     for ax, title in zip(made.axes, ("depth", "operations, M + A"), strict=True):
-        figures.label(ax, f"Forward dynamics of a chain: {title}", "bodies, the base among them", title)
+        pages.label(ax, f"Forward dynamics of a chain: {title}", "bodies, the base among them", title)
         ax.set_xticks(BODIES, [str(n) for n in BODIES])
         ax.minorticks_off()
-    return figures.legend(made, columns=3)
+    return pages.legend(made, columns=3)
 
 
 def time_figure(measured: Sequence[AlgorithmCost]) -> Figure:
@@ -228,7 +228,7 @@ def time_figure(measured: Sequence[AlgorithmCost]) -> Figure:
     timed = [c for c in measured if c.task == "forward dynamics" and c.time is not None]
     robots = list(dict.fromkeys(c.robot for c in timed))
     names = list(dict.fromkeys(c.algorithm for c in timed))
-    made = figures.figure(1, 1, width=11.0, height=4.4)
+    made = pages.figure(1, 1, width=11.0, height=4.4)
     (ax,) = made.axes
     width = 0.85 / max(1, len(names))
     for k, name in enumerate(names):
@@ -243,8 +243,8 @@ def time_figure(measured: Sequence[AlgorithmCost]) -> Figure:
     ax.minorticks_off()
     ax.grid(False, axis="x")
     ax.set_xticks(range(len(robots)), robots)
-    figures.label(ax, "Forward dynamics, one state, compiled", "", "time [us]")
-    return figures.legend(made, columns=4)
+    pages.label(ax, "Forward dynamics, one state, compiled", "", "time [us]")
+    return pages.legend(made, columns=4)
 
 
 def _reaches(timed: Sequence[AlgorithmCost], mark: float) -> bool:
@@ -267,8 +267,8 @@ def condition_figure() -> Figure:
     Lines are medians over random configurations, bands their range. After Featherstone, "An
     empirical study of the joint space inertia matrix", International Journal of Robotics Research 23(9), 2004.
     """
-    made = figures.figure(1, len(STUDY), width=12.0, height=4.0)
-    colors = (figures.BLUE, figures.GREEN, figures.ORANGE, figures.RED)
+    made = pages.figure(1, len(STUDY), width=12.0, height=4.0)
+    colors = (pages.BLUE, pages.GREEN, pages.ORANGE, pages.RED)
     for ax, (panel, curves) in zip(made.axes, STUDY.items(), strict=True):
         for (name, make), color in zip(curves.items(), colors, strict=False):
             numbers = np.array([condition_numbers(make(n)) for n in LINKS])
@@ -277,7 +277,7 @@ def condition_figure() -> Figure:
         ax.set_xticks(LINKS, [str(n) for n in LINKS])
         ax.minorticks_off()
         ax.legend(title=panel.split(",")[0].split(" ")[0], fontsize=8, title_fontsize=8, frameon=False)
-        figures.label(ax, panel, "links without the base, n", "condition number of the inertia matrix")
+        pages.label(ax, panel, "links without the base, n", "condition number of the inertia matrix")
     return made
 
 

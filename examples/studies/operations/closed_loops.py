@@ -8,9 +8,9 @@ from functools import partial
 
 import robots
 from legged import loops
-from legged.app.robot_tables import closed_configuration
 from legged.compiler import count
 from legged.loops import ClosedRobot
+from legged.loops.assembly import closed_configuration
 from legged.spatial import Array
 from legged.table import Table
 

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from examples.studies.operations import published
-from legged.app import figures
 from legged.compiler import count
 from legged.counting.robot_counts import COUNTING_RULES, DynamicsCounts, measure
 from legged.dynamics.inertia import inertia_matrix
 from legged.robot.base import FixedBase
+from legged.simulation.plots import pages
 from legged.table import Table
 from robots import chain, hexapod, planar_biped, spatial_quadruped
 
@@ -119,11 +119,11 @@ def figure_7(robots: Sequence[DynamicsCounts] = ()) -> Figure:
         robots: Counts of robots to mark as well; those with a fixed base are left out.
     """
     n = list(range(1, SIZES[-1] + 1))
-    made = figures.figure(1, 2, width=10.0, height=4.8)
+    made = pages.figure(1, 2, width=10.0, height=4.8)
     for ax, letter, words in zip(made.axes, "MA", ("multiplications and divisions", "additions"), strict=True):
         for formula, color, dashes in (
-            (published.MCMILLAN_ORIN_CUBIC, figures.RED, "--"),
-            (published.MCMILLAN_ORIN_LINEAR, figures.GREY, "-."),
+            (published.MCMILLAN_ORIN_CUBIC, pages.RED, "--"),
+            (published.MCMILLAN_ORIN_LINEAR, pages.GREY, "-."),
             (published.PROPOSED_FORWARD_FLOATING, "black", "-"),
         ):
             values = [formula.at(k)["MA".index(letter)] for k in n]
@@ -133,19 +133,19 @@ def figure_7(robots: Sequence[DynamicsCounts] = ()) -> Figure:
             n,
             six_more,
             ":",
-            color=figures.PURPLE,
+            color=pages.PURPLE,
             linewidth=1.2,
             label="Featherstone 1987, six more joints for the base",
         )
         for (name, twist), color, mark in zip(
-            TWISTS.items(), (figures.GREEN, figures.BLUE, figures.ORANGE), "v^o", strict=True
+            TWISTS.items(), (pages.GREEN, pages.BLUE, pages.ORANGE), "v^o", strict=True
         ):
             values = [getattr(m.forward, letter) for m in family(twist)]
             ax.plot(SIZES, values, mark, color=color, markersize=5, label=f"measured: {name}")
         _mark(ax, [m for m in robots if m.floating], letter)
         ax.set_ylim(0, 1.15 * published.FEATHERSTONE_FORWARD.at(n[-1] + 6)["MA".index(letter)])
-        figures.label(ax, f"Forward dynamics, floating base: {words}", "links without the base, n")
-    return figures.legend(made)
+        pages.label(ax, f"Forward dynamics, floating base: {words}", "links without the base, n")
+    return pages.legend(made)
 
 
 def _mark(ax, robots: Sequence[DynamicsCounts], letter: str) -> None:

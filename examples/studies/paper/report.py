@@ -22,18 +22,25 @@ from examples.studies.balance.report import BalanceReport
 from examples.studies.operations import counts
 from examples.studies.operations.branches import branches_table
 from examples.studies.paper import stiff_ground, timing
-from legged.app import figures
-from legged.app.figures import Page
-from legged.app.reports import module_figures
-from legged.app.reports.paper import LINE_STYLES, SHOWN, Demonstration, Runs, Say, add_demonstrations, write
+from examples.studies.paper.demonstrations import (
+    LINE_STYLES,
+    SHOWN,
+    Demonstration,
+    Runs,
+    Say,
+    add_demonstrations,
+    write,
+)
 from legged.app.robot_tables import module_table
 from legged.app.scenario import on_gait
-from legged.counting import module_counts
+from legged.counting import module_counts, module_figures
 from legged.counting.robot_counts import robot_table
 from legged.ground import paper_ground
 from legged.loops import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation import Run
+from legged.simulation.plots import pages
+from legged.simulation.plots.pages import Page
 from legged.simulation.results.summary import joint_error
 from legged.table import Table
 
@@ -125,14 +132,14 @@ def _after(page: Page, *shown: Demonstration) -> None:
 
 def figure_errors(runs: Mapping[str, Runs]) -> Figure:
     """Return the largest joint error over the whole of the runs, robot by robot, on a logarithmic scale."""
-    made = figures.figure(1, len(runs), width=10.0, height=3.0, sharey=True)
+    made = pages.figure(1, len(runs), width=10.0, height=3.0, sharey=True)
     for ax, (robot, controlled) in zip(made.axes, runs.items(), strict=True):
         for name, run in controlled.items():
             color, dashes, _ = LINE_STYLES[name]
             error = np.maximum(np.degrees(joint_error(run)), 1e-7)
             ax.semilogy(run.times, error, dashes, color=color, linewidth=1.2, label=name)
-        figures.label(ax, robot, "time [s]", "largest joint error [degree]")
-    return figures.legend(made)
+        pages.label(ax, robot, "time [s]", "largest joint error [degree]")
+    return pages.legend(made)
 
 
 def _references(page: Page, biped: Demonstration, say: Say) -> None:

@@ -9,16 +9,16 @@ from matplotlib.figure import Figure
 
 import robots
 from controllers import Gait
-from legged.app import figures
 from legged.app.scenario import on_gait
 from legged.app.selection import BALANCED_GAITS
 from legged.ground import Ground, realistic_ground
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, Stiff
+from legged.simulation.plots import pages
 from legged.simulation.results.summary import lean
 from legged.table import Table
 
-LAWS = {"balanced": figures.BLUE, "computed-torque": figures.RED}
+LAWS = {"balanced": pages.BLUE, "computed-torque": pages.RED}
 PUSHES = {"planar biped": (0.1, 0.0, 0.0), "spatial quadruped": (0.0, 0.3, 0.0)}
 """Change of velocity of the whole robot by the push, (3,), [m/s], world axes: biped forward, quadruped sideways."""
 
@@ -95,7 +95,7 @@ def _standing_penetration(case: StiffGroundRuns) -> float:
 
 def stiff_ground_figure(shown: list[StiffGroundRuns]) -> Figure:
     """Return the figure of distance, beside the planned one, and of lean over time."""
-    made = figures.figure(2, len(shown), width=10.0, height=2.6, sharex=True)
+    made = pages.figure(2, len(shown), width=10.0, height=2.6, sharex=True)
     for column, case in enumerate(shown):
         advance, leaning = made.axes[column], made.axes[len(shown) + column]
         for law, run in case.runs.items():
@@ -105,8 +105,8 @@ def stiff_ground_figure(shown: list[StiffGroundRuns]) -> Figure:
         end = case.runs["balanced"].times[-1]
         advance.plot([0, end], [0, end * case.gait.stride / case.gait.period], ":", color="black", label="plan")
         for ax in (advance, leaning):
-            ax.axvline(case.push.at, color=figures.GREY, linewidth=1.0, linestyle="--", label="push")
+            ax.axvline(case.push.at, color=pages.GREY, linewidth=1.0, linestyle="--", label="push")
         leaning.set_ylim(0, 1.3 * np.degrees(max(lean(case.runs["balanced"]).max(), 0.08)))
-        figures.label(advance, case.robot.name, "", "advance [m]" if column == 0 else "")
-        figures.label(leaning, "", "time [s]", "lean of the trunk [degree]" if column == 0 else "")
-    return figures.legend(made)
+        pages.label(advance, case.robot.name, "", "advance [m]" if column == 0 else "")
+        pages.label(leaning, "", "time [s]", "lean of the trunk [degree]" if column == 0 else "")
+    return pages.legend(made)

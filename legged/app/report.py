@@ -10,15 +10,16 @@ import numpy as np
 import controllers
 from legged.algorithms.legs.leg_chains import leg_chains
 from legged.app import robot_tables, scenario, selection
-from legged.app.figures import Page, save
 from legged.counting import robot_counts
 from legged.errors import LeggedError, SimulationError
 from legged.ground import Flat
+from legged.loops.assembly import closed_configuration
 from legged.output import as_markdown, visible
 from legged.robot.base import FloatingBase, PlanarBase
 from legged.robot.robot import Robot
 from legged.simulation import Run
 from legged.simulation.plots.figures import figures
+from legged.simulation.plots.pages import Page, save
 from legged.simulation.results.run_table import run_table
 from legged.version import __version__
 
@@ -55,7 +56,7 @@ def report_robot(
     if isinstance(chosen, Robot):
         page.table(robot_tables.conditioning_table(robot, robot.neutral(), "all joints at zero"))
     else:
-        q, where = robot_tables.closed_configuration(chosen)
+        q, where = closed_configuration(chosen)
         page.table(robot_tables.conditioning_table(robot, q, where))
         page.table(robot_tables.loop_table(chosen, q))
     say(f"counting the operations of {visible(robot.name)}")

@@ -14,13 +14,12 @@ from matplotlib.figure import Figure
 import controllers
 import robots
 from controllers import Gait
-from legged.app import figures
-from legged.app.figures import Page
 from legged.app.scenario import on_gait
 from legged.ground import paper_ground
 from legged.robot.robot import Robot
 from legged.simulation import Run
-from legged.simulation.plots import animate
+from legged.simulation.plots import animate, pages
+from legged.simulation.plots.pages import Page
 from legged.simulation.results.summary import joint_error, lean
 from legged.table import Table
 from legged.version import __version__
@@ -30,9 +29,9 @@ Say = Callable[[str], None]
 Runs = Mapping[str, Run]
 """Name of the controller -> run."""
 LINE_STYLES = {
-    "computed-torque": (figures.BLUE, "-", 2.2),
-    "feed-forward": (figures.ORANGE, "--", 1.4),
-    "none": (figures.RED, "-", 1.4),
+    "computed-torque": (pages.BLUE, "-", 2.2),
+    "feed-forward": (pages.ORANGE, "--", 1.4),
+    "none": (pages.RED, "-", 1.4),
 }
 SHOWN = 4.0  # [s], what the paper's figures show of its 12 s
 LEFT = 2.0  # [degree], joint error above which a robot has left its gait
@@ -66,18 +65,6 @@ def run_demonstration(robot: Robot, gait: Gait, duration: float, say: Say = prin
         runs[name] = on_gait(robot, gait, name, paper_ground(robot), duration)
         say(f"  {robot.name}, {name}: {runs[name].ended or f'upright for {duration:g} s'}")
     return Demonstration(robot, gait, runs)
-
-
-def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
-    """Simulate the robots of the paper, write `report.md`, its figures and the runs, and return the path of the page.
-
-    Args:
-        folder: Output folder, created if missing.
-        duration: Duration of the runs, [s]; 12 s in the paper.
-        say: Function that prints a line.
-    """
-    page = Page(folder, "The paper's demonstrations, computed here")
-    return write(page, add_demonstrations(page, duration, say), say)
 
 
 def add_demonstrations(page: Page, duration: float, say: Say) -> tuple[Demonstration, Demonstration]:
@@ -189,12 +176,12 @@ def figure_11(gait: Gait, until: float = 2.0) -> Figure:
     """Return the figure of the six joint trajectories of the biped's legs up to a time, [s]."""
     t = np.linspace(0.0, until, 401)
     angles = np.degrees(gait.reference(t)[0])
-    made = figures.figure(1, 3, width=10.0, height=3.1, sharex=True)
+    made = pages.figure(1, 3, width=10.0, height=3.1, sharex=True)
     for k, (ax, name) in enumerate(zip(made.axes, ("hip", "knee", "ankle"), strict=True)):
-        ax.plot(t, angles[:, k], color=figures.BLUE, label="leg a, module M1")
-        ax.plot(t, angles[:, 3 + k], "--", color=figures.ORANGE, label="leg b, module M2")
-        figures.label(ax, name, "time [s]", "angle [degree]" if k == 0 else "")
-    return figures.legend(made)
+        ax.plot(t, angles[:, k], color=pages.BLUE, label="leg a, module M1")
+        ax.plot(t, angles[:, 3 + k], "--", color=pages.ORANGE, label="leg b, module M2")
+        pages.label(ax, name, "time [s]", "angle [degree]" if k == 0 else "")
+    return pages.legend(made)
 
 
 def figure_trunk(runs: Runs, curves: Mapping[str, Callable[[Run], np.ndarray]]) -> Figure:
@@ -205,12 +192,12 @@ def figure_trunk(runs: Runs, curves: Mapping[str, Callable[[Run], np.ndarray]]) 
         curves: Title -> function of a run that returns a scalar quantity over time, (T,), in any unit.
     """
     rows = len(curves) // 3
-    made = figures.figure(rows, 3, width=10.0, height=3.1 if rows == 1 else 2.7, sharex=True)
+    made = pages.figure(rows, 3, width=10.0, height=3.1 if rows == 1 else 2.7, sharex=True)
     for ax, (title, values) in zip(made.axes, curves.items(), strict=True):
         for name, run in runs.items():
             _plot(ax, run, name, values(run), SHOWN)
-        figures.label(ax, title, "time [s]")
-    return figures.legend(made)
+        pages.label(ax, title, "time [s]")
+    return pages.legend(made)
 
 
 def figure_joints(
@@ -225,7 +212,7 @@ def figure_joints(
         until: End of the time shown, [s].
         marked: Time marked by a line, [s].
     """
-    made = figures.figure(1, len(titles), width=10.0, height=3.1, sharex=True)
+    made = pages.figure(1, len(titles), width=10.0, height=3.1, sharex=True)
     first = next(iter(runs.values()))
     columns = [(name, k) for name in joints for k in range(_angles(first.joint(name).position).shape[1])]
     for ax, title, (name, k) in zip(made.axes, titles, columns, strict=True):
@@ -237,10 +224,10 @@ def figure_joints(
         if np.ptp(reference) < 1e-4:  # a constant reference would scale the axis to rounding errors
             ax.set_ylim(reference[0] - 1.0, reference[0] + 1.0)
         if marked is not None:
-            ax.axvline(marked, color=figures.GREY, linewidth=1.0, label=f"{marked:g} s")
-        figures.label(ax, title, "time [s]")
+            ax.axvline(marked, color=pages.GREY, linewidth=1.0, label=f"{marked:g} s")
+        pages.label(ax, title, "time [s]")
     made.axes[0].set_ylabel("angle [degree]", fontsize=9)
-    return figures.legend(made)
+    return pages.legend(made)
 
 
 def _position(axis: int) -> Callable[[Run], np.ndarray]:

@@ -1,4 +1,4 @@
-"""The command `legged report`: runs of the paper's robots, their table and figures."""
+"""The paper's demonstrations: runs of its robots, their table and figures."""
 
 import re
 
@@ -8,18 +8,20 @@ import pytest
 import controllers
 import legged
 import robots
+from examples.studies.paper import demonstrations as report
 from legged.app import scenario, selection
-from legged.app.reports import paper as report
+from legged.simulation.plots.pages import Page
 
 
-def test_report_writes_its_page_figures_and_runs(cli, tmp_path):
-    status, out, _ = cli(f"report --duration 0.3 --output {tmp_path}")
-    page = (tmp_path / "report.md").read_text()
-    assert status == 0 and "planar biped, computed-torque: upright for 0.3 s" in out
-    assert f"report: {tmp_path / 'report.md'}" in out and "Runs on the authors' ground" in page
-    shown = re.findall(r"!\[[^]]*\]\((figures/[^)]+)\)", page)
+def test_the_page_has_figures_and_runs(tmp_path):
+    lines, page = [], Page(tmp_path, "The paper's demonstrations")
+    path = report.write(page, report.add_demonstrations(page, 0.3, lines.append), lines.append)
+    out, text = "\n".join(lines), path.read_text()
+    assert path == tmp_path / "report.md" and "planar biped, computed-torque: upright for 0.3 s" in out
+    assert f"report: {path}" in out and "Runs on the authors' ground" in text
+    shown = re.findall(r"!\[[^]]*\]\((figures/[^)]+)\)", text)
     assert [name[:17] for name in shown] == [f"figures/figure-{n}" for n in (11, 12, 13, 14, 16, 17)]
-    linked = re.findall(r"\]\(((?:animations|runs)/[^)]+)\)", page)
+    linked = re.findall(r"\]\(((?:animations|runs)/[^)]+)\)", text)
     assert len(linked) == 12  # two robots, three laws, an animation and the data of each
     assert all((tmp_path / path).stat().st_size > 1_000 for path in [*shown, *linked])
     assert legged.Run.load(tmp_path / "runs" / "planar-biped-none.npz").duration == pytest.approx(0.3)
@@ -41,14 +43,6 @@ def test_leaving_the_gait_is_seen_in_the_run_without_control():
     shown = report.run_demonstration(robots.planar_biped(), controllers.paper_walk(), 1.6, lambda words: None)
     assert 1.0 < shown.left_at < 1.3
     assert set(shown.controlled) == {"computed-torque", "feed-forward"}
-
-
-def test_a_fall_keeps_its_run_and_says_why():
-    robot = robots.planar_biped()
-    run = scenario.on_gait(robot, controllers.paper_walk(), "none", selection.select_ground("paper", robot), 3.0)
-    assert run.ended.startswith("the trunk leaned over") and 1.5 < run.times[-1] < 2.5
-    rows = dict(scenario.summary(run).rows)
-    assert "the trunk leaned over" in rows["simulated time"]
 
 
 def test_standing_joints_are_not_drawn_as_noise():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from legged.app import figures
 from legged.counting import module_counts
+from legged.simulation.plots import pages
 
 CAPTION = (
     "Operations of forward dynamics over the number of modules with equally many joints (the paper: independent), "
@@ -15,9 +15,9 @@ CAPTION = (
 
 def module_figure() -> Figure:
     """Return counts over the number of modules at equal numbers of joints, over the number of legs, and the depth."""
-    made = figures.figure(1, 3, width=11.0, height=3.6)
+    made = pages.figure(1, 3, width=11.0, height=3.6)
     left, middle, right = made.axes
-    for letter, color in (("M", figures.BLUE), ("A", figures.ORANGE)):
+    for letter, color in (("M", pages.BLUE), ("A", pages.ORANGE)):
         k = "MA".index(letter)
         words = {"M": "multiplications and divisions", "A": "additions"}[letter]
         left.plot(
@@ -41,14 +41,14 @@ def module_figure() -> Figure:
         module_counts.MANY_LEGS,
         [module_counts.star_counts(n, 3).depth for n in module_counts.MANY_LEGS],
         "o-",
-        color=figures.GREEN,
+        color=pages.GREEN,
     )
     right.set_xscale("log", base=2)
     right.set_xticks(module_counts.MANY_LEGS, [str(n) for n in module_counts.MANY_LEGS])
     left.set_ylim(bottom=0)
     middle.set_ylim(bottom=0)
     right.set_ylim(bottom=0)
-    figures.label(left, f"forward dynamics, {module_counts.JOINTS} joints", "modules")
-    figures.label(middle, "forward dynamics, 3 joints a leg", "legs")
-    figures.label(right, "depth, 3 joints a leg", "legs")
-    return figures.legend(made)
+    pages.label(left, f"forward dynamics, {module_counts.JOINTS} joints", "modules")
+    pages.label(middle, "forward dynamics, 3 joints a leg", "legs")
+    pages.label(right, "depth, 3 joints a leg", "legs")
+    return pages.legend(made)

@@ -1,1 +1,0 @@
-"""Reports as pages with figures and tables: of the paper, and of any robot."""
