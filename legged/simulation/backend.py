@@ -50,30 +50,33 @@ class Backend:
 
     def __init__(self, loop: ClosedLoop, whole: bool, name: str):
         self.loop, self.whole, self.name, self.failure = loop, whole, name, ""
-        self._step_functions: dict[str, Callable[..., Any]] = {}
+        self._methods: dict[str, Callable[..., Any]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for `pickle` and `copy`, without functions that are made again."""
-        return {**vars(self), "_step_functions": {}}
+        return {**vars(self), "_methods": {}}
 
     @property
     def nv(self) -> int:
         """Length of xi."""
         return self.loop.robot.nv
 
-    @cached_property
-    def _rate(self) -> Callable[..., Array]:
-        loop = self.loop
-        shapes = {"t": (), "phase": (), "y": loop.robot.nv + loop.size, "q_ref": loop.robot.nq}
-        return self._function(loop.rate, **shapes, **({"loads": (len(loop.pushes), LOAD)} if loop.pushes else {}))
-
-    @cached_property
-    def _observe(self) -> Callable[..., Observation]:
-        return self._function(self.loop.observe, t=(), phase=(), q=self.loop.robot.nq, s=self.loop.size)
-
-    @cached_property
-    def _configuration(self) -> Callable[..., Array]:
-        return self._function(self.loop.configuration, q_ref=self.loop.robot.nq, xi=self.loop.robot.nv)
+    def _method(self, name: str, *arguments: str) -> Callable[..., Any]:
+        """Return a method of the closed loop with these arguments, compiled at its first use if the loop is."""
+        if name not in self._methods:
+            loop, scalars = self.loop, dict.fromkeys(("t", "h", "phase"), ())
+            nq, nv, size = loop.robot.nq, loop.robot.nv, loop.size
+            shapes = {
+                **scalars,
+                "q": nq,
+                "s": size,
+                "y": nv + size,
+                "q_ref": nq,
+                "xi": nv,
+                "loads": (len(loop.pushes), LOAD),
+            }
+            self._methods[name] = self._function(getattr(loop, name), **{x: shapes[x] for x in arguments})
+        return self._methods[name]
 
     def _function(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
         return compile_function(function, None, **shapes) if self.whole else function
@@ -87,19 +90,15 @@ class Backend:
             loads: Loads of the external wrenches, (k, 9), mixed units and frames, by default those at t.
         """
         given = (self.loads(t) if loads is None else loads,) if self.loop.pushes else ()
+        rate = self._method("rate", "t", "phase", "y", "q_ref", *(["loads"] if given else []))
         try:
             if self.whole:
-                return self._rate(float(t), float(phase), y, q_ref, *given)
-            rates = [self._rate(float(t), int(phase), row, q_ref, *given) for row in np.atleast_2d(y)]
+                return rate(float(t), float(phase), y, q_ref, *given)
+            rates = [rate(float(t), int(phase), row, q_ref, *given) for row in np.atleast_2d(y)]
             return np.stack(rates) if y.ndim > 1 else rates[0]
         except NO_SOLUTION as error:
             self.failure = str(error)
             return np.full_like(y, np.nan)
-
-    @cached_property
-    def mean_loads(self) -> Callable[[float, float], Array]:
-        """The function `ClosedLoop.loads` of a step, (k, 9), mixed units and frames, compiled if the loop is."""
-        return self._function(self.loop.loads, t=(), h=())
 
     def loads(self, t: float, h: float = 0.0) -> Array:
         """Return the loads of the external wrenches at a time, or their means over a step, (k, 9).
@@ -125,11 +124,7 @@ class Backend:
 
     def recorded(self, t: float, q: Array, s: Array) -> Array:
         """Return s with the present contact forces in the history of contacts, (n,); see `ClosedLoop.recorded`."""
-        return self._recorded(float(t), q, s) if self.loop.history_size else s
-
-    @cached_property
-    def _recorded(self) -> Callable[..., Array]:
-        return self._function(self.loop.recorded, t=(), q=self.loop.robot.nq, s=self.loop.size)
+        return self._method("recorded", "t", "q", "s")(float(t), q, s) if self.loop.history_size else s
 
     def step_function(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
         """Return the function (t, h, phase, q, s) -> (q, s) of one time step, compiled if the loop is.
@@ -137,12 +132,8 @@ class Backend:
         Args:
             rule: Name of a method of `ClosedLoop`, such as "semi_implicit".
         """
-        loop = self.loop
-        if rule not in self._step_functions:
-            shapes = {"t": (), "h": (), "phase": (), "q": loop.robot.nq, "s": loop.size}
-            step = self._function(getattr(loop, rule), **shapes)
-            self._step_functions[rule] = step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
-        return self._step_functions[rule]
+        step = self._method(rule, "t", "h", "phase", "q", "s")
+        return step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
@@ -172,7 +163,8 @@ class Backend:
             t: Time, [s]. phase: Number of switch times passed.
             q: Configuration, (nq,). s: Rest of the state, (n,).
         """
-        return self._observe(float(t), float(phase) if self.whole else int(phase), q, s)
+        observe = self._method("observe", "t", "phase", "q", "s")
+        return observe(float(t), float(phase) if self.whole else int(phase), q, s)
 
     def acceleration(self, state: StateSample, memory: Array) -> Array:
         """Return vdot of one state, (nv,); NaN where the equations have no solution.
@@ -190,7 +182,7 @@ class Backend:
         Args:
             q_ref: Reference configuration, (nq,), mixed units. xi: Chart coordinates, (nv,).
         """
-        return self._configuration(q_ref, xi)
+        return self._method("configuration", "q_ref", "xi")(q_ref, xi)
 
     def largest_rotation(self, xi: Array) -> float:
         """Return the length of the longest rotation vector in xi, [rad].
@@ -336,7 +328,8 @@ def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:
             continue
         pairs = list(zip(*([each.tau, each.forces, each.memory] for each in seen), strict=True))
         if any(getattr(push, "has_function", False) for push in one.loop.pushes):
-            pairs.append((one.mean_loads(t, 1e-3), one.loop.loads(t, 1e-3)))
+            compiled = compile_function(one.loop.loads, None, t=(), h=())
+            pairs.append((compiled(t, 1e-3), one.loop.loads(t, 1e-3)))
         if has_rates:
             pairs.append((one.rate(t, 0, y, q), other.rate(t, 0, y, q)))
         worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs if b.size))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import SQUARED_NORM_TOLERANCE, rounded_array, shown
-from legged.compiler import Kernel
-from legged.compiler.ir import record
 from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, ShapeError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
@@ -24,25 +21,6 @@ from legged.simulation.stepping.compiled_batch import StepInput
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)
-
-
-class _Copy(Kernel[Any, Any]):
-    """The function that copies finite commands in machine code.
-
-    Args:
-        size: Length of a command. dtype: Data type of the commands. batches: Whether arrays have a leading axis.
-        otherwise: Receives the calls with other commands, and all calls where built-in functions cannot be made.
-    """
-
-    def __init__(self, size: int, dtype: np.dtype, batches: bool, otherwise: Callable[..., Any]):
-        self._otherwise = otherwise
-        super().__init__(record(lambda command: command, {"command": (size,)}), "command", dtype=dtype)
-        if batches:
-            _ = self._batch.code  # loaded for a batch of any size
-
-    def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
-        """Pass a call on, with the arguments of `Kernel.general`."""
-        return self._otherwise(*arrays, out=out)
 
 
 class Commands:
@@ -66,9 +44,7 @@ class Commands:
             self._sizes = (batch.robot.nj, batch.robot.nv) if batch.sweep.nominal.controller is None else ()
             self._is_required = needs_command(batch.first.loop.controller)
         self._shape: tuple[int, ...] | None = None  # of the commands of all robots
-        self._copy: Callable[..., object] = self._convert
-        self._next: tuple[Any, Any] = None, None  # where the next commands go, in the shape `_shape` and as `held`
-        self._present = self._next
+        self._present = self._next = np.zeros((0, 0))  # two copies, (N, nu): the next command goes into the second
         self.wrenches, self.has_wrenches = StepWrenches(batch, num), False
 
     def given(self, held: Array | None) -> StepInput:
@@ -88,10 +64,23 @@ class Commands:
         Raises:
             ArgumentError, ShapeError, NotFiniteError: As `Simulation.step`.
         """
-        self._copy(command, out=self._next[0])
+        if type(command) is not np.ndarray or command.dtype not in (_FLOAT, self._dtype):
+            command = rounded_array("command", command)
+        if self._shape is None or command.shape not in (self._shape, self._shape[-1:]):
+            self._check_shape(command.shape)
+            size = rounded_array("command", command).shape[-1]
+            self._shape = (size,) if self._num is None else (self._num, size)
+            self._present, self._next = np.zeros((2, self._num or 1, size), self._dtype)
+        if self._dtype is _FLOAT:
+            self._next[:] = command
+        else:
+            with np.errstate(over="ignore"):  # numbers beyond those of float32 become infinite
+                self._next[:] = command
+        if not np.isfinite(self._next).all():
+            rounded_array("command", self._next.reshape(self._shape))  # raises the error that names the entry
         self._next, self._present = self._present, self._next
-        self.held = held = self._present[1]
-        return held
+        self.held = self._present
+        return self._present
 
     def hold_wrenches(self, command: Any, wrenches: Any) -> tuple[Array | None, Array]:
         """Return the commands, (N, nu), as `hold` or `clear` do, and all inputs side by side, (N, nu + 9 k).
@@ -128,26 +117,6 @@ class Commands:
         if self.held is None and self._sizes == () and self._is_required:
             raise ArgumentError("tau and command are known after the first step, which gives the command")
         return self.held
-
-    def _convert(self, command: Any, out: Any) -> None:
-        """Copy a command that machine code refuses, which may have another type or layout, or raise an error."""
-        if type(command) is not np.ndarray or command.dtype not in (_FLOAT, self._dtype):
-            command = rounded_array("command", command)
-        if self._shape is None or command.shape not in (self._shape, self._shape[-1:]):
-            self._check_shape(command.shape)
-            self._begin(rounded_array("command", command).shape[-1])
-        out = self._next[0]
-        with np.errstate(over="ignore"):  # numbers beyond those of float32 become infinite
-            out[:] = command
-        if not np.isfinite(out).all():
-            rounded_array("command", out)  # raises the error that names the entry
-
-    def _begin(self, size: int) -> None:
-        """Compile the function that copies commands of this length in half the time of the functions of NumPy."""
-        self._shape = (size,) if self._num is None else (self._num, size)
-        copies = [np.zeros((self._num or 1, size), self._dtype) for _ in range(2)]
-        self._present, self._next = [(copy.reshape(self._shape), copy) for copy in copies]
-        self._copy = _Copy(size, self._dtype, self._num is not None, self._convert)
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise an error if a command has a wrong shape, or the controller takes none."""
