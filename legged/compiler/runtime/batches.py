@@ -170,7 +170,7 @@ class _Rows:
         self.table: np.ndarray | None = None
         before = array.ndim - own
         if before and array.shape[:before] == lead and array.flags.c_contiguous:
-            self.stride = array.strides[before - 1]
+            self.stride = math.prod(array.shape[before:]) * array.itemsize  # an axis of length 1 may have any stride
             return
         strides = [0] * (len(lead) - before) + [
             0 if n == 1 else stride for n, stride in zip(array.shape[:before], array.strides, strict=False)

@@ -96,6 +96,13 @@ def test_layouts_of_memory_do_not_matter(kernel, rng):
     ]:
         for got, expected in zip(kernel(q_, v_, gain_), wanted, strict=True):
             assert np.array_equal(got, expected)
+    for one in (
+        [x[:, None] for x in (q, v, gain)],
+        [np.moveaxis(x.copy().reshape(1, *x.shape), 0, 1) for x in (q, v, gain)],
+    ):
+        assert one[0].flags.c_contiguous and one[0].strides[1] != 24  # of the axis of length 1, which may be any number
+        for got, expected in zip(kernel(*one), wanted, strict=True):
+            assert np.array_equal(got[:, 0], expected)
     whole = np.arange(39).reshape(13, 3)
     small = v.astype(np.float32)
     for got, expected in zip(kernel(whole, small, gain), kernel(1.0 * whole, small.astype(float), gain), strict=True):
