@@ -83,7 +83,7 @@ class PlantStep:
             masses = contact_masses(robot, q, h * contact.damping)
             return accelerations(robot, q, v, tau, contact_wrenches(robot, q, contact.forces), extra, masses)
         first = accelerations(robot, q, v, tau, None, extra)
-        middle = v + 0.5 * h * first
+        middle = v + 0.5 * h * first  # the second iteration starts here, with the same matrix
         tau, _ = self._torques(plant, q, middle, u)
         return accelerations(robot, q, middle, tau + extra * first, None, extra)
 

@@ -81,6 +81,8 @@ class Blocks:
         first = np.full(n_readings, -1)  # a state that each reading depends on
         for row, column in readings[readings[:, 1] < n_states][::-1]:
             first[row] = column
+        # Pairs (i, j) of states of which one influences the other: in a step, or as parts of one reading. A coordinate
+        # of the configuration and its velocity always belong together.
         pairs = [step, np.column_stack([first[readings[:, 0]], readings[:, 1]])]
         pairs = [x[(x[:, 0] >= 0) & (x[:, 1] < n_states)] for x in pairs]
         half = np.arange(n_states // 2)
@@ -88,6 +90,7 @@ class Blocks:
         graph = coo_array((np.ones(len(i)), (i, j)), shape=(n_states, n_states))
         self.count, label = connected_components(graph, directed=False)
         row_label = np.where(first >= 0, label[first], 0)
+        # The parameters of a block are those on which its steps and its readings depend.
         labels = np.append(label[step[:, 0]], row_label[readings[:, 0]])
         columns = np.append(step[:, 1], readings[:, 1])
         groups = range(self.count)

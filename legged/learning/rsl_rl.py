@@ -84,7 +84,7 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
         if "episode" in infos:
             chosen, task = infos["_episode"], self.env.task
             duration = np.maximum(infos["episode"]["l"][chosen], 1) * task.period
-            extras["log"] = {
+            extras["log"] = {  # rsl_rl logs a name with a slash as it is, and others under "Episode"
                 f"/{name}": float((infos["episode"][name][chosen] / duration).mean())
                 for name in infos["episode"]
                 if name.startswith("reward.")

@@ -20,6 +20,8 @@ def solved_derivatives(
 ) -> tuple[Array, Array]:
     """Return G and Z: minus the inverse of the matrix of the equations of motion, and the derivatives of [a; f].
 
+    The unknowns are the acceleration a, (nv,), and the contact forces f, (m,); S selects the actuated entries.
+
         G = -[M -J^T; J 0]^-1, (..., nv + m, nv + m),     Z = G [equations, -S], (..., nv + m, 2 nv + nu)
 
     Args:
@@ -51,7 +53,7 @@ def extended(array: Array, columns: Sequence[int], size: int, both: bool = True)
     lead = array.shape[:-2] if both else array.shape[:-1]
     result = np.zeros((*lead, size, size) if both else (*lead, size))
     if both:
-        result[..., np.ix_(columns, columns)[0], np.ix_(columns, columns)[1]] = array
+        result[(..., *np.ix_(columns, columns))] = array
     else:
         result[..., columns] = array
     return result

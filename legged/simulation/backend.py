@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -134,27 +133,6 @@ class Backend:
         """
         step = self._method(rule, "t", "h", "phase", "q", "s")
         return step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
-
-    def energies(self, q: Array, s: Array) -> Array:
-        """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
-
-        Args:
-            q: Configurations, (..., nq). s: Rests of states, (..., n).
-        """
-        return self._energies(q, s)
-
-    @cached_property
-    def _energies(self) -> Callable[..., Array]:
-        loop = self.loop
-        if isinstance(loop, SceneInParts):
-            return loop.energies
-        kind: Any = RigidLoop if isinstance(loop, RigidLoop) else ClosedLoop  # `outputs` of a plant may be a kernel
-
-        def energies(q: Array, s: Array) -> Array:
-            kinetic, potential, *_ = kind.outputs(loop, q, s)
-            return np.stack([kinetic, potential])
-
-        return compile_function(energies, None, q=loop.robot.nq, s=loop.size)
 
     def observe(self, t: float, phase: int, q: Array, s: Array) -> Observation:
         """Return the outputs of one state that a run stores besides q and v.
@@ -346,3 +324,14 @@ def advance(loop: ClosedLoop, rule: str, clock: Any, state: Array) -> Array:
     t, h, phase = clock
     q, s = getattr(loop, rule)(t, h, phase, state[: loop.robot.nq], state[loop.robot.nq :])
     return np.concatenate([normalized(loop.robot, q) if rule in ("semi_implicit", "linearly_implicit") else q, s])
+
+
+def energies(loop: ClosedLoop, state: Array) -> Array:
+    """Return kinetic and potential energy of robot and free bodies, (2,), [J].
+
+    Args:
+        loop: The closed loop. state: State [q; s], (nq + n,).
+    """
+    kind: Any = RigidLoop if isinstance(loop, RigidLoop) else ClosedLoop  # `outputs` of a plant may be a kernel
+    kinetic, potential, *_ = kind.outputs(loop, state[: loop.robot.nq], state[loop.robot.nq :])
+    return np.stack([kinetic, potential])

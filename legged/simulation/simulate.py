@@ -25,11 +25,10 @@ from legged.errors import (
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
-from legged.simulation.checks.chatter import chatter_of_run
-from legged.simulation.checks.energy import energy_warning
 from legged.simulation.checks.fall import Fall, Termination
+from legged.simulation.checks.motion import motion_warnings
 from legged.simulation.checks.overlap import overlap_warning
-from legged.simulation.checks.stable_step import StiffStops, largest_stable_step, step_warning
+from legged.simulation.checks.stable_step import largest_stable_step, step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import (
     FixedStep,
@@ -179,17 +178,13 @@ def _run(
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
     run = record_run(backend, f"{integrator}{reason}", states, ended)
-    chatter = StiffStops(loop.robot, q, integrator).warning(run.q)
-    chatter = chatter or chatter_of_run(loop.robot, engine.advance, integrator, states, run.vdot)
-    violated = ""
-    if isinstance(loop.ground, Rigid):
-        violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
-    is_explained = kind is not None or chatter or violated or warned
-    risen = "" if is_explained else energy_warning(run.energy, loop, integrator)
-    run = replace(run, warnings=tuple(filter(None, (*warned, *loop.notices.values(), chatter, violated, risen))))
+    violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
+    is_explained = kind is not None or bool(warned)
+    of_motion = motion_warnings(run, loop, q, integrator, states, engine.advance, is_explained)
+    run = replace(run, warnings=(*warned, *loop.notices.values(), *of_motion))
     if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
         raise SimulationError(f"{violated}; the run is in error.run", run)
-    _warned(chatter, violated, risen)
+    _warned(*of_motion)
     if kind is not None:
         raise kind(f"{ended}; the run up to there is in error.run", run)
     return run

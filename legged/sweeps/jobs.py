@@ -26,6 +26,7 @@ Task = tuple[str, int]
 VALUE = "value"
 """Column of the result of a function that returns one number."""
 _SIMULATING = threading.Lock()
+"""Held by the one thread that simulates: `warnings.catch_warnings` changes the filters of the whole process."""
 
 
 def _renew_lock() -> None:

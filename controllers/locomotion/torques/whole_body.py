@@ -244,6 +244,7 @@ def whole_body_program(
     nv, n0, n, unit = robot.nv, robot.base.nv, len(contacts), _weight(robot)
     points = [model.point(contact.link, contact.position) for contact in contacts]
     J = [np.asarray(contact.axes).T @ at.J[3:] for contact, at in zip(contacts, points, strict=True)]
+    # Equations of motion: motion_rows @ unknowns + h = tau, whose first n0 rows are those of the base.
     G = np.concatenate(
         [np.zeros((nv, 0)), *(-unit * contact.active * rows.T for contact, rows in zip(contacts, J, strict=True))],
         axis=1,
@@ -256,6 +257,7 @@ def whole_body_program(
         normal.add(Task(at.J[3:], desired, CONTACT_WEIGHT * contact.active))
     for task in tasks:
         normal.add(task)
+    # Cost of the deviation of forces, in units of the weight, from their references.
     scale = force_weight * (unit / robot.mass) ** 2
     share = -robot.mass * robot.gravity / np.maximum(sum_of(contact.active for contact in contacts), 1.0)
     for i, contact in enumerate(contacts):
@@ -265,6 +267,7 @@ def whole_body_program(
             normal.H[nv + 3 * i + k, nv + 3 * i + k] = scale
             normal.g[nv + 3 * i + k] = -scale * reference[k]
 
+    # Bounds lower <= B unknowns <= upper: normal forces, torques per effort, accelerations per largest one.
     efforts, unknowns = limits.torque, np.eye(nv + 3 * n)
     motors = [n0 + k for k, effort in enumerate(efforts) if is_finite(effort)]
     torque_rows = [motion_rows[i] / efforts[i - n0] for i in motors]
@@ -284,6 +287,7 @@ def whole_body_program(
         *(most / a),
     ]
     softness = [*([0.0] * (len(pressed) + len(motors))), *([_SOFTNESS] * (nv - n0))]
+    # Equations E unknowns = desired: rows of tasks over several chains, which give way, then the motion of the base.
     E = np.concatenate([*(row[None] for row in normal.soft), motion_rows[:n0] / unit])
     problem = QuadraticProgram(
         normal.H,

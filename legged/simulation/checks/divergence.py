@@ -177,8 +177,9 @@ class DivergenceMonitor:
     """Judges the states of several robots at times some milliseconds apart.
 
     Args:
-        check: The bounds. energies: Function (q, s) -> kinetic and potential energies, (..., 2), [J].
-        count: Number of robots, N.
+        check: The bounds. count: Number of robots, N.
+        energies: Function of some states [q; s], (k, n), and the indices of their robots, (k,), that returns their
+            kinetic and potential energies, (k, 2), [J].
 
     Attributes:
         gained: Kinetic energy of each robot that came from no source when it was found, (N,), [J].
@@ -233,7 +234,7 @@ class DivergenceMonitor:
         self._fast_states[~fast] = 0
         robots = np.flatnonzero(self._fast_states > 2)
         if len(robots):
-            robots = robots[check.is_energetic(self._energies(states[robots, :nq], states[robots, nq:]))]
+            robots = robots[check.is_energetic(self._energies(states[robots], robots))]
         if len(robots):
             self.gained[robots] = self._gained(robots)
             codes[robots[self.gained[robots] != 0.0]] = GAINED_ENERGY
@@ -249,6 +250,6 @@ class DivergenceMonitor:
         """Return the kinetic energy that came from no source in both of the last two intervals, (k,), [J]."""
         nq, gains = self._nq, []
         for (t, before), (t_next, after) in pairwise([(t[robots], states[robots]) for t, states in self._samples]):
-            energies = [self._energies(x[:, :nq], x[:, nq:]) for x in (before, after)]
+            energies = [self._energies(x, robots) for x in (before, after)]
             gains.append(self._check.unexplained(energies[0], energies[1], before[:, nq:], after[:, nq:], t_next - t))
         return np.where((gains[0] != 0.0) & (gains[1] != 0.0), gains[0] + gains[1], 0.0)

@@ -1,6 +1,6 @@
-"""Check of a run's energy balance: kinetic and potential energy minus all work must not rise.
+"""Check of the energy balance of a motion: kinetic and potential energy minus all work must not rise.
 
-Its rise, the largest one from an earlier sample to a later one, is compared with the energy that the run moves: the
+Its rise, the largest one from an earlier sample to a later one, is compared with the energy that the motion moves: the
 largest kinetic energy plus the work of actuators, contacts, pushes and joints, without regard to signs, between all
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
 proportional to the step. Semi-implicit and linearly implicit steps are not judged, because the works of actuators and
@@ -9,43 +9,98 @@ contacts are left sums there, whose error says nothing about the motion.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.equations import WORKS
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.records import LEAST_ENERGY, EnergyRecord
 
+Array = np.ndarray
 LARGEST_RISE = 0.1
-"""Rise relative to the moved energy above which a run warns."""
+"""Rise relative to the moved energy above which there is a warning."""
 GOAL = 0.01
 """Relative rise for which the warning computes the step to take."""
 _LEFT_SUMS = ("semi_implicit", "linearly_implicit")
 
 
+class EnergyMonitor:
+    """The energy balance of several robots over their states at successive times.
+
+    Args:
+        loop: The closed loop of the first robot. integrator: The integrator. count: Number of robots, N.
+
+    Attributes:
+        is_judged: Whether the balance says something about the motion.
+    """
+
+    def __init__(self, loop: ClosedLoop, integrator: object, count: int = 1):
+        bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
+        self._least = LEAST_ENERGY * (loop.robot.mass + sum(body.inertia.mass for body in bodies))
+        self._integrator, self.is_judged = integrator, getattr(integrator, "rule", "") not in _LEFT_SUMS
+        self._lowest, self._works = np.full(count, np.inf), np.full((count, WORKS), np.nan)
+        self._rise, self._kinetic, self._work = np.zeros((3, count))
+
+    def forget(self, robots: Any) -> None:
+        """Begin again for some robots.
+
+        Args:
+            robots: Their indices, or a slice.
+        """
+        self._lowest[robots], self._works[robots] = np.inf, np.nan
+        self._rise[robots] = self._kinetic[robots] = self._work[robots] = 0.0
+
+    def add(self, energies: Array, works: Array, running: Array) -> None:
+        """Take states at successive times into account.
+
+        Args:
+            energies: Kinetic and potential energies, (T, N, 2), [J].
+            works: Work of actuators, contacts, pushes and joints, (T, N, 4), [J].
+            running: Whether robots have not ended, (T, N), dimensionless; other states are left out.
+        """
+        balance = energies.sum(axis=-1) - works.sum(axis=-1)
+        lowest = np.minimum.accumulate(np.concatenate([self._lowest[None], np.where(running, balance, np.inf)]))
+        changes = np.abs(np.diff(np.concatenate([self._works[None], works]), axis=0)).sum(axis=-1)
+        self._work += np.where(running & np.isfinite(changes), changes, 0.0).sum(axis=0)
+        for most, values in ((self._kinetic, energies[..., 0]), (self._rise, balance - lowest[:-1])):
+            np.maximum(most, np.where(running, values, 0.0).max(axis=0), out=most)
+        self._lowest, self._works = lowest[-1], works[-1].copy()
+
+    def warning(self) -> tuple[int, str]:
+        """Return the robot with the largest relative rise of its balance, and the warning about it, "" if it is small.
+
+        Its step is that for a rise of `GOAL`.
+        """
+        moved = self._kinetic + self._work
+        shares = self._rise / np.maximum(moved, self._least)
+        i = int(shares.argmax())
+        share = float(shares[i])
+        if not (self.is_judged and LARGEST_RISE < share < np.inf):
+            return i, ""
+        remedy = "use smaller tolerances"
+        if isinstance(self._integrator, FixedStep):
+            step = self._integrator.step
+            remedy = f"take a step of {_rounded_down(step * GOAL / share):g} s instead of {step:g} s"
+        return i, (
+            f"kinetic and potential energy minus all work rise by {self._rise[i]:.3g} J, {100.0 * share:.0f} % of the "
+            f"{moved[i]:.3g} J that the motion has moved, which is an error of the integration; {remedy}"
+        )
+
+
 def energy_warning(energy: EnergyRecord, loop: ClosedLoop, integrator: object) -> str:
-    """Return the warning that energy minus work rises, or "".
+    """Return the warning that the energy balance of a run rises, or "".
 
     Args:
         energy: Energies and works of the run, (T,) each, [J]. loop: The closed loop. integrator: The integrator.
     """
-    balance = energy.balance
-    if getattr(integrator, "rule", "") in _LEFT_SUMS or len(balance) < 2 or not np.isfinite(balance).all():
-        return ""
-    rise = float((balance - np.minimum.accumulate(balance)).max())
-    moved = energy.moved
-    bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
-    mass = loop.robot.mass + sum(body.inertia.mass for body in bodies)
-    share = rise / max(moved, LEAST_ENERGY * mass)
-    if not share > LARGEST_RISE:
-        return ""
-    remedy = "use smaller tolerances"
-    if isinstance(integrator, FixedStep):
-        remedy = f"take a step of {_rounded_down(integrator.step * GOAL / share):g} s instead of {integrator.step:g} s"
-    return (
-        f"kinetic and potential energy minus all work rise by {rise:.3g} J, {100.0 * share:.0f} % of the {moved:.3g} J "
-        f"that the run moves, which is an error of the integration; {remedy}"
-    )
+    monitor = EnergyMonitor(loop, integrator)
+    energies = np.stack([energy.kinetic, energy.potential], axis=-1)
+    works = np.stack([energy.actuator_work, energy.contact_work, energy.push_work, energy.joint_work], axis=-1)
+    monitor.add(energies[:, None], works[:, None], np.ones((len(works), 1), dtype=bool))
+    return monitor.warning()[1]
 
 
 def _rounded_down(step: float) -> float:

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import Kernel, Members, Schedule, trace
-from legged.contact.rigid import violation_message
 from legged.errors import ArgumentError
 from legged.simulation.backend import Backend, select_backend
-from legged.simulation.checks.chatter import chatter_of_run
-from legged.simulation.checks.energy import energy_warning
+from legged.simulation.checks.motion import motion_warnings
 from legged.simulation.checks.overlap import overlap_warning
-from legged.simulation.checks.stable_step import StiffStops, step_warning
+from legged.simulation.checks.stable_step import step_warning
 from legged.simulation.integrators import FixedStep, Plan
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.results.recording import record_run
@@ -68,17 +66,11 @@ class MemberRuns:
         equations, advance = self._equations(i, loop, members)
         run = record_run(equations, self.integrator, states, ended)
         first = self.batch.first
-        texts = (
-            overlap_warning(loop, states[0].q, states[0].s) if states else "",
-            step_warning(first.loop, first.q, first.s, self.integrator),
-            *first.loop.notices.values(),
-            StiffStops(self.batch.robot, first.q, self.integrator).warning(run.q),
-            chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
-            violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
-        )
-        texts = tuple(filter(None, texts))
-        risen = "" if reason or texts else energy_warning(run.energy, loop, self.integrator)
-        return replace(run, warnings=(*texts, *filter(None, (risen,))))
+        overlap = overlap_warning(loop, states[0].q, states[0].s) if states else ""
+        step = step_warning(first.loop, first.q, first.s, self.integrator)
+        known = tuple(filter(None, (overlap, step, *first.loop.notices.values())))
+        of_motion = motion_warnings(run, loop, first.q, self.integrator, states, advance, bool(reason or known))
+        return replace(run, warnings=(*known, *of_motion))
 
     def _equations(
         self, i: int, loop: ClosedLoop, members: Members

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import NOT_FINITE, Members, Schedule, TimeLoop, trace
+from legged.compiler import NOT_FINITE, Kernel, Members, Schedule, TimeLoop, trace
 from legged.compiler.ir import Graph
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.configuration import as_vector, normalized
-from legged.simulation.backend import advance
+from legged.simulation.backend import advance, energies
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.controller import CommandedController
 from legged.simulation.hidden_state import check_stateless, independent_copy
@@ -75,6 +76,17 @@ class MemberTemplate:
         controller, ground = unflatten((own.controller, own.ground), numbers, [(own.robot, robot)])
         pushes, limits = unflatten(own.pushes, numbers), unflatten(limits, numbers)
         return replace(own, robot=robot, controller=controller, ground=ground, pushes=pushes), limits
+
+    @cached_property
+    def energies(self) -> Kernel:
+        """Function of the varying numbers, (..., p), and states [q; s], (..., n), compiled at its first use.
+
+        It returns kinetic and potential energies, (..., 2), [J].
+        """
+        first = self.batch.first
+        shapes = {"parameters": (len(self.varying),), "state": (len(first.q) + len(first.s),)}
+        graph = trace(lambda parameters, state: energies(self.member(parameters)[0], state), shapes)
+        return Kernel(graph, "energies")
 
     def _numbers(self, parameters: Any) -> Iterator[Any]:
         """Yield the numbers of a member: constants, and parameters where members differ."""

@@ -56,11 +56,13 @@ class StepEngine:
         members: States and outcomes, which `run` changes in place.
 
     Attributes:
-        name: Description of the code that runs.
+        name: Description of the code that runs. is_compiled: Whether it is machine code.
         given: What each step is given: command and external wrenches.
         commands: This for each robot, (N, given.size), which `run` reads; another array may replace it.
         intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
     """
+
+    is_compiled = False
 
     def __init__(self, members: Members, name: str, given: StepInput):
         count, dtype = len(members.state), members.state.dtype
@@ -127,6 +129,8 @@ class CompiledEngine(StepEngine):
         compiled: The time steps, and their parameters, which `restart` replaces.
         members: States and outcomes, which `run` changes in place.
     """
+
+    is_compiled = True
 
     def __init__(self, compiled: CompiledBatch, members: Members):
         count, code, given = len(members.state), compiled.code, compiled.given

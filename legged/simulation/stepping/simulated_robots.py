@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,8 @@ from legged.arguments import array
 from legged.compiler import NOT_FINITE, thread_limit
 from legged.compiler.ir import flatten as flatten_result
 from legged.errors import DefinitionError, LeggedError, ShapeError
-from legged.simulation.checks.chatter import chatter_of_states
 from legged.simulation.checks.divergence import GAINED_ENERGY
-from legged.simulation.checks.stable_step import StiffStops
-from legged.simulation.controller import ControllerLike, is_passive
-from legged.simulation.forces import base_force_text
+from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.clock import Clock
@@ -32,7 +27,6 @@ from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper
 
 Array = np.ndarray
-_FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
 _INTERVAL = 0.01  # [s], between examinations, the default sampling interval of `simulate`
 
 
@@ -172,6 +166,7 @@ class SimulatedRobots(Stepper):
         Raises:
             ShapeError: It is the state of another number of robots, or of other ones.
             NotFiniteError: It holds NaN or infinity.
+            DefinitionError: It is older than the first change of a number, which it does not hold.
         """
         (count, size), nq, nv = self.members.state.shape, self.batch.robot.nq, self.batch.robot.nv
         sizes = {"q": nq, "v": nv, "rest": size - nq - nv}
@@ -185,12 +180,27 @@ class SimulatedRobots(Stepper):
                 f"the state of {len(parts[0])} robots with {sum(x.shape[-1] for x in parts)} entries does not fit this "
                 f"simulation of {count} robots with {size} entries"
             )
+        kept, present = state._starts, self.starts
+        if (
+            self._originals
+            and not (kept.refused or present.refused)
+            and kept.numbers.shape[1:] != present.numbers.shape[1:]
+        ):
+            raise DefinitionError(
+                f"the state is older than the first change of {', '.join(self._originals)}, which it does not hold; "
+                f"take a state after the change"
+            )
         self.members.state[:], self.outcome[:] = np.concatenate(parts, axis=1), outcome
         self.clock.restore(state._clock)
         if state._starts is not self.starts:
             self.restart(state._starts.repeated(count), np.arange(count))
         self.ended = self.outcome != 0.0
-        self._monitor.forget(slice(None))
+        self._forget(slice(None))
+
+    def _forget(self, robots: Any) -> None:
+        """Judge the motion of some robots, given by indices or a slice, from the present states on."""
+        self._monitor.forget(robots)
+        self.energy.forget(robots)
 
     def engine_for(self, commands: Commands, command: Any, wrenches: Any) -> StepEngine:
         """Return the engine for a call of `Simulation.step` with its inputs, and clear the history of contacts.
@@ -224,7 +234,7 @@ class SimulatedRobots(Stepper):
         self.starts = self.starts.limited(starts.refused, len(flatten(self.batch.first.limits)[0]))
         self.members.state[robots], self.members.outcome[robots] = starts.states, 0.0
         self.ended[robots] = False
-        self._monitor.forget(robots)
+        self._forget(robots)
         self.clock.restart(robots.tolist(), starts.loops)
         self.restart(self.starts.replaced(robots, starts), robots)
 
@@ -261,6 +271,7 @@ class SimulatedRobots(Stepper):
         self._originals = sweep.present(set(values) - set(self._originals)) | self._originals
         known = set(values) <= set(sweep.values) and self.template.covers(after.numbers)
         self.batch = batch
+        self._forget(slice(None))
         changed = after.states != before.states
         self.members.state[changed] = after.states[changed]
         self.clock.follow(after.loops)
@@ -327,60 +338,3 @@ class SimulatedRobots(Stepper):
             varying += np.flatnonzero((original.numbers != self.starts.numbers).any(axis=0)).tolist()
         self.template = MemberTemplate(self.batch, self.starts.numbers, varying)
         self._observer = Observer(self.template, self.members.state.shape[1])
-
-
-class MotionWarnings:
-    """Warnings about the motion of a `Simulation`, each once.
-
-    Forces of a command for a base without motors come first, then a stop that is too stiff for the step, then joints
-    that chatter. Controllers in Python may keep a state of their own and are not probed for chatter.
-
-    Args:
-        robots: The robots.
-    """
-
-    def __init__(self, robots: SimulatedRobots):
-        self._robots, self._warned_of_base = robots, False
-        self._next_probe = float(_FIRST_PROBE)  # number of time steps at the next probe
-        self._between_probes = _FIRST_PROBE
-        self._stops: StiffStops | None = StiffStops(robots.batch.robot, robots.batch.first.q, robots.integrator)
-
-    def next(self, threads: int) -> tuple[int, str]:
-        """Return the index of a robot and the warning about it; "" if there is none, or no probe is due.
-
-        Args:
-            threads: Maximal number of threads.
-        """
-        robots, engine = self._robots, self._robots.engine
-        robot, states = robots.batch.robot, robots.members.state
-        if isinstance(engine, CompiledEngine) and not self._warned_of_base:
-            texts = self._of_base_commands(engine)
-            self._warned_of_base = any(texts)
-            if any(texts):
-                return _first(texts)
-        q = states[:, : robot.nq]
-        if self._stops is not None and self._stops.warning(q):
-            texts, self._stops = [self._stops.warning(row[None]) for row in q], None
-            return _first(texts)
-        if robots.steps < self._next_probe or not isinstance(engine, CompiledEngine):
-            return 0, ""
-        self._next_probe = float(robots.steps + self._between_probes)
-        self._between_probes = min(2 * self._between_probes, _MOST_BETWEEN_PROBES)
-        clock = robots.clock.times, robots.clock.integrator.step, robots.clock.phase
-        advance = partial(engine.advance, threads=threads)
-        i, text = chatter_of_states(robot, advance, states, robots.outcome == 0.0, *clock)
-        if text:
-            self._next_probe = math.inf
-        return i, text
-
-    def _of_base_commands(self, engine: CompiledEngine) -> list[str]:
-        """Return a warning for each robot whose command has forces for its base, else ""."""
-        batch = self._robots.batch
-        if not is_passive(batch.first.loop.controller) or engine.given.command != batch.robot.nv:
-            return []  # plain equations warn themselves, see `ClosedLoop.notices`
-        return [base_force_text(batch.robot, row[: batch.robot.nv]) for row in engine.commands]
-
-
-def _first(texts: list[str]) -> tuple[int, str]:
-    """Return the first text that is not empty, and its index."""
-    return next((i, text) for i, text in enumerate(texts) if text)

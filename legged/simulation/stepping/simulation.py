@@ -27,6 +27,7 @@ from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall
+from legged.simulation.checks.motion import MotionWarnings
 from legged.simulation.checks.overlap import OverlapCheck
 from legged.simulation.checks.stable_step import step_warning
 from legged.simulation.controller import ControllerLike
@@ -38,7 +39,7 @@ from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.commands import Commands, check_states, rows_of, selected_robots
 from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import numbers_of
-from legged.simulation.stepping.simulated_robots import MotionWarnings, SimulatedRobots, SimulationState
+from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import select_integrator
 
@@ -175,7 +176,7 @@ class Simulation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Texts of the `SimulationWarning`s, each given once: a start inside the ground, a long step, chatter."""
+        """Texts of the `SimulationWarning`s, each given once: a start inside the ground, a long step, chatter, ..."""
         return tuple(dict.fromkeys((*self._warnings, *self._robots.notices)))
 
     @property
@@ -308,9 +309,7 @@ class Simulation:
             if (ended != (outcome != 0.0)).any():  # what seems to be a fall may be a divergence
                 robots.examine()
         if robots.left <= 0:
-            robots.examine(result < 0)
-            i, text = self._motion_warnings.next(self._threads or default_threads())
-            self._warn(text if self.num is None or not text else f"robot {i}: {text}")
+            self._examine(result < 0)
 
     def advance(self, until: float, command: Any = None, *, wrenches: Any = None) -> None:
         """Advance all robots that have not ended to a time, with the command and external wrenches held.
@@ -331,7 +330,13 @@ class Simulation:
         engine.run(clock.until(until), self._threads or default_threads())
         passed = np.flatnonzero(~self._robots.ended & (self._robots.outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
-        self._robots.examine()
+        self._examine()
+
+    def _examine(self, are_slow: bool = False) -> None:
+        """End the robots whose motion has diverged, and warn about others."""
+        self._robots.examine(are_slow)
+        i, text = self._motion_warnings.next(self._threads or default_threads(), bool(self._warnings))
+        self._warn(text if self.num is None or not text else f"robot {i}: {text}")
 
     def _check_starts(self, robots: Sequence[int] | None = None) -> None:
         """Warn once if some robots, by default all, have started inside of the ground."""

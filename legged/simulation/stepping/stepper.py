@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, DivergenceError, SimulationError, SimulationInterrupt, TraceError
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
-from legged.simulation.backend import Backend, check_base_forces, has_parts, select_backend, warn_of_python
+from legged.simulation.backend import check_base_forces, has_parts, select_backend, warn_of_python
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
+from legged.simulation.checks.energy import EnergyMonitor
 from legged.simulation.checks.fall import Termination
 from legged.simulation.integrators import (
     NEXT_NOT_FINITE,
@@ -30,6 +32,7 @@ from legged.simulation.integrators import (
 from legged.simulation.loop.closed_chains import ClosedChainLoop
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.joint_laws import JointLaws
+from legged.simulation.many_contacts import SceneInParts
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate, StepInput
 from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, SolverEngine, StepEngine
@@ -101,7 +104,7 @@ class Stepper:
         engine: The step engine; None before `prepare`, and after a change for which it is not valid.
         backend: The evaluation of the closed loop of `simulate`, compiled or in Python; None for a rollout or a
             `Simulation`.
-        check: Bounds within which a motion has not diverged.
+        check: Bounds within which a motion has not diverged. energy: The energy balance.
         interrupted: Whether Ctrl-C has ended `run` early.
     """
 
@@ -123,8 +126,8 @@ class Stepper:
         self.members = Members.at(self.starts.states, len(self._times), batch.element.dtype)
         self.outcome = self.members.outcome[:, 0]
         self.check = DivergenceCheck.of(loop, integrator)
-        energies = (self.backend or Backend(loop, False, "")).energies
-        self._monitor = DivergenceMonitor(self.check, energies, len(self.outcome))
+        self._monitor = DivergenceMonitor(self.check, self.energies, len(self.outcome))
+        self.energy = EnergyMonitor(loop, integrator, len(self.outcome))
         self.engine: StepEngine | None = None
         self._reasons: dict[int, str] = {}  # by robot, for ends that are no falls beyond its limits
         self._stalled: set[int] = set()  # robots for which a solver failed without divergence
@@ -201,6 +204,33 @@ class Stepper:
         if element == FLOAT64:
             warn_of_python(self.batch.first.loop, reason)
         return None, reason
+
+    @property
+    def knows_energies(self) -> bool:
+        """Whether the energy balance is judged and `energies` holds for each robot, whose masses may differ."""
+        differ = any(name.split(".")[0] in ("robot", "bodies") for name in self.batch.sweep.values)
+        return self.energy.is_judged and not (self.starts.refused and differ)
+
+    def energies(self, states: Array, robots: Any = slice(None)) -> Array:
+        """Return kinetic and potential energy of robots and free bodies, (..., k, 2), [J].
+
+        Args:
+            states: States [q; s], (..., k, n), mixed units. robots: Indices of their robots, (k,), dimensionless.
+        """
+        nq, loop = self.batch.robot.nq, None if self.backend is None else self.backend.loop
+        if isinstance(loop, SceneInParts):
+            return loop.energies(states[..., :nq], states[..., nq:])
+        return self.template.energies(self.starts.numbers[robots][:, self.template.varying], states)
+
+    def follow_energy(self, states: Array, running: Array) -> None:
+        """Take states at successive times into the energy balance.
+
+        Args:
+            states: States [q; s] of all robots, (T, N, n), mixed units.
+            running: Whether robots have not ended, (T, N), dimensionless.
+        """
+        works = self.batch.first.loop.split(states[..., self.batch.robot.nq :]).works
+        self.energy.add(self.energies(states), works, running)
 
     # The motion from sample to sample.
 

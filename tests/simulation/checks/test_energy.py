@@ -1,4 +1,4 @@
-"""The warning that kinetic and potential energy minus all work rise."""
+"""The warning that kinetic and potential energy minus all work rise, by `simulate`, `rollout` and `Simulation`."""
 
 import re
 import warnings
@@ -49,3 +49,55 @@ def test_a_run_whose_energy_rises_warns_with_a_step_at_which_it_does_not():
     assert step <= 0.01 / share * 1.1  # of first order, for 1 %
     finer, texts = moved(step)
     assert not texts and not finer.warnings and np.isfinite(finer.q).all()
+
+
+START = {"q": [1.6, 0.0, 0.0], "v": [0.0, 50.0, -80.0], "ground": legged.Rigid()}
+
+
+@pytest.mark.parametrize("num", [None, 3])
+def test_a_simulation_warns_once_and_not_with_the_step_that_it_names(num):
+    """The third robot alone is slow enough for its step."""
+    v = START["v"] if num is None else [[0.0, 50.0, -80.0], [0.0, 50.0, -80.0], [0.0, 0.0, 0.0]]
+    options = START | {"v": v, "num": num}
+    sim = legged.Simulation(whip(), **options, integrator=legged.TimeStepping(0.01))
+    with pytest.warns(SimulationWarning, match="minus all work rise") as caught:
+        for _ in range(50):
+            sim.step()
+    assert len(caught) == 1 and sim.warnings == (str(caught[0].message),)
+    assert (num is None) != sim.warnings[0].startswith("robot 0: ")
+    step = float(re.search(r"step of ([\d.e-]+) s", sim.warnings[0])[1])
+    finer = legged.Simulation(whip(), **options, integrator=legged.TimeStepping(step))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(50):
+            finer.step(n=round(0.01 / step))
+
+
+def test_a_reset_and_other_masses_change_no_balance():
+    """Energy is not conserved by `reset`, `change` and a state that is restored, which are no motion."""
+    sim = legged.Simulation(whip(), **START, integrator=legged.TimeStepping(1e-4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(12):
+            sim.step(n=400)
+            sim.reset([1.6, 0.0, 0.0], [0.0, 5.0 * k, -5.0 * k])
+        sim.step(n=2000)
+        sim.change({"robot.rod2.mass": 3.0})
+        state = sim.state
+        sim.step(n=2000)
+        sim.reset([1.6, 0.0, 0.0])
+        sim.step(n=2000)
+        sim.state = state
+        sim.step(n=2000)
+
+
+def test_a_rollout_names_the_member_and_agrees_with_its_run():
+    masses, until = {"robot.rod1.mass": [1.0, 1.0, 4.0]}, 0.5
+    v = [[0.0, 0.0, 0.0], [0.0, 50.0, -80.0], [0.0, 0.0, 0.0]]
+    options = START | {"v": v, "vary": masses, "until": until}
+    with pytest.warns(SimulationWarning, match="member 1: kinetic and potential") as caught:
+        runs = legged.rollout(whip(), **options, integrator=legged.TimeStepping(0.01))
+    assert len(caught) == 1 and runs.warnings == (str(caught[0].message),)
+    assert runs.warnings[0] == f"member 1: {runs.run(1).warnings[0]}" and not runs.run(0).warnings
+    balance = runs.run(2).energy.balance  # a robot with other masses than the first one
+    assert np.ptp(balance) < 0.05 * runs.run(2).energy.moved

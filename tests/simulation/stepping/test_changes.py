@@ -67,6 +67,23 @@ def test_numbers_change_while_robots_go_on_and_compile_once(hopper):
     assert sim.t == 0.0 and sim.parameters["controller.kp"] == 50.0
 
 
+def test_a_state_from_before_the_first_change_of_a_number_is_refused(hopper):
+    robot, starts = hopper
+    sim = legged.Simulation(robot, Spring(30.0), ground=SPRINGS, q=starts[0], integrator=EULER)
+    sim.step(n=10)
+    before = sim.state
+    sim.change({"robot.trunk.mass": 6.0})
+    sim.step(n=10)
+    q = sim.q
+    with pytest.raises(legged.errors.DefinitionError, match="older than the first change of robot.trunk.mass"):
+        sim.state = before
+    assert np.array_equal(sim.q, q)
+    kept = sim.state
+    sim.step(n=10)
+    sim.state = kept
+    assert np.array_equal(sim.q, q)
+
+
 def test_a_number_in_the_memory_of_a_controller_changes_there():
     class Ramp:
         parameter_names = ("rise",)
