@@ -49,8 +49,8 @@ def _simulation(rigid: bool) -> Callable[[], Any]:
     return partial(legged.simulate, robot, until=0.2, **options)
 
 
-def _rollout() -> Callable[[], Any]:
-    robot, options = _trot(False)
+def _rollout(rigid: bool) -> Callable[[], Any]:
+    robot, options = _trot(rigid)
     rates = {"robot.trunk.mass": np.linspace(9.0, 11.0, 64)}  # [kg]
     return partial(legged.rollout, robot, until=0.1, vary=rates, threads=1, **options)
 
@@ -58,6 +58,18 @@ def _rollout() -> Callable[[], Any]:
 def _step(rigid: bool) -> Callable[[], Any]:
     robot, options = _trot(rigid)
     return legged.Simulation(robot, **options, q=options["controller"].initial_state(robot)[0]).step
+
+
+def _servo(t: Any, q: Any, v: Any, wrenches: Any, command: Any) -> Any:
+    return 60.0 * (command - q[7:]) - 2.0 * v[6:]  # [N m]
+
+
+def _commanded_step(rigid: bool, num: int | None) -> Callable[[], Any]:
+    robot, options = _trot(rigid)
+    q, _ = controllers.Stand(hip_height=0.5).initial_state(robot)  # [m]
+    options = {"ground": options["ground"], "integrator": options["integrator"], "q": q}
+    simulation = legged.Simulation(robot, _servo, num=num, threads=1, fall=False, **options)
+    return partial(simulation.step, q[7:] if num is None else np.tile(q[7:], (num, 1)))
 
 
 def _variable_steps() -> Callable[[], Any]:
@@ -73,9 +85,13 @@ TASKS: dict[str, Callable[[], Callable[[], Any]]] = {
     "`simulate`, trot of 0.2 s on compliant ground": partial(_simulation, False),
     "`simulate`, trot of 0.2 s on rigid ground": partial(_simulation, True),
     "`simulate`, walk of 0.2 s with variable steps": _variable_steps,
-    "`rollout`, 64 trots of 0.1 s": _rollout,
+    "`rollout`, 64 trots of 0.1 s on compliant ground": partial(_rollout, False),
+    "`rollout`, 64 trots of 0.1 s on rigid ground": partial(_rollout, True),
     "`Simulation.step` on compliant ground": partial(_step, False),
     "`Simulation.step` on rigid ground": partial(_step, True),
+    "`Simulation.step` with a command, compliant ground": partial(_commanded_step, False, None),
+    "`Simulation.step` with a command, rigid ground": partial(_commanded_step, True, None),
+    "`Simulation.step` of 64 robots with commands, rigid ground": partial(_commanded_step, True, 64),
 }
 
 
@@ -113,7 +129,7 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", help="parts of names of tasks; by default all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.measure:
         print(measure(options.measure))
         return

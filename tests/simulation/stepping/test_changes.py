@@ -75,7 +75,7 @@ def test_a_state_from_before_the_first_change_of_a_number_is_refused(hopper):
     sim.change({"robot.trunk.mass": 6.0})
     sim.step(n=10)
     q = sim.q
-    with pytest.raises(legged.errors.DefinitionError, match="older than the first change of robot.trunk.mass"):
+    with pytest.raises(legged.errors.DefinitionError, match="older than the first change of"):
         sim.state = before
     assert np.array_equal(sim.q, q)
     kept = sim.state
