@@ -8,9 +8,7 @@ import pytest
 import legged
 import robots
 from legged.contact.rigid import Rigid
-from legged.errors import (
-    UnknownNameError,
-)
+from legged.errors import DefinitionError, UnknownNameError
 from legged.ground import Slope
 from tests.simulation.stepping.hopper_laws import EULER, ROUNDING, SPRINGS, standing
 
@@ -75,7 +73,7 @@ def test_a_state_from_before_the_first_change_of_a_number_is_refused(hopper):
     sim.change({"robot.trunk.mass": 6.0})
     sim.step(n=10)
     q = sim.q
-    with pytest.raises(legged.errors.DefinitionError, match="older than the first change of"):
+    with pytest.raises(DefinitionError, match="older than the first change of"):
         sim.state = before
     assert np.array_equal(sim.q, q)
     kept = sim.state
