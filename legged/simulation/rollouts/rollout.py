@@ -168,7 +168,6 @@ def _warnings(stepper: Stepper) -> tuple[str, ...]:
         schedule = stepper.plan.schedule(stepper.integrator)
         texts.append(chatter_of_members(robot, engine.advance, schedule, members, times))
     texts.append(_contact_warning(batch, members))
-    texts.append("" if any(texts) or not stepper.knows_energies else _energy_warning(stepper))
     for text in filter(None, texts):
         warn_caller(text, SimulationWarning)
     for loop in starts.loops:
@@ -192,16 +191,6 @@ def _contact_warning(batch: RolloutBatch, members: Members) -> str:
     if text and loop.ground.strict:
         raise SimulationError(text)
     return text
-
-
-def _energy_warning(stepper: Stepper) -> str:
-    """Return the warning about the member whose energy balance rises most, or ""; members that ended are left out."""
-    members, count = stepper.members, len(stepper.starts.loops)
-    running = (np.arange(members.stored.shape[1]) < members.outcome[:, 2, None]) & (members.outcome[:, :1] == 0.0)
-    states = np.where(running[..., None], members.stored, members.stored[:, :1])
-    stepper.follow_energy(np.moveaxis(states, 0, 1), running.T)
-    i, text = stepper.energy.warning()
-    return f"member {i}: {text}" if text and count > 1 else text
 
 
 def _result(runs: MemberRuns, members: Members, warned: tuple[str, ...], reason: Callable[[int], str]) -> Rollouts:
