@@ -63,17 +63,10 @@ class Backend:
     def _method(self, name: str, *arguments: str) -> Callable[..., Any]:
         """Return a method of the closed loop with these arguments, compiled at its first use if the loop is."""
         if name not in self._methods:
-            loop, scalars = self.loop, dict.fromkeys(("t", "h", "phase"), ())
+            loop = self.loop
             nq, nv, size = loop.robot.nq, loop.robot.nv, loop.size
-            shapes = {
-                **scalars,
-                "q": nq,
-                "s": size,
-                "y": nv + size,
-                "q_ref": nq,
-                "xi": nv,
-                "loads": (len(loop.pushes), LOAD),
-            }
+            shapes: dict[str, Any] = {"q": nq, "q_ref": nq, "xi": nv, "s": size, "y": nv + size, "t": (), "h": ()}
+            shapes |= {"phase": (), "loads": (len(loop.pushes), LOAD)}
             self._methods[name] = self._function(getattr(loop, name), **{x: shapes[x] for x in arguments})
         return self._methods[name]
 

@@ -229,6 +229,7 @@ class Stepper:
             states: States [q; s] of all robots, (T, N, n), mixed units.
             running: Whether robots have not ended, (T, N), dimensionless.
         """
+        states = np.where(running[..., None], states, self.starts.states)  # a motion that diverged has no energy
         works = self.batch.first.loop.split(states[..., self.batch.robot.nq :]).works
         self.energy.add(self.energies(states), works, running)
 
