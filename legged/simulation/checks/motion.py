@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # they import this package
     from legged.simulation.stepping.simulated_robots import SimulatedRobots
 
 _FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
-_BETWEEN_ENERGIES = 10  # examinations between evaluations of the energy, which take as long as a time step
+_FIRST_ENERGY, _BETWEEN_ENERGIES = 10, 20  # examinations before and between evaluations of the energy
 
 
 def motion_warnings(
@@ -70,7 +70,7 @@ class MotionWarnings:
         self._next_probe = float(_FIRST_PROBE)  # number of time steps at the next probe
         self._between_probes = _FIRST_PROBE
         self._stops: StiffStops | None = StiffStops(robots.batch.robot, robots.batch.first.q, robots.integrator)
-        self._to_energy = _BETWEEN_ENERGIES  # examinations before the next evaluation of the energy
+        self._to_energy = _FIRST_ENERGY  # examinations before the next evaluation of the energy
 
     def next(self, threads: int, is_explained: bool) -> tuple[int, str]:
         """Return the index of a robot and the warning about it; "" if there is none, or no probe is due.
@@ -96,11 +96,13 @@ class MotionWarnings:
         """Return the warning about the energy if its evaluation is due."""
         robots, states = self._robots, self._robots.members.state
         self._to_energy -= 1
-        if self._to_energy or not robots.knows_energies:
+        if self._to_energy > 0:
             return 0, ""
-        self._to_energy = _BETWEEN_ENERGIES
+        self._to_energy, running = _BETWEEN_ENERGIES, robots.outcome == 0.0
+        if not (running.any() and robots.knows_energies):
+            return 0, ""
         with thread_limit(threads):
-            robots.follow_energy(states[None], (robots.outcome == 0.0)[None])
+            robots.follow_energy(states[None], running[None])
         i, text = robots.energy.warning()
         robots.energy.is_judged = not text
         return i, text
