@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from legged.arguments import array, array_of_numbers, instance, number, shown, text, whole
+from legged.arguments import array, as_array, instance, number, real_array, shown, text, whole
 from legged.errors import ArgumentError, NotFiniteError, ShapeError
 
 _LARGEST = sys.float_info.max
@@ -158,13 +158,13 @@ def _instance_check(kind: Any, words: str, name: str, value: Any) -> None:
 def _array_check(name: str, value: Any, infinite: bool, shape: tuple[int | None, ...] | None = None) -> None:
     if shape is None and type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
         return
-    if isinstance(value, np.ndarray) and shape is None:
+    if isinstance(value, np.ndarray) and shape is None and not isinstance(value, np.ma.MaskedArray):
         if value.dtype == float and (np.isfinite(value).all() or (infinite and not np.isnan(value).any())):
             return
         if type(value) is not np.ndarray and value.dtype == object:
             return  # an array of traced scalars
     if infinite:
-        value = np.where(np.isinf(np.asarray(array_of_numbers(name, value))), 0.0, value)
+        value = np.where(np.isinf(real_array(name, value)), 0.0, as_array(name, value))
     array(name, value, shape)
 
 

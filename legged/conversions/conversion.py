@@ -18,6 +18,7 @@ from legged.conversions.charts import (
     FreeJointLayout,
     PlanarChart,
 )
+from legged.arguments import real_array
 from legged.errors import MismatchError, NotFiniteError, ShapeError, UnknownNameError
 from legged.files.export_description import base_names, own_stage_names, slide_name, stage_names
 from legged.robot.base import FloatingBase
@@ -173,7 +174,7 @@ def _read(whose: str, nq: int, nv: int, arrays: dict[str, Any]) -> list[Array]:
 
 
 def _one(name: str, value: Any, size: int) -> Array:
-    array = np.asarray(value, float)
+    array = real_array(name, value).astype(float)
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(f"{name} must be (..., {size}), got shape {array.shape}")
     if not np.isfinite(array).all():
