@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import real_array
 from legged.conversions.charts import (
     OUR_BASE,
     OUR_JOINT,
@@ -18,7 +19,6 @@ from legged.conversions.charts import (
     FreeJointLayout,
     PlanarChart,
 )
-from legged.arguments import real_array
 from legged.errors import MismatchError, NotFiniteError, ShapeError, UnknownNameError
 from legged.files.export_description import base_names, own_stage_names, slide_name, stage_names
 from legged.robot.base import FloatingBase

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from legged.arguments import real_array, instance, known_name, number, rounded_array, text
+from legged.arguments import instance, known_name, number, real_array, rounded_array, text
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import Base
