@@ -65,6 +65,30 @@ def parameter_checks(hints: dict[str, Any], signature: inspect.Signature) -> dic
     return checks
 
 
+def array_parameters(hints: dict[str, Any]) -> dict[str, bool]:
+    """Return the names of the parameters that may be arrays, and whether each is one and no list.
+
+    Args:
+        hints: {name: annotation}.
+    """
+    found = {}
+    for name, hint in hints.items():
+        members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+        if any(map(_is_array_hint, members)):
+            found[name] = any(np.ndarray in (member, typing.get_origin(member)) for member in members)
+    return found
+
+
+def _is_array_hint(hint: Any) -> bool:
+    """Return whether an annotation means an array of numbers, in any container or as an array of NumPy."""
+    if typing.get_origin(hint) is typing.Annotated:
+        kind = hint.__metadata__[0]
+        return isinstance(kind, tuple) or kind is np.ndarray
+    return np.ndarray in (hint, typing.get_origin(hint)) or (
+        typing.get_origin(hint) in (tuple, list, collections.abc.Sequence) and _is_numeric(hint)
+    )
+
+
 def _or_default(check: Check, default: Any) -> Check:
     """Return a check that also accepts the default value, of any type."""
 

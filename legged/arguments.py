@@ -51,6 +51,8 @@ def is_element(value: Any) -> bool:
     if isinstance(value, numbers.Complex):
         return isinstance(value, numbers.Real)
     kind = type(value)
+    if kind.__module__.startswith("pandas"):  # its NA has arithmetic
+        return False
     return all(hasattr(kind, name) for name in ("__add__", "__mul__", "__neg__", "__truediv__")) and (
         getattr(value, "shape", ()) == ()
     )
