@@ -75,8 +75,14 @@ def array_parameters(hints: dict[str, Any]) -> dict[str, bool]:
     for name, hint in hints.items():
         members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
         if any(map(_is_array_hint, members)):
-            found[name] = any(np.ndarray in (member, typing.get_origin(member)) for member in members)
+            found[name] = any(map(_is_numpy_hint, members))
     return found
+
+
+def _is_numpy_hint(hint: Any) -> bool:
+    """Return whether an annotation means an array of NumPy alone."""
+    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+    return np.ndarray in (hint, typing.get_origin(hint))
 
 
 def _is_array_hint(hint: Any) -> bool:

@@ -143,7 +143,9 @@ class _CheckedCall:
         Arrays of other libraries and other kinds become arrays of NumPy.
         """
         given = dict(zip(self._positional, args, strict=False)) | kwargs
-        if len(given) != len(args) + len(kwargs) or not (self._required <= given.keys() and kwargs.keys() <= self.named):
+        if len(given) != len(args) + len(kwargs) or not (
+            self._required <= given.keys() and kwargs.keys() <= self.named
+        ):
             try:
                 given = self._signature.bind(*args, **kwargs).arguments
             except TypeError as error:
@@ -156,9 +158,10 @@ class _CheckedCall:
         }
         if not arrays:
             return given, args, kwargs
-        args = tuple(arrays.get(name, x) for name, x in zip(self._positional, args, strict=False)) + args[
-            len(self._positional) :
-        ]
+        args = (
+            tuple(arrays.get(name, x) for name, x in zip(self._positional, args, strict=False))
+            + args[len(self._positional) :]
+        )
         return given | arrays, args, kwargs | {name: arrays[name] for name in arrays.keys() & kwargs.keys()}
 
     def _is_converted(self, value: Any, is_array: bool) -> bool:
