@@ -330,7 +330,8 @@ def _union_check(members: list[tuple[Check, str] | None]) -> tuple[Check, str] |
         for error in errors:
             if isinstance(error, (NotFiniteError, ShapeError)):
                 raise error
-        raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+        lacks = next((tail for _, mark, tail in (str(e).partition(", which has no ") for e in errors) if mark), "")
+        raise ArgumentError(f"{name} must be {words}, got {shown(value)}{lacks and f', which has no {lacks}'}")
 
     return check, words
 

@@ -99,7 +99,7 @@ DOORS = {
     "Push": (SAMPLES, lambda x: legged.Push("trunk", x, at=0.1).force(0.15)),
     "Inertia": (SAMPLES, lambda x: legged.sphere_inertia(1.0, 0.1, x).center),
     "shape": (np.eye(3), lambda x: legged.Sphere(0.1, SAMPLES).moved(x, SAMPLES).center),
-    "RunningLaw": (Q, lambda x: controllers.RunningLaw(springs, BIPED).step(0.0, x, V)),
+    "RunningLaw": (Q, lambda x: controllers.RunningLaw(springs, BIPED, Q).step(0.0, x, V)),
     "Follow": (np.array([[0.5, 1.0], [2.0, 3.0]]), lambda x: controllers.Follow(LOCOMOTION, x).waypoints),
     "samples of a sweep": (SAMPLES, lambda x: legged.sweeps.Samples({"mass": x}).columns["mass"]),
     "environment": (np.full((2, 1), 0.5), acted),
