@@ -36,9 +36,9 @@ _WHOLE = 1e-6  # of a period: deviation of a delay from a whole number of period
 class Wrapper:
     """Base class of controllers that evaluate another one; subclasses change its inputs or its torques.
 
-    `start` returns a copy with the started law. Its memory is [own memory; memory of the law]. A subclass with states of
-    its own returns their initial values from `own_memory`, and their rates, or their values after an update, in front of
-    what `rate` or `update` of this class returns; `docs/howto/own_parts.md` has examples.
+    `start` returns a copy with the started law. Its memory is [own memory; memory of the law]. A subclass with states
+    of its own returns their initial values from `own_memory`, and their rates, or their values after an update, in
+    front of what `rate` or `update` of this class returns; `docs/howto/own_parts.md` has examples.
 
     Attributes:
         law: Any controller.
