@@ -24,6 +24,8 @@ from legged.errors import SimulationInterrupt
 
 Size = tuple[float, float] | None
 """Options `--size`: width of a height map and height of white above black, [m]."""
+Setup = tuple[Any, Any, dict[str, Any]]
+"""A robot, its controller, and the options of `simulate`."""
 
 
 def add_gait_commands(command: Callable[..., Any]) -> None:
@@ -79,22 +81,29 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
             bool,
             typer.Option("--drive", help="Drive the walking robot in the browser by keys, a gamepad or clicks."),
         ] = False,
+        compare: Annotated[
+            str | None,
+            typer.Option(help="Compare values of a number of the law side by side, such as controller.kp=100,400."),
+        ] = None,
         output: Output = None,
         view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
         sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
         if drive:
-            others = {**sizes, "controller": controller, "ground": ground, "velocity": velocity}
+            others = {**sizes, "controller": controller, "ground": ground, "velocity": velocity, "compare": compare}
             _drive(schedule or name, others, robot, terrain, size, output)
             return
         if velocity is not None:
             others = {**sizes, "controller": controller, "ground": ground}
-            simulated, plan = _commanded(schedule or name, velocity, others, robot, duration, terrain, size), None
+            setup, plan = _commanded(schedule or name, velocity, others, robot, terrain, size), None
         elif schedule is not None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
         else:
-            simulated, plan = _on_gait(gait, sizes, robot, controller, duration, ground, terrain, size)
-        _finish(simulated, plan, velocity, output, view)
+            setup, plan = _on_gait(gait, sizes, robot, controller, ground, terrain, size)
+        if compare is not None:
+            _compare(setup, compare, duration, velocity, output, view)
+        else:
+            _finish(setup, plan, duration, velocity, output, view)
 
 
 def _on_gait(
@@ -102,21 +111,21 @@ def _on_gait(
     sizes: dict[str, Any],
     name: str,
     law: str | None,
-    duration: float,
     ground: str | None,
     terrain: str,
     size: Size,
-) -> tuple[Callable[[], Any], Any]:
-    """Show a gait, its gains and the ground; return (a function that simulates a robot on the gait, the gait)."""
+) -> tuple[Setup, Any]:
+    """Show a gait, its gains and the ground; return (the simulation of a robot on the gait, the gait)."""
     from legged.app import scenario, selection
 
     robot, surface = selection.select_robot(name), selection.parse_terrain(terrain, size)
     law = law or selection.default_controller(robot, gait)
     floor = selection.select_ground(ground or selection.default_ground(robot, gait), robot, surface)
     plan = selection.select_gait(gait, robot, law, **sizes)
-    scenario.check_start(robot, selection.select_controller(law, plan), floor)
-    show(scenario.gait_table(plan, selection.select_controller(law, plan)).text(), str(floor))
-    return lambda: scenario.on_gait(robot, plan, law, floor, duration), plan
+    controller = selection.select_controller(law, plan)
+    scenario.check_start(robot, controller, floor)
+    show(scenario.gait_table(plan, controller).text(), str(floor))
+    return (robot, controller, {"ground": floor}), plan
 
 
 def _commanded(
@@ -124,16 +133,15 @@ def _commanded(
     velocity: tuple[float, float, float],
     others: dict[str, Any],
     name: str,
-    duration: float,
     terrain: str,
     size: Size,
-) -> Callable[[], Any]:
-    """Return a function that simulates a robot that walks at a commanded velocity."""
+) -> Setup:
+    """Return the simulation of a robot that walks at a commanded velocity."""
     _refuse(others, "--velocity")
     from legged.app import scenario, selection
 
     robot, floor = selection.select_robot(name), selection.parse_terrain(terrain, size)
-    return lambda: scenario.locomotion(robot, gait, velocity, floor, duration)
+    return robot, *scenario.commanded(gait, velocity, floor)
 
 
 def _refuse(others: dict[str, Any], option: str) -> None:
@@ -152,18 +160,52 @@ def _drive(gait: str, others: dict[str, Any], name: str, terrain: str, size: Siz
     scenario.drive(robot, gait, floor, output or Path("drives"))
 
 
-def _finish(
-    simulated: Callable[[], Any],
-    plan: Any,
+def _compare(
+    setup: Setup,
+    words: str,
+    duration: float,
     velocity: tuple[float, float, float] | None,
     output: Path | None,
     view: bool,
 ) -> None:
-    """Show and write the run that a function returns, also after Ctrl-C."""
+    """Show and write the runs with several values of a number, "NAME=VALUE,VALUE", beside each other."""
+    from legged.app import scenario
+    from legged.viewer import save_html
+    from legged.viewer import view as view_runs
+
+    name, mark, listed = words.partition("=")
+    try:
+        values = [float(value) for value in listed.split(",")]
+    except ValueError:
+        mark = ""
+    if not mark:
+        raise typer.BadParameter("must be a name and numbers, such as controller.kp=100,400", param_hint="--compare")
+    robot, law, options = setup
+    runs = scenario.compare(robot, law, name, values, duration=duration, **options)
+    names = [f"{name} = {value:g}" for value in values]
+    table = scenario.comparison(runs, names, velocity)
+    show(table.text())
+    beside: dict[str, Any] = {"names": names, "beside": 1.5 * max(run.base.position[0, 2] for run in runs)}
+    if output is not None:
+        replay = save_html(runs, output / "replay.html", **beside)
+        print_written(output, lambda folder: [replay, table.to_csv(folder / "table.csv")])
+    if view:
+        view_runs(runs, wait=True, **beside)
+
+
+def _finish(
+    setup: Setup,
+    plan: Any,
+    duration: float,
+    velocity: tuple[float, float, float] | None,
+    output: Path | None,
+    view: bool,
+) -> None:
+    """Show and write the run of a simulation, also after Ctrl-C."""
     from legged.app import scenario
 
     try:
-        run = simulated()
+        run = scenario.simulated(setup[0], setup[1], until=duration, **setup[2])
     except SimulationInterrupt as error:
         if error.run is None or len(error.run) < 2:
             raise
