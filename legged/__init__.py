@@ -28,6 +28,8 @@ _ELSEWHERE = {
     "Weld": "Fixed",
 }
 """Name in MuJoCo, Drake or Pinocchio -> public name of the same thing here."""
+_BESIDE = ("controllers", "robots")
+"""Packages beside this one in which a name is looked up, too."""
 __all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
@@ -43,12 +45,21 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != f"{__name__}.{name}":
             raise
-    if name in _ELSEWHERE:
-        words = f"module {__name__!r} has no attribute {name!r}: its name here is {__name__}.{_ELSEWHERE[name]}"
-        raise AttributeError(words, name=name)
+    here = f"{__name__}.{_ELSEWHERE[name]}" if name in _ELSEWHERE else _found_elsewhere(name)
+    if here:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: its name here is {here}", name=name)
     from legged.errors import deprecated_names
 
     return deprecated_names(__name__, _MOVED)(name)
+
+
+def _found_elsewhere(name: str) -> str:
+    """Return the full name of a public object of another package, by the texts of these, or ""."""
+    folder = Path(__file__).parent
+    for package in (*folder.glob("*/__init__.py"), *(folder.parent / name / "__init__.py" for name in _BESIDE)):
+        if not name.startswith("_") and package.is_file() and f'    "{name}",' in package.read_text(encoding="utf-8"):
+            return ".".join((*([__name__] if package.parents[1] == folder else []), package.parent.name, name))
+    return ""
 
 
 def __dir__() -> list[str]:

@@ -82,7 +82,6 @@ from legged.simulation import (
     rollout_parameters,
     simulate,
 )
-from legged.simulation.results.run_table import cost_of_transport
 from legged.sweeps import sweep
 from legged.table import Table
 from legged.verification import verify
@@ -163,7 +162,6 @@ __all__ = [
     "contact_inverse_dynamics",
     "conventional_acceleration",
     "conversions",
-    "cost_of_transport",
     "count",
     "count_growth",
     "cylinder_inertia",

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from legged.arguments import array, array_of_numbers, instance, number, shown, text, whole
+from legged.arguments import array, as_array, instance, number, real_array, shown, text, whole
 from legged.errors import ArgumentError, NotFiniteError, ShapeError
 
 _LARGEST = sys.float_info.max
@@ -63,6 +63,36 @@ def parameter_checks(hints: dict[str, Any], signature: inspect.Signature) -> dic
         if hint is not None:
             checks[name] = _or_default(hint[0], default)
     return checks
+
+
+def array_parameters(hints: dict[str, Any]) -> dict[str, bool]:
+    """Return the names of the parameters that may be arrays, and whether each is one and no list.
+
+    Args:
+        hints: {name: annotation}.
+    """
+    found = {}
+    for name, hint in hints.items():
+        members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+        if any(map(_is_array_hint, members)):
+            found[name] = any(map(_is_numpy_hint, members))
+    return found
+
+
+def _is_numpy_hint(hint: Any) -> bool:
+    """Return whether an annotation means an array of NumPy alone."""
+    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+    return np.ndarray in (hint, typing.get_origin(hint))
+
+
+def _is_array_hint(hint: Any) -> bool:
+    """Return whether an annotation means an array of numbers, in any container or as an array of NumPy."""
+    if typing.get_origin(hint) is typing.Annotated:
+        kind = hint.__metadata__[0]
+        return isinstance(kind, tuple) or kind is np.ndarray
+    return np.ndarray in (hint, typing.get_origin(hint)) or (
+        typing.get_origin(hint) in (tuple, list, collections.abc.Sequence) and _is_numeric(hint)
+    )
 
 
 def _or_default(check: Check, default: Any) -> Check:
@@ -158,13 +188,13 @@ def _instance_check(kind: Any, words: str, name: str, value: Any) -> None:
 def _array_check(name: str, value: Any, infinite: bool, shape: tuple[int | None, ...] | None = None) -> None:
     if shape is None and type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
         return
-    if isinstance(value, np.ndarray) and shape is None:
+    if isinstance(value, np.ndarray) and shape is None and not isinstance(value, np.ma.MaskedArray):
         if value.dtype == float and (np.isfinite(value).all() or (infinite and not np.isnan(value).any())):
             return
         if type(value) is not np.ndarray and value.dtype == object:
             return  # an array of traced scalars
     if infinite:
-        value = np.where(np.isinf(np.asarray(array_of_numbers(name, value))), 0.0, value)
+        value = np.where(np.isinf(real_array(name, value)), 0.0, as_array(name, value))
     array(name, value, shape)
 
 
@@ -300,7 +330,8 @@ def _union_check(members: list[tuple[Check, str] | None]) -> tuple[Check, str] |
         for error in errors:
             if isinstance(error, (NotFiniteError, ShapeError)):
                 raise error
-        raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+        lacks = next((tail for _, mark, tail in (str(e).partition(", which has no ") for e in errors) if mark), "")
+        raise ArgumentError(f"{name} must be {words}, got {shown(value)}{lacks and f', which has no {lacks}'}")
 
     return check, words
 

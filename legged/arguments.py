@@ -51,6 +51,8 @@ def is_element(value: Any) -> bool:
     if isinstance(value, numbers.Complex):
         return isinstance(value, numbers.Real)
     kind = type(value)
+    if kind.__module__.startswith("pandas"):  # its NA has arithmetic
+        return False
     return all(hasattr(kind, name) for name in ("__add__", "__mul__", "__neg__", "__truediv__")) and (
         getattr(value, "shape", ()) == ()
     )
@@ -74,7 +76,7 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
         ShapeError: If the shape differs, or the lists in it have different lengths.
         NotFiniteError: If an entry is NaN or infinite.
     """
-    entries = _array(name, value)
+    entries = as_array(name, value)
     if shape is not None and not _fits(entries.shape, shape):
         wanted = "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
         raise ShapeError(f"{name} must be {wanted}{meaning and ', '}{meaning}, got shape {entries.shape}")
@@ -123,16 +125,29 @@ def real_array(name: str, value: Any) -> np.ndarray:
         ArgumentError: If the entries are no real numbers; traced scalars are none.
         ShapeError: If the lists in it have different lengths.
     """
-    entries = _array(name, value)
+    entries = as_array(name, value)
     if entries.dtype == object:
-        if not all(isinstance(x, numbers.Real) for x in entries.ravel().tolist()):
+        if not all(isinstance(x, numbers.Real) or is_foreign(x) for x in entries.ravel().tolist()):
             raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
         return np.array([to_float(x) for x in entries.ravel().tolist()], float).reshape(entries.shape)
     return entries
 
 
-def _array(name: str, value: Any) -> np.ndarray:
-    """Return a value as an array of real numbers of any type, or of objects if some entries are traced scalars."""
+def as_array(name: str, value: Any) -> np.ndarray:
+    """Return a value as an array (...) of real numbers of any type, or of objects if some entries are traced scalars.
+
+    Arrays of other libraries, tables, memory views and objects with a method `__array__` become arrays of NumPy here.
+
+    Args:
+        name: The argument's name, for messages.
+        value: Anything that NumPy turns into an array.
+
+    Raises:
+        ArgumentError: If the entries are no real numbers, or entries of a masked array are masked.
+        ShapeError: If the lists in it have different lengths.
+    """
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in _parts(value)):
+        raise ArgumentError(f"{name} has masked entries, which have no value; replace them: array.filled(value)")
     try:
         entries = np.asarray(value)
     except (ValueError, TypeError, OverflowError, RecursionError):
@@ -148,20 +163,14 @@ def _array(name: str, value: Any) -> np.ndarray:
     return entries
 
 
+def _parts(value: Any) -> Iterable[Any]:
+    """Return a value, and the entries of a list or tuple of arrays."""
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
 def list_as_array(value: Any) -> Any:
     """Return a list or tuple of numbers as an array (n,), and any other value as it is."""
     return array("values", value) if isinstance(value, (list, tuple)) else value
-
-
-def array_of_numbers(name: str, value: Any) -> np.ndarray:
-    """Return an array (...) whose entries may be infinite or NaN, or raise as `array` does."""
-    entries = np.asarray(value, object)
-    if not all(is_element(x) for x in entries.ravel().tolist()):
-        raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
-    try:
-        return entries.astype(float)
-    except OverflowError:
-        raise NotFiniteError(f"{name} must hold numbers below 1e308, got {shown(value)}") from None
 
 
 def number(

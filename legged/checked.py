@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import functools
 import inspect
 import math
@@ -11,8 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from legged.argument_checks import Check, annotations_of, parameter_checks
-from legged.elements import any_element
+from legged.argument_checks import Check, annotations_of, array_parameters, parameter_checks
+from legged.arguments import as_array
+from legged.elements import Element, any_element, is_foreign
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError
 
 T = TypeVar("T")
@@ -90,7 +92,7 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        given = call.bound(args, kwargs)
+        given, args, kwargs = call.bound(args, kwargs)
         if owner is None:
             call.check(given)
         return call.answer(given, args, kwargs) if finite else function(*args, **kwargs)
@@ -122,18 +124,58 @@ class _CheckedCall:
         self._required = {p.name for p in parameters if p.default is p.empty and p.kind not in variable}
 
     @functools.cached_property
-    def _checks(self) -> dict[str, Check]:
-        return parameter_checks(annotations_of(self._function, self._owner), self._signature)
+    def _hints(self) -> dict[str, Any]:
+        return annotations_of(self._function, self._owner)
 
-    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments by the names of their parameters."""
+    @functools.cached_property
+    def _checks(self) -> dict[str, Check]:
+        return parameter_checks(self._hints, self._signature)
+
+    @functools.cached_property
+    def _arrays(self) -> dict[str, bool]:
+        return array_parameters(self._hints)
+
+    def bound(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments by the names of their parameters, and as positional arguments and keywords.
+
+        Arrays of other libraries and other kinds become arrays of NumPy.
+        """
         given = dict(zip(self._positional, args, strict=False)) | kwargs
-        if len(given) == len(args) + len(kwargs) and self._required <= given.keys() and kwargs.keys() <= self.named:
-            return given
-        try:
-            return self._signature.bind(*args, **kwargs).arguments
-        except TypeError as error:
-            raise ArgumentError(f"{self._label}: {error}") from None
+        if len(given) != len(args) + len(kwargs) or not (
+            self._required <= given.keys() and kwargs.keys() <= self.named
+        ):
+            try:
+                given = self._signature.bind(*args, **kwargs).arguments
+            except TypeError as error:
+                raise ArgumentError(f"{self._label}: {error}") from None
+        unusual = [name for name, value in given.items() if _is_unusual(value)]
+        arrays = {
+            name: as_array(name, given[name])
+            for name in unusual
+            if name in self._arrays and self._is_converted(given[name], self._arrays[name])
+        }
+        if not arrays:
+            return given, args, kwargs
+        args = (
+            tuple(arrays.get(name, x) for name, x in zip(self._positional, args, strict=False))
+            + args[len(self._positional) :]
+        )
+        return given | arrays, args, kwargs | {name: arrays[name] for name in arrays.keys() & kwargs.keys()}
+
+    def _is_converted(self, value: Any, is_array: bool) -> bool:
+        """Return whether an unusual value for an array becomes an array of NumPy.
+
+        Lists and tuples do where the annotation is an array; other functions and initializers read them.
+        """
+        if isinstance(value, (list, tuple)):
+            return is_array and self._owner is None
+        if isinstance(value, np.ndarray):
+            return type(value) in (np.ndarray, np.matrix) or isinstance(value, np.ma.MaskedArray)
+        return not isinstance(value, np.generic) and (
+            hasattr(value, "__array__") or isinstance(value, memoryview | array.array)
+        )
 
     def check(self, given: dict[str, Any]) -> None:
         """Raise an error that names the first argument that its annotation refuses; in a class, with the call."""
@@ -156,6 +198,12 @@ class _CheckedCall:
             if self._owner is not None:
                 self.check(given)
             if not (isinstance(error, OverflowError | ZeroDivisionError) and _is_raised_here(error)):
+                foreign = [name for name in self._arrays if _holds_foreign(given.get(name))]
+                if foreign and isinstance(error, (TypeError, AttributeError)):
+                    raise ArgumentError(
+                        f"{self._label} computes with 64-bit floats and cannot use the numbers in {foreign[0]}; "
+                        "convert them: array.astype(float)"
+                    ) from None
                 raise
             answer = math.nan
         if self._owner is not None:
@@ -173,6 +221,21 @@ def _call(label: str, wrong: str, given: dict[str, Any]) -> str:
     first = next((name for name in given if name not in ("self", "cls")), wrong)
     part = getattr(given[first], "name", given[first])
     return f"{label}({part!r})" if first != wrong and isinstance(part, str) else label
+
+
+def _is_unusual(value: Any) -> bool:
+    """Return whether a value is no number and no array of numbers of NumPy."""
+    kind = type(value)
+    return value.dtype.char == "O" if kind is np.ndarray else kind not in (float, int, bool, str, type(None))
+
+
+def _holds_foreign(value: Any) -> bool:
+    """Return whether an argument holds numbers that a float64 does not hold."""
+    try:
+        entries = np.asarray(value, object).ravel().tolist()
+    except Exception:
+        return False
+    return any(isinstance(entry, Element) or is_foreign(entry) for entry in entries)
 
 
 _ROBOTS = {"robot", "closed"}

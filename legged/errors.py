@@ -41,8 +41,8 @@ class UnknownNameError(LeggedError, KeyError):
 
     def __init__(self, what: str, name: str, known: Iterable[str]):
         self.what, self.name, self.known = what, name, tuple(known)
-        close = difflib.get_close_matches(name, self.known, n=1)
-        listed = map(repr, self.known) if any("," in other for other in self.known) else self.known
+        close = difflib.get_close_matches(str(name), map(str, self.known), n=1)
+        listed = map(repr, self.known) if any("," in str(other) for other in self.known) else map(str, self.known)
         hint = f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(listed) or 'none'}"
         super().__init__(f"there is no {what} named {name!r}{hint}")
 

@@ -36,7 +36,9 @@ _WHOLE = 1e-6  # of a period: deviation of a delay from a whole number of period
 class Wrapper:
     """Base class of controllers that evaluate another one; subclasses change its inputs or its torques.
 
-    `start` returns a copy with the started law. Its memory is [own memory; memory of the law].
+    `start` returns a copy with the started law. Its memory is [own memory; memory of the law]. A subclass with states
+    of its own returns their initial values from `own_memory`, and their rates, or their values after an update, in
+    front of what `rate` or `update` of this class returns; `docs/howto/own_parts.md` has examples.
 
     Attributes:
         law: Any controller.
@@ -116,9 +118,17 @@ class Wrapper:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.law, name)
 
+    def own_memory(self, robot: Robot) -> Array:
+        """Return the initial values of the wrapper's own memory, (k,), any unit; none in this class.
+
+        Args:
+            robot: The robot.
+        """
+        return np.zeros(0)
+
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
         """Return this wrapper with its fields fitted to a robot, and its own initial memory."""
-        return self, np.zeros(0)
+        return self, arguments.rounded_array(f"{type(self).__name__}.own_memory", self.own_memory(robot), (None,))
 
     @property
     def _plant(self) -> Robot:

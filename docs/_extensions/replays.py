@@ -14,7 +14,7 @@ import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -28,13 +28,21 @@ running: list[Future[None]] = []
 
 
 class Replay(Directive):
-    """A picture that opens a replay: the name of its program, and the text that stands for the picture."""
+    """A picture that opens a replay: the name of its program, and the text that stands for the picture.
+
+    The option `picture` names another picture than the one that the program writes.
+    """
 
     required_arguments = 1
     final_argument_whitespace = True
+    option_spec: ClassVar = {"picture": str}
 
     def run(self) -> list[nodes.Node]:
         name, _, words = self.arguments[0].partition(" ")
+        if "picture" in self.options:
+            link = nodes.reference("", "", refuri=f"{PAGE}/{name}.html")
+            link += nodes.image(uri=self.options["picture"], alt=words)
+            return [nodes.paragraph("", "", link)]
         picture = f'<img src="{PAGE}/{name}.gif" alt="{escape(words)}" title="open the replay">'
         return [nodes.raw("", f'<p><a href="{PAGE}/{name}.html">{picture}</a></p>', format="html")]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +21,9 @@ from legged.app.options import (
     stop,
 )
 from legged.errors import SimulationInterrupt
+
+Setup = tuple[Any, Any, dict[str, Any]]
+"""A robot, its controller, and the options of `simulate`."""
 
 
 def add_gait_commands(command: Callable[..., Any]) -> None:
@@ -77,6 +79,10 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
             bool,
             typer.Option("--drive", help="Drive the walking robot in the browser by keys, a gamepad or clicks."),
         ] = False,
+        compare: Annotated[
+            str | None,
+            typer.Option(help="Compare values of a number of the law side by side, such as controller.kp=100,400."),
+        ] = None,
         output: Output = None,
         view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
@@ -85,7 +91,7 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
         others = {**sizes, "controller": controller, "ground": ground}
         if drive:
-            _refuse({**others, "velocity": velocity}, "--drive")
+            _refuse({**others, "velocity": velocity, "compare": compare}, "--drive")
         elif velocity is not None:
             _refuse(others, "--velocity")
         elif schedule is not None:
@@ -95,16 +101,18 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
             scenario.drive(chosen, schedule or name, surface, output or Path("drives"))
             return
         if velocity is not None:
-            walk = partial(scenario.locomotion, chosen, schedule or name, velocity, surface, duration)
-            _finish(walk, None, velocity, output, view)
-            return
-        law = controller or selection.default_controller(chosen, gait)
-        floor = selection.select_ground(ground or selection.default_ground(chosen, gait), chosen, surface)
-        plan = selection.select_gait(gait, chosen, law, **sizes)
-        started = selection.select_controller(law, plan)
-        scenario.check_start(chosen, started, floor)
-        show(scenario.gait_table(plan, started).text(), str(floor))
-        _finish(partial(scenario.on_gait, chosen, plan, law, floor, duration), plan, None, output, view)
+            plan, setup = None, (chosen, *scenario.commanded(schedule or name, velocity, surface))
+        else:
+            law = controller or selection.default_controller(chosen, gait)
+            floor = selection.select_ground(ground or selection.default_ground(chosen, gait), chosen, surface)
+            plan = selection.select_gait(gait, chosen, law, **sizes)
+            setup = chosen, selection.select_controller(law, plan), {"ground": floor}
+            scenario.check_start(chosen, setup[1], floor)
+            show(scenario.gait_table(plan, setup[1]).text(), str(floor))
+        if compare is not None:
+            _compare(setup, compare, duration, velocity, output, view)
+        else:
+            _finish(setup, plan, duration, velocity, output, view)
 
 
 def _refuse(others: dict[str, Any], option: str) -> None:
@@ -114,18 +122,52 @@ def _refuse(others: dict[str, Any], option: str) -> None:
         raise typer.BadParameter(f"does not go with {', '.join(unused)}", param_hint=option)
 
 
-def _finish(
-    simulated: Callable[[], Any],
-    plan: Any,
+def _compare(
+    setup: Setup,
+    words: str,
+    duration: float,
     velocity: tuple[float, float, float] | None,
     output: Path | None,
     view: bool,
 ) -> None:
-    """Show and write the run that a function returns, also after Ctrl-C."""
+    """Show and write the runs with several values of a number, "NAME=VALUE,VALUE", beside each other."""
+    from legged.app import scenario
+    from legged.viewer import save_html
+    from legged.viewer import view as view_runs
+
+    name, mark, listed = words.partition("=")
+    try:
+        values = [float(value) for value in listed.split(",")]
+    except ValueError:
+        mark = ""
+    if not mark:
+        raise typer.BadParameter("must be a name and numbers, such as controller.kp=100,400", param_hint="--compare")
+    robot, law, options = setup
+    runs = scenario.compare(robot, law, name, values, duration=duration, **options)
+    names = [f"{name} = {value:g}" for value in values]
+    table = scenario.comparison(runs, names, velocity)
+    show(table.text())
+    beside: dict[str, Any] = {"names": names, "beside": 1.5 * max(run.base.position[0, 2] for run in runs)}
+    if output is not None:
+        replay = save_html(runs, output / "replay.html", **beside)
+        print_written(output, lambda folder: [replay, table.to_csv(folder / "table.csv")])
+    if view:
+        view_runs(runs, wait=True, **beside)
+
+
+def _finish(
+    setup: Setup,
+    plan: Any,
+    duration: float,
+    velocity: tuple[float, float, float] | None,
+    output: Path | None,
+    view: bool,
+) -> None:
+    """Show and write the run of a simulation, also after Ctrl-C."""
     from legged.app import scenario
 
     try:
-        run = simulated()
+        run = scenario.simulated(setup[0], setup[1], until=duration, **setup[2])
     except SimulationInterrupt as error:
         if error.run is None or len(error.run) < 2:
             raise

@@ -11,13 +11,14 @@ import numpy as np
 import controllers
 from controllers import Gait, NumericalGait
 from legged.app.selection import select_controller
+from legged.arguments import known_name
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError, SimulationError
 from legged.ground import Ground, Terrain
 from legged.output import write_file
 from legged.robot.robot import Robot
-from legged.simulation import Run, Simulation, TimeStepping, simulate
+from legged.simulation import Run, Simulation, TimeStepping, rollout, rollout_parameters, simulate
 from legged.simulation.checks.overlap import PENETRATION
 from legged.simulation.results.run_table import run_table
 from legged.table import Table
@@ -36,7 +37,44 @@ def on_gait(
         duration: Simulated time, [s].
         options: Further arguments of `simulate`, such as `pushes`.
     """
-    return _simulated(robot, select_controller(controller, gait), ground=ground, until=duration, **options)
+    return simulated(robot, select_controller(controller, gait), ground=ground, until=duration, **options)
+
+
+def compare(
+    robot: Robot, law: Any, name: str, values: list[float], ground: Ground | Rigid, duration: float, **options: Any
+) -> list[Run]:
+    """Return the runs of a robot with several values of a number, side by side in one rollout.
+
+    Args:
+        robot: The robot.
+        law: The controller.
+        name: A name that `rollout(vary=...)` knows, such as "controller.kp".
+        values: The values, each at every entry of the number if it is an array.
+        ground: The ground.
+        duration: Simulated time, [s].
+        options: Further arguments of `rollout`.
+
+    Raises:
+        UnknownNameError: The setup has no number of this name.
+    """
+    numbers = rollout_parameters(robot, law, ground=ground)
+    shape = np.shape(numbers[known_name("parameter", name, numbers)])
+    rows = np.array(values).reshape(-1, *[1] * len(shape)) * np.ones((len(values), *shape))
+    runs = rollout(robot, law, ground=ground, until=duration, vary={name: rows}, **options)
+    return [runs.run(i) for i in range(len(runs))]
+
+
+def comparison(runs: list[Run], names: list[str], command: tuple[float, float, float] | None = None) -> Table:
+    """Return the main figures of several runs beside each other.
+
+    Args:
+        runs: The runs. names: A heading for each. command: The commanded velocity, as in `run_table`.
+    """
+    columns = [dict(run_table(run, None, command).rows) for run in runs]
+    ended = [run.ended or "" for run in runs]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    rows = [(label, *(column.get(label, "-") for column in columns)) for label in labels]
+    return Table("comparison", ("", *names), (*rows, *([("ended", *ended)] if any(ended) else [])))
 
 
 def check_start(robot: Robot, law: Any, ground: Ground) -> None:
@@ -66,8 +104,18 @@ def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], te
         terrain: The surface, which the controller knows.
         duration: Simulated time, [s].
     """
+    law, options = commanded(gait, velocity, terrain)
+    return simulated(robot, law, until=duration, **options)
+
+
+def commanded(gait: str, velocity: tuple[float, float, float], terrain: Terrain) -> tuple[Any, dict[str, Any]]:
+    """Return a law that walks at a commanded velocity on rigid ground, and the options of its simulation.
+
+    Args:
+        gait, velocity, terrain: As in `locomotion`.
+    """
     law = controllers.Locomotion(gait, controllers.Command(*velocity), terrain=terrain)
-    return _simulated(robot, law, ground=Rigid(terrain=terrain), until=duration, integrator=TimeStepping(2e-3))
+    return law, {"ground": Rigid(terrain=terrain), "integrator": TimeStepping(2e-3)}
 
 
 def drive(robot: Robot, gait: str, terrain: Terrain, folder: Path, port: int = 8080, wait: bool = True) -> Any:
@@ -90,7 +138,7 @@ def drive(robot: Robot, gait: str, terrain: Terrain, folder: Path, port: int = 8
     return view(simulation, drive=speeds, port=port, wait=wait)
 
 
-def _simulated(robot: Robot, law: Any, **options: Any) -> Run:
+def simulated(robot: Robot, law: Any, **options: Any) -> Run:
     """Return the run; its attribute `ended` gives the reason of an early end. Options as in `simulate`."""
     try:
         return simulate(robot, law, **options)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import real_array
 from legged.conversions.charts import (
     OUR_BASE,
     OUR_JOINT,
@@ -173,7 +174,7 @@ def _read(whose: str, nq: int, nv: int, arrays: dict[str, Any]) -> list[Array]:
 
 
 def _one(name: str, value: Any, size: int) -> Array:
-    array = np.asarray(value, float)
+    array = real_array(name, value).astype(float)
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(f"{name} must be (..., {size}), got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -78,7 +78,7 @@ def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
     """
-    q, v = read(robot, q=q, v=v)
+    q, v = read(robot, q=real_array("q", q), v=real_array("v", v))
     base, arguments = robot.base, {}
     if base.nq:
         R, position = base.pose(q[: base.nq])

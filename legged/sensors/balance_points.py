@@ -42,7 +42,9 @@ def zero_moment_point(
 
 
 @checked
-def pressure_point(robot: Robot, wrench: Annotated[Any, (6,)], origin: Vector3 = ORIGIN, normal: Vector3 = UP) -> Array:
+def pressure_point(
+    robot: Robot, wrench: Annotated[Array, (6,)], origin: Vector3 = ORIGIN, normal: Vector3 = UP
+) -> Array:
     """Return the point of a plane about which a wrench has no moment in the plane, (3,), [m], world axes.
 
     For the wrench of `ground_wrench` it is the center of pressure.

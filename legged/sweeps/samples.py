@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from legged.arguments import shown, whole
+from legged.arguments import real_array, shown, whole
 from legged.checked import checked
 from legged.errors import ArgumentError, MissingError, NotFiniteError, ShapeError, UnknownNameError
 from legged.output import visible
@@ -84,9 +84,10 @@ def check_name(name: Any) -> str:
 
 def _column(name: str, values: Any) -> Array:
     try:
-        array = np.array(values)
-    except ValueError:
-        raise ShapeError(f"parameter {name!r} must be an array (n,), got {shown(values)}") from None
+        texts = np.asarray(values).dtype.kind in "bU"
+    except Exception:
+        texts = False
+    array = np.array(values) if texts else real_array(f"parameter {name!r}", values)
     if array.ndim != 1:
         raise ShapeError(
             f"parameter {name!r} must have one value per trial, (n,), got shape {array.shape}; name the entries of an "

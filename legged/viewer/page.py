@@ -226,7 +226,8 @@ _TEMPLATE = """<!DOCTYPE html>
 <style>{style}</style>
 </head>
 <body>
-<div id="view"><canvas id="canvas"></canvas><h1 id="title"></h1><div id="overlays"></div><div id="notes"></div></div>
+<div id="view"><canvas id="canvas"></canvas><h1 id="title"></h1><details id="overlays"><summary>show</summary></details>
+<div id="notes"></div></div>
 <div id="bar">
 <button id="back" title="one sample back (left arrow)">&#9664;&#9664;</button>
 <button id="play" title="play (space)">&#9654;</button>

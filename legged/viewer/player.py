@@ -166,8 +166,10 @@ def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, 
             actors[-1].sign(visible(names[k], 80))
         if own:
             viewer.ground(run.ground.surface, run.ground.lines, offset)
-    for note in dict.fromkeys(note for actor in actors for note in actor.scene.notes):
-        viewer.note(note)
+    notes = dict.fromkeys(note for actor in actors for note in actor.scene.notes)
+    if notes:
+        with viewer.server.gui.add_folder(f"Notes ({len(notes)})", order=5.0, expand_by_default=False):
+            viewer.note(*notes)
     for name, run in zip(names, runs, strict=True):
         for table in tables_of_run(run):
             with viewer.server.gui.add_folder(visible(name), order=3.0, expand_by_default=len(runs) == 1):

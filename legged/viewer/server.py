@@ -22,6 +22,8 @@ from legged.viewer.meshes import grid_faces
 
 Array = np.ndarray
 _BACKGROUND = (222, 229, 238)  # darker than pale robots; red, green and blue
+_AMBIENT = 0.25  # intensity of the light from the surroundings; at viser's 1.0 pale robots are white
+_NARROW = 600  # [pixel], width of a page whose lower part is covered by the panel
 RATE = 60.0
 """Largest number of pictures per second."""
 _ORBIT = 0.3
@@ -55,6 +57,8 @@ class Viewer:
             self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.server.scene.set_up_direction("+z")
         self.server.gui.main_panel.dock_right()
+        self.server.on_client_connect(self._aim_on_phone)
+        self.server.scene.configure_environment_map(environment_intensity=_AMBIENT)
         self.server.scene.set_background_image(np.full((2, 2, 3), _BACKGROUND, np.uint8))
         name = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else f"[{host}]" if ":" in host else host
         self.address = f"http://{name}:{self.server.get_port()}" + (f"/{token}/" if token else "")
@@ -64,7 +68,7 @@ class Viewer:
         self._follow: Any = None
         self._orbit: Any = None
         self._seen = time.perf_counter()
-        self._start = np.zeros(3)
+        self._start, self._size = np.zeros(3), 1.0
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -132,9 +136,17 @@ class Viewer:
         Args:
             target: Position of the point, (3,), [m], world axes. size: Extent of the visible scene, [m].
         """
-        self._start = np.array(target, float)
+        self._start, self._size = np.array(target, float), size
         self.server.initial_camera.position = tuple(target + 1.7 * size * np.array([0.7, -1.0, 0.45]))
         self.server.initial_camera.look_at = tuple(target)
+
+    def _aim_on_phone(self, client: Any) -> None:
+        """Place the camera of a page as narrow as a phone so that the scene is above the panel of controls."""
+        if client.camera.image_width < _NARROW:
+            away, down = np.array([0.45, -0.64, 0.62]), np.array([0.36, -0.51, -0.78])  # down in the picture
+            look_at = self._start + 0.9 * self._size * down
+            client.camera.position = look_at + 3.0 * self._size * away
+            client.camera.look_at = look_at
 
     def modules(self, pictures: Sequence[str]) -> None:
         """Add a folder with pictures of kinematic modules, closed at the start.

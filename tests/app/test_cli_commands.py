@@ -273,3 +273,14 @@ def test_audit_draws_the_feet(cli, tmp_path):
     assert status == 0
     assert "feet.svg" in out
     assert (tmp_path / "out" / "feet.svg").read_text().count('<g id="axes_') == 8  # four legs, two views
+
+
+def test_values_of_a_number_are_compared_side_by_side(cli, tmp_path):
+    status, out, _ = cli(f"walk --duration 0.02 --compare controller.kp=50,200 --output {tmp_path}")
+    assert status == 0 and "controller.kp = 50 " in out and "controller.kp = 200" in out
+    rows = (tmp_path / "table.csv").read_text().splitlines()
+    assert rows[1].startswith("simulated time,0.02 s,0.02 s")
+    assert "controller.kp = 200" in (tmp_path / "replay.html").read_text()
+    for wrong, words in (("controller.kp", "NAME=|a name and numbers"), ("controller.k=1,2", "did you mean")):
+        status, _, err = cli(f"walk --duration 0.02 --compare {wrong}")
+        assert status and re.search(words, err)

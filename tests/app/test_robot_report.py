@@ -118,9 +118,9 @@ def test_cost_of_transport_is_positive_work_over_weight_and_distance():
     work = sum((a + b) / 2 * dt for a, b, dt in zip(power[1:], power[:-1], np.diff(run.times), strict=True))
     way = float(np.linalg.norm((run.base.position[-1] - run.base.position[0])[:2]))
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
-    assert legged.cost_of_transport(run) == pytest.approx(work / (weight * way), rel=1e-12)
+    assert run.cost_of_transport == pytest.approx(work / (weight * way), rel=1e-12)
     still = legged.Run.from_motion(robot, [0.0, 1.0], np.tile(robot.neutral(), (2, 1)))
-    assert np.isnan(legged.cost_of_transport(still))
+    assert np.isnan(still.cost_of_transport)
 
 
 def test_a_fall_keeps_its_run_and_says_why():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tomllib
@@ -307,3 +308,9 @@ def test_names_of_other_programs_lead_to_ours(elsewhere, here):
         getattr(legged, elsewhere)
     assert refusal.value.obj is None  # otherwise Python adds the most similar name, such as Fall for Ball
     assert hasattr(legged, here)
+
+
+@pytest.mark.parametrize("name", ["controllers.Balanced", "legged.ground.HeightMap", "legged.environments.make"])
+def test_a_name_of_another_package_is_named(name):
+    with pytest.raises(AttributeError, match=rf"its name here is {re.escape(name)}$"):
+        getattr(legged, name.rpartition(".")[2])

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from legged.arguments import array_of_numbers, instance, known_name, number, rounded_array, text
+from legged.arguments import instance, known_name, number, real_array, rounded_array, text
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import Base
@@ -179,7 +179,7 @@ class RobotEditor(RobotBuilder):
         c, what = self._connections[index], f"joint {name!r}"
         values = damping, friction, armature, stiffness, rest, lower, upper, effort, speed, stop_stiffness, restitution
         changes: dict[str, Any] = {
-            field: array_of_numbers(f"{field} of {what}", value)
+            field: real_array(f"{field} of {what}", value)
             for field, value in zip(NUMBERS, values, strict=True)
             if value is not None
         }

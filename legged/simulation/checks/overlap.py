@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from legged.compiler import Kernel, trace
+from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import NotFiniteError, SingularError
 from legged.ground.ground import Ground
+from legged.ground.terrain import Flat
 from legged.simulation.backend import has_parts
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.rigid_loop import RigidLoop
@@ -135,15 +137,25 @@ def _warning(loop: ClosedLoop, depths: Array, loads: Array, name: str) -> str:
     size = f"{load / weight:.3g} times the weight" if weight else f"{load:.3g} N"
     return (
         f"{name}contact {contact!r} begins {1e3 * depth:.3g} mm inside of the ground, whose forces of {size} throw the "
-        f"robot out; start from a configuration without overlap"
+        f"robot out; {_way(loop)}"
     )
 
 
 def _rigid_message(loop: RigidLoop, contact: str, depth: float) -> str:
     return (
         f"contact {contact!r} begins {1e3 * depth:.3g} mm inside of the other surface: it is pushed out at up to "
-        f"{loop.scene.ground.recovery:g} m/s, which adds energy; start from a configuration without overlap"
+        f"{loop.scene.ground.recovery:g} m/s, which adds energy; {_way(loop)}"
     )
+
+
+def _way(loop: ClosedLoop) -> str:
+    """Return in words what to do: on uneven ground, which law and state stand on it."""
+    if isinstance(loop.ground, (Ground, Rigid)) and loop.robot.contacts and not isinstance(loop.ground.terrain, Flat):
+        return (
+            "gaits and postures are planned for level ground: on terrain, start in the state of "
+            "controllers.Locomotion(..., terrain=terrain).initial_state(robot), which stands on it"
+        )
+    return "start from a configuration without overlap"
 
 
 def _name(word: str, i: int) -> str:

@@ -92,7 +92,7 @@ class Push:
         if not self.duration >= 0.0:
             raise DefinitionError(f"the duration of a push must not be negative, got {self.duration} s")
         for name in ("impulse", "point"):
-            object.__setattr__(self, name, tuple(map(float, getattr(self, name))))
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
 
     @property
     def frame(self) -> str:

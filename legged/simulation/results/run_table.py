@@ -54,23 +54,6 @@ def run_table(run: Run, planned: float | None = None, command: Sequence[float] |
     return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
 
 
-def cost_of_transport(run: Run) -> float:
-    """Return the positive mechanical work of the actuators over weight and horizontal distance, dimensionless.
-
-    The work is that of the samples, by trapezoids; it is NaN for a robot without weight or one that stays in place,
-    and for a motion whose torques are unknown.
-
-    Args:
-        run: The run of a robot with a model.
-    """
-    if run.model is None or run.duration == 0.0:
-        return np.nan
-    weight = run.model.robot.mass * float(np.linalg.norm(run.model.robot.gravity))
-    way = float(np.linalg.norm((run.base.position[-1] - run.base.position[0])[:2]))
-    power = np.maximum(run.tau * run.v, 0.0).sum(axis=1)
-    return mean_over_time(run, power) * run.duration / (weight * way) if weight * way > 0.0 else np.nan
-
-
 def _way(run: Run, planned: float | None) -> Rows:
     """Return the rows of duration, distance and mean speed."""
     moved = run.base.position - run.base.position[:1]
@@ -81,7 +64,7 @@ def _way(run: Run, planned: float | None) -> Rows:
     if run.duration > 0.0:
         words = "" if planned is None else f", planned {planned:.3f} m/s"
         rows.append(("mean speed, start included", f"{run.mean_velocity[0]:z.3f} m/s" + words))
-    cost = cost_of_transport(run)
+    cost = run.cost_of_transport
     if np.isfinite(cost) and float(np.linalg.norm(moved[-1, :2])) > _traveled(run):
         rows.append(("cost of transport", f"{cost:.3f}"))
     return rows

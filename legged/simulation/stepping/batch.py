@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import as_array
 from legged.compiler import FLOAT64, ElementType
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
@@ -103,6 +104,7 @@ class RolloutBatch:
         """
         closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
         controller, ground, pushes, bodies = setup
+        state = tuple(x if x is None else as_array(name, x) for name, x in zip("qv", state, strict=True))
         sizes = {"q": (state[0], tree.nq), "v": (state[1], tree.nv)}
         nominal = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(nominal, vary or {}, sizes, count)

@@ -215,7 +215,7 @@ def selected_robots(where: Any, num: int | None) -> Array:
         return np.arange(count)
     try:
         chosen = np.asarray(where)
-    except ValueError:
+    except Exception:
         raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}") from None
     if chosen.dtype == bool:
         if chosen.shape != (() if num is None else (count,)):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import known_name
+from legged.arguments import known_name, real_array
 from legged.checked import checked
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
@@ -141,7 +141,7 @@ class ParameterSweep:
         """
         rows = dict[str, Any](self.values)
         for name, present in self.present(values).items():
-            shared = _numbers(name, values[name]).shape == present.shape[1:]
+            shared = real_array(repr(name), values[name]).shape == present.shape[1:]
             rows[name] = [values[name]] * self.count if shared else values[name]
         return ParameterSweep.of(self.nominal, rows, {}, self.count)
 
@@ -306,7 +306,7 @@ def _checked(name: str, value: Any, present: Any) -> Array:
         raise DefinitionError(
             f"{name!r} cannot vary: it holds {present!r}, not a number or numbers; give it a number first"
         ) from None
-    array = _numbers(name, value)
+    array = real_array(repr(name), value).astype(float)
     if array.ndim == 0 or array.shape[1:] != shape:
         wanted = f"(B, {', '.join(map(str, shape))})" if shape else "(B,)"
         raise ShapeError(f"{name!r} must be {wanted}, a value per member, got shape {array.shape}")
@@ -314,13 +314,6 @@ def _checked(name: str, value: Any, present: Any) -> Array:
         worst = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise NotFiniteError(f"{name!r} must be finite, got {array[worst]} for member {worst}")
     return array
-
-
-def _numbers(name: str, value: Any) -> Array:
-    try:
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ShapeError(f"{name!r} must hold real numbers: {error}") from None
 
 
 def _replaced(x: Any, path: list[str], value: Any) -> Any:

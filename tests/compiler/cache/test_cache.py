@@ -384,3 +384,15 @@ def test_the_folder_is_the_systems_unless_chosen(monkeypatch):
     assert disk.folder() == Path.home() / "elsewhere" / "legged"
     monkeypatch.setattr(sys, "platform", "darwin")
     assert disk.folder() == Path.home() / "Library" / "Caches" / "legged"
+
+
+def test_the_cache_folder_is_that_of_each_system(monkeypatch):
+    for name in ("LEGGED_CACHE", "LOCALAPPDATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(disk.Path, "home", lambda: disk.Path("/users/a"))
+    for system, folder in (("win32", "AppData/Local"), ("darwin", "Library/Caches"), ("linux", ".cache")):
+        monkeypatch.setattr(disk.sys, "platform", system)
+        assert disk.folder() == disk.Path("/users/a") / folder / "legged"
+    monkeypatch.setattr(disk.sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", "/data")
+    assert disk.folder() == disk.Path("/data/legged")

@@ -200,3 +200,62 @@ def test_examples_in_docstrings(module, programs, monkeypatch, tmp_path):
     exec(SETTINGS.get(module, ""), names)
     for program in programs:
         exec(compile(program, module, "exec"), names)
+
+
+MOST_LINES = 30
+TASKS = {
+    "record a driven robot": "viewer#Drive a robot",
+    "share a replay as one file": "viewer#A page: one file to share",
+    "walk at a commanded velocity": "walk#Command velocity, turning and a stop",
+    "steer a walking robot": "walk#Steer while it walks",
+    "walk through waypoints": "walk#Walk through waypoints",
+    "stand up after a fall": "walk#Stand up after a fall",
+    "try pushes and payloads": "walk#Try many pushes and payloads at once",
+    "delay, lag and low control rates": "walk#Delay, lag and low control rates",
+    "slopes and stairs": "terrain#Slopes and stairs",
+    "terrain from an image": "terrain#Terrain from a height map",
+    "an own terrain": "terrain#Write a terrain",
+    "compare two laws with one command": "command_line#Use the command line",
+    "LaTeX and CSV of a table": "paper#Tables as LaTeX and CSV",
+    "figures for a journal": "paper#Figures in the width of a column",
+    "growth of counts": "paper#Counts over links, legs and joints",
+    "a report of an own robot": "paper#A report of your own robot",
+    "an own motor with states": "own_parts#A motor with voltage and current",
+    "an own sensor": "own_parts#A sensor",
+    "an own gait": "own_parts#A gait",
+    "own waves as terrain": "own_parts#A terrain",
+    "own parts in C": "own_parts#The same in C",
+    "an own controller": "own_controller#Write a controller",
+    "vary the numbers of a law": "own_controller#Vary the numbers of a controller",
+    "a law outside of the simulator": "own_controller#Outside of the simulator",
+    "motors whose voltage varies": "own_controller#Motors of your own",
+    "state which links are feet": "own_robot#State which links are feet",
+    "choose the feet of a file": "own_robot#Choose the feet of a robot file",
+    "a table of many runs": "results#Batches",
+    "motions of a log": "results#Motions of a log",
+    "animations and data": "results#Data, figures and animations",
+    "several robots in one scene": "several_robots#Controllers",
+    "cost of transport": "periodic_gaits#Cost of transport",
+    "multipliers of a gait": "periodic_gaits#Multipliers of a limit cycle",
+    "change a gain while robots go on": "batches#Change a gain while robots go on",
+    "many pushes at once": "batches#Roll out many pushes at once",
+    "a payload": "payload#Edit a robot and add a payload",
+    "pushes with a given impulse": "pushes#Push with a given impulse",
+    "messages of ROS": "from_pinocchio#Messages of ROS",
+    "readings of sensors": "foot_forces#Readings of all sensors",
+}
+"""Task of a new user -> page of docs/howto, and heading of the section whose program solves it."""
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_task_has_an_executed_program_of_at_most_30_lines(task):
+    page, _, heading = TASKS[task].partition("#")
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
+    parts = re.split(r"(?:\A#|^##) (.*)\n", text, flags=re.MULTILINE)
+    section = dict(zip(parts[1::2], parts[2::2], strict=True))[heading]
+    lengths = [len(block.code.splitlines()) for block in blocks(section)]
+    assert lengths and min(lengths) <= MOST_LINES
+
+
+def test_thirty_tasks_are_solved():
+    assert len(TASKS) >= 30

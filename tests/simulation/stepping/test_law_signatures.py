@@ -126,3 +126,12 @@ def test_a_controller_changes_to_every_signature(name):
     quiet(sim.change_controller, (NEEDS | MAY_TAKE)[name])
     quiet(sim.step, TARGETS)
     assert np.isfinite(sim.q).all()
+
+
+def test_the_error_of_an_object_that_is_no_law_names_the_missing_method():
+    class Motor:
+        def voltage(self):
+            return 0.0
+
+    with pytest.raises(ArgumentError, match=r"object with torque\(...\).*which has no 'torque'"):
+        legged.simulate(robots.chain(1), Motor(), until=0.01)

@@ -8,9 +8,9 @@ export const FORCE = 0xd2452d;
 export const COLORS = { center: 0x1b7f5c, capture: 0xe08a00, support: 0x2f6db5, cone: 0xb08a1e, path: 0x6f9fd0, footsteps: 0x8a3fb0 };
 
 export class Actor {
-  /** `run` is an entry of the page's data with its arrays, `opacity` below 1 makes a ghost. */
-  constructor(run, arrays) {
-    this.run = run;
+  /** `run` is an entry of the page's data with its arrays, `opacity` below 1 makes a ghost; `forceScale` is the length of 1 N. */
+  constructor(run, arrays, forceScale) {
+    Object.assign(this, { run, forceScale });
     this.root = new THREE.Group();
     this.root.position.fromArray(run.offset);
     const get = (name) => arrays[run.motion[name]];
@@ -23,7 +23,7 @@ export class Actor {
     this.parts = run.parts.map((part) => this.addPart(part, arrays));
     this.overlays = {};
     this.addOverlays();
-    if (run.label) this.root.add((this.label = sign(run.label, run.size)));
+    if (run.label) this.root.add((this.label = sign(run.label)));
   }
 
   addPart(part, arrays) {
@@ -46,11 +46,10 @@ export class Actor {
   }
 
   addOverlays() {
-    const { size, weight, friction } = this.run;
+    const { size, friction } = this.run;
     const overlay = (name) => this.root.add((this.overlays[name] = new THREE.Group())) && this.overlays[name];
     const flat = (color, opacity = 1) =>
       new THREE.MeshBasicMaterial({ color, transparent: opacity < 1, opacity, side: THREE.DoubleSide, depthWrite: opacity >= 1 });
-    this.forceScale = (0.7 * size) / (weight || 1);
     const [feet, forces, cones] = [overlay("feet"), overlay("forces"), overlay("cones")];
     const shaft = new THREE.CylinderGeometry(0.012 * size, 0.012 * size, 1, 12).rotateX(Math.PI / 2).translate(0, 0, 0.5);
     const head = new THREE.ConeGeometry(0.032 * size, 0.09 * size, 16).rotateX(Math.PI / 2).translate(0, 0, -0.045 * size);
@@ -185,7 +184,7 @@ export class Actor {
 }
 
 /** Returns a text that faces the camera. */
-function sign(text, size) {
+function sign(text) {
   const canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d");
   const font = "600 44px system-ui, sans-serif";
@@ -200,8 +199,8 @@ function sign(text, size) {
   pen.fillText(text, 16, 34);
   const texture = new THREE.CanvasTexture(canvas);
   texture.colorSpace = THREE.SRGBColorSpace;
-  const made = new THREE.Sprite(new THREE.SpriteMaterial({ map: texture, depthTest: false, transparent: true }));
-  made.scale.set((0.1 * size * canvas.width) / canvas.height, 0.1 * size, 1);
+  const made = new THREE.Sprite(new THREE.SpriteMaterial({ map: texture, depthTest: false, transparent: true, sizeAttenuation: false }));
+  made.scale.set((0.022 * canvas.width) / canvas.height, 0.022, 1); // of the distance: as large for all robots
   made.renderOrder = 4;
   return made;
 }

@@ -41,7 +41,8 @@ function round(x) {
 
 class Replay {
   constructor(page, arrays) {
-    this.actors = page.runs.map((run) => new Actor(run, arrays));
+    this.forceScale = Math.min(...page.runs.map((run) => (0.7 * run.size) / (run.weight || 1)));
+    this.actors = page.runs.map((run) => new Actor(run, arrays, this.forceScale));
     this.start = Math.min(...this.actors.map((actor) => actor.times[0]));
     this.end = Math.max(...this.actors.map((actor) => actor.times.at(-1)));
     this.stage = new Stage(find("canvas"), page, arrays, this.actors);
@@ -61,6 +62,7 @@ class Replay {
       find("tables").append(element("h2", { textContent: table.title }), element("table", {}, ...rows));
     }
     this.fillNotes(page.notes);
+    find("overlays").open = !window.matchMedia("(max-width: 760px)").matches;
     for (const [name, [label, on, color]] of Object.entries(OVERLAYS)) {
       if (!this.actors.some((actor) => actor.overlays[name].children.length)) continue;
       const box = element("input", { type: "checkbox", checked: on, id: `overlay-${name}` });
@@ -85,8 +87,8 @@ class Replay {
   /** Returns the force that an arrow of a round length stands for. */
   scale() {
     const length = round(0.35 * this.stage.size);
-    const forces = [...new Set(this.actors.map((actor) => `${Number((length / actor.forceScale).toPrecision(2))} N`))];
-    return `${length >= 1 ? `${length} m` : `${Math.round(1000 * length) / 10} cm`} = ${forces.join(", ")}`;
+    const force = Number((length / this.forceScale).toPrecision(2));
+    return `${length >= 1 ? `${length} m` : `${Math.round(1000 * length) / 10} cm`} = ${force} N`;
   }
 
   toggle(name, on) {

@@ -1,7 +1,7 @@
 # ruff: noqa: E501  (tables of values)
 """Call every public function with one invalid argument, and report wrong results.
 
-`python tests/project/argument_fuzz.py [--seed N] [--most N] [NAME ...]` prints a table of defects. For every public
+`python tests/project/arguments/argument_fuzz.py [--seed N] [--most N] [NAME ...]` prints a table of defects. For every public
 callable a valid call is built from the names of its parameters (`argument_cases`); then each argument in turn is
 replaced by each of the values of `bad_values`. A call may return, or raise a `LeggedError`. Defects are: another
 exception, a message without words or without the name of the argument, a refused call that has changed the object of a
