@@ -85,13 +85,9 @@ class _Cluster:
         file = Path(folder, "scheduler.json")
         file.unlink(missing_ok=True)
         context = multiprocessing.get_context("forkserver")
-        given = {
-            "worker": (_worker, str(file)),
-            "other worker": (_worker, str(file)),
-            "scheduler": (_scheduler, str(file)),
-        }
-        given["client"] = (_client, str(file), str(store))
-        self.processes = {name: context.Process(target=f, args=args) for name, (f, *args) in given.items()}
+        given: dict[str, tuple[Any, tuple[str, ...]]] = dict.fromkeys(_TARGETS, (_worker, (str(file),)))
+        given |= {"scheduler": (_scheduler, (str(file),)), "client": (_client, (str(file), str(store)))}
+        self.processes = {name: context.Process(target=f, args=args) for name, (f, args) in given.items()}
         for name in reversed(_TARGETS[:3]):
             self.processes[name].start()
         while not file.exists():
@@ -118,7 +114,8 @@ def kills(count: int, seed: int = 0) -> Table:
         count: Number of kills. seed: Of the moments and processes; runs with different seeds can be added up.
     """
     multiprocessing.get_context("forkserver").set_forkserver_preload(_MODULES)
-    rng, given = np.random.default_rng(seed), dict.fromkeys(_TARGETS, 0)
+    rng = np.random.default_rng(seed)
+    given: dict[str, int] = dict.fromkeys(_TARGETS, 0)
     lost = corrupt = 0
     with tempfile.TemporaryDirectory() as folder:
         samples = sweeps.random(_ROWS, SAMPLES)
