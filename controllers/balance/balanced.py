@@ -13,6 +13,7 @@ from controllers.balance.whole_body import (
     distribute_forces,
     leg_acceleration,
     leg_contacts,
+    leg_slope,
     swing_acceleration,
 )
 from controllers.gaits.alternating import Alternating
@@ -110,8 +111,8 @@ class Balanced(GaitLaw):
         if isinstance(law._motion, Stand):
             return q, v
         support = law._support(0, contact_motion(robot, q, v)[0])
-        error, directions = law._error(0.0, q, v, support), law._base_velocities(q, v)
-        change = np.array([law._error(0.0, q, v + direction, support) - error for direction in directions])
+        error, directions = law._error(0.0, q, v, support), law._base_velocities(q)
+        change = np.array([law._velocity_error(q, direction) for direction in directions])
         return q, v - np.linalg.lstsq(change.T, error, rcond=None)[0] @ directions
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
@@ -155,14 +156,14 @@ class Balanced(GaitLaw):
         assert self._divergent is not None
         return self._divergent
 
-    def _base_velocities(self, q: Array, v: Array) -> Array:
+    def _base_velocities(self, q: Array) -> Array:
         """Return velocities, (2, nv), of a base that moves by 1 m/s along x, and along y, over standing feet."""
-        robot, velocities = self.robot, np.zeros((2, self.robot.nv))
+        robot, base, velocities = self.robot, self.robot.base, np.zeros((2, self.robot.nv))
         for velocity, direction in zip(velocities, np.eye(3)[:2], strict=True):
-            velocity[: robot.base.nv] = robot.base.velocity(q[: robot.base.nq], np.zeros(3), direction)
-            for leg, supports in zip(self._legs, self._supporting(0), strict=True):
-                slope = leg_acceleration(robot, leg, q, v, np.zeros(3), self.foot).slope
-                velocity[leg.columns] = float(supports) * slope @ velocity[: robot.base.nv]
+            velocity[: base.nv] = base.velocity(q[: base.nq], np.zeros(3), direction)
+        for leg, supports in zip(self._legs, self._supporting(0), strict=True):
+            if supports:
+                velocities[:, leg.columns] = velocities[:, : base.nv] @ leg_slope(robot, leg, q).T
         return velocities
 
     def _pressure_acceleration(self, q: Array, composite: Array, tau: Array, pressure: Array) -> Array:
@@ -217,9 +218,12 @@ class Balanced(GaitLaw):
 
     def _error(self, t: Any, q: Array, v: Array, support: Support) -> Array:
         """Return the error of the divergent component of motion, (2,), [m]."""
-        linear = momentum(self.robot, q, v)[3:]
-        xi = center_of_mass(self.robot, q)[:2] + linear[:2] / (self.robot.mass * self._feedback.omega)
+        xi = center_of_mass(self.robot, q)[:2] + self._velocity_error(q, v)
         return self._feedback.error(t, xi, support)
+
+    def _velocity_error(self, q: Array, v: Array) -> Array:
+        """Return the part of `_error` that is proportional to v: the velocity of the center of mass over omega."""
+        return momentum(self.robot, q, v)[3:5] / (self.robot.mass * self._feedback.omega)
 
     def _base_acceleration(self, q: Array, v: Array, support: Support) -> Array:
         """Return the desired vdot of the base, (n0,), which turns it level and keeps its height."""

@@ -85,17 +85,37 @@ def leg_acceleration(
         attitude: Gains of the orientation of a flat foot, [1/s^2], [1/s].
     """
     point = (leg.link, leg.sole)
-    J = point_jacobian(robot, q, *point)
-    bias = point_twist_rates(robot, q, v, np.zeros(robot.nv), [point])[0]
-    rows, desired = J[3:], sole - bias[3:]
+    J, bias = _sole_jacobian(robot, leg, q), point_twist_rates(robot, q, v, np.zeros(robot.nv), [point])[0]
+    desired = sole - bias[3:]
     if leg.leg.flat_foot:
         rotation = link_poses(robot, q)[0][leg.link]
-        level = -attitude[0] * rotation_error(rotation) - attitude[1] * (J[:3] @ v)
-        rows, desired = np.concatenate([rows, J[:3]]), np.concatenate([desired, level - bias[:3]])
-    J_leg, J_0 = rows[:, leg.columns], rows[:, : robot.base.nv]
+        level = -attitude[0] * rotation_error(rotation) - attitude[1] * (J[3:] @ v)
+        desired = np.concatenate([desired, level - bias[:3]])
+    J_leg, normal, slope = _solved(robot, leg, J)
+    return LegAcceleration(solve_factored(normal, J_leg.T @ desired), slope)
+
+
+def leg_slope(robot: Robot, leg: LegContact, q: Array) -> Array:
+    """Return the `slope` of `leg_acceleration`, (k, n0), mixed units, which is also that of velocities.
+
+    Args:
+        robot: The robot. leg: The leg. q: Configuration, (nq,).
+    """
+    return _solved(robot, leg, _sole_jacobian(robot, leg, q))[2]
+
+
+def _sole_jacobian(robot: Robot, leg: LegContact, q: Array) -> Array:
+    """Return the Jacobian of the sole's position, (3, nv), and below it that of a flat foot's rotation, world axes."""
+    J = point_jacobian(robot, q, leg.link, leg.sole)
+    return np.concatenate([J[3:], J[:3]]) if leg.leg.flat_foot else J[3:]
+
+
+def _solved(robot: Robot, leg: LegContact, J: Array) -> tuple[Array, Any, Array]:
+    """Return (columns of the leg, factors of its damped normal equations, slope) of a Jacobian of the sole."""
+    J_leg, J_0 = J[:, leg.columns], J[:, : robot.base.nv]
     normal = factor_symmetric(J_leg.T @ J_leg + _DAMPING * np.eye(len(leg.columns)))
     slope = [solve_factored(normal, -(J_leg.T @ column)) for column in J_0.T]
-    return LegAcceleration(solve_factored(normal, J_leg.T @ desired), np.array(slope).T)
+    return J_leg, normal, np.array(slope).T
 
 
 def swing_acceleration(

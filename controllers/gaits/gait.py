@@ -278,7 +278,7 @@ class Gait:
         return self.joints or needed
 
 
-@lru_cache(maxsize=4)  # a rollout calls it for each member
+@lru_cache(maxsize=512)  # a rollout computes the states of all members before it starts their laws
 def _fitted(gait: Gait, robot: Robot) -> Gait:
     """Return a gait for a robot; see `Gait.on`."""
     check_joints(robot)

@@ -171,7 +171,7 @@ class Setup:
 
     def _observe(self, sim: Simulation, function: Any, places: list[Any], steps: Reduction, step: float) -> None:
         if function is not None:
-            values = sim.observe(function)
+            values = sim.observe(function, running=True)
             steps.add([values[place[3]] for place in places], ~np.asarray(sim.ended), step)
 
     def _results(

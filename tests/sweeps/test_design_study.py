@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 import robots
-from examples.studies.design.design_study import biped_optimum, quadruped_study, result_table, scaled_legs
+from examples.studies.design.design_study import (
+    biped_optimum,
+    design_rows,
+    quadruped_samples,
+    quadruped_study,
+    result_table,
+    scaled_legs,
+)
 
 
 def test_legs_of_another_length_keep_mass_per_length_and_the_shape_of_a_rod():
@@ -19,13 +26,23 @@ def test_legs_of_another_length_keep_mass_per_length_and_the_shape_of_a_rod():
     assert np.isclose(mass, 1.2 * known["a_thigh.mass"]) and np.isclose(tensor[0, 0], mass * 0.6**2 / 12.0)
 
 
+def test_larger_studies_begin_with_the_trots_of_smaller_ones_and_the_first_trot_of_a_design_is_not_pushed():
+    few, many = quadruped_samples(12).columns, quadruped_samples(40).columns
+    for name, values in few.items():
+        assert np.array_equal(many[name][:12], values)
+    assert (many["impulse"] == 0.0).tolist() == 8 * [True, False, False, False, False]
+    assert len(np.unique(many["thigh"])) == 8 and (many["thigh"].reshape(8, 5).std(axis=1) < 1e-15).all()
+
+
 @pytest.mark.slow
 def test_the_study_finds_designs_that_walk_and_goes_on_with_the_same_trials(tmp_path):
-    table = quadruped_study(16, tmp_path / "a", until=0.8).table()
-    assert len(table) == 16 and (table["error"] == "").mean() > 0.5
-    walk = table[table["setup"] == "walk"]
-    assert walk["success"].mean() >= 0.5 and walk["cost_of_transport"].dropna().between(0.01, 5.0).all()
-    assert quadruped_study(16, tmp_path / "a", until=0.8).table().equals(table)
-    assert result_table(table).notes[0].startswith("16 trots")
+    table = quadruped_study(40, tmp_path / "a", until=0.8).table()
+    assert len(table) == 40 and (table["error"] == "").all()  # those that diverge fail alone
+    designs = design_rows(table)
+    assert len(designs) == 8 and (designs["impulse"] == 0.0).all()
+    assert designs["success"].mean() >= 0.5 and designs["cost_of_transport"].dropna().between(0.01, 5.0).all()
+    assert designs["recovered"].iloc[1] == table["success"].iloc[6:10].mean()
+    assert quadruped_study(40, tmp_path / "a", until=0.8).table().equals(table)
+    assert result_table(table).notes[0].startswith("40 trots")
     optimum = biped_optimum(2, 4, tmp_path / "b", until=0.6)
     assert optimum.best["cost_of_transport"] <= optimum.table["cost_of_transport"].iloc[:4].min()

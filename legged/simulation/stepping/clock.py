@@ -182,14 +182,16 @@ class Clock:
         divided = np.flatnonzero(self._next < end - _TOLERANCE * h)
         return _schedule(plain, {i: self._divided(i, float(start[i]), float(end[i])) for i in divided.tolist()})
 
-    def until(self, end: float) -> Schedule:
+    def until(self, end: float, running: Array) -> Schedule:
         """Return the schedule of the steps of each robot up to a time, after which robots that have fallen end.
 
         Args:
             end: Time, [s]; the intervals of robots that have passed it are empty.
+            running: Robots that have not ended, (N,), bool, dimensionless; the intervals of others are empty, too.
         """
-        parts = {i: self._divided(i, t, max(end, t)) for i, t in enumerate(self.times.tolist())}
-        return _schedule(np.zeros((len(parts), 4)), parts)
+        times = self.times.tolist()
+        parts = {i: self._divided(i, times[i], max(end, times[i])) for i in np.flatnonzero(running).tolist()}
+        return _schedule(np.zeros((len(times), 4)), parts)
 
     def _divided(self, i: int, start: float, end: float) -> list[StepSequence]:
         """Return the time steps of a robot between two times, divided at its break times."""
@@ -248,7 +250,8 @@ def _schedule(plain: Array, parts: dict[int, list[StepSequence]]) -> Schedule:
     intervals, samples = np.zeros((len(plain), most, 4)), np.full(most, -1)
     intervals[:, -1], samples[-1] = plain, CODES_ONLY
     for i, sequences in parts.items():
-        intervals[i, most - len(sequences) :] = [(p.start, p.h, p.count, p.phase) for p in sequences]
+        if sequences:
+            intervals[i, most - len(sequences) :] = [(p.start, p.h, p.count, p.phase) for p in sequences]
     return Schedule(intervals, samples)
 
 

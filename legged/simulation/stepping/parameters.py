@@ -99,6 +99,19 @@ class ParameterSweep:
         Args:
             i: Index of the member.
         """
+        if i not in self._last:
+            setup = self._setup(i)
+            self._last.clear()
+            self._last[i] = setup
+            return setup
+        return self._last[i]
+
+    @cached_property
+    def _last(self) -> dict[int, Setup]:
+        """The last member, which a start asks for several times."""
+        return {}
+
+    def _setup(self, i: int) -> Setup:
         setup = self.nominal._replace(robot=self.robot(i))
         for name, values in self.values.items():
             if name.startswith(ROBOT):

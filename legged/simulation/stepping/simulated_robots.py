@@ -300,17 +300,20 @@ class SimulatedRobots(Stepper):
         new.states[:, n + memories[1] :] = states[:, n + memories[0] :]
         return batch, new
 
-    def observe(self, function: Callable[..., Any], commands: Commands, threads: int) -> Any:
+    def observe(self, function: Callable[..., Any], commands: Commands, threads: int, running: bool = False) -> Any:
         """Return a function of the present states; see `Simulation.observe`.
 
         Args:
             function: The function. commands: The commands of the last step. threads: Maximal number of threads.
+            running: Whether the states of robots that have ended are replaced by their initial ones.
         """
         names = self._names.get(function)
         if names is None:
             names = self._names[function] = argument_names(function)
         held = commands.known() if depends_on_command(names) else None
         t, phase, numbers, states = self.clock.times, self.clock.phase, self.starts.numbers, self.members.state
+        if running and self.ended.any():
+            states = np.where(self.ended[:, None], self.starts.repeated(len(states)).states, states)
         if self.compiled is False or self.starts.refused or isinstance(self.engine, PythonEngine):
             columns, rebuild = observed_one_by_one(function, names, self.starts.loops, t, phase, states, held)
             return rebuild(self.shown(column) for column in columns)

@@ -327,7 +327,7 @@ class Simulation:
             self._check_starts()
         if not (before < until).any():
             return
-        engine.run(clock.until(until), self._threads or default_threads())
+        engine.run(clock.until(until, ~self._robots.ended), self._threads or default_threads())
         passed = np.flatnonzero(~self._robots.ended & (self._robots.outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
         self._examine()
@@ -363,7 +363,7 @@ class Simulation:
         return contacts._replace(touching=contacts.touching > 0.0)
 
     @reads_arguments
-    def observe(self, function: Callable[..., Any]) -> Any:
+    def observe(self, function: Callable[..., Any], *, running: bool = False) -> Any:
         """Return a function of the present states of all robots.
 
             height, forces = sim.observe(lambda q, contacts: (q[6], contacts.forces))
@@ -375,6 +375,8 @@ class Simulation:
 
         Args:
             function: Plain NumPy code that does not branch on values, except by `legged.where`.
+            running: Whether robots that have ended are left out, whose last states may be beyond the range of numbers:
+                their rows are then those of their initial states.
 
         Returns:
             Its arrays with a leading axis (N,), in its own structure.
@@ -386,7 +388,7 @@ class Simulation:
         """
         if not callable(function) or isinstance(function, type):
             raise ArgumentError(f"function must be a function, got {shown(function)}")
-        return self._robots.observe(function, self._commands, self._threads or default_threads())
+        return self._robots.observe(function, self._commands, self._threads or default_threads(), bool(running))
 
     def _shown(self, values: Array) -> Any:
         """Return values with a leading axis, or those of the only robot."""

@@ -169,6 +169,37 @@ def test_advance_reaches_a_time_with_steps_that_divide_it(hopper):
     assert sim.t == 0.0105
 
 
+@dataclass(frozen=True)
+class Driven:
+    """Joint torques that grow with the speed."""
+
+    gain: float = 0.0
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return np.concatenate([np.zeros(3), self.gain * v[3:]])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_robots_that_have_ended_take_no_steps_and_can_be_left_out_of_observations(hopper, compiled):
+    robot, q = hopper
+    v, vary = np.append(np.zeros(3), np.ones(robot.nj)), {"controller.gain": [0.0, 1e4]}
+    sim = legged.Simulation(robot, Driven(), num=2, q=q[3], v=v, vary=vary, integrator=EULER, compiled=compiled)
+    for t in (0.01, 0.02, 0.02, 0.03):  # the second robot has ended before the second of them
+        sim.advance(t)
+    assert sim.ended.tolist() == [False, True] and sim.t[1] < 0.02
+    steps = sim._robots.clock.until(0.1, ~sim.ended).intervals[..., 2].sum(axis=1)
+    assert steps[0] > 0 and steps[1] == 0
+
+    def speed(v):
+        return v @ v
+
+    sim._robots.members.state[1, robot.nq :] = 1e200
+    assert sim.observe(speed, running=True)[1] == v @ v and sim.observe(speed, running=True)[0] == sim.v[0] @ sim.v[0]
+    if compiled:
+        with pytest.raises(NotFiniteError, match="state 1"):
+            sim.observe(speed)
+
+
 def test_what_cannot_be_traced_runs_in_python_and_says_so(hopper):
     robot, q = hopper
 

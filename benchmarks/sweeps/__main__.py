@@ -12,14 +12,11 @@ policy     `--trials` pushes of a policy, `--network`, on random friction with r
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,25 +24,16 @@ import numpy as np
 import controllers
 import legged
 import robots
+from benchmarks.sweeps.kills import SAMPLES, kills
 from examples.studies.design.design_study import quadruped_study
 from legged import sweeps
 from legged.environments import velocity
 from legged.sweeps import content
 from legged.table import Table
 
-SAMPLES = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
 FULL = 100_000
 """Number of trials of a full study of trots or of a policy."""
 _TROT, _STAND = 1.0, 1.0  # [s]
-_KILLED_ROWS, _KILLED_CHUNK, _WORK = 2000, 10, 0.004  # trials, trials of a chunk, [s] of a trial
-
-
-def trial(a: float, b: float) -> dict[str, float]:
-    """Return some numbers after a short time."""
-    time.sleep(_WORK)
-    if b > 0.99:
-        raise ValueError("b is too large")
-    return {"product": a * b, "sine": float(np.sin(10.0 * a))}
 
 
 def waiting(a: float, b: float) -> float:
@@ -60,116 +48,6 @@ def counted(a: float, b: float) -> float:
     for _ in range(100_000):
         x = (x * 1.0000001 + b) % 1.0
     return x
-
-
-def client(store: str) -> None:
-    """Compute the study of the kills on a cluster whose processes report their numbers."""
-    from distributed import Client
-
-    scheduler = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--interface", "lo",
-         "--scheduler-file", f"{store}.scheduler"],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", f"{store}.scheduler"]
-    command += ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "60"]
-    workers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
-    Path(f"{store}.pids").write_text(" ".join(str(x.pid) for x in (scheduler, *workers)))
-    try:
-        with Client(scheduler_file=f"{store}.scheduler", timeout=20) as connected:
-            samples = sweeps.random(_KILLED_ROWS, SAMPLES)
-            legged.sweep(trial, samples, store, connected, chunk=_KILLED_CHUNK, progress=False).table()
-    finally:
-        for process in (*workers, scheduler):
-            process.kill()
-
-
-def kills(count: int, seed: int = 0) -> Table:
-    """Return how many finished chunks were lost or changed by kills.
-
-    Args:
-        count: Number of kills. seed: Of the moments and processes; runs with different seeds can be added up.
-    """
-    rng, targets = np.random.default_rng(seed), ("worker", "scheduler", "client")
-    lost = corrupt = done = 0
-    given = dict.fromkeys(targets, 0)
-    with tempfile.TemporaryDirectory() as folder:
-        samples = sweeps.random(_KILLED_ROWS, SAMPLES)
-        wanted = legged.sweep(trial, samples, f"{folder}/whole", chunk=_KILLED_CHUNK, progress=False).table()
-        equal, studies = True, 0
-        while done < count:
-            store, studies = Path(folder, f"study{studies}"), studies + 1
-            before: dict[str, bytes] = {}
-            finished = False
-            while not finished and done < count:
-                process = _start(store)
-                target = str(rng.choice(targets))
-                _wait(process, store, float(rng.uniform(0.1, 1.5)), len(before))
-                if process.poll() is None:
-                    given[target] += 1
-                    done += 1
-                    _kill(process, store, target)
-                finished = process.wait() == 0
-                _end(store)
-                now = _chunks(store)
-                lost += len(before.keys() - now.keys())
-                corrupt += sum(not _intact(name, content) for name, content in now.items())
-                before = now
-            table = legged.sweep(trial, samples, store, chunk=_KILLED_CHUNK, progress=False).table()
-            equal = equal and table.equals(wanted)
-            by_name = ", ".join(f"{n} of a {name}" for name, n in given.items())
-            print(
-                f"[kills: {by_name}; {studies} studies, {lost} chunks lost, {corrupt} damaged, equal: {equal}]",
-                flush=True,
-            )
-    rows = [*((f"kills of a {name}", str(n)) for name, n in given.items()), ("studies", str(studies))]
-    rows += [("finished chunks lost", str(lost)), ("damaged chunks", str(corrupt)), ("tables equal", str(equal))]
-    return Table("Kills (-9) at random moments", ("", ""), tuple(rows))
-
-
-def _start(store: Path) -> subprocess.Popen[bytes]:
-    for name in ("scheduler", "pids"):
-        Path(f"{store}.{name}").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "benchmarks.sweeps", "client", "--store", str(store)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def _wait(process: subprocess.Popen[bytes], store: Path, seconds: float, known: int) -> None:
-    """Wait some seconds after the first new chunk."""
-    while process.poll() is None and not Path(f"{store}.pids").exists():  # as long as a busy machine needs
-        time.sleep(0.02)
-    end = time.monotonic() + 60.0
-    while process.poll() is None and len(_chunks(store)) <= known and time.monotonic() < end:
-        time.sleep(0.02)
-    end = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-
-
-def _kill(process: subprocess.Popen[bytes], store: Path, target: str) -> None:
-    pids = [int(x) for x in Path(f"{store}.pids").read_text().split()]
-    pid = {"client": process.pid, "scheduler": pids[0], "worker": pids[1]}[target]
-    os.kill(pid, signal.SIGKILL)
-
-
-def _end(store: Path) -> None:
-    """End the processes that a killed client has left: those that it has started, by their numbers."""
-    path = Path(f"{store}.pids")
-    for pid in path.read_text().split() if path.exists() else ():
-        try:
-            os.kill(int(pid), signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-
-
-def _chunks(store: Path) -> dict[str, bytes]:
-    folder = store / "chunks"
-    paths = [path for path in folder.iterdir() if path.suffix == ".parquet"] if folder.is_dir() else []
-    return {path.name: path.read_bytes() for path in paths if not path.name.startswith(".")}
-
-
-def _intact(name: str, content: bytes) -> bool:
-    return name.partition("-")[2] == f"{hashlib.blake2b(content, digest_size=8).hexdigest()}.parquet"
 
 
 def overhead() -> Table:
@@ -237,9 +115,8 @@ def trots(count: int) -> Table:
         sweep = quadruped_study(count, f"{folder}/some", until=_TROT)
         table = sweep.table()
         lines = [(f"trots of {_TROT:g} s", str(len(table))), *_costs(expected, sweep.cost())]
-    for name in ("walk", "push"):
-        succeeded = table[table["setup"] == name]["success"].dropna().astype(bool)
-        lines.append((f"{name}: no fall", _share(succeeded)))
+    for name, rows in (("walk", table[table["impulse"] == 0.0]), ("push", table[table["impulse"] > 0.0])):
+        lines.append((f"{name}: no fall", _share(rows["success"].dropna().astype(bool))))
     return Table("Trots of the design study", ("", ""), tuple(lines))
 
 
@@ -322,10 +199,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--network", default="", metavar="FILE", help="policy.onnx of `legged train velocity`")
-    parser.add_argument("--store", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.parts == ["client"]:
-        return client(options.store)
     if unknown := set(options.parts) - set(parts):
         parser.error(f"unknown part: {', '.join(sorted(unknown))}")
     functions = {"kills": lambda: kills(options.kills, options.seed), "overhead": overhead, "rows": rows}
@@ -333,7 +207,6 @@ def main() -> None:
     functions["policy"] = lambda: policy(options.trials, options.network)
     for part in options.parts or parts:
         print(functions[part]().text(), "\n", flush=True)
-    return None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Measurements of sweeps: `python -m benchmarks.sweeps`."""
