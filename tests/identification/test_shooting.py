@@ -24,7 +24,7 @@ def _sensitivities(period: float) -> tuple[np.ndarray, np.ndarray]:
     times = period * np.arange(round(0.2 / period) + 1)
     log = Log(times, ("axis",), np.zeros((len(times), 1)), torques=np.full((len(times), 1), torque))
     model = Model(robot, {f"robot.axis.{name}": Parameter() for name in ("damping", "armature")}, time_step=period)
-    shooting = model._shooting(log, [Window(0, len(times) - 1)])
+    shooting = model._shooting(log, [Window(0, len(times) - 1, 0, len(times) - 1)])
     found = shooting.simulate(np.zeros((1, 1)), np.full((1, 1), speed), model.parameters.nominal)
     assert found.jacobian is not None
     computed = np.array([found.q[-1, 0, 0], *found.jacobian[0, 0, -1, 0, 1:]])
@@ -55,7 +55,7 @@ def pendulum() -> Model:
 
 def test_sensitivities_to_every_kind_of_parameter_are_difference_quotients(pendulum):
     log = sweep(pendulum.robot, 0.3)
-    shooting = pendulum._shooting(log, [Window(0, 30), Window(30, 60)])
+    shooting = pendulum._shooting(log, [Window(0, 30, 0, 30), Window(30, 60, 0, 30)])
     p = pendulum.parameters.nominal
     q, v = np.array([[0.3, -0.2], [0.1, 0.4]]), np.array([[1.0, -2.0], [0.5, 1.5]])
 
