@@ -33,12 +33,13 @@ _WALKS = {
     "turning": Walk(0.3, turn=0.2),
     "uphill": Walk(0.2, slope=0.15),
     "stairs": Walk(0.2, rise=0.15),
+    "slips": Walk(0.3, turn=0.2, friction=0.3),
     "false contacts": Walk(0.3),
     "MuJoCo, stiff floor": Walk(0.3, simulator="mujoco, stiff"),
     "MuJoCo": Walk(0.3, simulator="mujoco"),
 }
 _FALSE = 0.02
-_GYRO_BIAS, _ACCELEROMETER_BIAS = np.array([0.01, -0.01, 0.005]), np.array([0.05, -0.1, 0.1])  # [rad/s], [m/s^2]
+GYRO_BIAS, ACCELEROMETER_BIAS = np.array([0.01, -0.01, 0.005]), np.array([0.05, -0.1, 0.1])  # [rad/s], [m/s^2]
 _FILTERS: dict[str, Callable[[Terrain], Any]] = {
     "invariant": lambda terrain: estimation.InvariantFilter(),
     "invariant, known terrain": lambda terrain: estimation.InvariantFilter(terrain=terrain),
@@ -52,8 +53,8 @@ def errors(walker: Walker, name: str, seconds: float, seeds: int, folder: Path) 
     """Return the rows of the table of a walk."""
     robot, run = walker.robot, motion(walker, _WALKS[name], seconds)
     instruments = estimation.Instruments(
-        gyro_bias=_GYRO_BIAS,
-        accelerometer_bias=_ACCELEROMETER_BIAS,
+        gyro_bias=GYRO_BIAS,
+        accelerometer_bias=ACCELEROMETER_BIAS,
         false_contacts=_FALSE if name == "false contacts" else 0.0,
     )
     readings = estimation.instrument_readings(
@@ -130,7 +131,7 @@ def main() -> None:
     )
     notes = (
         f"{options.robot}, {options.seconds:g} s, {options.seeds} seeds. Drift: horizontal, at the end, of the path,",
-        "mean and worst seed; vertical: mean; the rest are root mean squares. APE and RPE as of evo, without alignment,",
+        "mean and worst seed; vertical: mean; the rest are root mean squares. APE and RPE as of evo, not aligned;",
         "RPE of each meter of the path.",
     )
     table = Table("Errors of the filters", heads, tuple(rows), notes, left=2)

@@ -29,16 +29,18 @@ _STEPS = 40
 
 
 class Walk(NamedTuple):
-    """A walk: speed, [sqrt(g h)], yaw rate, [sqrt(g / h)], slope, [rad], height of steps, [h], and the simulator.
+    """A walk: speed, [sqrt(g h)], yaw rate, [sqrt(g / h)], slope, [rad], height of steps, [h], friction, and simulator.
 
-    The height of the center of mass is h. Simulators are "legged"; "mujoco", on its default floor, into which feet
-    sink; and "mujoco, stiff", with a contact of a time constant of 4 ms and little creep.
+    The height of the center of mass is h. The law counts on a friction coefficient of 0.5. Simulators are "legged";
+    "mujoco", on its default floor, into which feet sink; and "mujoco, stiff", with a contact of a time constant of 4 ms
+    and little creep.
     """
 
     speed: float
     turn: float = 0.0
     slope: float = 0.0
     rise: float = 0.0
+    friction: float = 0.8
     simulator: str = "legged"
 
 
@@ -68,7 +70,7 @@ def motion(walker: Walker, walk: Walk, seconds: float) -> Motion:
         flat = controllers.Locomotion(walker.gait, command, terrain=Flat())
         return _in_mujoco(robot, flat, seconds, walk.simulator == "mujoco, stiff")
     step = legged.TimeStepping(1.0 / RATE)
-    ground = legged.Rigid(terrain=terrain)
+    ground = legged.Rigid(friction=walk.friction, terrain=terrain)
     run = legged.simulate(robot, law, ground=ground, until=seconds, integrator=step, sample=1.0 / RATE)
     return Motion(run.times, run.q, run.v, run.contacts.forces)
 

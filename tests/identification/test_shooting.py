@@ -49,7 +49,7 @@ def pendulum() -> Model:
     parameters = {f"robot.upper_joint.{name}": Parameter() for name in names}
     parameters |= {"robot.lower.inertia": Parameter(), "motors.*.delay": Parameter(0.012, 0.0, 0.05)}
     parameters |= {"motors.lower_joint.kp": Parameter(), "motors.lower_joint.kd": Parameter()}
-    parameters |= {"sensors.upper_joint.offset": Parameter(0.01)}
+    parameters |= {"sensors.upper_joint.offset": Parameter(0.01), "motors.upper_joint.gain": Parameter(0.9)}
     return Model(robot, parameters, motors=Motors(kp=8.0, kd=0.4))
 
 
