@@ -78,6 +78,8 @@ def experiment(walker: Walker, network: deployment.Network, speed: float) -> ide
         runner = deployment.Runner(interface, evaluate, zero, limits=limits, watchdog=0.1, command=target)
         operation = runner.run(_DURATION)
     print(f"experiment: {operation}", flush=True)
+    if operation.stopped:
+        raise SystemExit("the experiment ended early; a lower --speed lets a busy computer follow")
     return identification.Log(**operation.log.channels(robot)).resampled(_PERIOD)
 
 

@@ -49,8 +49,10 @@ _FILTERS: dict[str, Callable[[Terrain], Any]] = {
 """Name -> function of the true terrain."""
 
 
-def errors(walker: Walker, name: str, seconds: float, seeds: int, folder: Path) -> list[tuple[str, ...]]:
-    """Return the rows of the table of a walk."""
+def errors(
+    walker: Walker, name: str, filters: list[str], seconds: float, seeds: int, folder: Path
+) -> list[tuple[str, ...]]:
+    """Return the rows of the table of a walk, and print them."""
     robot, run = walker.robot, motion(walker, _WALKS[name], seconds)
     instruments = estimation.Instruments(
         gyro_bias=GYRO_BIAS,
@@ -61,8 +63,8 @@ def errors(walker: Walker, name: str, seconds: float, seeds: int, folder: Path) 
         robot, instruments, run.times, run.q, run.v, run.forces, seeds=np.arange(float(seeds))
     )
     way, rows = float(np.linalg.norm(np.diff(run.q[:, 4:6], axis=0), axis=1).sum()), []
-    for words, kind in _FILTERS.items():
-        estimator = kind(terrain_of(walker, _WALKS[name]))
+    for words in filters:
+        estimator = _FILTERS[words](terrain_of(walker, _WALKS[name]))
         found = estimation.run_estimator(robot, estimator, run.times, readings, run.q[0], run.v[0])
         off = found.q[-1, :, 4:7] - run.q[-1, 4:7]
         drift = 100.0 * np.linalg.norm(off[:, :2], axis=1) / way
@@ -78,6 +80,7 @@ def errors(walker: Walker, name: str, seconds: float, seeds: int, folder: Path) 
             velocity,
         )
         rows.append((name, words, f"{way:.1f}", *(f"{x:.3f}" for x in cells)))
+        print(*rows[-1], sep=", ", flush=True)
         write_file(folder / f"{_file_name(name, words)}.tum", tum(run.times, found.q[:, 0, :7]))
     write_file(folder / f"{_file_name(name, 'truth')}.tum", tum(run.times, run.q[:, :7]))
     return rows
@@ -111,12 +114,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--walks", nargs="+", choices=_WALKS, default=list(_WALKS))
+    parser.add_argument("--filters", nargs="+", choices=_FILTERS, default=list(_FILTERS))
     parser.add_argument("--output", type=Path, default=Path("results/estimation"), metavar="FOLDER")
     options = parser.parse_args()
     (walker,) = walkers([options.robot])
-    rows = [
-        row for name in options.walks for row in errors(walker, name, options.seconds, options.seeds, options.output)
-    ]
+    rows: list[tuple[str, ...]] = []
+    for name in options.walks:
+        rows += errors(walker, name, options.filters, options.seconds, options.seeds, options.output)
     heads = (
         "walk",
         "filter",

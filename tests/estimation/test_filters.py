@@ -149,7 +149,9 @@ def test_mean_normalized_error_of_many_runs_is_that_of_its_distribution(robot, m
     """
     n, noisy, rng, count = 3000, 1000, np.random.default_rng(5), 250
     short = type(motion)(*(part[:count] for part in motion))
-    deviations = estimation.Deviations(foot_model=1e-6, foot_walk=1e-5, gyro_walk=0.0, accelerometer_walk=0.0)
+    deviations = estimation.Deviations(
+        foot_model=1e-6, foot_walk=1e-5, foot_sinking=1e-5, gyro_walk=0.0, accelerometer_walk=0.0
+    )
     estimator = estimation.InvariantFilter(deviations, tilt=0.01, velocity=0.02, heading=0.01, position=0.01, slip=1e3)
     readings = read(robot, short, estimation.Instruments(deviations), seeds=5000 + np.arange(n + noisy))
     deviation = np.array([estimator.gyro_bias, estimator.accelerometer_bias])[:, None, None]

@@ -82,7 +82,7 @@ def test_legs_on_a_fixed_base_are_separate_blocks():
     robot = builder.build()
     model = Model(robot, {f"robot.{s}_hip.damping": Parameter(0.1, 0.0, 1.0) for s in ("left", "right")})
     log = sweep(robot, 0.1)
-    shooting = model._shooting(dataclasses.replace(log, torques=log.desired, desired=None), [Window(0, 20)])
+    shooting = model._shooting(dataclasses.replace(log, torques=log.desired, desired=None), [Window(0, 20, 0, 20)])
     assert shooting.blocks.count == 2
     assert shooting.blocks.states == 2 and shooting.blocks.columns == 1
 
