@@ -4,8 +4,9 @@
 
 The file is compiled by gcc and clang with warnings as errors. At 500 Hz the first library closes the loop around the
 plant; every other library and the kernel of Python evaluate the same memory and readings, and the differences are
-those of one step. A chain of steps in Python has its own memory, and shows how differences accumulate. Times are those
-of a step called from Python; processor time leaves out the time for which the computer runs other programs.
+those of one step, for each result: compilers order and contract operations differently, so that results differ by
+rounding errors. A chain of steps in Python has its own memory, and shows how differences accumulate. Times are those of
+a step called from Python; processor time leaves out the time for which the computer runs other programs.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from legged.spatial import Array
 
 _FLAGS = ("-O2", "-Wall", "-Werror", "-std=c99", "-shared", "-fPIC")
 _PERIOD = 2e-3  # [s]
+_RESULTS = ("memory", "generalized forces", "estimated q", "estimated v")
+_EQUAL = 1e-9  # relative difference of results that count as equal
 Step = Callable[..., list[Array]]
 
 
@@ -50,11 +53,10 @@ def c_step(kernel: Kernel, compiler: str, folder: Path) -> Step:
     return step
 
 
-def difference(one: Any, other: Any) -> float:
-    """Return the largest difference of results relative to the larger of 1 and their magnitude."""
-    return max(
-        float(np.max(np.abs(a - b) / np.maximum(np.abs(b), 1.0), initial=0.0)) for a, b in zip(one, other, strict=True)
-    )
+def differences(one: Any, other: Any) -> Array:
+    """Return the largest difference of each result relative to the larger of 1 and its magnitude, (n,)."""
+    pairs = zip(one, other, strict=True)
+    return np.array([np.max(np.abs(a - b) / np.maximum(np.abs(b), 1.0), initial=0.0) for a, b in pairs])
 
 
 def walk_in_c(walker: Walker, seconds: float, folder: Path) -> dict[str, Any]:
@@ -66,19 +68,19 @@ def walk_in_c(walker: Walker, seconds: float, folder: Path) -> dict[str, Any]:
     compilers = [name for name in ("gcc", "clang") if shutil.which(name)]
     steps = {name: c_step(kernel, name, folder) for name in compilers}
     plant = deployment.MujocoPlant(robot, q, instruments=estimation.Instruments(seed=1))
-    chain, largest, accumulated = memory, dict.fromkeys(["python", *compilers[1:]], 0.0), 0.0
+    chain, accumulated = memory, 0.0
+    found: dict[str, list[Array]] = {name: [] for name in ("Python", *compilers[1:])}
     count, inner = round(seconds / _PERIOD), round(_PERIOD / plant.step)
     inputs: tuple[Any, ...] = ()
     for k in range(count):
         measured, command = plant.measured(), command_at(k * _PERIOD, seconds)
         inputs = (k * _PERIOD, memory, *measured.reading, command)
         results = steps[compilers[0]](*inputs)
-        for name in largest:
-            other = kernel(*inputs) if name == "python" else steps[name](*inputs)
-            largest[name] = max(largest[name], difference(results, other))
+        for name, rows in found.items():
+            rows.append(differences(results, kernel(*inputs) if name == "Python" else steps[name](*inputs)))
         chain = kernel(k * _PERIOD, chain, *measured.reading, command)[0]
         memory = results[0]
-        accumulated = max(accumulated, difference([memory], [chain]))
+        accumulated = max(accumulated, float(differences([memory], [chain])[0]))
         for _ in range(inner):
             plant.advance(deployment.JointCommand.of_torques(results[1][robot.base.nv :]))
     q, _ = plant.state
@@ -86,7 +88,7 @@ def walk_in_c(walker: Walker, seconds: float, folder: Path) -> dict[str, Any]:
     return {
         "compilers": compilers,
         "steps": count,
-        "largest": largest,
+        "differences": {name: np.array(rows) for name, rows in found.items()},
         "accumulated": accumulated,
         "upright": height > 0.5 * float(law.initial_state(robot)[0][6]),
         "step": steps[compilers[0]],
@@ -121,8 +123,12 @@ def main() -> None:
     found = walk_in_c(walkers([options.robot])[0], options.seconds, options.output)
     state = "upright" if found["upright"] else "on the ground"
     print(f"{options.robot}: {found['steps']} steps at 500 Hz, compiled by {found['compilers'][0]}; {state} at the end")
-    for name, value in found["largest"].items():
-        print(f"largest difference of one step from {name}: {value:.1e}")
+    for name, rows in found["differences"].items():
+        for result, values in zip(_RESULTS, rows.T, strict=True):
+            print(
+                f"{result} beside {name}: difference of one step at most {values.max():.1e}, median "
+                f"{np.median(values):.1e}, above {_EQUAL:g} in {np.count_nonzero(values > _EQUAL)} steps"
+            )
     print(f"largest difference of the memory from a chain of steps in Python: {found['accumulated']:.1e}")
     for name, value in times(found["step"], found["inputs"], options.steps).items():
         print(f"{name} time of {options.steps} steps: {value:.0f} us")

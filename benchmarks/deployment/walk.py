@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,18 +36,70 @@ def command_at(t: float, seconds: float) -> Array:
     return np.array([*_COMMANDS[part], 0.0, 0.0])
 
 
-def plant(name: str, q: Array, network: deployment.Network, speed: float, port: Any) -> None:
+_HELD = 1e6
+"""Armature of each degree of freedom of a held base, [kg] and [kg m^2]: it moves by less than a micrometer."""
+
+
+class Scene(NamedTuple):
+    """A robot in MuJoCo in the other process.
+
+    Attributes:
+        name: Name of the walker. q: Initial configuration, (nq,), mixed units.
+        changes: Name -> value of parameters of the robot, in place of those of its file.
+        is_held: Whether the base is held where it is, as if by a stand.
+        network: Losses and delay of measurements and commands. speed: Of the clocks, seconds per second.
+    """
+
+    name: str
+    q: Array
+    changes: dict[str, Any]
+    is_held: bool
+    network: deployment.Network
+    speed: float
+
+
+def serve(scene: Scene, port: Any) -> None:
     """Serve a robot in MuJoCo; the main function of the other process."""
-    (walker,) = walkers([name])
-    robot = deployment.MujocoPlant(walker.robot, q, instruments=estimation.Instruments(seed=1))
-    deployment.serve(robot, 0, network=network, speed=speed, started=port.put)
+    (walker,) = walkers([scene.name])
+    robot = walker.robot.with_parameters(scene.changes) if scene.changes else walker.robot
+    plant = deployment.MujocoPlant(robot, scene.q, instruments=estimation.Instruments(seed=1))
+    if scene.is_held:
+        plant.model.dof_armature[: robot.base.nv] = _HELD
+    deployment.serve(plant, 0, network=scene.network, speed=scene.speed, started=port.put)
+
+
+@contextmanager
+def connected(scene: Scene, robot: legged.Robot) -> Iterator[deployment.UdpRobot]:
+    """Context manager: the interface to a robot in another process, which ends with the context."""
+    context = multiprocessing.get_context("spawn")
+    port: Any = context.Queue()
+    process = context.Process(target=serve, args=(scene, port), daemon=True)
+    process.start()
+    try:
+        address = ("127.0.0.1", port.get(timeout=600.0))
+        feet, truth = len(robot.contacts), robot.nq + robot.nv
+        yield deployment.UdpRobot(address, robot.nj, feet, truth, scene.network, scene.speed)
+    finally:
+        process.terminate()
+        process.join()
 
 
 def walk(
-    walker: Walker, seconds: float, network: deployment.Network, speed: float
-) -> tuple[deployment.Operation, legged.Robot]:
-    """Return the statistics and the log of a walk over UDP, and the robot."""
-    robot = walker.robot
+    walker: Walker,
+    seconds: float,
+    network: deployment.Network,
+    speed: float,
+    changes: dict[str, Any] | None = None,
+    model: legged.Robot | None = None,
+) -> deployment.Operation:
+    """Return the statistics and the log of a walk over UDP.
+
+    Args:
+        walker: The robot. seconds: Duration, [s]. network: Losses and delay. speed: Of the clocks, seconds per second.
+        changes: Name -> value of parameters of the robot in MuJoCo, in their units.
+        model: Robot of estimator and law; None for that of the walker.
+    """
+    robot = walker.robot if model is None else model
     law = controllers.Estimated(controllers.Locomotion(walker.gait, command=None), estimation.InvariantFilter())
     q, v = law.initial_state(robot)
     kernel, memory = law.kernel(robot, q, v, command=5)
@@ -55,21 +109,24 @@ def walk(
         after, force, estimate, _ = kernel(t, memory, *reading, command)
         return after, force[base:], estimate
 
-    context = multiprocessing.get_context("spawn")
-    port: Any = context.Queue()
-    process = context.Process(target=plant, args=(walker.name, q, network, speed, port), daemon=True)
-    process.start()
-    try:
-        address = ("127.0.0.1", port.get(timeout=300.0))
-        feet, truth = len(robot.contacts), robot.nq + robot.nv
-        interface = deployment.UdpRobot(address, robot.nj, feet, truth, network, speed)
-        limits = deployment.SafetyLimits.of(robot)
+    scene = Scene(walker.name, q, changes or {}, False, network, speed)
+    with connected(scene, robot) as interface:
         command = partial(command_at, seconds=seconds)
+        limits = deployment.SafetyLimits.of(robot)
         runner = deployment.Runner(interface, evaluate, memory, limits=limits, watchdog=0.1, command=command)
-        return runner.run(seconds), robot
-    finally:
-        process.terminate()
-        process.join()
+        return runner.run(seconds)
+
+
+def report(operation: deployment.Operation, robot: legged.Robot, folder: Path) -> None:
+    """Print the errors of a walk, and write its log and a page with true and estimated robot."""
+    print(operation)
+    log = operation.log
+    true, estimate = log.truth[:, : robot.nq], log.estimate
+    way = float(np.linalg.norm(np.diff(true[:, 4:6], axis=0), axis=1).sum())
+    error = np.linalg.norm(estimate[-1, 4:7] - true[-1, 4:7])
+    print(f"time {log.times[-1]:.1f} s, path {way:.2f} m, error of the position at the end {error:.3f} m")
+    log.save(folder / "log.npz")
+    legged.save_html([log.true_run(robot), log.estimated_run(robot)], folder / "walk.html", ["truth", "estimate"])
 
 
 def main() -> None:
@@ -83,14 +140,5 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("results/deployment"), metavar="FOLDER")
     options = parser.parse_args()
     network = deployment.Network(options.loss / 100.0, options.delay / 2000.0, 5e-4)
-    operation, robot = walk(walkers([options.robot])[0], options.seconds, network, options.speed)
-    print(operation)
-    log = operation.log
-    true, estimate = log.truth[:, : robot.nq], log.estimate
-    way = float(np.linalg.norm(np.diff(true[:, 4:6], axis=0), axis=1).sum())
-    error = np.linalg.norm(estimate[-1, 4:7] - true[-1, 4:7])
-    print(f"time {log.times[-1]:.1f} s, path {way:.2f} m, error of the position at the end {error:.3f} m")
-    log.save(options.output / "log.npz")
-    legged.save_html(
-        [log.true_run(robot), log.estimated_run(robot)], options.output / "walk.html", ["truth", "estimate"]
-    )
+    (walker,) = walkers([options.robot])
+    report(walk(walker, options.seconds, network, options.speed), walker.robot, options.output)

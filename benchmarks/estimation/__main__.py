@@ -4,22 +4,26 @@
 
 A robot walks under `Locomotion` on its true state. Readings with errors of 0.01 rad/s, 0.1 m/s^2, 1 mrad and 0.1 rad/s
 at 500 Hz, and constant biases, pass the filters; all seeds are one batch. True and estimated poses are also written in
-the format of TUM, which `evo_ape` and `evo_rpe` read.
+the format of TUM, which `evo_ape` and `evo_rpe` read, for the first seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import timeit
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import controllers
-from benchmarks.estimation.logs import Walk, motion
+from benchmarks.estimation.logs import Walk, motion, terrain_of
+from benchmarks.estimation.metrics import absolute_pose_error, relative_pose_error, tum
 from benchmarks.locomotion.walkers import Walker, walkers
 from legged import estimation
 from legged.estimation.replay import estimator_kernel
+from legged.ground.terrain import Terrain
 from legged.output import write_file
 from legged.spatial import Array
 from legged.table import Table
@@ -29,60 +33,66 @@ _WALKS = {
     "turning": Walk(0.3, turn=0.2),
     "uphill": Walk(0.2, slope=0.15),
     "stairs": Walk(0.2, rise=0.15),
+    "slips": Walk(0.3, turn=0.2, friction=0.3),
     "false contacts": Walk(0.3),
+    "MuJoCo, stiff floor": Walk(0.3, simulator="mujoco, stiff"),
     "MuJoCo": Walk(0.3, simulator="mujoco"),
 }
 _FALSE = 0.02
-_GYRO_BIAS, _ACCELEROMETER_BIAS = np.array([0.01, -0.01, 0.005]), np.array([0.05, -0.1, 0.1])  # [rad/s], [m/s^2]
-_FILTERS = {
-    "invariant": estimation.InvariantFilter,
-    "quaternion": estimation.QuaternionFilter,
-    "linear": estimation.LinearFilter,
+GYRO_BIAS, ACCELEROMETER_BIAS = np.array([0.01, -0.01, 0.005]), np.array([0.05, -0.1, 0.1])  # [rad/s], [m/s^2]
+_FILTERS: dict[str, Callable[[Terrain], Any]] = {
+    "invariant": lambda terrain: estimation.InvariantFilter(),
+    "invariant, known terrain": lambda terrain: estimation.InvariantFilter(terrain=terrain),
+    "quaternion": lambda terrain: estimation.QuaternionFilter(),
+    "linear": lambda terrain: estimation.LinearFilter(),
 }
+"""Name -> function of the true terrain."""
 
 
-def tum(times: Array, q: Array) -> str:
-    """Return poses in the format of TUM: time x y z qx qy qz qw.
-
-    Args:
-        times: (T,), [s]. q: Configurations, (T, nq).
-    """
-    rows = np.column_stack([times, q[:, 4:7], q[:, 1:4], q[:, 0]])
-    return "\n".join(" ".join(f"{x:.9f}" for x in row) for row in rows) + "\n"
-
-
-def errors(walker: Walker, name: str, seconds: float, seeds: int, folder: Path) -> list[tuple[str, ...]]:
-    """Return the rows of the table of a walk."""
+def errors(
+    walker: Walker, name: str, filters: list[str], seconds: float, seeds: int, folder: Path
+) -> list[tuple[str, ...]]:
+    """Return the rows of the table of a walk, and print them."""
     robot, run = walker.robot, motion(walker, _WALKS[name], seconds)
     instruments = estimation.Instruments(
-        gyro_bias=_GYRO_BIAS,
-        accelerometer_bias=_ACCELEROMETER_BIAS,
+        gyro_bias=GYRO_BIAS,
+        accelerometer_bias=ACCELEROMETER_BIAS,
         false_contacts=_FALSE if name == "false contacts" else 0.0,
     )
     readings = estimation.instrument_readings(
         robot, instruments, run.times, run.q, run.v, run.forces, seeds=np.arange(float(seeds))
     )
     way, rows = float(np.linalg.norm(np.diff(run.q[:, 4:6], axis=0), axis=1).sum()), []
-    for words, kind in _FILTERS.items():
-        found = estimation.run_estimator(robot, kind(), run.times, readings, run.q[0], run.v[0])
+    for words in filters:
+        estimator = _FILTERS[words](terrain_of(walker, _WALKS[name]))
+        found = estimation.run_estimator(robot, estimator, run.times, readings, run.q[0], run.v[0])
         off = found.q[-1, :, 4:7] - run.q[-1, 4:7]
         drift = 100.0 * np.linalg.norm(off[:, :2], axis=1) / way
         velocity = np.sqrt(np.mean(np.sum((found.v - run.v[:, None])[500:, :, 3:6] ** 2, axis=2)))
-        dots = np.abs(np.sum(found.q[..., :4] * run.q[:, None, :4], axis=2))
-        angle = 2.0 * np.degrees(np.arccos(np.minimum(dots, 1.0)))
-        position = np.sqrt(np.mean(np.sum((found.q - run.q[:, None])[..., 4:7] ** 2, axis=2)))
+        each = [found.q[:, i, :7] for i in range(seeds)]
+        absolute = np.array([absolute_pose_error(run.q[:, :7], poses) for poses in each])
+        relative = np.array([relative_pose_error(run.q[:, :7], poses) for poses in each])
         cells = (
             drift.mean(),
             drift.max(),
             100.0 * np.abs(off[:, 2]).mean() / way,
-            position,
-            np.sqrt(np.mean(angle**2)),
+            *(_mean_square(x) for x in (absolute[:, 0], 100.0 * relative[:, 0], absolute[:, 1])),
             velocity,
         )
         rows.append((name, words, f"{way:.1f}", *(f"{x:.3f}" for x in cells)))
-        write_file(folder / f"{name.replace(' ', '_')}_{words}.tum", tum(run.times, found.q[:, 0]))
-    write_file(folder / f"{name.replace(' ', '_')}_truth.tum", tum(run.times, run.q))
+        print(*rows[-1], sep=", ", flush=True)
+        write_file(folder / f"{_file_name(name, words)}.tum", tum(run.times, found.q[:, 0, :7]))
+    write_file(folder / f"{_file_name(name, 'truth')}.tum", tum(run.times, run.q[:, :7]))
     return rows
+
+
+def _file_name(*words: str) -> str:
+    return "_".join(words).replace(",", "").replace(" ", "_")
+
+
+def _mean_square(values: Array) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def update_time(walker: Walker) -> float:
@@ -104,12 +114,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--walks", nargs="+", choices=_WALKS, default=list(_WALKS))
+    parser.add_argument("--filters", nargs="+", choices=_FILTERS, default=list(_FILTERS))
     parser.add_argument("--output", type=Path, default=Path("results/estimation"), metavar="FOLDER")
     options = parser.parse_args()
     (walker,) = walkers([options.robot])
-    rows = [
-        row for name in options.walks for row in errors(walker, name, options.seconds, options.seeds, options.output)
-    ]
+    rows: list[tuple[str, ...]] = []
+    for name in options.walks:
+        rows += errors(walker, name, options.filters, options.seconds, options.seeds, options.output)
     heads = (
         "walk",
         "filter",
@@ -118,12 +129,14 @@ def main() -> None:
         "worst",
         "vertical, %",
         "APE, m",
+        "RPE, %",
         "orientation, deg",
         "velocity, m/s",
     )
     notes = (
-        f"{options.robot}, {options.seconds:g} s, {options.seeds} seeds. Drift: horizontal, at the end, of the path;",
-        "the rest is RMS.",
+        f"{options.robot}, {options.seconds:g} s, {options.seeds} seeds. Drift: horizontal, at the end, of the path,",
+        "mean and worst seed; vertical: mean; the rest are root mean squares. APE and RPE as of evo, not aligned;",
+        "RPE of each meter of the path.",
     )
     table = Table("Errors of the filters", heads, tuple(rows), notes, left=2)
     print(table.text())

@@ -29,15 +29,18 @@ _STEPS = 40
 
 
 class Walk(NamedTuple):
-    """A walk: speed, [sqrt(g h)], yaw rate, [sqrt(g / h)], slope, [rad], height of steps, [h], and the simulator.
+    """A walk: speed, [sqrt(g h)], yaw rate, [sqrt(g / h)], slope, [rad], height of steps, [h], friction, and simulator.
 
-    The height of the center of mass is h.
+    The height of the center of mass is h. The law counts on a friction coefficient of 0.5. Simulators are "legged";
+    "mujoco", on its default floor, into which feet sink; and "mujoco, stiff", with a contact of a time constant of 4 ms
+    and little creep.
     """
 
     speed: float
     turn: float = 0.0
     slope: float = 0.0
     rise: float = 0.0
+    friction: float = 0.8
     simulator: str = "legged"
 
 
@@ -50,28 +53,36 @@ class Motion(NamedTuple):
     forces: Array
 
 
+def terrain_of(walker: Walker, walk: Walk) -> Terrain:
+    """Return the terrain of a walk."""
+    if walk.rise:
+        h = walker.height
+        return Stairs(tuple(h * (1.0 + k) for k in range(_STEPS)), (walk.rise * h,) * _STEPS)
+    return Slope(walk.slope)
+
+
 def motion(walker: Walker, walk: Walk, seconds: float) -> Motion:
     """Return the motion of a robot under `Locomotion` on its true state."""
-    robot, height = walker.robot, walker.speed**2 / walker.gravity
-    terrain: Terrain = Slope(walk.slope)
-    if walk.rise:
-        terrain = Stairs(tuple(height * (1.0 + k) for k in range(_STEPS)), (walk.rise * height,) * _STEPS)
+    robot, terrain = walker.robot, terrain_of(walker, walk)
     command = controllers.Command(vx=walk.speed * walker.speed, yaw_rate=walk.turn * walker.turning)
     law = controllers.Locomotion(walker.gait, command, terrain=terrain)
-    if walk.simulator == "mujoco":
-        return _in_mujoco(robot, controllers.Locomotion(walker.gait, command, terrain=Flat()), seconds)
+    if walk.simulator != "legged":
+        flat = controllers.Locomotion(walker.gait, command, terrain=Flat())
+        return _in_mujoco(robot, flat, seconds, walk.simulator == "mujoco, stiff")
     step = legged.TimeStepping(1.0 / RATE)
-    ground = legged.Rigid(terrain=terrain)
+    ground = legged.Rigid(friction=walk.friction, terrain=terrain)
     run = legged.simulate(robot, law, ground=ground, until=seconds, integrator=step, sample=1.0 / RATE)
     return Motion(run.times, run.q, run.v, run.contacts.forces)
 
 
-def _in_mujoco(robot: legged.Robot, law: controllers.Locomotion, seconds: float) -> Motion:
+def _in_mujoco(robot: legged.Robot, law: controllers.Locomotion, seconds: float, stiff: bool) -> Motion:
     """Return a motion in MuJoCo, with the torques of the law at the true state and the true forces."""
     exact = estimation.Deviations(gyro=0.0, accelerometer=0.0, encoder=0.0, joint_rate=0.0)
     plant = deployment.MujocoPlant(
         robot, law.initial_state(robot)[0], instruments=estimation.Instruments(exact, force=0.0)
     )
+    if stiff:
+        plant.model.geom_solref[:], plant.model.opt.impratio = (0.004, 1.0), 10.0
     started, memory = law.start(robot, None, *plant.state)
     sensed = SensedRobot.of(robot)
 

@@ -103,6 +103,35 @@ class LoopLog:
             raise FileError(source, "is no log of a loop: its arrays have different lengths")
         return cls(**parts)
 
+    def channels(self, robot: Robot) -> dict[str, Any]:
+        """Return the fields of a `legged.identification.Log` of this log: `identification.Log(**log.channels(robot))`.
+
+        The desired positions are the targets of the servos, (T, nj), [rad] or [m]; without servos the torques are those
+        that were commanded. Lost measurements leave gaps: call `Log.resampled` before a fit.
+
+        Args:
+            robot: The robot.
+
+        Raises:
+            ShapeError: The log has another number of joints.
+        """
+        if self.joints.ndim != 2 or self.joints.shape[1] != robot.nj:
+            raise ShapeError(
+                f"the log has readings of shape {self.joints.shape}, robot {robot.name!r} {robot.nj} joints"
+            )
+        torques, targets, _, kp, _ = np.split(self.commands, 5, axis=1)
+        servos = {"desired": targets, "torques": self.torques} if kp.any() else {"torques": torques}
+        return {
+            "times": self.times,
+            "joints": tuple(joint.name for joint in robot.joints),
+            "positions": self.joints,
+            "rates": self.joint_rates,
+            "gyro": self.gyro,
+            "accelerometer": self.specific_force,
+            "contacts": self.contacts,
+            **servos,
+        }
+
     def estimated_run(self, robot: Robot) -> Run:
         """Return the estimated motion as a run; `legged.view` shows it as a ghost beside the true one.
 

@@ -262,12 +262,12 @@ class ContactKalmanFilter(ABC):
             least_ratio = np.minimum(least_ratio, where(contact > 0.5, ratio, _ALL_IN_THE_AIR))
             weight = contact / (1.0 + ratio * ratio)
             weights.append(weight)
-            in_contact = d.foot_walk**2 * dt
-            variances += [in_contact * np.exp((1.0 - weight) * np.log(_SWING_DEVIATION**2 / in_contact))] * 3
+            for walk in (d.foot_walk, d.foot_walk, d.foot_sinking):
+                in_contact = walk**2 * dt
+                variances.append(in_contact * np.exp((1.0 - weight) * np.log(_SWING_DEVIATION**2 / in_contact)))
+        R, omega = quaternion_matrix(moved.orientation), reading.gyro - moved.gyro_bias
         places = [
-            place + weight * dt * point.radius * cross(quaternion_matrix(moved.orientation) @ foot.spin, _UP)
-            if point.radius
-            else place
+            place + weight * dt * point.radius * cross(R @ (omega + foot.spin), _UP) if point.radius else place
             for place, weight, point, foot in zip(moved.feet, weights, sensed.feet, feet, strict=True)
         ]
         all_slip = (least_ratio > 1.0) & (least_ratio < _ALL_IN_THE_AIR)

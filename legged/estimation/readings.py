@@ -57,10 +57,13 @@ class Deviations:
         gyro_walk: Random walk of the gyroscope's bias, [rad/s / sqrt(s)].
         accelerometer_walk: Random walk of the accelerometer's bias, [m/s^2 / sqrt(s)].
         foot_model: Of each coordinate of the position of a foot, by errors of the kinematic model, [m].
-        foot_walk: Random walk of a standing foot, [m / sqrt(s)].
+        foot_walk: Random walk of a standing foot along each horizontal axis, [m / sqrt(s)]. The default is a creep of
+            0.15 mm in a stance of 0.25 s.
+        foot_sinking: Random walk of a standing foot along the vertical, [m / sqrt(s)]. It is larger, since the load
+            presses a foot into the ground.
 
     Raises:
-        ArgumentError: A value is negative or not finite, or `foot_walk` is zero.
+        ArgumentError: A value is negative or not finite, or `foot_walk` or `foot_sinking` is zero.
     """
 
     gyro: float = 0.01
@@ -70,12 +73,14 @@ class Deviations:
     gyro_walk: float = 1e-4
     accelerometer_walk: float = 1e-3
     foot_model: float = 5e-4
-    foot_walk: float = 2e-3
+    foot_walk: float = 3e-4
+    foot_sinking: float = 2e-3
 
     def __post_init__(self) -> None:
         for field in fields(self):
             number(field.name, getattr(self, field.name), least=0.0)
-        number("foot_walk", self.foot_walk, "m / sqrt(s)", above=0.0)
+        for name in ("foot_walk", "foot_sinking"):
+            number(name, getattr(self, name), "m / sqrt(s)", above=0.0)
 
 
 class FootMotion(NamedTuple):

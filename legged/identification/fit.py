@@ -26,7 +26,7 @@ from legged.identification.least_squares import (
     minimize,
     normal_equations,
 )
-from legged.identification.log import Log, missing_channel
+from legged.identification.log import Log, joined, missing_channel
 from legged.identification.parameter import Motors, Parameter, ParameterSet, Plant
 from legged.identification.plant_step import CHANNELS, PlantStep
 from legged.identification.shooting import Shooting, Window, windows
@@ -108,9 +108,13 @@ class Model:
         sizes = [shooting.plant_step.residual_size(name) for name in shooting.channels]
         return np.repeat([1.0 / self.noise[name] for name in shooting.channels], sizes)
 
+    def _ordered(self, logs: Log | Sequence[Log]) -> list[Log]:
+        """Return logs with the joints in the robot's order."""
+        return [log.ordered(self.robot) for log in ((logs,) if isinstance(logs, Log) else logs)]
+
     def fit(
         self,
-        log: Log,
+        log: Log | Sequence[Log],
         *,
         window: float = 0.5,
         chosen: Sequence[int] | None = None,
@@ -118,22 +122,24 @@ class Model:
         iterations: int = 50,
         start: Mapping[str, float] | None = None,
     ) -> Fit:
-        """Return the parameters that predict a log best, by Levenberg-Marquardt with exact derivatives.
+        """Return the parameters that predict logs best, by Levenberg-Marquardt with exact derivatives.
 
         Args:
-            log: The log. window: Duration of the windows with free initial states, [s].
-            chosen: Indices of the windows to fit, so that the others can test the result; by default all.
+            log: The log, or several with the same channels and period, such as one for each leg.
+            window: Duration of the windows with free initial states, [s].
+            chosen: Indices of the windows of all logs to fit, so that the others can test the result; by default all.
             loss: "squares"; or "huber" or "cauchy", which bound the influence of outliers.
             iterations: Largest number of steps.
             start: Name of a free entry -> value from which to start, in place of the nominal one.
 
         Raises:
-            ShapeError: The log is not sampled at one period, or too short.
+            ShapeError: The logs are not sampled at one period, or too short.
             UnknownNameError: The log lacks a joint or channel.
+            ArgumentError: The logs have different channels.
             NotFiniteError: The simulation diverges at the nominal parameters.
         """
-        log = log.ordered(self.robot)
-        shooting = self._shooting(log, windows(log, window, chosen))
+        logs = self._ordered(log)
+        shooting = self._shooting(joined(logs), windows(logs, window, chosen))
         p = self.parameters.nominal.copy()
         for name, value in (start or {}).items():
             p[self._index(name)] = value
@@ -143,26 +149,29 @@ class Model:
     def _index(self, name: str) -> int:
         return self.parameters.names.index(known_name("free parameter", name, self.parameters.names))
 
-    def plan(self, log: Log, *, window: float = 0.5) -> Identifiability:
+    def plan(self, log: Log | Sequence[Log], *, window: float = 0.5) -> Identifiability:
         """Return how well a planned experiment determines the parameters, at their nominal values.
 
         The variance of the noise is that of the channels.
 
         Args:
-            log: The planned commands, e.g. of `excitation`; its channels are those that will be measured, and their
-                values matter only at the start of each window. window: Duration of the windows, [s].
+            log: The planned commands, e.g. of `excitation`, of one log or of several; its channels are those that will
+                be measured, and their values matter only at the start of each window.
+            window: Duration of the windows, [s].
         """
-        log = log.ordered(self.robot)
-        p = self.parameters.nominal
-        whole = self._shooting(log, [Window(0, len(log.times) - 1)])
+        information = sum(self._information(each, window) for each in self._ordered(log))
+        return Identifiability(self.parameters.names, np.asarray(information), self.parameters.width, 1.0)
+
+    def _information(self, log: Log, window: float) -> Array:
+        """Return the inverse covariance of the parameters by a planned log, (n, n), mixed units."""
+        p, last = self.parameters.nominal, len(log.times) - 1
+        whole = self._shooting(log, [Window(0, last, 0, last)])
         prediction = whole.simulate(*whole.initial_states(p), p, with_derivatives=False)
         shooting = self._shooting(log, windows(log, window))
         first = shooting.index[:, 0]
         prediction = shooting.simulate(prediction.q[first, 0], prediction.v[first, 0], p)
         equations = normal_equations(shooting, prediction, self._weights(shooting), "squares", 1.0)
-        return Identifiability(
-            self.parameters.names, eliminate_initial_states(shooting, equations, 0.0).H, self.parameters.width, 1.0
-        )
+        return eliminate_initial_states(shooting, equations, 0.0).H
 
     def predict(self, log: Log, p: Array | None = None) -> Log:
         """Return the log that the model predicts from the commands of a log and its first sample.
@@ -173,7 +182,8 @@ class Model:
             log: The log. p: Values of the free parameters, (n,), mixed units; by default the nominal ones.
         """
         log = log.ordered(self.robot)
-        shooting = self._shooting(log, [Window(0, len(log.times) - 1)])
+        last = len(log.times) - 1
+        shooting = self._shooting(log, [Window(0, last, 0, last)])
         numbers = self.parameters.nominal if p is None else np.asarray(p, float)
         prediction = shooting.simulate(*shooting.initial_states(numbers), numbers, with_derivatives=False)
         nb, offset = self.robot.base, self.parameters.plant(numbers).offset.astype(float)
@@ -253,7 +263,7 @@ class Fit:
 
     def error(
         self,
-        log: Log | None = None,
+        log: Log | Sequence[Log] | None = None,
         *,
         window: float = 0.5,
         chosen: Sequence[int] | None = None,
@@ -264,14 +274,14 @@ class Fit:
         Each window of a given log starts from its first reading, so that its predictions use no later one.
 
         Args:
-            log: A log that was not used for the fit; by default the fitted log with its estimated initial states.
+            log: A log, or several, not used for the fit; by default the fitted one with its estimated initial states.
             window: Duration of the windows, [s]. chosen: Indices of the windows; by default all.
             fitted: Whether to use the fitted values, or the nominal ones.
         """
         if log is None:
             return self._by_channel(self.shooting, self.solution.prediction.residual)
-        log = log.ordered(self.model.robot)
-        shooting = self.model._shooting(log, windows(log, window, chosen))
+        logs = self.model._ordered(log)
+        shooting = self.model._shooting(joined(logs), windows(logs, window, chosen))
         p = self.numbers if fitted else self.model.parameters.nominal
         prediction = shooting.simulate(*shooting.initial_states(p), p, with_derivatives=False)
         return self._by_channel(shooting, prediction.residual)
@@ -296,11 +306,11 @@ class Fit:
         """
         return save_mjcf(self.robot, path)
 
-    def save_html(self, path: str | Path, held_out: Log | None = None) -> Path:
+    def save_html(self, path: str | Path, held_out: Log | Sequence[Log] | None = None) -> Path:
         """Write a report as an HTML page, and return its path.
 
         Args:
-            path: The file; .html is appended where it is missing. held_out: A log that was not used for the fit.
+            path: The file; .html is appended where it is missing. held_out: A log, or several, not used for the fit.
         """
         from legged.identification.report import save_report
 

@@ -112,6 +112,11 @@ class Log:
         """Time from the first to the last sample, [s]."""
         return float(self.times[-1] - self.times[0])
 
+    @property
+    def period(self) -> float:
+        """Mean time between samples, [s]."""
+        return self.duration / (len(self.times) - 1)
+
     def part(self, start: float = -np.inf, end: float = np.inf) -> Log:
         """Return the samples from a time to another, both included.
 
@@ -180,6 +185,33 @@ class Log:
         channels = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.channels}
         np.savez_compressed(buffer, times=self.times, joints=np.array(self.joints), **channels)
         return write_file(path, buffer.getvalue(), ".npz")
+
+
+@checked
+def joined(logs: Sequence[Log]) -> Log:
+    """Return logs one after the other as one log, whose times go on by one period from a log to the next one.
+
+    Args:
+        logs: Logs with the same joints and channels.
+
+    Raises:
+        ArgumentError: There is no log, or joints or channels differ.
+    """
+    if not logs:
+        raise ArgumentError("give at least one log")
+    if len(logs) == 1:
+        return logs[0]
+    for other in logs[1:]:
+        for name in ("joints", "channels"):
+            one, another = getattr(logs[0], name), getattr(other, name)
+            if one != another:
+                raise ArgumentError(f"logs of one fit must have the same {name}, got {one} and {another}")
+    times, end = [], 0.0
+    for log in logs:
+        times.append(end + log.times - log.times[0])
+        end = times[-1][-1] + log.period
+    channels = {name: np.concatenate([getattr(log, name) for log in logs]) for name in logs[0].channels}
+    return replace(logs[0], times=np.concatenate(times), **channels)
 
 
 @checked

@@ -7,6 +7,7 @@ The names are those of `vary` in `legged.rollout`, "robot.<name of Robot.paramet
 | `robot.<link>.inertia` | change of a link's inertial parameters, (10,), dimensionless; see `inertia_change` |
 | `motors.<joint>.kp`, `motors.<joint>.kd` | gains of the servo, [N m/rad] and [N m s/rad], or [N/m] and [N s/m] |
 | `motors.<joint>.delay` | time from a command to its effect, [s] |
+| `motors.<joint>.gain` | torque of the motor over that which was commanded, dimensionless |
 | `sensors.<joint>.offset` | reading of the joint's encoder minus the joint position, [rad] or [m] |
 
 An entry of an array is named as in `legged.sweep`, "robot.trunk.center[2]". A name with `*` stands for one value that
@@ -36,7 +37,7 @@ from legged.spatial import Array
 PerJoint = float | Array | tuple[float, ...] | list[float]
 _ENTRY = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
 _INERTIA_WIDTH = 0.5  # typical change of an entry of `inertia_change`
-_MOTOR = ("kp", "kd", "delay")
+_MOTOR = ("kp", "kd", "delay", "gain")
 
 
 @checked
@@ -67,20 +68,22 @@ class Parameter:
 @checked
 @dataclass(frozen=True, eq=False)
 class Motors:
-    """Servos of the joints: torque = kp (command(t - delay) - reading) - kd rate, within the joint's limits.
+    """Servos of the joints: torque = gain (kp (command(t - delay) - reading) - kd rate), within the joint's limits.
 
-    The reading is the joint position plus the offset of the encoder, the rate that of the joint. Between samples the
+    Commands that are torques give torque = gain command(t - delay). The reading is the joint position plus the offset of the encoder, the rate that of the joint. Between samples the
     command is interpolated linearly, so that predictions are differentiable in the delay.
 
     Attributes:
         kp: Position gains, [N m/rad] or [N/m], one or (n_joints,).
         kd: Rate gains, [N m s/rad] or [N s/m], one or (n_joints,).
         delay: Time from a command to its effect, [s], one or (n_joints,).
+        gain: Torque over that which was commanded, dimensionless, one or (n_joints,).
     """
 
     kp: PerJoint = 0.0
     kd: PerJoint = 0.0
     delay: PerJoint = 0.0
+    gain: PerJoint = 1.0
 
     def __post_init__(self) -> None:
         for name in _MOTOR:
@@ -165,7 +168,7 @@ class Plant:
 
     Attributes:
         robot: The robot. ground: Compliant ground, or None.
-        kp, kd, delay, offset: Gains, delays and encoder offsets of the joints, (n_joints,), as `Motors` states them.
+        kp, kd, delay, gain, offset: Servos and encoder offsets of the joints, (n_joints,), as `Motors` states them.
     """
 
     robot: Robot
@@ -173,6 +176,7 @@ class Plant:
     kp: Array
     kd: Array
     delay: Array
+    gain: Array
     offset: Array
 
 

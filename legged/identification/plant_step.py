@@ -98,6 +98,7 @@ class PlantStep:
                 reading = q[joint.q][0] + plant.offset[i]
                 torque, slope = plant.kp[i] * (u[i] - reading) - plant.kd[i] * rate, plant.kd[i]
             physics = joint.definition.physics
+            torque, slope = plant.gain[i] * torque, plant.gain[i] * slope
             effort, speed = (np.asarray(x).ravel()[0] for x in (physics.effort, physics.speed))
             if is_finite(effort):
                 most, least = motor_force(effort, speed, rate), -motor_force(effort, speed, -rate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,11 @@ _CORRELATION = 0.9  # pairs of parameters with a larger absolute correlation are
 _STYLE = "body{font-family:sans-serif;max-width:64em;margin:2em auto}td,th{padding:0 .8em}img{max-width:100%}"
 
 
-def save_report(fit: Fit, path: str | Path, held_out: Log | None) -> Path:
+def save_report(fit: Fit, path: str | Path, held_out: Log | Sequence[Log] | None) -> Path:
     """Write a page with the values, errors, open directions, correlations and curves of a fit, and return its path.
 
     Args:
-        fit: The fit. path: The file. held_out: A log that was not used for the fit, or None.
+        fit: The fit. path: The file. held_out: A log, or several, not used for the fit, or None.
     """
     parameters, identifiability = fit.model.parameters, fit.identifiability
     intervals = fit.intervals()

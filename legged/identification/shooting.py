@@ -27,33 +27,47 @@ _SMOOTHING = 5  # samples of the parabola that gives initial rates which were no
 
 
 class Window(NamedTuple):
-    """Samples from `start` to `end` of a log, the last one included."""
+    """Samples from `start` to `end` of a log, the last one included.
+
+    In logs that are joined, the samples from `first` to `last` are those of the window's own log.
+    """
 
     start: int
     end: int
+    first: int
+    last: int
 
 
-def windows(log: Log, duration: float, chosen: Sequence[int] | None = None) -> list[Window]:
-    """Return the windows of a log, one after the other, each sharing its last sample with the next one.
+def windows(logs: Log | Sequence[Log], duration: float, chosen: Sequence[int] | None = None) -> list[Window]:
+    """Return the windows of logs, one after the other, each sharing its last sample with the next one of its log.
 
     Args:
-        log: The log. duration: Duration of a window, [s]. chosen: Numbers of the windows to return; by default all.
+        logs: A log, or several, whose samples are counted as in `legged.identification.log.joined`.
+        duration: Duration of a window, [s]. chosen: Numbers of the windows to return; by default all.
 
     Raises:
-        ShapeError: The log is not sampled at one period, or is shorter than a window.
+        ShapeError: The logs are not sampled at one period, or one is shorter than a window.
         ArgumentError: There is no window of a chosen number.
     """
-    if not log.is_uniform:
-        steps = np.diff(log.times)
-        raise ShapeError(
-            f"the samples of the log are {steps.min():.6f} to {steps.max():.6f} s apart; "
-            f"call resampled({np.median(steps):.6g})"
-        )
-    period = log.duration / (len(log.times) - 1)
-    n = max(round(duration / period), 1)
-    if len(log.times) <= n:
-        raise ShapeError(f"the log lasts {log.duration:.3f} s, less than a window of {duration} s")
-    every = [Window(k, k + n) for k in range(0, len(log.times) - n, n)]
+    every, first, period = list[Window](), 0, 0.0
+    for log in (logs,) if isinstance(logs, Log) else logs:
+        if not log.is_uniform:
+            steps = np.diff(log.times)
+            raise ShapeError(
+                f"the samples of the log are {steps.min():.6f} to {steps.max():.6f} s apart; "
+                f"call resampled({np.median(steps):.6g})"
+            )
+        period = period or log.period
+        if abs(log.period - period) > 1e-3 * period:
+            raise ShapeError(
+                f"the samples of one log are {log.period:.6f} s apart, those of another {period:.6f} s; "
+                f"call resampled({period:.6g})"
+            )
+        n, count = max(round(duration / period), 1), len(log.times)
+        if count <= n:
+            raise ShapeError(f"the log lasts {log.duration:.3f} s, less than a window of {duration} s")
+        every += [Window(first + k, first + k + n, first, first + count - 1) for k in range(0, count - n, n)]
+        first += count
     if chosen is None:
         return every
     if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(every):
@@ -133,10 +147,11 @@ class Prediction:
 
 
 class Shooting:
-    """Windows of one log, ready to be simulated with any initial states and parameters.
+    """Windows of a log, ready to be simulated with any initial states and parameters.
 
     Args:
-        step: The step of the plant. log: The log, with the joints in the robot's order. channels: Channels to predict.
+        step: The step of the plant. log: The log, with the joints in the robot's order, or several that are joined.
+        channels: Channels to predict.
         cuts: The windows, all of one length. time_step: Largest time step, [s].
         like: Another `Shooting` of the same plant and channels, whose compiled code is used.
 
@@ -157,7 +172,7 @@ class Shooting:
         if robot.nv != robot.base.nv + len(robot.joints):
             raise ShapeError("a log can be fitted for joints of one degree of freedom")
         self.plant_step, self.log, self.channels, self.cuts = step, log, channels, cuts
-        self.period = log.duration / (len(log.times) - 1)
+        self.period = log.period
         self.length = cuts[0].end - cuts[0].start
         self.substeps = max(int(np.ceil(self.period / time_step * (1.0 - 1e-9))), 1)
         if like is None:
@@ -173,6 +188,7 @@ class Shooting:
         index = np.array([np.arange(cut.start, cut.end + 1) for cut in cuts])  # (W, N + 1)
         self.measured = np.concatenate([getattr(log, name) for name in self.channels], axis=1)[index].swapaxes(0, 1)
         self.index = index
+        self.bounds = np.array([(cut.first, cut.last) for cut in cuts])  # of the samples of the window's log, (W, 2)
 
     def initial_states(self, p: Array) -> tuple[Array, Array]:
         """Return (q, v) at the start of each window from the readings, (W, nq) and (W, nv).
@@ -182,7 +198,7 @@ class Shooting:
         """
         robot, log, starts = self.plant_step.robot, self.log, self.index[:, 0]
         offset = np.array([float(x) for x in self.plant_step.parameters.plant(p).offset])
-        rates = _slopes(log.positions, self.period, starts) if log.rates is None else log.rates[starts]
+        rates = _slopes(log.positions, self.period, starts, self.bounds) if log.rates is None else log.rates[starts]
         q, v = np.tile(robot.neutral(), (len(starts), 1)), np.zeros((len(starts), robot.nv))
         q[:, robot.base.nq :], v[:, robot.base.nv :] = log.positions[starts] - offset, rates
         if robot.base.nq and log.base is not None:
@@ -195,8 +211,8 @@ class Shooting:
         robot, base, twists = self.plant_step.robot, self.log.base, []
         assert base is not None
         joints = robot.neutral()[robot.base.nq :]
-        for k in self.index[:, 0]:
-            first, last = max(k - 1, 0), min(k + 1, len(base) - 1)
+        for k, (low, high) in zip(self.index[:, 0], self.bounds, strict=True):
+            first, last = max(k - 1, low), min(k + 1, high)
             moved = difference(robot, np.append(base[first], joints), np.append(base[last], joints))
             twists.append(moved[: robot.base.nv] / ((last - first) * self.period))
         return np.array(twists)
@@ -230,7 +246,7 @@ class Shooting:
         fraction = (np.arange(self.length * self.substeps + 1) + 0.5) / self.substeps
         fraction[-1] = self.length  # the readings of the last sample
         at = self.index[:, 0][None, :, None] + fraction[:, None, None] - delay / self.period
-        return _interpolated(source, at, self.period)
+        return _interpolated(source, at, self.period, self.bounds)
 
     def simulate(self, q: Array, v: Array, p: Array, with_derivatives: bool = True) -> Prediction:
         """Return the simulated windows.
@@ -286,23 +302,23 @@ class Shooting:
         return np.moveaxis(blocks, 0, 2)
 
 
-def _interpolated(source: Array, at: Array, period: float) -> tuple[Array, Array]:
-    """Return interpolated samples at fractional indices and their rates, (..., n); constant beyond the ends."""
+def _interpolated(source: Array, at: Array, period: float, bounds: Array) -> tuple[Array, Array]:
+    """Return interpolated samples at fractional indices and their rates, (..., W, n); constant beyond the bounds."""
     wanted = np.broadcast_to(at, (*at.shape[:-1], source.shape[1]))
-    at = np.clip(wanted, 0.0, len(source) - 1.0)
-    left = np.minimum(at.astype(int), len(source) - 2)
+    low, high = bounds.T[:, :, None]
+    at = np.clip(wanted, low, high)
+    left = np.minimum(at.astype(int), high - 1)
     column = np.arange(source.shape[1])
     a, b = source[left, column], source[left + 1, column]
     return a + (at - left) * (b - a), np.where(at == wanted, (b - a) / period, 0.0)
 
 
-def _slopes(values: Array, period: float, starts: Array) -> Array:
+def _slopes(values: Array, period: float, starts: Array, bounds: Array) -> Array:
     """Return the rates of a channel at some samples from least squares parabolas of the samples around, (W, k)."""
-    half = _SMOOTHING // 2
-    first = np.clip(starts - half, 0, max(len(values) - _SMOOTHING, 0))
     rates = []
-    for start, k in zip(first, starts, strict=True):
-        samples = values[start : start + _SMOOTHING]
+    for k, (low, high) in zip(starts, bounds, strict=True):
+        start = min(max(k - _SMOOTHING // 2, low), max(high + 1 - _SMOOTHING, low))
+        samples = values[start : min(start + _SMOOTHING, high + 1)]
         at = (np.arange(start, start + len(samples)) - k) * period
         rates.append(np.polynomial.polynomial.polyfit(at, samples, min(2, len(samples) - 1))[1])
     return np.array(rates)

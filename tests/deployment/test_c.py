@@ -1,14 +1,17 @@
 """Estimator and law as one C99 file: compiled with warnings as errors, without a heap, equal to Python."""
 
 import ctypes
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from deployment.test_loops import FEET, SENSORS
 
 import controllers
+import legged
 import robots
 from legged import deployment, estimation
 
@@ -54,3 +57,18 @@ def test_c_file_of_estimator_and_law_is_equal_to_python(compiler, tmp_path):
         for one, other in zip((ours, force, q, v), results, strict=True):
             assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
         simulated.write(deployment.JointCommand.of_torques(force[6:]))
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
+def test_the_cmake_snippet_of_the_how_to_builds_a_library(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "howto" / "deploy.md"
+    (snippet,) = re.findall(r"```cmake\n(.*?)```", page.read_text(), re.DOTALL)
+    legged.compile(lambda x: 2.0 * x, x=(3,)).to_c(tmp_path / "stand", "double", "stand_step")
+    main = "int main(void) { double x[3] = {1, 2, 3}, y[3]; return stand_step(x, y) || y[2] != 6.0; }"
+    (tmp_path / "main.c").write_text(f'#include "stand.h"\n{main}\n')
+    whole = f"cmake_minimum_required(VERSION 3.10)\nproject(robot C)\n{snippet}"
+    whole += "add_executable(main main.c)\ntarget_link_libraries(main stand)\n"
+    (tmp_path / "CMakeLists.txt").write_text(whole)
+    build = str(tmp_path / "build")
+    for command in (["cmake", "-S", str(tmp_path), "-B", build], ["cmake", "--build", build], [f"{build}/main"]):
+        subprocess.run(command, check=True, capture_output=True)

@@ -1,14 +1,16 @@
 """The file of a log that grows while a loop runs: complete after any end, and never longer in memory than stated."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 from deployment.processes import at_rest
 
-from legged import deployment
+import legged
+from legged import deployment, identification
 from legged.deployment.row_file import RowFile, read_rows
-from legged.errors import FileError
+from legged.errors import FileError, ShapeError
 
 
 class Interface:
@@ -52,6 +54,28 @@ def test_memory_keeps_the_last_rows_and_the_file_all_of_them(tmp_path):
     assert len(operation.log.times) == len(operation.durations) == 50 and len(operation.periods) == 49
     assert np.array_equal(log.commands[-50:], operation.log.commands) and np.allclose(log.times, 2e-3 * np.arange(500))
     assert loop.run(0.1).path == tmp_path / "walk-2.rows" and len(deployment.LoopLog.load(operation.path).times) == 500
+
+
+def test_channels_of_a_log_are_those_of_identification():
+    builder = legged.RobotBuilder("chain", legged.Link("base"), base=legged.FixedBase())
+    for k in range(12):
+        link = legged.Link(f"link{k}", legged.cylinder_inertia(1.0, 0.05, (0.0, 0.0, 0.0), (0.0, 0.0, -0.1)))
+        builder.add(legged.Revolute(f"joint{k}", "y"), link, to="base" if k == 0 else f"link{k - 1}")
+    robot, zero, ones = builder.build(), np.zeros(12), np.ones(12)
+    interface: Any = Interface()
+    for kp, wanted in ((20.0, "desired"), (0.0, "torques")):
+
+        def law(t, memory, *rest, kp=kp):
+            return memory, deployment.JointCommand(5.0 * ones, t * ones, zero, kp * ones, ones), zero[:0]
+
+        log = deployment.Runner(interface, law, np.zeros(1)).run(0.1).log
+        found = identification.Log(**log.channels(robot))
+        assert found.joints == tuple(joint.name for joint in robot.joints) and found.is_uniform
+        assert np.array_equal(found.positions, log.joints) and ("desired" in found.channels) == (kp > 0.0)
+        expected = np.outer(log.times, ones) if kp else np.full((len(log.times), 12), 5.0)
+        assert np.allclose(getattr(found, wanted), expected, atol=1e-9)
+    with pytest.raises(ShapeError, match="12 joints"):
+        dataclasses.replace(log, joints=log.joints[:, :3]).channels(robot)
 
 
 def test_a_full_disk_ends_in_a_safe_stop_and_leaves_whole_rows(tmp_path):

@@ -289,6 +289,34 @@ def test_both_sides_of_a_lost_connection_end_in_damping():
     assert closed.stopped and not len(closed.log.times) and closed.reason in str(closed)
 
 
+def test_a_server_that_has_fallen_behind_is_heard_again():
+    """The plant pauses longer than packets may be on the way; its own time stays behind the clock from then on."""
+
+    class Pausing(Still):
+        def measured(self):
+            return super().measured()._replace(time=float(len(self.commands)))
+
+        def advance(self, command):
+            super().advance(command)
+            if len(self.commands) == 20:
+                time.sleep(0.4)
+
+    ports, plant = [], Pausing()
+    server = threading.Thread(target=deployment.serve, args=(plant, 0), kwargs={"until": 1.5, "started": ports.append})
+    server.start()
+    while not ports:
+        time.sleep(0.001)
+    interface = deployment.UdpRobot(("127.0.0.1", ports[0]), 12, 4)
+
+    def law(t, memory, reading, command):
+        return memory, np.ones(12), np.zeros(0)
+
+    operation = deployment.Runner(interface, law, np.zeros(1), watchdog=1.0).run(1.2)
+    server.join()
+    interface.close()
+    assert not operation.stopped and operation.log.times[-1] > 50.0  # measurements after the pause
+
+
 def test_a_server_survives_foreign_packets_and_serves_one_sender():
     still, ports = Still(), []
     server = threading.Thread(target=deployment.serve, args=(still, 0), kwargs={"until": 0.5, "started": ports.append})

@@ -102,6 +102,25 @@ def test_slipping_feet_are_rejected(robot):
     assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.01 * motion.distance
 
 
+def test_a_spherical_foot_rolls_with_the_base(robot, motion):
+    """The base pitches with locked joints: the foot does not move relative to it, but rolls on the ground."""
+    radius, rate, dt = 0.05, 0.8, 0.002
+    foot = robot.edit().change_contact("leg1_foot", legged.Sphere(radius)).build()
+    q, v = motion.q[0].copy(), np.zeros(foot.nv)
+    q[:4] = 1.0, 0.0, 0.0, 0.0
+    estimator, memory = estimation.InvariantFilter(EXACT, feet=["leg1_foot"]).start(foot, q, v)
+    center = estimator.parts(memory).feet[0] - q[4:7]
+    v[1] = rate
+    v[3:6] = radius * rate * np.array([1.0, 0.0, 0.0]) - np.cross(v[:3], center)  # the contact point is at rest
+    estimator, memory = estimation.InvariantFilter(EXACT, feet=["leg1_foot"], velocity=1e-4).start(foot, q, v)
+    before = estimator.parts(memory).feet[0]
+    reading = estimation.Reading(
+        v[:3], np.array([0.0, 0.0, 9.81]), q[7:], np.zeros(foot.nj), np.zeros(foot.nj), np.zeros((1, 3)), np.ones(1)
+    )
+    moved = estimator.parts(estimator.update(memory, reading, dt)).feet[0] - before
+    assert moved[0] == pytest.approx(radius * rate * dt, rel=0.05) and abs(moved[1]) < 1e-6
+
+
 def test_false_contacts_change_the_estimate_little(robot, motion):
     readings = read(robot, motion, estimation.Instruments(seed=3, false_contacts=0.05))
     wrong = (np.asarray(readings.contacts) > 0.5) != (motion.forces[..., 2] > 0.0)
@@ -130,7 +149,9 @@ def test_mean_normalized_error_of_many_runs_is_that_of_its_distribution(robot, m
     """
     n, noisy, rng, count = 3000, 1000, np.random.default_rng(5), 250
     short = type(motion)(*(part[:count] for part in motion))
-    deviations = estimation.Deviations(foot_model=1e-6, foot_walk=1e-5, gyro_walk=0.0, accelerometer_walk=0.0)
+    deviations = estimation.Deviations(
+        foot_model=1e-6, foot_walk=1e-5, foot_sinking=1e-5, gyro_walk=0.0, accelerometer_walk=0.0
+    )
     estimator = estimation.InvariantFilter(deviations, tilt=0.01, velocity=0.02, heading=0.01, position=0.01, slip=1e3)
     readings = read(robot, short, estimation.Instruments(deviations), seeds=5000 + np.arange(n + noisy))
     deviation = np.array([estimator.gyro_bias, estimator.accelerometer_bias])[:, None, None]

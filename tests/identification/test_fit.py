@@ -7,7 +7,7 @@ import pytest
 from identification.pendulums import double_pendulum, sweep
 
 import legged
-from legged.errors import DefinitionError, NotFiniteError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError, UnknownNameError
 from legged.identification import Log, Model, Motors, Parameter
 
 TRUE = {"damping": 0.08, "armature": 0.02, "friction": 0.05}
@@ -76,6 +76,30 @@ def test_a_robust_loss_bounds_the_influence_of_outliers(model, truth, clean):
     log = dataclasses.replace(log, positions=broken)
     plain, robust = (np.abs(model.fit(log, loss=loss).numbers - truth) for loss in ("squares", "huber"))
     assert (robust / model.parameters.width).max() < 0.3 * (plain / model.parameters.width).max()
+
+
+def test_a_fit_of_several_logs_uses_the_windows_of_all(model, truth, clean):
+    log = noisy(clean, 2)
+    parts = [log.part(0.0, 2.0), log.part(2.0, 4.0)]
+    whole, both, one = (model.fit(x) for x in (log, parts, parts[0]))
+    # The parts have the windows of the whole log; a command before the start of a log is its first one.
+    np.testing.assert_allclose(both.numbers, whole.numbers, rtol=0.02)
+    ratio = both.identifiability.deviations / one.identifiability.deviations
+    assert (ratio < 0.9).all()
+    planned = [model.plan(x).information for x in (parts, *parts)]
+    np.testing.assert_allclose(planned[0], planned[1] + planned[2], rtol=1e-12)
+    assert model.fit(parts, chosen=[0]).error(parts)["positions"] < 0.1
+    assert both.error(parts)["positions"] == pytest.approx(both.error(log)["positions"], rel=0.05)
+
+
+def test_logs_of_one_fit_have_one_period_and_the_same_channels(model, clean):
+    other = dataclasses.replace(clean, rates=np.zeros_like(clean.positions))
+    with pytest.raises(ArgumentError, match="same channels"):
+        model.fit([clean, other])
+    with pytest.raises(ShapeError, match=r"resampled\(0.005\)"):
+        model.fit([clean, clean.resampled(0.01)])
+    with pytest.raises(ArgumentError, match="at least one log"):
+        model.fit([])
 
 
 def test_values_stay_within_their_bounds(truth, clean):

@@ -24,7 +24,7 @@ def _sensitivities(period: float) -> tuple[np.ndarray, np.ndarray]:
     times = period * np.arange(round(0.2 / period) + 1)
     log = Log(times, ("axis",), np.zeros((len(times), 1)), torques=np.full((len(times), 1), torque))
     model = Model(robot, {f"robot.axis.{name}": Parameter() for name in ("damping", "armature")}, time_step=period)
-    shooting = model._shooting(log, [Window(0, len(times) - 1)])
+    shooting = model._shooting(log, [Window(0, len(times) - 1, 0, len(times) - 1)])
     found = shooting.simulate(np.zeros((1, 1)), np.full((1, 1), speed), model.parameters.nominal)
     assert found.jacobian is not None
     computed = np.array([found.q[-1, 0, 0], *found.jacobian[0, 0, -1, 0, 1:]])
@@ -49,13 +49,13 @@ def pendulum() -> Model:
     parameters = {f"robot.upper_joint.{name}": Parameter() for name in names}
     parameters |= {"robot.lower.inertia": Parameter(), "motors.*.delay": Parameter(0.012, 0.0, 0.05)}
     parameters |= {"motors.lower_joint.kp": Parameter(), "motors.lower_joint.kd": Parameter()}
-    parameters |= {"sensors.upper_joint.offset": Parameter(0.01)}
+    parameters |= {"sensors.upper_joint.offset": Parameter(0.01), "motors.upper_joint.gain": Parameter(0.9)}
     return Model(robot, parameters, motors=Motors(kp=8.0, kd=0.4))
 
 
 def test_sensitivities_to_every_kind_of_parameter_are_difference_quotients(pendulum):
     log = sweep(pendulum.robot, 0.3)
-    shooting = pendulum._shooting(log, [Window(0, 30), Window(30, 60)])
+    shooting = pendulum._shooting(log, [Window(0, 30, 0, 30), Window(30, 60, 0, 30)])
     p = pendulum.parameters.nominal
     q, v = np.array([[0.3, -0.2], [0.1, 0.4]]), np.array([[1.0, -2.0], [0.5, 1.5]])
 
@@ -82,7 +82,7 @@ def test_legs_on_a_fixed_base_are_separate_blocks():
     robot = builder.build()
     model = Model(robot, {f"robot.{s}_hip.damping": Parameter(0.1, 0.0, 1.0) for s in ("left", "right")})
     log = sweep(robot, 0.1)
-    shooting = model._shooting(dataclasses.replace(log, torques=log.desired, desired=None), [Window(0, 20)])
+    shooting = model._shooting(dataclasses.replace(log, torques=log.desired, desired=None), [Window(0, 20, 0, 20)])
     assert shooting.blocks.count == 2
     assert shooting.blocks.states == 2 and shooting.blocks.columns == 1
 
