@@ -31,7 +31,6 @@ from controllers.locomotion.velocity_command import (
     ENTRIES,
     JUMP,
     Command,
-    command_that_is_followed,
     command_within_reach,
     limited_command,
     read_command,
@@ -56,7 +55,7 @@ _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that 
 _REACHING = 1.0  # [sqrt(g h)], speed at which such a foot moves up or down
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
-_SHORTEST_SWING = 0.6  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
+_SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 
 
@@ -217,9 +216,6 @@ class StartedLocomotion:
         limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most)
         offsets = (feet - mass)[:, :2] @ body.heading.T
         most_behind = _BEHIND * self.height
-        if len(self.planner.feet) > 2:
-            unit, velocity = float(np.sqrt(self.gravity * self.height)), body.heading @ body.velocity[:2]
-            limited = command_that_is_followed(limited, memory.command, velocity, unit, dt / self.planner.time_unit)
         limited = command_within_reach(limited, memory.command, self.steps.stances, offsets, before, most_behind, dt)
         forces = [
             sum_of(model.point(link).rotation @ wrenches[link][3:] for link in foot.links) for foot in self.planner.feet

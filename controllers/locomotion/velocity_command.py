@@ -21,8 +21,6 @@ ACCELERATION_ON_TWO = 0.05
 """The same for two feet, away from zero, [g]. A robot that stands on two accelerates as far as its center of pressure
 moves back; one that walks decelerates by the places of its feet."""
 _YAW_ACCELERATION = 0.2  # [g / h]
-_LAG, _LAG_RANGE = 0.2, 0.1  # [sqrt(g h)], lag of the velocity from which on a command grows less, and its range
-_SLOWS = 0.3  # [sqrt(g / h)], rate at which a velocity that is not followed decreases
 _LEAST_SHARE = 0.05  # of a change of the velocity, at which a robot starts although a foot is too far behind
 _CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height, and of pitch and roll
 
@@ -122,26 +120,6 @@ def limited_command(
     rates += [_YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), turning, turning]
     pairs = zip(wanted[:JUMP], last[:JUMP], rates, strict=True)
     return np.stack([*(b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs), wanted[JUMP]])
-
-
-def command_that_is_followed(wanted: Array, last: Array, velocity: Array, speed: float, dt: Any) -> Array:
-    """Return a command whose velocity grows as far as the robot follows it, (7,), units of `Command`.
-
-    Growth ends while the robot is slower than the last command by 0.2 to 0.3 sqrt(g h), as at the limits of its motors,
-    and above that the velocity decreases.
-
-    Args:
-        wanted, last: The command, and that of a time step before, (7,), units of `Command`.
-        velocity: Of the center of mass, (2,), [m/s], heading axes.
-        speed: sqrt(g h), [m/s]. dt: Time step, [sqrt(h / g)].
-    """
-    size = np.sqrt(last[:2] @ last[:2] + 1e-12)
-    lag = (size - velocity @ last[:2] / size) / speed
-    share = np.minimum(np.maximum((_LAG + _LAG_RANGE - lag) / _LAG_RANGE, 0.0), 1.0)
-    kept = 1.0 - where(lag > _LAG + _LAG_RANGE, np.minimum(_SLOWS * dt, 1.0), 0.0)
-    pairs = zip(wanted[:2], last[:2], strict=True)
-    grown = [where((a - b) * b >= 0.0, kept * b + share * (a - b), a) for a, b in pairs]
-    return join(np.stack(grown), wanted[2:])
 
 
 def slowed(velocity: Array, fastest: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The gait of a speed, jumps, and commands that are followed: closed forms, and robots that jump and land."""
+"""The gait of a speed, jumps, and commands: closed forms, and robots that jump and land."""
 
 import numpy as np
 import pytest
@@ -9,15 +9,13 @@ import robots
 from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
 from controllers.locomotion.gait.schedule import GaitState
-from controllers.locomotion.velocity_command import command_that_is_followed, limited_command, read_command
+from controllers.locomotion.velocity_command import limited_command, read_command
 from legged.errors import ShapeError
 
 QUICK = "test_a_jump_rises_by_the_commanded_height_and_its_feet_press_until_they_lift_off"
 
 FILES = all_urdfs()
 HEIGHT, GRAVITY = 0.3, 9.81
-UNIT = np.sqrt(HEIGHT / GRAVITY)
-SPEED = np.sqrt(HEIGHT * GRAVITY)
 WALK, TROT = ContactSchedule(0.6, 0.7, (0.0, 0.25, 0.5, 0.75)), ContactSchedule(0.5, 0.5, (0.0, 0.5, 0.5, 0.0))
 
 
@@ -96,15 +94,6 @@ def test_a_robot_at_rest_takes_the_parameters_of_a_gait_at_once():
 def test_all_feet_push_for_a_whole_stance_if_they_lift_off_at_once():
     state = GaitState.standing(ContactSchedule(1.0, 0.6, (0.0, 0.0, 0.0, 0.0)))
     assert state.phase == pytest.approx(0.0)
-
-
-def test_a_command_grows_as_far_as_the_robot_follows_it():
-    wanted, last = command(1.01, 0.0, 0.5), command(1.0)
-    assert command_that_is_followed(wanted, last, np.array([0.9, 0.0]), SPEED, 0.01) == pytest.approx(wanted)
-    lags = command_that_is_followed(wanted, last, np.array([1.0 - 0.31 * SPEED, 0.0]), SPEED, 0.01)
-    assert 0.99 < lags[0] < 1.0 and lags[2] == 0.5
-    slows = command(0.9)
-    assert command_that_is_followed(slows, last, np.zeros(2), SPEED, 0.01) == pytest.approx(slows)
 
 
 def test_commands_of_five_entries_have_neither_roll_nor_jump():
