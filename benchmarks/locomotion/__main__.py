@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.locomotion.endurance import endurance_table
 from benchmarks.locomotion.in_mujoco import mujoco_table
+from benchmarks.locomotion.jumps import jump_table
 from benchmarks.locomotion.loops import balanced_setup, locomotion_setup
 from benchmarks.locomotion.outcomes import (
     EARLIER,
@@ -45,6 +46,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "speeds": speed_table,
     "endurance": endurance_table,
     "recovery": recovery_table,
+    "jumps": jump_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }

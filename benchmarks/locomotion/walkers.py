@@ -87,7 +87,7 @@ class Walker:
         """Return the contact schedule of a named gait."""
         q, v = self.law().initial_state(self.robot)
         started, _ = self.law(gait).start(self.robot, None, q, v)
-        return started.schedules[0][1]
+        return started.gaits.schedules[0][1]
 
     def effort(self) -> Array:
         """Return the largest torque of each joint, (nj,), [N m] or [N]; infinite without a limit."""

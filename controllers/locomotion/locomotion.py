@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
@@ -41,6 +42,8 @@ _FASTEST, _FASTEST_ON_TWO = 1.9, 0.8
 """Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
+_LEAST_DUTY = 0.43
+"""Least duty factor of fast gaits."""
 _MOVES = 1e-3
 """Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
 
@@ -55,8 +58,9 @@ class Locomotion:
 
     Attributes:
         gait: Name of a gait, see `controllers.locomotion.gait.schedule.GAITS`, or a `ContactSchedule`, or several with
-            the times at which each begins, {0.0: "walk", 4.0: "trot"}, [s].
-        command: A `Command` or another function of time with its five entries. A velocity that is larger than the
+            the times at which each begins, {0.0: "walk", 4.0: "trot"}, [s]; "automatic" for a choice by the commanded
+            speed, a walk when it is slow and a trot otherwise.
+        command: A `Command` or another function of time with its entries. A velocity that is larger than the
             joints allow is replaced by the largest one in its direction, with a warning for a constant command. None:
             the command of `legged.Simulation.step`, and zero without one. Velocities that the legs cannot follow, such
             as sideways on legs with two joints, are an error in a constant command; others are projected onto possible
@@ -129,13 +133,13 @@ class Locomotion:
         )
         _check_command(robot, self.command, possible, planner.height)
         _warn_of_speed(robot, self.command, fastest)
-        schedules = self._schedules(robot, steps.stances, planner.time_unit)
+        gaits = self._gaits(robot, planner, steps)
         return StartedLocomotion(
             robot,
             home,
             planner,
             steps,
-            schedules,
+            gaits,
             self.command,
             possible,
             fastest,
@@ -145,18 +149,26 @@ class Locomotion:
             self.terrain,
         )
 
-    def _schedules(self, robot: Robot, stances: Array, unit: float) -> tuple[tuple[float, ContactSchedule], ...]:
-        """Return (beginning [s], schedule) of each gait, in the order of time."""
-        gaits = self.gait if isinstance(self.gait, Mapping) else {0.0: self.gait}
+    def _gaits(self, robot: Robot, planner: MotionPlanner, steps: FootstepLaw) -> GaitChoice:
+        """Return the choice of the gait, with its gaits in the order of time or speed."""
+        stances, height, gravity = steps.stances, planner.height, planner.gravity
+        by_speed = self.gait == AUTOMATIC
+        if by_speed:
+            unit = float(np.sqrt(gravity * height))
+            gaits = {0.0: "walk"} if len(stances) == 2 else {unit * speed: name for name, speed in SPEEDS.items()}
+        else:
+            gaits = self.gait if isinstance(self.gait, Mapping) else {0.0: self.gait}
         schedules = []
-        for time, gait in sorted(gaits.items()):
-            schedule = contact_schedule(gait, stances, unit) if isinstance(gait, str) else gait
+        for begin, gait in sorted(gaits.items()):
+            schedule = contact_schedule(gait, stances, planner.time_unit) if isinstance(gait, str) else gait
             if len(schedule.touchdowns) != len(stances):
                 raise DefinitionError(
                     f"a gait has {len(schedule.touchdowns)} feet, but {robot.name!r} has {len(stances)}"
                 )
-            schedules.append((float(time), schedule))
-        return tuple(schedules)
+            schedules.append((float(begin), schedule))
+        radius = float(np.max(np.linalg.norm(stances, axis=1)))
+        least = 1.0 if len(stances) == 2 else _LEAST_DUTY
+        return GaitChoice(tuple(schedules), by_speed, least, radius, height, gravity)
 
 
 def _fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.motion_plan import HORIZON
+from controllers.locomotion.velocity_command import ENTRIES
 from legged.spatial import Array
 
 
@@ -17,7 +18,7 @@ class LocomotionMemory(NamedTuple):
     Attributes:
         tau: Generalized forces until the next evaluation, (nv,), [N m] or [N].
         gait: State of the gait, (4 + 3 n,), mixed units, see `GaitState.flat`.
-        command: Commanded velocity, yaw rate, height and pitch, with bounded rates, (5,), units of `Command`.
+        command: The command with bounded rates, (7,), units of `Command`.
         path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,), world axes.
         slope: Slope of the ground under the robot along world x and y, (2,), dimensionless.
         places: Last place of contact of each foot, (n, 3), [m], world axes.
@@ -32,9 +33,11 @@ class LocomotionMemory(NamedTuple):
         wrenches: Planned wrenches on the body, (N, 6), mixed units, world axes, see `predictive.Plan`.
         residuals: Residuals of predictive and of whole-body control, (2,), dimensionless.
         target: Parameters of the first gait, (1 + 2 n,), mixed units, see `ContactSchedule.parameters`.
-        constant_command: The command, if it is constant, (5,), units of `Command`.
+        constant_command: The command, if it is constant, (7,), units of `Command`.
         friction: Friction coefficient that the controller assumes.
         clearance: Height of swinging feet over the ground, relative to that of the center of mass, dimensionless.
+        chosen: Index of the present gait, see `GaitChoice`.
+        jump: Rise of the center of mass in the present jump, [m], see `jump_state`.
         iterate: Iterate of whole-body control, mixed units, see `whole_body`.
     """
 
@@ -57,6 +60,8 @@ class LocomotionMemory(NamedTuple):
     constant_command: Array
     friction: Any
     clearance: Any
+    chosen: Any
+    jump: Any
     iterate: Array
 
     @classmethod
@@ -67,7 +72,8 @@ class LocomotionMemory(NamedTuple):
             flat: (m,), mixed units.
             nv: Number of degrees of freedom. n: Number of feet.
         """
-        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, n, n, n, 1, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
+        state, parameters = [nv, GaitState.size(n), ENTRIES, 3, 2], [1 + 2 * n, ENTRIES]
+        sizes = [*state, 3 * n, 3 * n, n, n, n, n, 1, 1, 6 * HORIZON, 2, *parameters, 1, 1, 1, 1]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),
@@ -77,6 +83,8 @@ class LocomotionMemory(NamedTuple):
             standing_deviation=parts.standing_deviation[0],
             friction=parts.friction[0],
             clearance=parts.clearance[0],
+            chosen=parts.chosen[0],
+            jump=parts.jump[0],
         )
 
     def flat(self) -> Array:

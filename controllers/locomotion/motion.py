@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from controllers.locomotion.gait.choice import Jump
 from controllers.locomotion.gait.footsteps import GroundPlane, Sway
 from controllers.locomotion.gait.swing import Swing
 from legged.spatial import Array, cross, join
@@ -75,6 +76,7 @@ class BodyReference(NamedTuple):
         yaw_rate: [rad/s].
         heading: Cosine and sine of the heading now, (2,), dimensionless.
         sway: Periodic motion of the center of mass.
+        jump: The present jump; None for none.
     """
 
     position: Array
@@ -83,6 +85,7 @@ class BodyReference(NamedTuple):
     yaw_rate: Any
     heading: Array
     sway: Sway
+    jump: Jump | None = None
 
     def after(self, time: Any) -> tuple[Array, Array]:
         """Return (position, velocity) of the center of mass after a time from now, (3,) each, [m], [m/s], world axes.
@@ -98,7 +101,8 @@ class BodyReference(NamedTuple):
         place = self.position[:2] + chord + turned(along, offset)
         speed = turned(np.stack([c, s]), self.velocity[:2]) + turned(along, rate)
         climb = self.velocity[2]
-        return join(place, np.stack([self.position[2] + time * climb])), join(speed, np.stack([climb]))
+        rise, rate = (0.0, 0.0) if self.jump is None else self.jump.after(time)
+        return join(place, np.stack([self.position[2] + time * climb + rise])), join(speed, np.stack([climb + rate]))
 
 
 class FeetMotion(NamedTuple):
@@ -124,25 +128,33 @@ class FeetMotion(NamedTuple):
 
 
 def body_reference(
-    path: Array, command: Array, plane: GroundPlane, position: Array, height: float, sway: Sway
+    path: Array,
+    command: Array,
+    plane: GroundPlane,
+    position: Array,
+    height: float,
+    sway: Sway,
+    jump: Jump | None = None,
 ) -> BodyReference:
     """Return the desired motion of the body over the ground.
 
     Args:
         path: Desired x, y, [m], and heading, [rad], of the center of mass without sway, (3,), world axes.
-        command: Velocity, yaw rate, height and pitch, (5,), units of `Command`.
+        command: As from `limited_command`, (7,), units of `Command`.
         plane: The ground under the robot.
         position: Center of mass, (3,), [m], world axes.
         height: Of the center of mass over the ground, [m], at which the base has the height of the standing robot.
-        sway: Periodic motion of the center of mass.
+        sway: Periodic motion of the center of mass. jump: As in `BodyReference`.
     """
     heading = np.stack([np.cos(path[2]), np.sin(path[2])])
     velocity = turned(heading, command[:2])
     axes = tangent_axes(plane.normal, np.array([*heading, 0.0 * path[2]]))
-    cp, sp = np.cos(command[4]), np.sin(command[4])
-    rotation = axes @ np.array([[cp, 0.0, sp], [0.0, 1.0, 0.0], [-sp, 0.0, cp]])
+    (cp, sp), (cr, sr) = ((np.cos(angle), np.sin(angle)) for angle in (command[4], command[5]))
+    pitched = axes @ np.array([[cp, 0.0, sp], [0.0, 1.0, 0.0], [-sp, 0.0, cp]])
+    rotation = pitched @ np.array([[1.0, 0.0, 0.0], [0.0, cr, -sr], [0.0, sr, cr]])
     desired = np.array([path[0], path[1], plane.height(position[:2]) + height + command[3]])
-    return BodyReference(desired, np.array([*velocity, plane.slope @ velocity]), rotation, command[2], heading, sway)
+    velocity = np.array([*velocity, plane.slope @ velocity])
+    return BodyReference(desired, velocity, rotation, command[2], heading, sway, jump)
 
 
 def advanced_path(path: Array, command: Array, position: Array, sway: Sway, most: float, dt: float) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -38,6 +38,7 @@ _ITERATIONS = 6  # of predictive control, which starts from the last plan
 _POSITION = 0.1  # [h], tolerated error of the center of mass
 _VELOCITY = 0.2  # [sqrt(g h)], tolerated error of its velocity
 _VELOCITY_ON_SOLES = 0.1  # the same on flat feet, beyond whose soles the center of pressure cannot move to correct it
+_JUMP_STIFFNESS = 9.0  # factor of the weights of the vertical motion in the push of a jump
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _FLAT_FOOT = 0.05  # weight of a flat foot in a swing; at 1 a leg that is stretched at its lift-off turns the base
 _LATE_FOOT = 1.0  # weight of the downward motion of a foot that is to stand
@@ -152,6 +153,11 @@ class MotionPlanner:
         velocity = _VELOCITY_ON_SOLES if self.plans_average else _VELOCITY
         if self.plans_average:
             turns = self._with_legs(turns, reference, state, feet, h)
+        weights = suited_weights(
+            self.robot.mass, self.height, self.gravity, len(points), position=_POSITION, velocity=velocity
+        )
+        jumps = False if reference.jump is None else reference.jump.acts
+        stiff = np.array([1.0, 1.0, where(jumps, _JUMP_STIFFNESS, 1.0)])
         problem = Problem(
             position=body.position,
             velocity=body.velocity,
@@ -169,9 +175,7 @@ class MotionPlanner:
             active=active,
             friction=friction,
             most=np.inf,
-            weights=suited_weights(
-                self.robot.mass, self.height, self.gravity, len(points), position=_POSITION, velocity=velocity
-            ),
+            weights=replace(weights, position=stiff * weights.position, velocity=stiff * weights.velocity),
             time_step=h,
         )
         start = where(guess[0, 5] > 0.0, guess, nominal_wrenches(problem))

@@ -1,7 +1,8 @@
-"""Falls: a law that damps the joints after a fall, turns the robot over, stands up and goes on."""
+"""Falls and rest: a law that damps the joints after a fall, stands up and goes on, and that lies and sits down."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -22,11 +23,25 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 
 _DIRECTIONS = {"left": (0.0, 1.0), "right": (0.0, -1.0), "front": (1.0, 0.0), "rear": (-1.0, 0.0)}
-MODES = ("walks", "damps", "folds its legs", "stands up", *(f"pushes with its {side} feet" for side in _DIRECTIONS))
-WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR = range(8)
+MODES = (
+    *("walks", "damps", "folds its legs", "stands up", *(f"pushes with its {side} feet" for side in _DIRECTIONS)),
+    *("lies", "sits"),
+)
+WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR, LIES, SITS = range(10)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
-_DURATIONS = (np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0)  # of each mode
-_MOVES = (1.0, 1.0, 3.0, 7.0, 0.6, 0.6, 0.6, 0.6)  # of the motion to the posture of a mode, from its beginning
+_DURATIONS = (np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf)  # of each mode
+_MOVES = (
+    1.0,
+    1.0,
+    3.0,
+    7.0,
+    0.6,
+    0.6,
+    0.6,
+    0.6,
+    7.0,
+    7.0,
+)  # of its motion to its posture
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
@@ -70,20 +85,28 @@ class Recovery(Wrapper):
     side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back. A robot
     with two legs remains damped.
 
+    With `rest` a robot that stands lies down, sits down and stands up when it is to.
+
+        controllers.Recovery(law, lambda t: legged.where(t < 3.0, 1.0, 0.0))  # lies down, and stands up after 3 s
+
     The robot needs contact points on its trunk and its knees, on which it lies
     (`legged.environments.tasks.standing_up.with_body_contacts`), and the simulation the argument `fall=False`, since it
     otherwise ends at a fall.
 
     Attributes:
         law: The law, a `Locomotion`. Wrappers of sensors and actuators are around `Recovery`.
+        rest: Function of time, [s], that returns 1 where the robot is to lie on folded legs, 2 where it is to sit on
+            its rear legs, and 0 where it is to walk; None for always 0. It lies or sits down from a stand, so that the
+            commanded velocity must be zero.
 
     Raises:
-        DefinitionError: The law is no `Locomotion`.
+        DefinitionError: The law is no `Locomotion`, or a robot with two legs is to rest.
 
     Source:
         Ours.
     """
 
+    rest: Callable[[Any], Any] | None = None
     _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
@@ -101,7 +124,13 @@ class Recovery(Wrapper):
         turns = [folded] * len(_DIRECTIONS)
         if len(home.legs) > 2:
             turns = [_turning(robot, walker, folded, np.array([*xy, 0.0])) for xy in _DIRECTIONS.values()]
-        postures = np.array([home.angles, home.angles, folded, home.angles, *turns])
+        elif self.rest is not None:
+            raise DefinitionError(f"robot {robot.name!r} has two legs, and does not lie or sit; leave out `rest`")
+        sits = folded.copy()
+        for leg in home.legs:
+            if leg.hip[0] > np.mean([other.hip[0] for other in home.legs]):
+                sits[list(leg.columns)] = home.angles[list(leg.columns)]
+        postures = np.array([home.angles, home.angles, folded, home.angles, *turns, folded, sits])
         q_home = np.concatenate([robot.base.neutral(), home.angles])
         inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
         unit, stiffness = walker.planner.time_unit, _stiffness(walker)
@@ -131,7 +160,7 @@ class Recovery(Wrapper):
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,); arguments as in `GaitLaw.torque`."""
         before, law = _Memory.of(memory[: self._size]), memory[self._size :]
-        after = self._following(t, q, before)
+        after = self._following(t, q, before, self._walking.memory(law).gait[1] > 0.5)
         began = (before.mode > 0.5) & (after.mode < 0.5)
         fresh = where(began, self._walking.started(q)[1], law)
         walked = self._walking.update(t, phase, q, v, wrenches, fresh, *command)
@@ -147,8 +176,8 @@ class Recovery(Wrapper):
             raise DefinitionError("this Recovery has no robot; use the one that start(robot, ...) returns")
         return self._walker
 
-    def _following(self, t: Any, q: Array, now: _Memory) -> _Memory:
-        """Return the memory of the mode at this time."""
+    def _following(self, t: Any, q: Array, now: _Memory, steps: Any) -> _Memory:
+        """Return the memory of the mode at this time, given whether the walking robot steps."""
         walker, unit = self._walking, self._walking.planner.time_unit
         robot, base = walker.robot, walker.home.base_height
         R, origin = robot.base.pose(q[: robot.base.nq])
@@ -172,16 +201,19 @@ class Recovery(Wrapper):
         other = (side - now.mode) * (side - now.mode) > 0.5
         onward = where(on_edge & other, side, float(FOLDS))
         stands = upright & (height > _STANDS * abs(base))
+        resting = 0.0 * t if self.rest is None else self.rest(t) + 0.0 * t
+        asked = where(resting > 1.5, float(SITS), where(resting > 0.5, float(LIES), float(WALKS)))
         following = (
-            where(fell, float(DAMPS), float(WALKS)),
+            where(fell, float(DAMPS), where(steps, float(WALKS), asked)),
             where(over, start, float(DAMPS)),
             where(over, where(upright, float(STANDS_UP), side), float(FOLDS)),
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
             *(where(over, onward, float(LEFT + k)) for k in range(len(_DIRECTIONS))),
+            *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,
         )
         mode = _of_mode(now.mode, following)
         changes = (mode - now.mode) * (mode - now.mode) > 0.5
-        turned = changes & (mode > LEFT - 0.5)
+        turned = changes & (mode > LEFT - 0.5) & (mode < REAR + 0.5)
         return _Memory(
             mode,
             where(changes, t, now.since),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from controllers.locomotion.gait.choice import GaitChoice, jump_state
 from controllers.locomotion.gait.footsteps import (
     UNEVEN,
     FootstepLaw,
@@ -17,7 +18,7 @@ from controllers.locomotion.gait.footsteps import (
     plane_of,
     terrain_heights,
 )
-from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
+from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_path, swing_rise
 from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
@@ -27,6 +28,8 @@ from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
     ACCELERATION,
     ACCELERATION_ON_TWO,
+    ENTRIES,
+    JUMP,
     Command,
     command_within_reach,
     limited_command,
@@ -42,7 +45,6 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join, solve_symmetric, sum_of
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
-_TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
 _BEHIND = 0.65  # [h], largest distance of a foot behind its place under the body before it lifts off
 _STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
@@ -50,10 +52,10 @@ _CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
 _CAUGHT = 0.8  # of that deviation: stepping ends below it
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
-_PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
 _REACHING = 1.0  # [sqrt(g h)], speed at which such a foot moves up or down
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
+_SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 
 
@@ -66,7 +68,7 @@ class StartedLocomotion:
         home: Standing posture.
         planner: Predictive and whole-body control.
         steps: Landing places.
-        schedules: (beginning [s], gait) of each gait.
+        gaits: Choice of the gait.
         commands: As the attribute `command` of `Locomotion`.
         possible: Projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
         sampling_rate: Evaluations per second, [1/s].
@@ -78,7 +80,7 @@ class StartedLocomotion:
     home: Home
     planner: MotionPlanner
     steps: FootstepLaw
-    schedules: tuple[tuple[float, ContactSchedule], ...]
+    gaits: GaitChoice
     commands: Any
     possible: Array
     fastest: Array
@@ -121,14 +123,14 @@ class StartedLocomotion:
         Args:
             q: Initial configuration, (nq,).
         """
-        robot, zero = self.robot, np.zeros(5)
+        robot, zero = self.robot, np.zeros(ENTRIES)
         places, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in self.planner.feet])
         R, command = robot.base.pose(q[: robot.base.nq])[0], self.commands
         path = np.array([*center_of_mass(robot, q)[:2], np.arctan2(R[1, 0], R[0, 0])])
         constant = command(0.0) if isinstance(command, Command) and command.is_constant else zero
         memory = LocomotionMemory(
             np.zeros(robot.nv),
-            GaitState.standing(self.schedules[0][1]).flat(),
+            GaitState.standing(self.gaits.schedules[0][1]).flat(),
             zero,
             path,
             plane_of(list(places), self.height).slope,
@@ -142,10 +144,12 @@ class StartedLocomotion:
             0.0,
             np.zeros((HORIZON, 6)),
             np.zeros(2),
-            self.schedules[0][1].parameters,
+            self.gaits.schedules[0][1].parameters,
             constant,
             self.friction,
             self.clearance,
+            0.0,
+            0.0,
             np.zeros(self.planner.iterate_size()),
         )
         return self, memory.flat()
@@ -174,7 +178,7 @@ class StartedLocomotion:
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,): a new evaluation at the times of evaluation.
 
-        Arguments as in `Controller.torque`; `command` is that of `legged.Simulation.step`, (5,).
+        Arguments as in `Controller.torque`; `command` is that of `legged.Simulation.step`, (5,) to (7,).
         """
         due = is_sample_time(t, self.sampling_rate)
         if not isinstance(due, Expression) and not due:
@@ -192,7 +196,7 @@ class StartedLocomotion:
             v: Velocity, (nv,).
             wrenches: Wrenches of the ground on the links, (n_links, 6), about each link's origin in its axes.
             memory: Memory at the last evaluation.
-            command: The command of `legged.Simulation.step`, (5,).
+            command: The command of `legged.Simulation.step`, (5,) to (7,).
         """
         robot, dt = self.robot, 1.0 / self.sampling_rate
         R, origin = robot.base.pose(q[: robot.base.nq])
@@ -205,15 +209,20 @@ class StartedLocomotion:
         body = BodyState(mass, total[3:] / robot.mass, R, spin, R @ self.planner.lean(q))
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
         most = ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION
-        wanted = self._command(t, memory, command)
+        wanted, before = self._command(t, memory, command), GaitState.of(memory.gait)
+        jump = jump_state(memory.jump, wanted[JUMP], before)
+        waits = (wanted[JUMP] > 0.0) & (jump == 0.0)  # for rest, from which a jump begins
+        wanted = join(where(waits, 0.0, 1.0) * wanted[:3], wanted[3:])
         limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most)
-        before, offsets = GaitState.of(memory.gait), (feet - mass)[:, :2] @ body.heading.T
+        offsets = (feet - mass)[:, :2] @ body.heading.T
         most_behind = _BEHIND * self.height
         limited = command_within_reach(limited, memory.command, self.steps.stances, offsets, before, most_behind, dt)
         forces = [
             sum_of(model.point(link).rotation @ wrenches[link][3:] for link in foot.links) for foot in self.planner.feet
         ]
-        state, contact, climbs = self._gait(t, limited, forces, memory, feet, body)
+        chosen = self.gaits.chosen(t, limited, memory.chosen)
+        memory = memory._replace(chosen=chosen, jump=jump)
+        state, contact, climbs = self._gait(limited, forces, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = self._plane(places, memory.slope, dt)
@@ -226,7 +235,8 @@ class StartedLocomotion:
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
-        reference = body_reference(path, limited, plane, mass, self.planner.base_height + over_base, sway)
+        rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
+        reference = body_reference(path, limited, plane, mass, self.planner.base_height + over_base, sway, rises_by)
         normals = [self._normal(place, plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
@@ -251,7 +261,7 @@ class StartedLocomotion:
         )
 
     def _command(self, t: Any, memory: LocomotionMemory, given: tuple[Array, ...]) -> Array:
-        """Return the command of this time, (5,), with a velocity that the legs follow."""
+        """Return the command of this time, (7,), with a velocity that the legs follow."""
         own = self.commands
         if given:
             command = read_command(given[0])
@@ -262,11 +272,10 @@ class StartedLocomotion:
         return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
 
     def _gait(
-        self, t: Any, command: Array, forces: Sequence[Array], memory: LocomotionMemory, feet: Array, body: BodyState
+        self, command: Array, forces: Sequence[Array], memory: LocomotionMemory, feet: Array, body: BodyState
     ) -> tuple[GaitState, list[Any], list[Any]]:
         """Return the state of the gait, and contact and climb of each foot as in `LocomotionMemory`, (n,) each."""
         dt = 1.0 / self.sampling_rate
-        walk = self._walks(command, memory)
         before = GaitState.of(memory.gait)
         touched, climbs = [], []
         for force, stands, climb, lift in zip(forces, before.stance, memory.climbs, memory.lifts, strict=True):
@@ -274,16 +283,24 @@ class StartedLocomotion:
             hits = touches & (stands < 0.5) & is_obstacle(force)
             touched.append(where(hits, 0.0, where(touches, 1.0, 0.0)))
             climbs.append(where(hits & (lift < _CLIMB_MOST * self.height), _CLIMB * self.height, climb))
-        parameters = self._parameters(self._target(t, memory.target), command)
+        parameters = self.gaits.at_speed(self.gaits.target(memory.chosen, memory.target), command)
         cadence = np.maximum(
             self.steps.relative_cadence(before, parameters[0], memory.deviation),
             self.steps.stance_cadence(
                 before, parameters[0], feet, body.position, body.heading, command[:3], _BEHIND * self.height
             ),
         )
-        cadence = where(before.walking > 0.5, cadence, 1.0)
+        most = parameters[0] * (1.0 - parameters[1]) / (_SHORTEST_SWING * self.planner.time_unit)
+        cadence = where(before.walking > 0.5, np.minimum(cadence, np.maximum(most, 1.0)), 1.0)
         wanted = np.concatenate([parameters[:1] / cadence, parameters[1:]])
-        state = before.advanced(dt, walk, touched, wanted, self._patience(parameters, command), sum_of(climbs))
+        jumps = memory.jump * memory.jump > 0.0
+        ground = sum_of(memory.places)[2] / len(feet)
+        leaps = self.gaits.jump(memory.jump).parameters(
+            before, memory.jump < 0.0, body.position[2] - ground - self.height, body.velocity[2]
+        )
+        wanted = where(jumps, leaps, wanted)
+        walk = where(jumps, where(memory.jump > 0.0, 1.0, 0.0), self._walks(command, memory))
+        state = before.advanced(dt, walk, touched, wanted, self.gaits.patience(parameters, command), sum_of(climbs))
         fade = dt / _CONTACT_TIME
         contact = [
             where(k > 0.5, np.maximum(c, np.maximum(old - fade, 0.0)), 0.0)
@@ -300,35 +317,6 @@ class StartedLocomotion:
         most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
         off = where(walking, _CAUGHT, 1.0) * most
         return where(moves | (memory.standing_deviation > off), 1.0, 0.0)
-
-    def _target(self, t: Any, first: Array) -> Array:
-        """Return the parameters of the gait of this time, (1 + 2 n,), given those of the first gait."""
-        target = first
-        for start, schedule in self.schedules[1:]:
-            target = where(t >= start, schedule.parameters, target)
-        return target
-
-    def _parameters(self, target: Array, command: Array) -> Array:
-        """Return the parameters of the desired gait with a shorter period at high speed, (1 + 2 n,)."""
-        n = len(self.planner.feet)
-        travel = self._speed(command) * target[0] * target[1] / (_TRAVEL * self.height)
-        return np.concatenate([np.stack([target[0] / np.maximum(1.0, travel)]), target[1 : 1 + n], target[1 + n :]])
-
-    def _patience(self, parameters: Array, command: Array) -> Any:
-        """Return the longest time for which the gait waits for a foot, [s].
-
-        Feet that stand are then as far behind their places under the body as at the end of the longest stance. It is
-        zero at speeds at which the period is shorter than its scheduled value.
-        """
-        speed = self._speed(command)
-        ahead = 0.5 * (_TRAVEL * self.height - speed * parameters[0] * parameters[1])
-        left = np.maximum(ahead, 0.0) / np.maximum(speed, 1e-3 * np.sqrt(self.gravity * self.height))
-        return np.minimum(left, _PATIENCE * self.planner.time_unit)
-
-    def _speed(self, command: Array) -> Any:
-        """Return the largest commanded speed of a place of the feet relative to the body, [m/s]."""
-        radius = float(np.max(np.linalg.norm(self.steps.stances, axis=1)))
-        return np.sqrt(command[:2] @ command[:2]) + np.abs(command[2]) * radius
 
     def _plane(self, places: Sequence[Array], slope: Array, dt: float) -> GroundPlane:
         """Return the plane through the last places of contact, whose slope follows them with a delay."""
@@ -366,6 +354,7 @@ class StartedLocomotion:
     ) -> tuple[list[Array], list[Swing]]:
         """Return the landing places, (n, 3), which move slowly during a swing, and the paths of the feet to them."""
         dt, targets, swings = 1.0 / self.sampling_rate, [], []
+        clearance = memory.clearance * self.height + np.abs(memory.jump)
         gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
         feet = zip(landings, memory.footsteps, places, gait, strict=True)
         for landing, last, place, (stands, progress, duty, extra) in feet:
@@ -374,7 +363,7 @@ class StartedLocomotion:
             moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
-            swings.append(self._swing(progress, duration, place, target, memory.clearance * self.height + extra))
+            swings.append(self._swing(progress, duration, place, target, clearance + extra))
         return targets, swings
 
     def _swing(self, progress: Any, duration: Any, start: Array, end: Array, clearance: Any) -> Swing:

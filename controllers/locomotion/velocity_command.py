@@ -1,4 +1,4 @@
-"""The velocity command of locomotion: values, functions of time, or live input."""
+"""The command of locomotion: values, functions of time, or live input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ ACCELERATION_ON_TWO = 0.05
 moves back; one that walks decelerates by the places of its feet."""
 _YAW_ACCELERATION = 0.2  # [g / h]
 _LEAST_SHARE = 0.05  # of a change of the velocity, at which a robot starts although a foot is too far behind
-_CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height and pitch
+_CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height, and of pitch and roll
+
+LEAST_ENTRIES, ENTRIES = 5, 7
+"""Number of entries of a command without roll and jump, and with them."""
+JUMP = 6
+"""Entry of the jump."""
 
 Source = float | Callable[[Any], Any]
 
@@ -41,6 +46,9 @@ class Command:
         yaw_rate: Rate of the heading, [rad/s], positive to the left.
         height: Height of the base over that of the standing posture, [m].
         pitch: Pitch of the base from the slope of the ground, [rad], positive with the nose down.
+        roll: Roll of the base from the slope of the ground, [rad], positive with the left side up.
+        jump: Rise of the center of mass in a jump, [m]. Where it is positive, the robot stops, jumps from all feet with
+            the commanded velocity, and lands; it jumps again as long as it is positive.
     """
 
     vx: Source = 0.0
@@ -48,6 +56,8 @@ class Command:
     yaw_rate: Source = 0.0
     height: Source = 0.0
     pitch: Source = 0.0
+    roll: Source = 0.0
+    jump: Source = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -60,7 +70,7 @@ class Command:
         return not any(callable(getattr(self, field.name)) for field in fields(self))
 
     def __call__(self, t: Any) -> Array:
-        """Return [vx, vy, yaw_rate, height, pitch] at a time t, [s], (5,)."""
+        """Return [vx, vy, yaw_rate, height, pitch, roll, jump] at a time t, [s], (7,)."""
         parts: list[Any] = [getattr(self, field.name) for field in fields(self)]
         values: list[Any] = [part(t) if callable(part) else part + 0.0 * t for part in parts]
         return np.stack(values)
@@ -73,30 +83,30 @@ class Command:
 
 
 def read_command(command: Any) -> Array:
-    """Return the five entries of a command at one time, (5,), mixed units as in `Command`.
+    """Return the entries of a command at one time, (7,), mixed units as in `Command`.
 
     Args:
-        command: (5,) numbers or traced expressions.
+        command: (5,), (6,) or (7,) numbers or traced expressions; roll and jump are zero by default.
 
     Raises:
-        ShapeError: There are not five.
+        ShapeError: There are fewer or more.
     """
     command = np.asanyarray(command)
-    if command.shape != (5,):
+    if command.ndim != 1 or not LEAST_ENTRIES <= len(command) <= ENTRIES:
         raise ShapeError(
-            f"a velocity command must be (5,): vx, vy, yaw rate, height and pitch, got shape {command.shape}"
+            f"a command must be (5,) to (7,): vx, vy, yaw rate, height, pitch, roll and jump, got shape {command.shape}"
         )
-    return command
+    return join(command, np.zeros(ENTRIES - len(command))) if len(command) < ENTRIES else command
 
 
 def limited_command(
     wanted: Array, last: Array, height: float, gravity: float, dt: float, acceleration: float = ACCELERATION
 ) -> Array:
-    """Return a command with bounded rates, (5,), units of `Command`.
+    """Return a command with bounded rates, (7,), units of `Command`; jumps are not bounded.
 
     Args:
-        wanted: The command, (5,), units of `Command`.
-        last: The command a time step before, with bounded rates, (5,), units of `Command`.
+        wanted: The command, (7,), units of `Command`.
+        last: The command a time step before, with bounded rates, (7,), units of `Command`.
         height: Height h of the center of mass of the standing robot, [m].
         gravity: Magnitude g, [m/s^2].
         dt: Time step, [s].
@@ -106,9 +116,10 @@ def limited_command(
     rates = [
         where((a - b) * b < 0.0, ACCELERATION, acceleration) * g for a, b in zip(wanted[:2], last[:2], strict=True)
     ]
-    rates += [_YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), _PITCH * np.sqrt(g / h)]
-    pairs = zip(wanted, last, rates, strict=True)
-    return np.stack([b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs])
+    turning = _PITCH * np.sqrt(g / h)
+    rates += [_YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), turning, turning]
+    pairs = zip(wanted[:JUMP], last[:JUMP], rates, strict=True)
+    return np.stack([*(b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs), wanted[JUMP]])
 
 
 def slowed(velocity: Array, fastest: Array) -> Array:
@@ -127,7 +138,7 @@ def slowed(velocity: Array, fastest: Array) -> Array:
 def command_within_reach(
     wanted: Array, last: Array, places: Array, feet: Array, state: GaitState, most: float, dt: float
 ) -> Array:
-    """Return a command with a velocity that changes slowly enough for the feet that stand, (5,), units of `Command`.
+    """Return a command with a velocity that changes slowly enough for the feet that stand, (7,), units of `Command`.
 
     If the velocity went on to change at the returned rate, each foot that stands would lift off before it is too far
     behind its place under the body. A robot that starts to walk stands for longer on its last foot than in a cycle, on
@@ -135,8 +146,8 @@ def command_within_reach(
     foot is out of reach already, 0.05 of the change remains, so that the robot starts and lifts it.
 
     Args:
-        wanted: The command with bounded rates, (5,), units of `Command`.
-        last: The command a time step before, (5,), units of `Command`.
+        wanted: The command with bounded rates, (7,), units of `Command`.
+        last: The command a time step before, (7,), units of `Command`.
         places: Places of the feet under the body, (n, 2), [m], from the center of mass, heading axes.
         feet: Positions of the feet, (n, 2), [m], from the center of mass, heading axes.
         state: State of the gait.

@@ -37,6 +37,8 @@ from legged.spatial import Array
 
 MOST_SOLUTIONS = 4
 """Largest number of values of `ContactTables.turned` for which calls are kept."""
+MOST_ITERATIONS = 40
+"""Largest number of semismooth iterations with one step of the projections."""
 
 
 class ContactTables:
@@ -73,7 +75,7 @@ class ContactTables:
             forces: Contact forces of the last step of all candidates of the scene, (m, 3), [N], contact frames.
         """
         self.bodies, self.detected, self.rows, count = bodies, detected, rows, len(rows)
-        self._iterations, self._version = ground.iterations, -1
+        self._iterations, self._version = min(ground.iterations, MOST_ITERATIONS), -1
         mu, restitution = coefficients.T
         self.mu, self.restitution = np.ascontiguousarray(mu), restitution if restitution.any() else ()
         self.numbers = detected.numbers[rows]

@@ -66,7 +66,7 @@ class Rigid:
     restitution: float = 0.0
     terrain: Terrain = field(default_factory=Flat)
     sweeps: int = 10
-    iterations: int = 40
+    iterations: int = 200
     tolerance: float = 1e-5
     threshold: float = 0.05
     recovery: float = 0.05

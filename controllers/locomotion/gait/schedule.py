@@ -218,11 +218,11 @@ class GaitState(NamedTuple):
         """Return the state after a short time.
 
         Phases and duty factors move towards the parameters of the desired gait by at most a fifth of a cycle per cycle,
-        and the period at once to a shorter one and slowly to a longer one. A foot stays on the ground at its lift-off
-        if the robot is to stand, and ends its swing early if it touches the ground in the second half. When all feet of
-        a robot that is to stand are on the ground, the phase stops before the lift-off of the first foot. It also stops
-        before the touchdown of a foot without contact, since the feet that are to lift off then carry the robot, and
-        while a foot rises over an obstacle.
+        and the period at once to a shorter one and slowly to a longer one. A robot at rest takes them all at once. A
+        foot stays on the ground at its lift-off if the robot is to stand, and ends its swing early if it touches the
+        ground in the second half. When all feet of a robot that is to stand are on the ground, the phase stops before
+        the lift-off of the first foot. It also stops before the touchdown of a foot without contact, since the feet
+        that are to lift off then carry the robot, and while a foot rises over an obstacle.
 
         Args:
             time: Duration, [s], much shorter than a swing.
@@ -232,17 +232,23 @@ class GaitState(NamedTuple):
             patience: Longest time for which the phase stops for a foot, [s].
             rising: Positive while a foot rises over an obstacle.
         """
-        most = _SLEW * time / self.period
+        rested = 1.0 - where(self.walking > 0.5, 1.0, 0.0)
+        for k in self.stance:
+            rested = rested * k
+        rested = rested > 0.5
+        most = where(rested, 1.0, _SLEW * time / self.period)
         period, duty, touchdowns = _split(parameters)
         moved = [
             _fraction(b + _bounded(_nearest(a - b), most)) for a, b in zip(touchdowns, self.touchdowns, strict=True)
         ]
         factors = [b + _bounded(a - b, most) for a, b in zip(duty, self.duty, strict=True)]
-        length = np.minimum(np.maximum(period, self.period - _SHORTENING * time), self.period + _LENGTHENING * time)
+        slowly = np.minimum(np.maximum(period, self.period - _SHORTENING * time), self.period + _LENGTHENING * time)
+        length = where(rested, period, slowly)
         state = self._replace(period=length, duty=np.stack(factors), touchdowns=np.stack(moved), walking=walk)
         late = sum_of(due * (1.0 - contact) for due, contact in zip(self.due(time / length), touched, strict=True))
         waits = (late + rising > 0.0) & (self.waited < patience)
-        phase = _fraction(self.phase + where(waits, 0.0, time / length))
+        begin = where(rested, _start_phase(state.duty, state.touchdowns), self.phase)
+        phase = _fraction(begin + where(waits, 0.0, time / length))
         state = state._replace(waited=where(waits, self.waited + time, 0.0))
         all_stand = 1.0
         for k in self.stance:
@@ -340,8 +346,15 @@ def _split(parameters: Array) -> tuple[Any, Array, Array]:
 
 
 def _start_phase(duty: Array, touchdowns: Array) -> Any:
-    """Return the phase of a cycle at which the first foot lifts off after the time for the shift of the weight."""
+    """Return the phase of a cycle at which the first foot lifts off after the time for the shift of the weight.
+
+    If all feet lift off at once, as in a jump, they push for a whole stance.
+    """
     start = _START_ON_TWO if len(touchdowns) == 2 else _START
+    apart = 0.0
+    for touchdown in touchdowns[1:]:
+        apart = np.maximum(apart, np.abs(_nearest(touchdown - touchdowns[0])))
+    start = where(apart > 1e-6, start, duty[0]) if len(touchdowns) > 1 else start
     return _fraction(touchdowns[0] + np.maximum(duty[0] - start, 0.0))
 
 

@@ -113,7 +113,7 @@ def test_points_of_standing_feet_fall_back_behind_the_moving_body_in_the_plan():
     places = [np.array([x, y, 0.0]) for x in (0.3, -0.3) for y in (0.2, -0.2)]
     feet: Any = SimpleNamespace(positions=places, footsteps=places)
     body: Any = SimpleNamespace(position=reference.position)
-    arms, active = law.planner._contact_points(body, reference, GaitState.standing(law.schedules[0][1]), feet, h)
+    arms, active = law.planner._contact_points(body, reference, GaitState.standing(law.gaits.schedules[0][1]), feet, h)
     assert (active == 1.0).all()
     middles = (np.arange(len(arms)) + 0.5) * h
     expected = places - reference.position - (middles[:, None] * velocity)[:, None]
@@ -125,7 +125,7 @@ def test_a_foot_late_in_its_swing_moves_to_higher_places_on_its_tread_alone():
     robot = robots.spatial_quadruped()
     law, memory = Locomotion("trot").start(robot, None, *Locomotion("trot").initial_state(robot))
     places = [np.array([x, 0.0, 0.0]) for x in (0.2, -0.2, 0.2, -0.2)]
-    start = GaitState.standing(law.schedules[0][1])
+    start = GaitState.standing(law.gaits.schedules[0][1])
     late = start.duty[0] + 0.9 * (1.0 - start.duty[0])
     state = start._replace(phase=late, walking=1.0, planted=np.zeros(4), touchdowns=np.zeros(4))
     assert state.swing_progress == pytest.approx(np.full(4, 0.9))

@@ -45,7 +45,7 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
     robot, law = robots.spatial_quadruped(), Locomotion("trot")
     q, v = law.initial_state(robot)
     started, memory = law.start(robot, None, q, v)
-    planner, schedule = started.planner, started.schedules[0][1]
+    planner, schedule = started.planner, started.gaits.schedules[0][1]
     model = WholeBodyModel(robot, q, v)
     places = [model.point(foot.link, foot.sole).position for foot in planner.feet]
     body = BodyState(legged.center_of_mass(robot, q), np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))

@@ -85,3 +85,37 @@ def test_a_robot_that_has_not_fallen_moves_as_under_its_law():
 def test_recovery_of_another_law_is_refused():
     with pytest.raises(DefinitionError, match="Recovery needs a Locomotion"):
         controllers.Recovery(controllers.Recovery(controllers.Locomotion()))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(GO2 is None, reason="example-robot-data is not installed")
+def test_a_robot_lies_down_stands_up_sits_down_and_stands_as_asked():
+    robot = with_body_contacts(legged.load(GO2))
+
+    def rest(t):
+        return legged.where((t > 0.2) & (t < 2.5), 1.0, legged.where((t > 5.0) & (t < 7.5), 2.0, 0.0))
+
+    law = controllers.Recovery(controllers.Locomotion("trot"), rest)
+    q, v = law.initial_state(robot)
+    run = legged.simulate(
+        robot, law, ground=legged.Rigid(friction=0.6), until=9.8, q=q, v=v, integrator=STEP, sample=0.1, fall=False
+    )
+    heights, pitches = run.q[:, 6] / q[6], []
+    for pose in run.q:
+        rotation, _ = robot.base.pose(pose[:7])
+        pitches.append(np.arcsin(-rotation[2, 0]))
+    at = {time: round(10 * time) for time in (2.4, 4.8, 7.4, 9.7)}
+    print(heights[::5], np.round(pitches[::5], 2))
+    assert heights[at[2.4]] < 0.7 and abs(pitches[at[2.4]]) < 0.2
+    assert heights[at[4.8]] == pytest.approx(1.0, abs=0.05) and abs(pitches[at[4.8]]) < 0.05
+    assert pitches[at[7.4]] < -0.3  # [rad], the nose up
+    assert heights[at[9.7]] == pytest.approx(1.0, abs=0.05) and abs(pitches[at[9.7]]) < 0.05
+    modes = [law.start(robot, None, q, v)[0].mode(row) for row in run.memory]
+    assert list(dict.fromkeys(modes)) == ["walks", "lies", "stands up", "sits"]
+
+
+def test_a_robot_with_two_legs_does_not_lie_down():
+    robot = robots.spatial_biped()
+    law = controllers.Recovery(controllers.Locomotion("walk"), lambda t: 1.0)
+    with pytest.raises(DefinitionError, match="two legs"):
+        law.start(robot, None, *law.initial_state(robot))

@@ -246,7 +246,7 @@ def test_impossible_schedules_are_refused():
 
 def test_commands_are_numbers_or_functions_of_time():
     command = Command(vx=lambda t: 0.5 * t, yaw_rate=0.3)
-    assert command(2.0) == pytest.approx([1.0, 0.0, 0.3, 0.0, 0.0])
+    assert command(2.0) == pytest.approx([1.0, 0.0, 0.3, 0.0, 0.0, 0.0, 0.0])
     assert not command.is_constant and Command(vx=1.0).is_constant
     with pytest.raises(NotFiniteError):
         Command(vx=np.nan)

@@ -1,0 +1,146 @@
+"""The gait of a speed, jumps, and commands: closed forms, and robots that jump and land."""
+
+import numpy as np
+import pytest
+from oracles.urdfs import all_urdfs
+
+import legged
+import robots
+from controllers import Command, ContactSchedule, Locomotion
+from controllers.locomotion.gait.choice import GaitChoice, jump_state
+from controllers.locomotion.gait.schedule import GaitState
+from controllers.locomotion.velocity_command import limited_command, read_command
+from legged.errors import ShapeError
+
+QUICK = "test_a_jump_rises_by_the_commanded_height_and_its_feet_press_until_they_lift_off"
+
+FILES = all_urdfs()
+HEIGHT, GRAVITY = 0.3, 9.81
+WALK, TROT = ContactSchedule(0.6, 0.7, (0.0, 0.25, 0.5, 0.75)), ContactSchedule(0.5, 0.5, (0.0, 0.5, 0.5, 0.0))
+
+
+def choice(by_speed=True, least=0.43):
+    return GaitChoice(((0.0, WALK), (0.3, TROT)), by_speed, least, 0.25, HEIGHT, GRAVITY)
+
+
+def command(vx=0.0, vy=0.0, rate=0.0, jump=0.0):
+    return np.array([vx, vy, rate, 0.0, 0.0, 0.0, jump])
+
+
+@pytest.mark.parametrize("rise", [0.02, 0.1, 0.2])
+def test_a_jump_rises_by_the_commanded_height_and_its_feet_press_until_they_lift_off(rise):
+    jump = choice().jump(rise)
+    down, push, flight = (float(x) for x in jump.durations)
+    times = np.linspace(0.0, down + push + flight - 1e-9, 4001)
+    heights, rates = np.array([jump.after(t) for t in times]).T
+    dt = times[1]
+    assert heights.max() - jump.top == pytest.approx(rise, rel=1e-3)  # a grid of 4000 points
+    assert heights[0] == rates[0] == 0.0 and heights[-1] == pytest.approx(0.0, abs=1e-5)
+    assert np.abs(np.gradient(heights, dt) - rates)[1:-1].max() < 20.0 * dt  # continuous, with bounded acceleration
+    acceleration = np.gradient(rates, dt)[1:-1]
+    on_ground = times[1:-1] < down + push - dt
+    assert acceleration[on_ground].min() > -0.6 * GRAVITY  # the force of the feet stays positive
+    assert acceleration[~on_ground][2:].max() == pytest.approx(-GRAVITY, rel=1e-6)
+
+
+def test_without_a_jump_the_height_is_that_of_standing():
+    assert choice().jump(0.0).after(0.1) == (0.0, 0.0)
+
+
+def test_a_jump_begins_and_ends_at_rest():
+    rest = GaitState.standing(TROT)
+    assert jump_state(0.0, 0.1, rest) == 0.1 and jump_state(0.0, 0.0, rest) == 0.0
+    pushes = rest._replace(walking=1.0)
+    assert jump_state(0.1, 0.0, pushes) == 0.1  # a jump that has begun goes on without its command
+    flies = pushes._replace(phase=0.7, planted=np.zeros(4), touchdowns=np.zeros(4))
+    assert sum(flies.stance) == 0.0 and jump_state(0.1, 0.1, flies) == -0.1
+    assert jump_state(-0.1, 0.0, flies) == -0.1
+    assert jump_state(-0.1, 0.0, rest) == 0.0
+    assert jump_state(0.0, 0.1, GaitState.standing(TROT)._replace(walking=1.0)) == 0.0  # a robot that walks stops first
+
+
+def test_the_gait_of_a_speed_changes_later_when_the_robot_becomes_slower():
+    gaits = choice()
+    assert gaits.chosen(0.0, command(0.29), 0.0) == 0.0
+    assert gaits.chosen(0.0, command(0.31), 0.0) == 1.0
+    assert gaits.chosen(0.0, command(0.25), 1.0) == 1.0 and gaits.chosen(0.0, command(0.23), 1.0) == 0.0
+    assert gaits.chosen(0.0, command(rate=2.0), 0.0) == 1.0
+    assert choice(by_speed=False).chosen(0.4, command(), 0.0) == 1.0
+    assert gaits.target(1.0, WALK.parameters) == pytest.approx(TROT.parameters)
+
+
+def test_the_body_moves_by_a_bounded_distance_in_a_stance_and_fast_gaits_have_lower_duty_factors():
+    gaits = choice()
+    slow = gaits.at_speed(TROT.parameters, command(0.5))
+    assert slow == pytest.approx(TROT.parameters)
+    for speed in (1.5, 2.0, 3.0):
+        fast, sideways = (gaits.at_speed(TROT.parameters, command(*way)) for way in ((speed,), (0.0, speed)))
+        for parameters in (fast, sideways):
+            assert speed * parameters[0] * parameters[1] == pytest.approx(1.1 * HEIGHT)
+        assert 0.43 - 1e-12 < fast[1] < 0.5
+        assert sideways[1] == pytest.approx(0.5)
+    assert choice(least=1.0).at_speed(TROT.parameters, command(3.0))[1] == pytest.approx(0.5)  # two feet
+
+
+def test_a_robot_at_rest_takes_the_parameters_of_a_gait_at_once():
+    rest = GaitState.standing(WALK)
+    state = rest.advanced(2e-3, 0.0, [1.0] * 4, TROT.parameters)
+    assert state.period == TROT.period and state.duty == pytest.approx(TROT.duty)
+    assert state.touchdowns == pytest.approx(TROT.touchdowns)
+    walks = rest._replace(walking=1.0, planted=np.zeros(4)).advanced(2e-3, 1.0, [1.0] * 4, TROT.parameters)
+    assert walks.duty[0] == pytest.approx(0.7, abs=1e-3)
+
+
+def test_all_feet_push_for_a_whole_stance_if_they_lift_off_at_once():
+    state = GaitState.standing(ContactSchedule(1.0, 0.6, (0.0, 0.0, 0.0, 0.0)))
+    assert state.phase == pytest.approx(0.0)
+
+
+def test_commands_of_five_entries_have_neither_roll_nor_jump():
+    assert read_command(np.arange(5.0)).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0]
+    assert read_command(np.arange(7.0)).tolist() == list(range(7))
+    with pytest.raises(ShapeError, match=r"\(5,\) to \(7,\)"):
+        read_command(np.zeros(8))
+    limited = limited_command(command(jump=0.2), command(), HEIGHT, GRAVITY, 2e-3)
+    assert limited[6] == 0.2  # jumps are not bounded in rate
+    assert Command(roll=0.1, jump=0.2)(0.0)[5:] == pytest.approx([0.1, 0.2])
+
+
+def jumped(robot, gait, rise, speed=0.0, until=2.0):
+    """Return the heights of the center of mass over that of standing and places of the base, after a jump command."""
+    law = Locomotion(gait, None)
+    q, v = law.initial_state(robot)
+    steps = legged.TimeStepping(2e-3)
+    sim = legged.Simulation(robot, law, ground=legged.Rigid(friction=0.6), q=q, v=v, integrator=steps)
+    height, places, heights = legged.center_of_mass(robot, q)[2], [], []
+    while sim.t < until:
+        sim.step(np.array([speed if sim.t < 1.0 else 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, rise if sim.t < 0.1 else 0.0]), n=5)
+        assert not sim.fallen, sim.reasons
+        heights.append(legged.center_of_mass(robot, sim.q)[2] - height)
+        places.append(sim.q[4:7])
+    return np.array(heights), np.array(places), sim
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spatial_quadruped", "go2"])
+def test_a_robot_jumps_in_place_once_and_stands(name):
+    """It reaches at least 0.6 of the commanded rise, is in the air, and comes to rest where it stood."""
+    if name == "go2" and not FILES:
+        pytest.skip("example-robot-data is not installed")
+    robot = robots.spatial_quadruped() if name == "spatial_quadruped" else legged.load(FILES["go2/go2"])
+    heights, places, sim = jumped(robot, "trot", 0.1)
+    assert 0.06 < heights.max() < 0.13
+    assert np.sum(heights > 0.03) < 40  # one jump
+    assert heights[-1] == pytest.approx(0.0, abs=5e-3) and np.abs(sim.v[:6]).max() < 0.1
+    assert np.abs(places[-1, :2] - places[0, :2]).max() < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+def test_a_robot_jumps_forward_and_rolls_as_commanded():
+    heights, places, sim = jumped(legged.load(FILES["go2/go2"]), "trot", 0.15, 0.8)
+    assert heights.max() > 0.06 and places[-1, 0] > 0.3
+    for _ in range(50):
+        sim.step(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.2, 0.0]), n=10)
+    R, _ = sim.robot.base.pose(sim.q[:7])
+    assert np.arctan2(R[2, 1], R[2, 2]) == pytest.approx(0.2, abs=2e-3)
