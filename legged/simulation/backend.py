@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -22,9 +22,9 @@ from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, loads_at
-from legged.simulation.loop.results import Observation
+from legged.simulation.loop.results import Observation, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.many_contacts import MANY_CONTACTS, MANY_WITH_FRICTION, SceneInParts
+from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
 
 Array = np.ndarray
 NO_SOLUTION = (NotFiniteError, SingularError)
@@ -174,7 +174,21 @@ class Backend:
         """
         return self._observe(float(t), float(phase) if self.whole else int(phase), q, s)
 
-    def acceleration(self, state: StateSample, memory: Array) -> Array:
+    def observe_all(self, states: Sequence[StateSample]) -> tuple[Observation, Array]:
+        """Return the outputs of T states, stacked, and their vdot, (T, nv), NaN where the equations have no solution.
+
+        Args:
+            states: The states.
+        """
+        if isinstance(self.loop, SceneInParts):
+            return self.loop.observe_all(*(np.array(column) for column in zip(*states, strict=True)))
+        seen = [self.observe(*state) for state in states]
+        vdot = [self._acceleration(state, own.memory) for state, own in zip(states, seen, strict=True)]
+        *parts, outputs = zip(*seen, strict=True)
+        stacked = Outputs(*(np.array(part) for part in zip(*outputs, strict=True)))
+        return Observation(*(np.array(part) for part in parts), stacked), np.array(vdot)
+
+    def _acceleration(self, state: StateSample, memory: Array) -> Array:
         """Return vdot of one state, (nv,); NaN where the equations have no solution.
 
         Args:
@@ -299,8 +313,7 @@ def has_parts(loop: ClosedLoop) -> bool:
         return False
     feet = {contact.name for contact in loop.robot.contacts}
     on_terrain = sum(pair.second is None and pair.names[0] in feet for pair in loop.scene.pairs)
-    limit = MANY_WITH_FRICTION if loop.joint_laws.has_friction else MANY_CONTACTS
-    return len(loop.scene.candidates) - on_terrain > limit
+    return len(loop.scene.candidates) - on_terrain > MANY_CONTACTS
 
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:
