@@ -41,7 +41,7 @@ SHAPES: dict[str, Any] = {
     "capsule": Capsule(0.05, 0.2),
     "cylinder": Cylinder(0.08, 0.2),
     "ellipsoid": Ellipsoid((0.1, 0.08, 0.05)),
-    "hull": Hull([(0.0, 0.0, 0.1), (0.1, 0.0, 0.0), (-0.1, 0.1, 0.0), (-0.1, -0.1, 0.0), (0.0, 0.0, -0.1)]),
+    "hull": Hull(0.1 * np.array([(0, 0, 1), (1, 0, 0), (-1, 1, 0), (-1, -1, 0), (0, 0, -1)])),
 }
 """Shapes of free bodies, [m]."""
 
@@ -68,7 +68,7 @@ def bodies(*kinds: str) -> Arguments:
     first, *others = loose(kinds)
     names = [first.name, *(body.name for body in others)]
     pairs = [(a, b) for k, a in enumerate(names) for b in [*names[k + 1 :], "terrain"]]
-    return {"robot": first.robot(), "ground": Rigid(0.5, pairs=pairs), "bodies": others, "q": first.state()[0]}
+    return {"robot": first.robot(), "ground": Rigid(0.5, pairs=tuple(pairs)), "bodies": others, "q": first.state()[0]}
 
 
 def beside_post(*kinds: str) -> Arguments:
@@ -192,7 +192,9 @@ def starts_table(scenes: Iterable[str] = SCENES) -> str:
     """
     rows = [(name, *measured(name)) for name in scenes]
     lines = ["| scene | candidates | empty cache [s] | filled cache [s] | memory [MB] |", f"| --- |{' ---: |' * 4}"]
-    lines += [f"| {name} | {count} | {cold:.2f} | {warm:.2f} | {memory:.0f} |" for name, cold, warm, memory, count in rows]
+    lines += [
+        f"| {name} | {count} | {cold:.2f} | {warm:.2f} | {memory:.0f} |" for name, cold, warm, memory, count in rows
+    ]
     return "\n".join(lines) + "\n"
 
 

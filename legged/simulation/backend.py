@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import compile as compile_function
+from legged.contact.pair_tables import Poses
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
 from legged.robot.physics import TRANSITION_SPEED
@@ -181,12 +182,13 @@ class Backend:
             states: The states.
         """
         if isinstance(self.loop, SceneInParts):
-            return self.loop.observe_all(*(np.array(column) for column in zip(*states, strict=True)))
+            return _observed_parts(self.loop, states)
         seen = [self.observe(*state) for state in states]
         vdot = [self._acceleration(state, own.memory) for state, own in zip(states, seen, strict=True)]
-        *parts, outputs = zip(*seen, strict=True)
+        *arrays, outputs = zip(*seen, strict=True)
+        tau, points, forces, memory = map(np.array, arrays)
         stacked = Outputs(*(np.array(part) for part in zip(*outputs, strict=True)))
-        return Observation(*(np.array(part) for part in parts), stacked), np.array(vdot)
+        return Observation(tau, points, forces, memory, stacked), np.array(vdot)
 
     def _acceleration(self, state: StateSample, memory: Array) -> Array:
         """Return vdot of one state, (nv,); NaN where the equations have no solution.
@@ -213,6 +215,24 @@ class Backend:
             xi: Chart coordinates, (nv,).
         """
         return largest_rotation(self.loop.robot, xi)
+
+
+def _observed_parts(loop: SceneInParts, states: Sequence[StateSample]) -> tuple[Observation, Array]:
+    """Return the result of `Backend.observe_all`; poses and outputs of all states come from one call of each kernel."""
+    q, s = (np.array(part) for part in ([state.q for state in states], [state.s for state in states]))
+    poses, n, seen = loop.poses(q, s), loop.robot.nv, []
+    for k, state in enumerate(states):
+        external, v = loop.forces_at(Poses(*(part[k] for part in poses)), s[k]), s[k, :n]
+        after = loop.controller_update(state.t, state.phase, q[k], s[k], external.contact)
+        tau, _ = loop.actuation(state.t, state.phase, q[k], after, external.contact)
+        pushed = loop.pushed(loads_at(loop.pushes, state.t), q[k], v)[0] if loop.pushes else 0.0
+        try:
+            vdot = loop.motion_rate(np.zeros(n), q[k], v, tau, external.contact + pushed)[n:]
+        except NO_SOLUTION:
+            vdot = np.full(n, np.nan)
+        seen.append((tau, external.points, external.forces, loop.split(after).memory, vdot))
+    tau, points, forces, memory, vdot = (np.array(column) for column in zip(*seen, strict=True))
+    return Observation(tau, points, forces, memory, loop.outputs(q, s)), vdot
 
 
 def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Backend:

@@ -25,7 +25,6 @@ from legged.contact.rigid import FreeBody
 from legged.contact.touching import ContactSolver, Solver, newton_solution
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
-from legged.errors import NotFiniteError, SingularError
 from legged.robot.configuration import drift, normalized
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
@@ -34,7 +33,7 @@ from legged.simulation.equal_robots import EqualRobots, StepMemory, equal_robots
 from legged.simulation.loop.chart import flight
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.momentum import FreePart, Momentum, free_parts
-from legged.simulation.loop.results import ExternalForces, Observation, Outputs
+from legged.simulation.loop.results import ExternalForces, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.scene_steps import SceneStep
 from legged.spatial import Array, cross, join
@@ -282,10 +281,14 @@ class SceneInParts(RigidLoop):
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        return self._forces_at(self.poses(q, s), s)
+        return self.forces_at(self.poses(q, s), s)
 
-    def _forces_at(self, poses: Poses, s: Array) -> ExternalForces:
-        """Return `external_forces` of bodies at given poses."""
+    def forces_at(self, poses: Poses, s: Array) -> ExternalForces:
+        """Return `external_forces` of bodies at given poses.
+
+        Args:
+            poses: Of all bodies. s: Rest of the state, (size,).
+        """
         forces, detected = self.forces(s), self.tables.detect(poses)
         points, world = poses.origin[self._first_bodies], np.zeros((len(forces), 3))
         points[detected.numbers] = detected.point
@@ -379,27 +382,6 @@ class SceneInParts(RigidLoop):
         poses = [base.pose(row) for row in q[..., : base.nq].reshape(math.prod(q.shape[:-1]), base.nq)]
         rotation, origin = (np.array(part).reshape(*q.shape[:-1], *part[0].shape) for part in zip(*poses, strict=True))
         return Outputs(energies[..., 0], energies[..., 1], rotation, origin, positions)
-
-    def observe_all(self, t: Array, phase: Array, q: Array, s: Array) -> tuple[Observation, Array]:
-        """Return the outputs of `observe` of T states, stacked, and vdot, (T, nv), which is NaN without a solution.
-
-        Args:
-            t: Times, (T,), [s]. phase: Numbers of switch times passed, (T,), dimensionless.
-            q: Configurations, (T, nq). s: Rests of states, (T, size).
-        """
-        poses, n, seen = self.poses(q, s), self.robot.nv, []
-        for k, now in enumerate(t.tolist()):
-            external = self._forces_at(Poses(*(part[k] for part in poses)), s[k])
-            after = self.controller_update(now, phase[k], q[k], s[k], external.contact)
-            tau, _ = self.actuation(now, phase[k], q[k], after, external.contact)
-            wrenches = external.contact + self._pushed(None, now, q[k], s[k, :n])[0]
-            try:
-                vdot = self.motion_rate(np.zeros(n), q[k], s[k, :n], tau, wrenches)[n:]
-            except (NotFiniteError, SingularError):
-                vdot = np.full(n, np.nan)
-            seen.append((tau, external.points, external.forces, self.split(after).memory, vdot))
-        *parts, vdot = (np.array(column) for column in zip(*seen, strict=True))
-        return Observation(*parts, self.outputs(q, s)), vdot
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].

@@ -248,7 +248,7 @@ def test_points_of_links_that_are_apart_are_the_origins_of_the_first_ones():
 
 
 def test_scenes_run_in_parts_where_the_whole_step_would_start_slowly():
-    """Feet on the terrain do not count; joints with dry friction, which parts regularize with a warning, do not matter."""
+    """Feet on the terrain do not count; dry friction of joints, which parts regularize with a warning, does not."""
     step, friction = ("step", Box((0.5, 0.5, 0.1), (0.0, 0.6, -1.0))), legged.JointPhysics(friction=0.1)
     feet = legged.Link("sole", CUBE, contacts={f"p{k}": (0.01 * k, 0.0, 0.0) for k in range(9)})
     cases = [(1, None, (), False), (2, None, (), True), (0, None, (), False), (0, None, (step,), True)]
