@@ -159,7 +159,7 @@ def test_limits_hold_for_included_files_and_images(tmp_path):
     with pytest.raises(FileError, match=r"requests 9e\+08 pixels"):
         legged.load(path)
     (tmp_path / "more.xml").write_text("<mujoco><asset><texture name='t' type='2d' file='t.png'/></asset></mujoco>")
-    (tmp_path / "t.png").write_bytes(limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000))
+    (tmp_path / "t.png").write_bytes(limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000) + bytes(100))
     with pytest.raises(FileError, match=r"requests 1\.6e\+09 pixels"):
         legged.load(path)
     (tmp_path / "t.png").unlink()
