@@ -38,7 +38,7 @@ from mutations import Mutant, changed, drawn, mentions, restore
 
 ROOT = Path(__file__).parents[1]
 
-WITHOUT = ("tests/app", "tests/project", "tests/compiler", "tests/files", "tests/verification", "tests/viewer")
+WITHOUT = ("tests/app", "tests/project", "tests/compiler", "tests/verification", "tests/viewer")
 """Folders of tests that are not run: they test other parts than the numerical code, most of which they execute."""
 
 LONGEST = 1.0
@@ -143,12 +143,13 @@ class Study:
         for worker in workers:
             worker.close()
 
-    def record_tests(self) -> None:
-        """Record the lines that each test executes, one test file at a time."""
+    def record_tests(self, folders: tuple[str, ...]) -> None:
+        """Record the lines that each test of some folders executes, one test file at a time."""
         copy = self.copies[0]
         files = sorted(str(path.relative_to(copy)) for path in (copy / "tests").rglob("test_*.py"))
         records = {file: self.record / (file.replace("/", "-") + ".json") for file in files}
-        missing = [file for file in files if not file.startswith(WITHOUT) and not records[file].exists()]
+        chosen = [file for file in files if file.startswith(folders) and not file.startswith(WITHOUT)]
+        missing = [file for file in chosen if not records[file].exists()]
 
         def record(worker: Worker, file: str) -> None:
             variables = {"MUTANTS_RECORD": str(records[file]), "MUTANTS_LONGEST": str(LONGEST)}
@@ -245,6 +246,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=300, help="number of changes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="part of the paths of files to change")
+    parser.add_argument("--tests", nargs="+", default=["tests"], help="folders of the tests that are run")
     parser.add_argument("--seconds", type=float, default=20.0, help="time for the first tests of one change [s]")
     parser.add_argument("--processes", type=int, default=2, help="number of processes that run tests")
     parser.add_argument("--folder", type=Path, default=ROOT / "results" / "mutants", help="folder of the study")
@@ -252,7 +254,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     FORKS.set_forkserver_preload(["__main__", *LIBRARIES])
     study = Study(options.folder, options.processes)
-    study.record_tests()
+    study.record_tests(tuple(options.tests))
     changes = drawn(study.copies[0], options.number, options.seed, options.only)
     outcome = study.outcomes(changes, options.seconds)
     killed, undecided = len(outcome.pop("killed", [])), outcome.pop("undecided", [])

@@ -17,6 +17,7 @@ PLACES = (
     "legged/moving_coordinates.py",
     "legged/taylor.py",
     "legged/robot",
+    "legged/files",
     "legged/dynamics",
     "legged/denoc",
     "legged/algorithms",

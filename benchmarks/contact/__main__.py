@@ -1,8 +1,8 @@
 """The command `python -m benchmarks.contact [TEST ...] [--output FOLDER]`, `make bench-contact`: some four minutes.
 
 It prints a table of the tests, with the programs whose error is smaller than ours, and writes it as Markdown.
-`--growth` instead measures start time and memory of scenes against their number of boxes, `--speed` the time of a step
-of ten boxes.
+`--growth` instead measures start time and memory of scenes against their number of boxes, `--starts` those of scenes of
+many kinds, `--speed` the time of a step of ten boxes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contact import friction, motions, stacks
-from benchmarks.contact.growth import BOXES, growth_table
+from benchmarks.contact.growth import BOXES, growth_table, starts_table
 from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, PINOCCHIO, Case, Row
 from benchmarks.contact.speed import speed_table
 from benchmarks.contact.standing import standing_table
@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("results/contact"), metavar="FOLDER")
     parser.add_argument("--short", action="store_true", help="short versions, which show that the tests run")
     parser.add_argument("--growth", action="store_true", help="start time and memory against the number of boxes")
+    parser.add_argument("--starts", action="store_true", help="start time and memory of scenes of many kinds")
     parser.add_argument(
         "--speed", action="store_true", help="times of steps of ten boxes and of robots beside MuJoCo's"
     )
@@ -73,6 +74,9 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     if options.speed:
         print(speed_table(options.short), standing_table(options.short), sep="\n")
+        return
+    if options.starts:
+        print(starts_table(("4 boxes",)) if options.short else starts_table())
         return
     if options.growth:
         path = options.output / "growth.png"

@@ -1,6 +1,7 @@
-"""Start time and memory of scenes against their number of boxes: `python -m benchmarks.contact --growth`.
+"""Start time and memory of scenes: `python -m benchmarks.contact --growth` and `--starts`.
 
-Each scene is a tower of boxes, every pair of which may collide. A new process with an empty cache simulates two steps.
+A new process with an empty cache simulates two steps. `--growth` measures towers of boxes, every pair of which may
+collide, against their number, and `--starts` scenes of many kinds.
 """
 
 from __future__ import annotations
@@ -13,14 +14,36 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+import controllers
+import legged
+import robots
 from benchmarks.contact.scenes import ours
 from benchmarks.contact.stacks import tower_of
+from benchmarks.harness.subjects import robot_file
+from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Scene, Sphere
 
 BOXES = (2, 4, 8, 16, 32, 64)
 """Numbers of boxes."""
 _POINTS = 4  # contact candidates of two boxes, and of a box on the terrain
+SECONDS, MEGABYTES = 2.0, 300.0
+"""Largest start time [s] and memory [MB] of a scene."""
+GO2 = "go2_description/urdf/go2.urdf"
+SHAPES: dict[str, Any] = {
+    "box": Box((0.2, 0.2, 0.2)),
+    "sphere": Sphere(0.1),
+    "capsule": Capsule(0.05, 0.2),
+    "cylinder": Cylinder(0.08, 0.2),
+    "ellipsoid": Ellipsoid((0.1, 0.08, 0.05)),
+    "hull": Hull(0.1 * np.array([(0, 0, 1), (1, 0, 0), (-1, 1, 0), (-1, -1, 0), (0, 0, -1)])),
+}
+"""Shapes of free bodies, [m]."""
 
 
 def candidates(boxes: int) -> int:
@@ -28,12 +51,112 @@ def candidates(boxes: int) -> int:
     return _POINTS * boxes * (boxes + 1) // 2
 
 
-def start(boxes: int) -> tuple[float, float]:
-    """Return the processor time of two steps [s] and the memory of this process [MB]."""
-    world = tower_of([1.0] * boxes, neighbors=False)
-    begin = time.process_time()
-    ours(world, 2e-3)
-    return time.process_time() - begin, peak_memory()
+def loose(kinds: tuple[str, ...]) -> list[FreeBody]:
+    """Return bodies of some kinds of `SHAPES` side by side above the ground, all of which may collide."""
+    inertia, bodies = legged.box_inertia(1.0, (0.2, 0.2, 0.2)), list[FreeBody]()
+    for k, kind in enumerate(kinds):
+        bodies.append(FreeBody(f"body{k}", inertia, [SHAPES[kind]], (1.0 + 0.3 * (k % 4), 0.3 * (k // 4), 0.15)))
+    return bodies
+
+
+Arguments = dict[str, Any]
+"""Arguments of `legged.simulate`: robot, ground, bodies and the initial configuration."""
+
+
+def bodies(*kinds: str) -> Arguments:
+    """Return a scene of free bodies of some kinds of `SHAPES`, the first of which is the robot."""
+    first, *others = loose(kinds)
+    names = [first.name, *(body.name for body in others)]
+    pairs = [(a, b) for k, a in enumerate(names) for b in [*names[k + 1 :], "terrain"]]
+    return {"robot": first.robot(), "ground": Rigid(0.5, pairs=tuple(pairs)), "bodies": others, "q": first.state()[0]}
+
+
+def beside_post(*kinds: str) -> Arguments:
+    """Return a scene of free bodies of some kinds of `SHAPES` beside a fixed robot without joints."""
+    link = legged.Link("post", legged.box_inertia(1.0, (0.2, 0.2, 0.2)), shapes=[SHAPES["box"]])
+    robot = legged.RobotBuilder("post", link, base=legged.FixedBase()).build()
+    return {"robot": robot, "ground": Rigid(0.5), "bodies": loose(kinds), "q": robot.neutral()}
+
+
+def quadruped(*kinds: str, friction: bool = False) -> Arguments:
+    """Return a scene of a quadruped without shapes among free bodies; its joints have dry friction by choice."""
+    robot = robots.spatial_quadruped()
+    if friction:
+        robot = robot.with_parameters({f"{joint.name}.friction": 0.1 for joint in robot.joints})
+    return {"robot": robot, "ground": Rigid(0.5), "bodies": loose(kinds), "q": _raised(robot)}
+
+
+def go2(*kinds: str, count: int = 1, floor: bool = False, self_collision: bool = False) -> Arguments:
+    """Return a scene of Go2s with all shapes of their file, and free bodies.
+
+    Args:
+        kinds: Kinds of the free bodies. count: Number of Go2s.
+        floor: Whether all shapes touch the terrain, not the feet alone. self_collision: Whether links of a Go2 collide.
+    """
+    one = legged.load(robot_file(GO2), shapes=True)
+    robot, q = one, _raised(one)
+    if count > 1:
+        robot = legged.combine({f"go{k}": one for k in range(count)})
+        apart = np.eye(one.nq)[5]
+        q, _ = robot.join_states({f"go{k}": q + k * apart for k in range(count)})
+    feet = {contact.link for contact in robot.contacts}
+    links = [link.name for link in robot.links if link.shapes or link.index in feet]
+    pairs = tuple((name, "terrain") for name in links) if floor else None
+    return {
+        "robot": robot,
+        "ground": Rigid(0.5, pairs=pairs, self_collision=self_collision),
+        "bodies": loose(kinds),
+        "q": q,
+    }
+
+
+def _raised(robot: legged.Robot) -> Any:
+    """Return a standing posture 0.1 m above the ground, (nq,)."""
+    home = controllers.home_of(robot)
+    return controllers.Posture(tuple(home.angles), home.base_height + 0.1).initial_state(robot)[0]
+
+
+MIXED = tuple(SHAPES)
+SCENES: dict[str, Callable[[], Arguments]] = {
+    **{f"{n} {'box' if n == 1 else 'boxes'}": partial(bodies, *["box"] * n) for n in range(1, 13)},
+    **{f"{n} spheres": partial(bodies, *["sphere"] * n) for n in (3, 4, 6, 12)},
+    "4 ellipsoids": partial(bodies, *["ellipsoid"] * 4),
+    "3 capsules": partial(bodies, *["capsule"] * 3),
+    "6 cylinders": partial(bodies, *["cylinder"] * 6),
+    "one body of each of the 6 shapes": partial(bodies, *MIXED),
+    "two bodies of each of the 6 shapes": partial(bodies, *MIXED * 2),
+    "fixed box beside 12 boxes": partial(beside_post, *["box"] * 12),
+    "quadruped beside 1 box": partial(quadruped, "box"),
+    "quadruped beside 3 boxes": partial(quadruped, *["box"] * 3),
+    "quadruped with dry friction beside 1 box": partial(quadruped, "box", friction=True),
+    "quadruped with dry friction beside 3 boxes": partial(quadruped, *["box"] * 3, friction=True),
+    "Go2 on its feet": go2,
+    "Go2 with all shapes on the floor": partial(go2, floor=True),
+    "Go2 with self-collision": partial(go2, self_collision=True),
+    "Go2 beside 1 box": partial(go2, "box"),
+    "Go2 beside 4 boxes": partial(go2, *["box"] * 4),
+    "two Go2s": partial(go2, count=2),
+}
+"""Scenes by name."""
+
+
+def start(scene: str) -> tuple[float, float, int]:
+    """Return the processor time of two steps [s], the memory of this process [MB], and the number of candidates.
+
+    Args:
+        scene: A name of `SCENES`, or a number of boxes of a tower.
+    """
+    if scene.isdecimal():
+        world, count = tower_of([1.0] * int(scene), neighbors=False), candidates(int(scene))
+        begin = time.process_time()
+        ours(world, 2e-3)
+    else:
+        arguments = SCENES[scene]()
+        robot, ground, others = (arguments[name] for name in ("robot", "ground", "bodies"))
+        count = len(Scene.of(robot, ground, others).candidates)
+        begin = time.process_time()
+        legged.simulate(**arguments, until=2e-3, integrator=legged.TimeStepping(1e-3), fall=False)
+    return time.process_time() - begin, peak_memory(), count
 
 
 def peak_memory() -> float:
@@ -48,16 +171,31 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
-def measured(boxes: int) -> tuple[float, float, float]:
-    """Return the times of `start` with an empty and with a filled cache [s] in new processes, and the memory [MB]."""
-    command = [sys.executable, "-m", "benchmarks.contact.growth", str(boxes)]
+def measured(scene: str) -> tuple[float, float, float, int]:
+    """Return the times of `start` with an empty and with a filled cache [s] in new processes, the memory [MB], and the
+    number of candidates."""
+    command = [sys.executable, "-m", "benchmarks.contact.growth", scene]
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "LEGGED_CACHE": folder}
         cold, warm = (
             json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
             for _ in range(2)
         )
-    return cold[0], warm[0], cold[1]
+    return cold[0], warm[0], cold[1], cold[2]
+
+
+def starts_table(scenes: Iterable[str] = SCENES) -> str:
+    """Return a Markdown table of start time and memory of scenes.
+
+    Args:
+        scenes: Names of `SCENES`.
+    """
+    rows = [(name, *measured(name)) for name in scenes]
+    lines = ["| scene | candidates | empty cache [s] | filled cache [s] | memory [MB] |", f"| --- |{' ---: |' * 4}"]
+    lines += [
+        f"| {name} | {count} | {cold:.2f} | {warm:.2f} | {memory:.0f} |" for name, cold, warm, memory, count in rows
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def growth_table(path: Path, boxes: tuple[int, ...]) -> str:
@@ -66,7 +204,7 @@ def growth_table(path: Path, boxes: tuple[int, ...]) -> str:
     Args:
         path: File of the figure. boxes: Numbers of boxes.
     """
-    rows = [(n, candidates(n), *measured(n)) for n in boxes]
+    rows = [(n, candidates(n), *measured(str(n))[:3]) for n in boxes]
     _draw(path, rows)
     lines = ["| boxes | candidates | empty cache [s] | filled cache [s] | memory [MB] |", f"|{' ---: |' * 5}"]
     lines += [f"| {n} | {count} | {cold:.2f} | {warm:.2f} | {memory:.0f} |" for n, count, cold, warm, memory in rows]
@@ -92,4 +230,4 @@ def _draw(path: Path, rows: list[tuple[int, int, float, float, float]]) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(start(int(sys.argv[1]))))
+    print(json.dumps(start(sys.argv[1])))

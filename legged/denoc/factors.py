@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from legged.checked import checked, checked_arguments
-from legged.denoc.equations import articulated_modules, module_propagation
+from legged.denoc.equations import ArticulatedModule, module_propagation
 from legged.denoc.joints import reflected_inertia
 from legged.denoc.kinematics import Kinematics, block_diagonal, gamma, kinematics, mass_blocks, world_chains, zeros
 from legged.dynamics import inertia
-from legged.dynamics.modules import by_module, dense
+from legged.dynamics.modules import by_module, dense, inward_modules
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -92,7 +92,40 @@ def conditioning(robot: Robot, q: Array, *, scaled: bool = False) -> Array:
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, after eq. (A.9); the scaling is van der Sluis's (1969).
     """
-    return np.array([_condition(part.I_hat, scaled) for part in articulated_modules(robot, q)])
+    return np.array([_condition(I_hat, scaled) for I_hat in _articulated_inertias(robot, q)])
+
+
+def _articulated_inertias(robot: Robot, q: Array) -> list[Array]:
+    """Return I^^i of each module, (n, n), [kg m^2] or [kg], without the matrices of the module's links.
+
+    With the composite masses M~_k of the links in M^^i, the column of joint k is J_k^T F_k for F_k = M~_k p_k + H_k and
+    the Jacobian J_k of link k, and the mass that the module transmits to its parent, (A.8), is
+
+        A_0^T M~_0 A_0 - G (I^^i)^-1 G^T,   G = (A^(k,beta))^T F_k for each joint k
+    """
+    at = kinematics(robot, q)
+    chains, M = world_chains(robot, at), by_module(robot, mass_blocks(robot, at))
+    rotors = by_module(robot, [body.rotor_inertia for body in robot.bodies])
+    children: list[list[Array]] = [[] for _ in chains]
+    inertias: dict[int, Array] = {}
+    for chain in inward_modules(chains):
+        i, has_parent = chain.index, chain.parent >= 0
+        masses = chain.composite_masses(inertia.added(chain, M[i], children[i]))
+        J, from_parent, columns, G = np.zeros((6, 0)), np.eye(6), list[Array](), list[Array]()
+        for k in chain.outward():
+            A, p = chain.A_k[k] if k or has_parent else np.eye(6), chain.p_k[k]
+            F = masses[k] @ p + chain.H_k[k]
+            J, from_parent = np.hstack([A @ J, p]), A @ from_parent
+            columns.append(J.T @ F)
+            columns[-1][J.shape[1] - p.shape[1] :] += rotors[i][k]
+            G.append(from_parent.T @ F)
+        upper = np.hstack([np.pad(own, ((0, J.shape[1] - len(own)), (0, 0))) for own in columns])
+        inertias[i] = np.triu(upper) + np.triu(upper, 1).T
+        if has_parent:
+            whole = np.hstack(G)
+            transmitted = whole @ ArticulatedModule.inverted(inertias[i]) @ whole.T
+            children[chain.parent].append(chain.A_k[0].T @ masses[0] @ chain.A_k[0] - transmitted)
+    return [inertias[chain.index] for chain in chains]
 
 
 def _condition(I_hat: Array, scaled: bool) -> float:

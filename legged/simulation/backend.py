@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from legged.compiler import compile as compile_function
+from legged.contact.pair_tables import Poses
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
 from legged.robot.physics import TRANSITION_SPEED
@@ -21,9 +22,9 @@ from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, loads_at
-from legged.simulation.loop.results import Observation
+from legged.simulation.loop.results import Observation, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.many_contacts import MANY_CONTACTS, MANY_WITH_FRICTION, SceneInParts
+from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
 
 Array = np.ndarray
 NO_SOLUTION = (NotFiniteError, SingularError)
@@ -137,7 +138,22 @@ class Backend:
         observe = self._method("observe", "t", "phase", "q", "s")
         return observe(float(t), float(phase) if self.whole else int(phase), q, s)
 
-    def acceleration(self, state: StateSample, memory: Array) -> Array:
+    def observe_all(self, states: Sequence[StateSample]) -> tuple[Observation, Array]:
+        """Return the outputs of T states, stacked, and their vdot, (T, nv), NaN where the equations have no solution.
+
+        Args:
+            states: The states.
+        """
+        if isinstance(self.loop, SceneInParts):
+            return _observed_parts(self.loop, states)
+        seen = [self.observe(*state) for state in states]
+        vdot = [self._acceleration(state, own.memory) for state, own in zip(states, seen, strict=True)]
+        *arrays, outputs = zip(*seen, strict=True)
+        tau, points, forces, memory = map(np.array, arrays)
+        stacked = Outputs(*(np.array(part) for part in zip(*outputs, strict=True)))
+        return Observation(tau, points, forces, memory, stacked), np.array(vdot)
+
+    def _acceleration(self, state: StateSample, memory: Array) -> Array:
         """Return vdot of one state, (nv,); NaN where the equations have no solution.
 
         Args:
@@ -162,6 +178,24 @@ class Backend:
             xi: Chart coordinates, (nv,).
         """
         return largest_rotation(self.loop.robot, xi)
+
+
+def _observed_parts(loop: SceneInParts, states: Sequence[StateSample]) -> tuple[Observation, Array]:
+    """Return the result of `Backend.observe_all`; poses and outputs of all states come from one call of each kernel."""
+    q, s = (np.array(part) for part in ([state.q for state in states], [state.s for state in states]))
+    poses, n, seen = loop.poses(q, s), loop.robot.nv, []
+    for k, state in enumerate(states):
+        external, v = loop.forces_at(Poses(*(part[k] for part in poses)), s[k]), s[k, :n]
+        after = loop.controller_update(state.t, state.phase, q[k], s[k], external.contact)
+        tau, _ = loop.actuation(state.t, state.phase, q[k], after, external.contact)
+        pushed = loop.pushed(loads_at(loop.pushes, state.t), q[k], v)[0] if loop.pushes else 0.0
+        try:
+            vdot = loop.motion_rate(np.zeros(n), q[k], v, tau, external.contact + pushed)[n:]
+        except NO_SOLUTION:
+            vdot = np.full(n, np.nan)
+        seen.append((tau, external.points, external.forces, loop.split(after).memory, vdot))
+    tau, points, forces, memory, vdot = (np.array(column) for column in zip(*seen, strict=True))
+    return Observation(tau, points, forces, memory, loop.outputs(q, s)), vdot
 
 
 def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Backend:
@@ -262,8 +296,7 @@ def has_parts(loop: ClosedLoop) -> bool:
         return False
     feet = {contact.name for contact in loop.robot.contacts}
     on_terrain = sum(pair.second is None and pair.names[0] in feet for pair in loop.scene.pairs)
-    limit = MANY_WITH_FRICTION if loop.joint_laws.has_friction else MANY_CONTACTS
-    return len(loop.scene.candidates) - on_terrain > limit
+    return len(loop.scene.candidates) - on_terrain > MANY_CONTACTS
 
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:

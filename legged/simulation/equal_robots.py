@@ -218,12 +218,12 @@ class EqualRobots:
         return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
 
     def poses(self, q: Array) -> Poses:
-        """Return the poses of the bodies with links of the robots, (m, b, ...).
+        """Return the poses of the bodies with links of the robots, (..., m, b, 3, 3) and (..., m, b, 3).
 
         Args:
-            q: Configuration of all robots of the scene, (nq,), mixed units.
+            q: Configurations of all robots of the scene, (..., nq), mixed units.
         """
-        poses = self._kernel(self._poses, q=self.q.shape[1:])(q[self.q])
+        poses = self._kernel(self._poses, q=self.q.shape[1:])(q[..., self.q])
         return Poses(poses.rotation, poses.origin + self._shift_of_bodies)
 
     def energies(self, q: Array, v: Array) -> Array:
@@ -238,14 +238,14 @@ class EqualRobots:
         return energies - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
 
     def positions(self, q: Array) -> Array:
-        """Return the positions of the nodes of each robot, (m, k, 3), [m], world axes.
+        """Return the positions of the nodes of each robot, (..., m, k, 3), [m], world axes.
 
         Args:
-            q: Configuration of all robots of the scene, (nq,), mixed units.
+            q: Configurations of all robots of the scene, (..., nq), mixed units.
         """
         if not self.nodes.size:
-            return np.zeros((*self.nodes.shape, 3))
-        return self._kernel(self._positions, q=self.q.shape[1:])(q[self.q]) + self._shift[:, None]
+            return np.zeros((*q.shape[:-1], *self.nodes.shape, 3))
+        return self._kernel(self._positions, q=self.q.shape[1:])(q[..., self.q]) + self._shift[:, None]
 
     # Equations of one robot.
 

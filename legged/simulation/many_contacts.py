@@ -8,6 +8,7 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -40,10 +41,9 @@ from legged.spatial import Array, cross, join
 MANY_CONTACTS = 8
 """Number of contact candidates besides feet above which a scene runs in parts, unless `compiled` is True.
 
-The first step of two boxes on the ground, with 12 candidates, takes 6 s and 210 MB as a whole, and 1 s and 130 MB in
-parts; that of one box takes 1 s either way."""
-MANY_WITH_FRICTION = 64
-"""The same for robots whose joints have dry friction, which is exact in steps of the whole scene alone."""
+A scene of one kernel starts faster up to here: a quadruped starts in 2.1 s beside one box, with 4 candidates, as a
+whole, and beside three boxes in 1.7 s in parts; joints with dry friction add a third to the first time, and take 8.6 s
+as a whole beside three boxes (`python -m benchmarks.contact --starts`)."""
 _Q, _V = 7, 6  # sizes of the state of a free body
 
 
@@ -259,16 +259,18 @@ class SceneInParts(RigidLoop):
         return BodyLayout(first, is_free, self._numbers(), np.cumsum([0, *sizes]), self.tables.extent)
 
     def poses(self, q: Array, s: Array) -> Poses:
-        """Return the poses of all bodies of the scene.
+        """Return the poses of all bodies of the scene, (..., B, 3, 3) and (..., B, 3).
 
         Args:
-            q: Configuration, (nq,). s: Rest of the state, (size,).
+            q: Configurations, (..., nq). s: Rests of states, (..., size).
         """
         count, total = len(self.robot.bodies), len(self.robot.bodies) + len(self.bodies) + 1  # with the world
-        rotation, origin = np.tile(np.eye(3), (total, 1, 1)), np.zeros((total, 3))
+        lead = q.shape[:-1]
+        rotation, origin = np.tile(np.eye(3), (*lead, total, 1, 1)), np.zeros((*lead, total, 3))
         for kind in self._kinds:
-            rotation[kind.bodies], origin[kind.bodies] = kind.poses(q)
-        rotation[count:-1], origin[count:-1] = self._batch(self._body_pose, q=(_Q,))(self._body_states(s)[0])
+            rotation[..., kind.bodies, :, :], origin[..., kind.bodies, :] = kind.poses(q)
+        own = self._batch(self._body_pose, q=(_Q,))(self._body_states(s)[0])
+        rotation[..., count:-1, :, :], origin[..., count:-1, :] = own
         return Poses(rotation, origin)
 
     def external_forces(self, q: Array, s: Array) -> ExternalForces:
@@ -279,7 +281,14 @@ class SceneInParts(RigidLoop):
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        poses = self.poses(q, s)
+        return self.forces_at(self.poses(q, s), s)
+
+    def forces_at(self, poses: Poses, s: Array) -> ExternalForces:
+        """Return `external_forces` of bodies at given poses.
+
+        Args:
+            poses: Of all bodies. s: Rest of the state, (size,).
+        """
         forces, detected = self.forces(s), self.tables.detect(poses)
         points, world = poses.origin[self._first_bodies], np.zeros((len(forces), 3))
         points[detected.numbers] = detected.point
@@ -333,8 +342,8 @@ class SceneInParts(RigidLoop):
         """Return the wrenches of contact forces on the links of the robot, (n_links, 6), link axes."""
         wrenches = np.zeros((len(self.robot.links), 6))
         pressed = np.flatnonzero(world[detected.numbers].any(axis=1))
-        bodies = np.arange(self.tables.starts[1])  # of the robot
-        own = np.isin(detected.first[pressed], bodies) | np.isin(detected.second[pressed], bodies)
+        bodies = self.tables.starts[1]  # of the robot
+        own = (detected.first[pressed] < bodies) | (detected.second[pressed] < bodies)
         for k in pressed[own].tolist():
             candidate = self.scene.candidates[detected.numbers[k]]
             force = world[detected.numbers[k]]
@@ -362,16 +371,17 @@ class SceneInParts(RigidLoop):
         """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.
 
         Args:
-            q: Configuration, (nq,). s: Rest of the state, (size,).
+            q: Configurations, (..., nq). s: Rests of states, (..., size).
         """
-        positions = np.zeros((len(self.nodes), 3))
+        positions = np.zeros((*q.shape[:-1], len(self.nodes), 3))
         for k, (link, point) in enumerate(self.nodes):  # of the world link of a group; the others follow
-            positions[k] = self.robot.links[link].position + self.robot.links[link].rotation @ point
+            positions[..., k, :] = self.robot.links[link].position + self.robot.links[link].rotation @ point
         for kind in self._kinds:
-            positions[kind.nodes] = kind.positions(q)
-        (kinetic, potential), base = self.energies(q, s), self.robot.base
-        rotation, origin = base.pose(q[: base.nq])
-        return Outputs(kinetic, potential, rotation, origin, positions)
+            positions[..., kind.nodes, :] = kind.positions(q)
+        energies, base = self.energies(q, s), self.robot.base
+        poses = [base.pose(row) for row in q[..., : base.nq].reshape(math.prod(q.shape[:-1]), base.nq)]
+        rotation, origin = (np.array(part).reshape(*q.shape[:-1], *part[0].shape) for part in zip(*poses, strict=True))
+        return Outputs(energies[..., 0], energies[..., 1], rotation, origin, positions)
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].

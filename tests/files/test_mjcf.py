@@ -313,3 +313,15 @@ def test_without_mujoco_the_error_names_what_to_install(load, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
     with pytest.raises(FileError, match=r"pip install 'legged\[mujoco\]'"):
         load(FLOATING)
+
+
+def test_mujoco_reads_turned_plates_of_any_size(tmp_path):
+    """The largest moment is the sum of the others, which rounding in the turned axes misses; nothing but it is added."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        R, (a, b) = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.uniform(0.1, 1.0, 2) * 10.0 ** rng.uniform(-6.0, 7.0)
+        plate = legged.Inertia(10.0, np.zeros(3), R @ np.diag([a, b, a + b]) @ R.T)
+        robot = legged.RobotBuilder("plate", legged.Link("plate", plate)).build()
+        path = legged.save_mjcf(robot, tmp_path / "plate.xml")
+        moments = mujoco.MjModel.from_xml_path(str(path)).body_inertia[-1]
+        np.testing.assert_allclose(np.sort(moments), np.sort([a, b, a + b]), rtol=1e-9, atol=1e-12)

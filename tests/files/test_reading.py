@@ -1,4 +1,5 @@
-"""Files that are no regular files, or that ask for more memory or time than a robot needs, are rejected at once."""
+"""Files that are no regular files, or that ask for more memory or time than a robot needs, are rejected at once; work
+that grows in proportion to the links of a robot."""
 
 import os
 import struct
@@ -9,7 +10,7 @@ from collections import Counter
 import pytest
 
 import legged
-from legged.errors import ArgumentError, FileError
+from legged.errors import ArgumentError, DefinitionError, FileError
 from legged.files import inertias, reading
 from legged.files.mjcf import limits
 
@@ -158,7 +159,7 @@ def test_limits_hold_for_included_files_and_images(tmp_path):
     with pytest.raises(FileError, match=r"requests 9e\+08 pixels"):
         legged.load(path)
     (tmp_path / "more.xml").write_text("<mujoco><asset><texture name='t' type='2d' file='t.png'/></asset></mujoco>")
-    (tmp_path / "t.png").write_bytes(limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000))
+    (tmp_path / "t.png").write_bytes(limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000) + bytes(100))
     with pytest.raises(FileError, match=r"requests 1\.6e\+09 pixels"):
         legged.load(path)
     (tmp_path / "t.png").unlink()
@@ -193,3 +194,72 @@ def test_gravity_along_y_is_noticed(tmp_path):
     path.write_text("<mujoco><option gravity='0 -9.81 0'/>" + BODY)
     (finding,) = legged.audit(path).of("suspicious")
     assert finding.kind == "up" and "not along -z" in finding.words
+
+
+# Robots of many links
+
+
+def chain_file(path, links):
+    """Write a URDF of a chain of alike links under revolute joints, and return its path."""
+    inertia = '<mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    parts = [f'<link name="link{k}"><inertial>{inertia}</inertial></link>' for k in range(links)]
+    limits = '<limit lower="-1" upper="1" effort="10" velocity="10"/>'
+    for k in range(1, links):
+        ends = f'<parent link="link{k - 1}"/><child link="link{k}"/><origin xyz="0 0 -0.1"/><axis xyz="0 1 0"/>{limits}'
+        parts.append(f'<joint name="joint{k}" type="revolute">{ends}</joint>')
+    path.write_text(f'<robot name="chain">{"".join(parts)}</robot>')
+    return path
+
+
+def calls(function):
+    """Return the number of calls of functions, those in C included, that a call makes."""
+    count = 0
+
+    def counted(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("work", ["load", "audit", "save_urdf", "save_mjcf"])
+def test_work_on_files_grows_in_proportion_to_the_links(work, tmp_path):
+    counts = []
+    for links in (20, 40, 80):
+        path = chain_file(tmp_path / f"{links}.urdf", links)
+        robot = legged.load(path)
+        tasks = {
+            "load": lambda path=path: legged.load(path),
+            "audit": lambda path=path: legged.audit(path),
+            "save_urdf": lambda robot=robot: legged.save_urdf(robot, tmp_path / "out.urdf"),
+            "save_mjcf": lambda robot=robot: legged.save_mjcf(robot, tmp_path / "out.xml"),
+        }
+        tasks[work]()
+        counts.append(calls(tasks[work]))
+    first, second = counts[1] - counts[0], counts[2] - counts[1]
+    assert first > 20 * 10 and 1.9 < second / first < 2.15, counts  # without what each call costs once
+
+
+def test_a_thousand_links_are_loaded_saved_and_audited(tmp_path):
+    path = chain_file(tmp_path / "chain.urdf", 1000)
+    robot = legged.load(path)
+    again = legged.load(legged.save_urdf(robot, tmp_path / "again.urdf"))
+    assert robot.nv == again.nv == 1005 and again.mass == pytest.approx(1000.0)
+    assert len(legged.audit(path).joints) == 999
+
+
+def test_mujoco_reads_what_is_saved_and_deeper_robots_are_refused(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    deepest, deeper = (legged.load(chain_file(tmp_path / f"{n}.urdf", n)) for n in (495, 496))
+    path = legged.save_mjcf(deepest, tmp_path / "robot.xml")
+    assert mujoco.MjModel.from_xml_path(str(path)).nv == deepest.nv
+    before = path.read_bytes()
+    with pytest.raises(DefinitionError, match=r"'link495' .*495 bodies .* save_urdf"):
+        legged.save_mjcf(deeper, path)
+    assert path.read_bytes() == before
+    assert legged.load(path).nv == deepest.nv

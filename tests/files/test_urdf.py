@@ -54,6 +54,11 @@ def test_friction_limits_and_rotors_are_read(load):
     assert (knee.lower, knee.upper, knee.effort) == (-np.inf, np.inf, 40.0)
 
 
+def test_a_rotor_of_a_transmission_without_reduction_turns_with_the_joint(load):
+    hip = load(BIPED.replace("<mechanicalReduction>9</mechanicalReduction>", "")).joint("left_hip").definition.physics
+    assert (hip.rotor.inertia, hip.rotor.gear) == (0.0001, 1.0)
+
+
 def test_a_rotor_is_felt_by_its_gear_ratio_squared(load):
     q = load(BIPED).neutral()
     without = BIPED.replace("<motorInertia>0.0001</motorInertia>", "")

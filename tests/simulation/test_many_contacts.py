@@ -14,7 +14,9 @@ from legged.contact.detection.box_box import FAR
 from legged.contact.pair_tables import MARGIN, PairTables, Poses
 from legged.rotations import quaternion_matrix
 from legged.simulation.backend import Backend, has_parts, select_backend
+from legged.simulation.compiled_plants import compiled_parts
 from legged.simulation.controller import adapt
+from legged.simulation.integrators import StateSample
 from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
 
@@ -246,11 +248,11 @@ def test_points_of_links_that_are_apart_are_the_origins_of_the_first_ones():
 
 
 def test_scenes_run_in_parts_where_the_whole_step_would_start_slowly():
-    """Feet on the terrain do not count; joints with dry friction, which parts regularize, keep the whole longer."""
+    """Feet on the terrain do not count; dry friction of joints, which parts regularize with a warning, does not."""
     step, friction = ("step", Box((0.5, 0.5, 0.1), (0.0, 0.6, -1.0))), legged.JointPhysics(friction=0.1)
     feet = legged.Link("sole", CUBE, contacts={f"p{k}": (0.01 * k, 0.0, 0.0) for k in range(9)})
     cases = [(1, None, (), False), (2, None, (), True), (0, None, (), False), (0, None, (step,), True)]
-    for count, physics, obstacles, in_parts in [*cases, (2, friction, (), False)]:
+    for count, physics, obstacles, in_parts in [*cases, (1, friction, (), False), (2, friction, (), True)]:
         joint = legged.Revolute("joint", "y", physics=physics or legged.JointPhysics())
         builder = legged.RobotBuilder("robot", legged.Link("post"), base=legged.FixedBase())
         robot = builder.add(joint, feet, to="post", at=(0.0, 0.0, 2.0)).build()
@@ -293,3 +295,32 @@ def test_a_fixed_robot_without_joints_beside_falling_bodies_moves_nothing_but_th
     assert "parts" in run.backend and run.energy_drift < 1e-9 * run.energy.potential[0]
     loop, q, s = loops(SceneInParts, robot, Rigid(), bodies)
     np.testing.assert_array_equal(loop.energies(np.stack([q, q]), np.stack([s, s]))[1], loop.energies(q, s))
+
+
+@pytest.mark.parametrize("law", [None, JointPD(Posture(np.full(1, 0.2)), kp=20.0, kd=3.0)], ids=["passive", "servo"])
+def test_outputs_of_all_samples_at_once_are_those_of_each_sample(law):
+    """The outputs of a run are those of `observe`, and vdot that of `rate`, sample by sample, in all bits."""
+    ground, bodies = mixed()
+    robot, push = arm(), legged.Push("arm", (2.0, 0.0, 0.0), at=0.0, duration=1.0)
+    options = {"q": [0.0], "v": [-2.0], "integrator": legged.TimeStepping(), "pushes": [push], "fall": False}
+    run = legged.simulate(robot, law, ground=ground, bodies=bodies, until=0.05, sample=0.01, **options)
+    started, memory = adapt(law).start(robot, ground, np.zeros(1), np.full(1, -2.0))
+    loop = compiled_parts(RigidLoop(robot, started, ground, len(memory), [push], [], bodies))
+    backend, (q, s) = Backend(loop, False, ""), (np.zeros(1), loop.initial(np.full(1, -2.0), memory))
+    states = [StateSample(0.0, 0, q, s)]
+    for k in range(50):
+        q, s = loop.time_stepping(k * 1e-3, 1e-3, 0, q, s)
+        if k % 10 == 9:
+            states.append(StateSample((k + 1) * 1e-3, 0, q, s))
+    seen, vdot = backend.observe_all(states)
+    np.testing.assert_allclose(run.q, [state.q for state in states], atol=1e-12)
+    np.testing.assert_allclose(run.vdot, vdot, rtol=1e-9, atol=1e-9)
+    assert np.abs(seen.forces[1:]).max() > 1.0 and np.abs(vdot).min() > 0.0
+    for k, state in enumerate(states):
+        one = loop.observe(*state)
+        for name in ("tau", "points", "forces", "memory"):
+            np.testing.assert_array_equal(getattr(seen, name)[k], getattr(one, name))
+        for part, own in zip(seen.outputs, one.outputs, strict=True):
+            np.testing.assert_array_equal(part[k], own)
+        y = np.concatenate([np.zeros(1), state.s])
+        np.testing.assert_allclose(vdot[k], loop.rate(state.t, 0, y, state.q)[1:2], rtol=1e-12)

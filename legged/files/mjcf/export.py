@@ -35,8 +35,10 @@ from legged.spatial import Array
 
 SMALLEST = 2e-14
 """Principal inertia, [kg m^2], added to thin rods, plates and point masses, which MuJoCo rejects."""
-_ROUNDING = 1e-13
-"""Rounding of MuJoCo's principal inertias, relative to the largest one."""
+_ROUNDING = 1e-13  # of MuJoCo's principal inertias, relative to the largest one
+DEEPEST = 495
+"""Largest number of bodies inside each other; MuJoCo's reader refuses elements that are nested 500 times."""
+_Unwritten = tuple[ET.Element, str, bool]  # body, link, and whether the body is that of the link alone
 KINDS = {"revolute": "hinge", "prismatic": "slide", "ball": "ball"}
 """Joint types of MuJoCo."""
 
@@ -95,7 +97,7 @@ def save_mjcf(
 
     Raises:
         ArgumentError: Arguments for a scene without `scene=True`; a ground without terrain; negative gains.
-        DefinitionError: A scene of a robot that has no geoms, or no standing posture.
+        DefinitionError: A scene of a robot without geoms or standing posture; over 495 bodies inside each other.
         ShapeError, StateError: Gains or a configuration of the wrong form.
     """
     return write(robot, path, (), scene=scene, ground=ground, home=home, kp=kp, kd=kd, time_step=time_step)
@@ -183,7 +185,12 @@ class _Writer:
             physics = _physics(description.base_physics)
             kind = ("joint", {"type": "free"}) if physics else ("freejoint", {})
             ET.SubElement(body, kind[0], {"name": "base", **kind[1], **physics})
-        self._fill(body, first, has_body=True)
+        unwritten, depth = [(body, first, True)], 0
+        while unwritten:
+            if (depth := depth + 1) > DEEPEST:
+                words = f"more than {DEEPEST} bodies inside each other, which MuJoCo does not read; use save_urdf"
+                raise DefinitionError(f"MJCF has for link {unwritten[0][1]!r} {words}")
+            unwritten = [child for each in unwritten for child in self._fill(*each)]
         self.equality = ET.SubElement(self.root, "equality")
         for joint in description.joints:
             if joint.mimic is not None:
@@ -223,18 +230,19 @@ class _Writer:
         """Return whether the subtree of a link has a moving joint."""
         return any(joint.kind != "fixed" or self._has_moving_joint(joint.child) for joint in self.joints_of[name])
 
-    def _fill(self, body: ET.Element, name: str, has_body: bool) -> None:
-        """Write the inertia of a link, if it has its own body, and all joints, bodies and sites in its subtree."""
-        total = self._group_inertia(name)
+    def _fill(self, body: ET.Element, name: str, has_body: bool) -> list[_Unwritten]:
+        """Write a link, what is fixed to it, and the joints of the next bodies; return the arguments for these."""
         if has_body and body.tag == "body":
-            self._inertial(body, total)
+            self._inertial(body, self._group_inertia(name))
         self.places[name] = body, IDENTITY
         self._shapes(body, name, IDENTITY)
+        unwritten = list[_Unwritten]()
         for joint in self.joints_of[name]:
             if joint.kind == "fixed" and not self._has_moving_joint(joint.child):
                 self._sites(body, joint, IDENTITY)
             else:
-                self._add_joints(body, joint)
+                unwritten.append(self._add_joints(body, joint))
+        return unwritten
 
     def _sites(self, body: ET.Element, joint: JointEntry, outer: Placement) -> None:
         """Write a fixed link, and the links fixed to it, as sites."""
@@ -267,7 +275,7 @@ class _Writer:
             return {"mesh": name}
         return {"size": format_vector(np.array(shape.size) / SOLIDS[shape.kind].halves)}
 
-    def _add_joints(self, parent: ET.Element, joint: JointEntry) -> None:
+    def _add_joints(self, parent: ET.Element, joint: JointEntry) -> _Unwritten:
         """Write the body of a joint; massless links before it become further joints of the body."""
         chain, place = [joint], Placement(joint.rotation, joint.position)
         while self.links[joint.child].mass is None and len(self.joints_of[joint.child]) == 1:
@@ -282,10 +290,8 @@ class _Writer:
         moved = [each for each in moved if each.joint.kind != "fixed"]
         is_free = parent.tag == "worldbody" and len(chain) == 1 and joint.kind == "free" and _is_plain_free(joint)
         if is_free:
-            physics = _physics(joint.physics)
-            ET.SubElement(body, "joint", {"name": joint.name, "type": "free", **physics})
-            self._fill(body, joint.child, has_body=True)
-            return
+            ET.SubElement(body, "joint", {"name": joint.name, "type": "free", **_physics(joint.physics)})
+            return body, joint.child, True
         for each in moved:
             words = _difference(each.joint)
             if words and self.is_exact:
@@ -293,7 +299,7 @@ class _Writer:
             if words:
                 self.approximations.append(f"joint {each.joint.name!r} {words}")
             _joint(body, each.joint, each.place.inverse())
-        self._fill(body, joint.child, has_body=bool(moved))
+        return body, joint.child, bool(moved)
 
     def _inertial(self, body: ET.Element, inertia: Inertia) -> None:
         """Write the inertia of a body, changed as little as MuJoCo's compiler demands."""

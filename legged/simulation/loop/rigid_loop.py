@@ -109,14 +109,14 @@ class RigidLoop(ClosedLoop):
         return np.concatenate([s[:own] + noise[:own], s[own:]])
 
     def states(self, q: Array, s: Array) -> list[Pair]:
-        """Return (q, v) of the robot and of each body, (nq,) and (nv,) each.
+        """Return (q, v) of the robot and of each body, (..., nq) and (..., nv) each.
 
         Args:
-            q: Configuration of the robot, (nq,). s: Rest of the state, (size,).
+            q: Configurations of the robot, (..., nq). s: Rests of states, (..., size).
         """
-        pairs, at = [(q, s[: self.robot.nv])], super().size
+        pairs, at = [(q, s[..., : self.robot.nv])], super().size
         for robot in self.scene.robots[1:]:
-            pairs.append((s[at : at + robot.nq], s[at + robot.nq : at + robot.nq + robot.nv]))
+            pairs.append((s[..., at : at + robot.nq], s[..., at + robot.nq : at + robot.nq + robot.nv]))
             at += robot.nq + robot.nv
         return pairs
 

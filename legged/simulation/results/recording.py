@@ -39,15 +39,13 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         states: The samples. ended: Why the run ended early, or "".
     """
     loop, robot = backend.loop, backend.loop.robot
-    seen = [backend.observe(*state) for state in states]
-    outputs = [o.outputs for o in seen]
-    memory = np.array([o.memory for o in seen])
-    rests = np.array([state.s for state in states])
+    seen, vdot = backend.observe_all(states)
+    outputs, rests = seen.outputs, np.array([state.s for state in states])
     parts = loop.split(rests)
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
     obstacles = loop.scene.ground.obstacles if isinstance(loop, RigidLoop) else ()
-    drawing, body_q = drawing_of(robot, bodies, obstacles), _body_states(loop, states, 0, 7)
-    figure, ground = figure_records(drawing, np.array([o.skeleton for o in outputs]), body_q, loop.ground)
+    drawing, body_q = drawing_of(robot, bodies, obstacles), _body_states(loop, rests, 0, 7)
+    figure, ground = figure_records(drawing, outputs.skeleton, body_q, loop.ground)
     times = np.array([state.t for state in states])
     return Run(
         robot=robot.name,
@@ -58,35 +56,28 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         phases=np.array([state.phase for state in states]),
         q=np.array([state.q for state in states]),
         v=parts.v,
-        vdot=np.array([backend.acceleration(state, o.memory) for state, o in zip(states, seen, strict=True)]),
-        tau=np.array([o.tau for o in seen]),
-        memory=memory,
-        base=BaseRecord(
-            position=np.array([o.base_position for o in outputs]),
-            rotation=np.array([o.base_rotation for o in outputs]),
-        ),
+        vdot=vdot,
+        tau=seen.tau,
+        memory=seen.memory,
+        base=BaseRecord(position=outputs.base_position, rotation=outputs.base_rotation),
         joints=JointRecord.of(robot, _reference(loop.controller, states, robot.nj)),
         contacts=_contact_record(loop, times, seen, rests, parts.ground_memory),
-        energy=EnergyRecord(
-            np.array([o.kinetic for o in outputs]), np.array([o.potential for o in outputs]), *parts.works.T
-        ),
+        energy=EnergyRecord(outputs.kinetic, outputs.potential, *parts.works.T),
         bodies=BodyRecord(
             names=tuple(body.name for body in bodies),
             q=body_q,
-            v=_body_states(loop, states, 1, 6),
+            v=_body_states(loop, rests, 1, 6),
         ),
         ground=ground,
         figure=figure,
         model=ModelRecord.of(robot, loop.ground, bodies),
-        footsteps=planned_footsteps(loop.controller, memory),
+        footsteps=planned_footsteps(loop.controller, seen.memory),
     )
 
 
-def _contact_record(
-    loop: ClosedLoop, times: Array, seen: list[Observation], states: Array, memory: Array
-) -> ContactRecord:
+def _contact_record(loop: ClosedLoop, times: Array, seen: Observation, states: Array, memory: Array) -> ContactRecord:
     """Return the contacts of a run with the rests of its states, (T, n), and the ground's memory, (T, g)."""
-    forces, dt = np.array([o.forces for o in seen]), np.diff(times)
+    forces, dt = seen.forces, np.diff(times)
     residual = worst = np.zeros(len(times))
     history = loop.contact_history(states)
     if not isinstance(loop.ground, (Ground, Rigid)):  # no forces
@@ -99,9 +90,8 @@ def _contact_record(
         forces = np.concatenate([forces[:1], impulse[1:] / dt[:, None, None]])
     first_touch, last_touch = (np.where(x[-1] > 0.0, x[-1], np.nan) for x in (history.touched, history.last))
     sides = contact_names(loop), *contact_sides(loop)
-    points = np.array([o.points for o in seen])
     return ContactRecord(
-        *sides, points, forces, impulse, history.peak, first_touch, last_touch, residual, worst, memory
+        *sides, seen.points, forces, impulse, history.peak, first_touch, last_touch, residual, worst, memory
     )
 
 
@@ -132,11 +122,10 @@ def contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return on, against
 
 
-def _body_states(loop: Any, states: list[StateSample], part: int, size: int) -> Array:
-    """Return q (part 0) or v (part 1) of the free bodies, (T, bodies, size)."""
-    bodies = loop.states if isinstance(loop, RigidLoop) else lambda q, s: [()]
-    states_of_bodies = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
-    return np.array(states_of_bodies, dtype=float).reshape(len(states), -1, size)
+def _body_states(loop: ClosedLoop, rests: Array, part: int, size: int) -> Array:
+    """Return q (part 0) or v (part 1) of the free bodies, (T, bodies, size), from the rests of states, (T, n)."""
+    bodies = loop.states(rests[:, :0], rests)[1:] if isinstance(loop, RigidLoop) else []
+    return np.array([pair[part] for pair in bodies]).reshape(-1, len(rests), size).swapaxes(0, 1)
 
 
 def planned_footsteps(controller: Any, memory: Array) -> Array:

@@ -65,9 +65,9 @@ class Drawing(NamedTuple):
         for i, corners in enumerate(self.shapes):
             frame = points[:, first + 4 * i : first + 4 * i + 4]
             parts.append(frame[:, :1] + corners @ (frame[:, 1:] - frame[:, :1]))
+        R_transposed = quaternion_matrix(np.moveaxis(bodies[..., :4], -1, 0)).T if self.bodies else ()
         for i, corners in enumerate(self.bodies):
-            R = np.array([quaternion_matrix(q) for q in bodies[:, i, :4]]).reshape(-1, 3, 3)
-            parts.append(bodies[:, i, None, 4:] + corners @ R.transpose(0, 2, 1))
+            parts.append(bodies[:, i, None, 4:] + corners @ R_transposed[i])
         parts.append(np.broadcast_to(self.fixed, (len(points), *self.fixed.shape)))
         return np.concatenate(parts, axis=1)
 
@@ -209,12 +209,12 @@ def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Ar
         return np.zeros((0, _POINTS_PER_LINE, 3)), np.array([0.0, 0.0, 1.0])
     terrain = ground.terrain
     axes, ramps, low, high, margin = _extent(terrain, nodes)
-    along, places = axes[0], nodes.reshape(-1, 3)[:, :2]
-    x, y = (places.min(axis=0) + places.max(axis=0)) / 2
+    along, extent = axes[0], np.stack(_bounds(nodes))[:, :2]
+    x, y = extent.mean(axis=0)
     spacing = GRID_SPACING * 2.0 ** np.ceil(np.log2(max((high - low).max() / (_MAX_LINES * GRID_SPACING), 1.0)))
     stations, offsets = (np.arange(np.ceil(low[i] / spacing), high[i] / spacing) * spacing for i in range(2))
     stations = np.concatenate([stations, ramps[(ramps > low[0]) & (ramps < high[0])]])
-    reach = np.ptp(places[:, 0]) / 2 + margin
+    reach = np.ptp(extent[:, 0]) / 2 + margin
     ends = [((x - reach, y), (x + reach, y))]
     ends += [(axes.T @ (low[0], v), axes.T @ (high[0], v)) for v in offsets]
     ends += [(axes.T @ (u, low[1]), axes.T @ (u, high[1])) for u in stations]
@@ -264,8 +264,13 @@ def _extent(terrain: Terrain, nodes: Array) -> tuple[Array, Array, Array, Array,
     along = np.array([np.cos(heading), np.sin(heading)])
     axes = np.array([along, [-along[1], along[0]]])
     margin = 1.2 * float(np.linalg.norm(np.ptp(nodes[0], axis=0)))
-    places = nodes.reshape(-1, 3)[:, :2] @ axes.T
-    return axes, ramps, places.min(axis=0) - margin, places.max(axis=0) + margin, margin
+    low, high = _bounds((nodes.reshape(-1, 3)[:, :2] @ axes.T).reshape(*nodes.shape[:2], 2))
+    return axes, ramps, low - margin, high + margin, margin
+
+
+def _bounds(points: Array) -> tuple[Array, Array]:
+    """Return the least and the largest coordinates of points (T, k, n), (n,) each; over time first, which is faster."""
+    return points.min(axis=0).min(axis=0), points.max(axis=0).max(axis=0)
 
 
 def _line(start: Array, end: Array, along: Array, ramps: Array) -> Array:
