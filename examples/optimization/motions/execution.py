@@ -13,6 +13,7 @@ import numpy as np
 import legged
 from examples.optimization.motions.planning import Array, Nodes, Plan, PlannedRobot
 from legged import optimization as oc
+from legged.ground import Flat
 
 FRICTION = 0.7
 SAMPLE, TIME_STEP, REST = 0.01, 0.002, 1.0  # between samples, of the simulations, and after the plan, [s]
@@ -31,7 +32,7 @@ class Execution:
         regulator, limit = regulated(subject, plan.problem, solution), subject.effort
         self.law = oc.Tracking(plan.problem, regulator, lower=-limit, upper=limit)
         self.until = float(solution.t[-1]) + REST
-        self.ground = legged.Rigid(friction=FRICTION, obstacles=plan.obstacles)
+        self.ground = legged.Rigid(friction=FRICTION, terrain=Flat(plan.level), obstacles=plan.obstacles)
 
     def run(self) -> legged.Run:
         """Return the undisturbed simulation."""

@@ -21,12 +21,13 @@ UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # quaternion, w first
 
 
 class Plan(NamedTuple):
-    """A problem, the guess of its trajectory, and the obstacles of the scene."""
+    """A problem, the guess of its trajectory, the obstacles of the scene, and the height of its ground."""
 
     problem: oc.Problem
     q: Array
     v: Array
     obstacles: tuple[tuple[str, Any], ...] = ()
+    level: float = 0.0
 
 
 def above_edges(robot: legged.Robot, at: oc.Point, frame: Any, first: Any, last: Any, height: Any) -> Array:
@@ -106,9 +107,11 @@ class PlannedRobot:
 
 
 def rates(robot: legged.Robot, q: Array, nodes: Nodes) -> Array:
-    """Return the velocities of a sequence of configurations, (nodes + 1, nv); zero at the end."""
+    """Return the velocities of a sequence of configurations in flight, (nodes + 1, nv); zero while feet stand."""
     v = np.zeros((len(q), robot.nv))
     for k, node in enumerate(nodes):
-        if isinstance(node, oc.Stage):
+        if isinstance(node, oc.Impact):
+            v[k] = v[k - 1]
+        elif not node.contacts:
             v[k] = legged.difference(robot, q[k], q[k + 1]) / node.duration
     return v

@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+import legged
 from examples.optimization.motions.planning import STEP, UPRIGHT, Array, Nodes, Plan, PlannedRobot, above_edges, rates, terms
 from legged import optimization as oc
+from legged.contact import Box
 from legged.rotations import axis_quaternion
 
 EFFORT, CORNER = 0.85, 0.45  # largest torque over that of the URDF, and speed up to which it is available, over no-load
-SOFT = np.array([0.0, 0.0, 0.0, 0.2, 0.2, 0.2])  # weights of the velocity of a foot before an impact
+DEPTH = 0.3  # of a gap, [m]
+SOFT = np.array([0.0, 0.0, 0.0, 0.05, 0.05, 0.05])  # weights of the velocity of a foot before an impact
 
 
 class Go2(PlannedRobot):
@@ -36,7 +39,14 @@ class Go2(PlannedRobot):
     def above(self, first: float = 0.0, last: float = 0.0, height: float = 0.0) -> list[oc.Term]:
         """Return the costs of feet that must be above the ground, and above a block of a height between two places."""
         place = {"first": first, "last": last, "height": height}
-        return [oc.Cost(above_edges, 1e4, barrier=True, frame=f.frame, **place) for f in self.feet]
+        feet = [oc.Cost(above_edges, 1e4, barrier=True, frame=f.frame, **place) for f in self.feet]
+        return feet + self.body_above(0.0)
+
+    def body_above(self, height: float) -> list[oc.Term]:
+        """Return the costs of a trunk that must be 0.18 m and knees that must be 0.06 m above a height."""
+        trunk = oc.Cost(terms.clearance, 1e4, barrier=True, frame="base", height=height + 0.18)
+        knees = [f"{leg}_calf" for leg in ("FL", "FR", "RL", "RR")]
+        return [trunk, *(oc.Cost(terms.clearance, 1e4, barrier=True, frame=k, height=height + 0.06) for k in knees)]
 
     def landed(self, q: Array, count: int, height: float = 0.0) -> Nodes:
         """Return an impact of the feet on the ground at a height, and stages of standing at a configuration."""
@@ -45,7 +55,8 @@ class Go2(PlannedRobot):
         soft = [oc.Cost(terms.frame_velocity, SOFT, frame=f.frame, twist=np.zeros(6)) for f in self.feet]
         rotation = oc.Cost(terms.base_rotation, 20.0, quaternion=q[:4])
         places = [oc.Cost(terms.base_position, np.array([w, w, z]), position=q[4:7]) for w, z in ((50.0, 2.0), (50.0, 50.0))]
-        first, then = (self.stage(self.feet, rotation, place, step=h) for place, h in zip(places, (0.01, STEP), strict=True))
+        body = self.body_above(height)
+        first, then = (self.stage(self.feet, rotation, place, *body, step=h) for place, h in zip(places, (0.01, STEP), strict=True))
         return [oc.Impact(self.feet, [*level, *soft]), *[first] * 25, *[then] * count]
 
 
@@ -54,13 +65,13 @@ def pitched(angle: float) -> Array:
     return axis_quaternion("y", angle)
 
 
-def backflip(dog: Go2, push: int = 40, rear: int = 16, flight: int = 50, lean: float = -1.0, high: float = 0.35) -> Plan:
+def backflip(dog: Go2, push: int = 40, rear: int = 16, flight: int = 50, lean: float = -1.0, high: float = 0.3) -> Plan:
     """Return a backflip: all feet push, then the rear ones alone, the trunk turns about y, and all feet land."""
     end, step = dog.moved(-0.3), 0.01
     tucked = np.array([0.0, 1.2, -2.4] * 4)
     nodes: Nodes = [dog.stage(dog.feet, phase="push", step=step)] * push
     first, down = push + rear, push + rear + flight
-    turned = [np.zeros(push), np.linspace(0.0, lean, rear, endpoint=False), np.linspace(lean, -2 * np.pi, flight)]
+    turned = [np.zeros(push), np.linspace(0.0, lean, rear, endpoint=False), np.linspace(lean, -2 * np.pi, flight, endpoint=False)]
     angles = np.concatenate([*turned, np.full(99, -2 * np.pi)])
     for k in range(push, down):
         in_air = k >= first
@@ -81,3 +92,112 @@ def backflip(dog: Go2, push: int = 40, rear: int = 16, flight: int = 50, lean: f
     rise = np.array([0.0, 0.0, high])
     q[first:, 4:7] = (1 - share) * q[first, 4:7] + share * end[4:7] + 4 * share * (1 - share) * rise
     return Plan(dog.problem(nodes, end), q, rates(dog.robot, q, nodes))
+
+
+def leap(dog: Go2, end: Array, quaternion: Callable[[float], Array], *, high: float = 0.3, flight: int = 20,
+         block: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Plan:  # fmt: skip
+    """Return a jump to a configuration that turns during the flight, above a block (first x, last x, height)."""
+    height = end[6] - dog.q[6]
+    push = 20
+    nodes: Nodes = [dog.stage(dog.feet, phase="push")] * push
+    for k in range(flight):
+        turn = oc.Cost(terms.base_rotation, 20.0, quaternion=quaternion((k + 0.5) / flight))
+        nodes.append(dog.stage([], turn, *dog.above(*block), weight=2.0, phase="flight"))
+    nodes += dog.landed(end, 20, height)
+    q = np.tile(dog.q, (len(nodes) + 1, 1))
+    share = np.clip((np.arange(len(q)) - push) / flight, 0.0, 1.0)
+    rise = np.array([0.0, 0.0, high])
+    q[:, 4:7] += share[:, None] * (end[4:7] - dog.q[4:7]) + (4 * share * (1 - share))[:, None] * rise
+    q[:, :4] = [quaternion(x) for x in share]
+    return Plan(dog.problem(nodes, end), q, rates(dog.robot, q, nodes))
+
+
+def onto(dog: Go2) -> Plan:
+    """Return a jump onto a block of 0.3 m."""
+    height, first = 0.3, 0.35
+    plan = leap(dog, dog.moved(0.75, height), lambda s: UPRIGHT, high=0.25, block=(first, 9.0, height))
+    return plan._replace(obstacles=(("block", Box((1.0, 1.0, height), (first + 0.5, 0.0, 0.5 * height))),))
+
+
+def over(dog: Go2) -> Plan:
+    """Return a jump over a wall of 0.3 m."""
+    height, first, last = 0.3, 0.38, 0.42
+    plan = leap(dog, dog.moved(0.8), lambda s: UPRIGHT, high=0.4, flight=28, block=(first, last, height))
+    wall = Box((last - first, 1.0, height), (0.5 * (first + last), 0.0, 0.5 * height))
+    return plan._replace(obstacles=(("wall", wall),))
+
+
+def turn(dog: Go2) -> Plan:
+    """Return a jump with a turn by 90 degrees."""
+    angle = np.pi / 2
+    end = dog.moved(0.0, 0.0, axis_quaternion("z", angle))
+    return leap(dog, end, lambda s: axis_quaternion("z", angle * s), flight=16)
+
+
+def stand(dog: Go2) -> Plan:
+    """Return standing up from lying with folded legs, the belly 2 cm above the ground."""
+    folded = np.array([0.0, 1.3, -2.65] * 4)
+    start = dog.placed(folded)
+    rise = oc.Cost(terms.base_position, 50.0, position=dog.q[4:7])
+    level = oc.Cost(terms.base_rotation, 20.0, quaternion=UPRIGHT)
+    nodes: Nodes = [dog.stage(dog.feet, rise, level) for _ in range(50)]
+    share = np.clip(np.arange(51) / 25, 0.0, 1.0)[:, None]
+    q = (1.0 - share) * start + share * dog.q
+    return Plan(dog.problem(nodes, dog.q, start), q, rates(dog.robot, q, nodes))
+
+
+def steps(dog: Go2, swings: list[tuple[int, ...]], length: float, count: int = 9, rise: float = 0.05) -> Plan:
+    """Return a walk in which groups of feet swing by a length, one group after the other, each in `count` stages."""
+    places = np.array([legged.frame_pose(dog.robot, dog.q, foot.frame).position for foot in dog.feet])
+    weights, touch = np.array([300.0, 300.0, 500.0]), np.array([500.0, 500.0, 1e3])
+    level = oc.Cost(terms.base_rotation, 50.0, quaternion=UPRIGHT)
+
+    def at_base(x: float) -> oc.Cost:
+        return oc.Cost(terms.base_position, np.array([20.0, 20.0, 100.0]), position=dog.q[4:7] + np.array([x, 0.0, 0.0]))
+
+    base, nodes, path = 0.0, [dog.stage(dog.feet, level, at_base(0.0))] * 10, [0.0] * 10
+    for swing in swings:
+        start, after = places.copy(), base + length * len(swing) / len(places)
+        places[list(swing), 0] += length
+        standing = [foot for i, foot in enumerate(dog.feet) if i not in swing]
+        for k in range(count):
+            s = (k + 0.5) / count
+            x = base + s * (after - base)
+            goals = [start[i] + s * (places[i] - start[i]) + [0.0, 0.0, rise * np.sin(np.pi * s)] for i in swing]
+            feet = [
+                oc.Cost(terms.frame_translation, weights, frame=dog.feet[i].frame, position=goal)
+                for i, goal in zip(swing, goals, strict=True)
+            ]
+            nodes.append(dog.stage(standing, level, at_base(x), *feet))
+            path.append(x)
+        landing = [oc.Cost(terms.frame_translation, touch, frame=dog.feet[i].frame, position=places[i]) for i in swing]
+        nodes.append(oc.Impact(dog.feet, landing))
+        base = after
+        path.append(base)
+    nodes += [dog.stage(dog.feet, level, at_base(base))] * 20
+    q = np.tile(dog.q, (len(nodes) + 1, 1))
+    q[:, 4] += [*path, *[base] * 21]
+    return Plan(dog.problem(nodes, dog.moved(base)), q, rates(dog.robot, q, nodes))
+
+
+TROT, BOUND = [(0, 3), (1, 2)], [(0, 1), (2, 3)]
+
+
+def gap(dog: Go2) -> Plan:
+    """Return a walk over a gap whose width is half of the height of the hips."""
+    x = np.array([legged.frame_pose(dog.robot, dog.q, foot.frame).position[0] for foot in dog.feet])
+    length = 0.5 * (x[0] - x[2])  # so that the rear feet tread where the front feet did
+    width, middle = 0.5 * dog.q[6], x[0] + 0.5 * length
+    boxes = [
+        (name, Box((2.0, 1.0, DEPTH), (middle + side * (1.0 + 0.5 * width), 0.0, -0.5 * DEPTH)))
+        for name, side in (("near", -1.0), ("far", 1.0))
+    ]
+    return steps(dog, TROT * 4, length)._replace(obstacles=tuple(boxes), level=-DEPTH)
+
+
+def transition(dog: Go2) -> Plan:
+    """Return a trot that becomes a bound and then a trot again."""
+    return steps(dog, [*TROT, *TROT, *BOUND, *BOUND, *TROT], 0.12, count=7)
+
+
+MOTIONS = {f.__name__: f for f in (backflip, onto, over, turn, stand, gap, transition)}
