@@ -10,7 +10,7 @@ from legged.compiler import PreparedCall, Rows
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.linearization import add_condensed, costates, extended, solved_derivatives
-from legged.optimization.problem import Problem
+from legged.optimization.problem import Problem, Stage
 from legged.optimization.trajectories import Trajectories
 from legged.spatial import Array
 
@@ -153,7 +153,7 @@ class LinearQuadraticModel(Trajectories):
         problem, remarks = self.problem, list[str]()
         redundant, pulling = dict[str, int](), dict[str, tuple[float, int]]()
         gravity = np.asarray(problem.tree.gravity, float)
-        least = 1e-6 * problem.tree.mass * np.linalg.norm(gravity)
+        least = 1e-3 * problem.tree.mass * np.linalg.norm(gravity)
         at = np.cumsum([0, *(contact.rows for contact in problem.contacts)])
         diagonal = np.einsum("...ii->...i", self.contact_inertia[problem_number])
         for k, node in enumerate(problem.nodes):
@@ -173,8 +173,10 @@ class LinearQuadraticModel(Trajectories):
                 "damping=1e-6 of the problem distributes it"
             )
         for name, (force, k) in pulling.items():
+            unit = "N" if isinstance(problem.nodes[k], Stage) else "N s"
             remarks.append(
-                f"the ground pulls at contact {name!r} with {-force:.3g} N at node {k}; limit it by terms.friction_cone"
+                f"the ground pulls at contact {name!r} with {-force:.3g} {unit} at node {k}; limit it by "
+                "terms.friction_cone"
             )
         return remarks
 

@@ -59,3 +59,10 @@ def test_a_start_that_contradicts_a_constraint_is_named_with_its_node(arm):
     solution = oc.solve(oc.Problem(arm, nodes, q=[0.4, 0.8]), iterations=60)
     assert finite(solution) and not solution.converged
     assert "joint_positions" in solution.message and "node 0" in solution.message
+
+
+def test_a_term_keeps_the_numbers_that_it_was_given():
+    place, weight = np.zeros(3), np.ones(3)
+    cost = oc.Cost(oc.terms.base_position, weight, position=place)
+    place[0], weight[0] = 1.0, 2.0
+    assert cost.parameters["position"][0] == 0.0 and cost.weight[0] == 1.0

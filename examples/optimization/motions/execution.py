@@ -161,7 +161,7 @@ def regulated(subject: PlannedRobot, problem: oc.Problem, solution: oc.Solution)
         else:
             nodes.append(oc.Impact(node.contacts, []))
     last = oc.Cost(oc.terms.state, subject.tracking, q=solution.q[-1], v=solution.v[-1])
-    tracked = oc.Problem(subject.robot, nodes, [last], q=solution.q[0], v=solution.v[0], velocity_gain=20.0)
+    tracked = oc.Problem(subject.robot, nodes, [last], q=solution.q[0], v=solution.v[0], velocity_gain=20.0, integrator="midpoint")
     found = oc.solve(tracked, q=solution.q, v=solution.v, u=solution.u, iterations=3)
     return replace(solution, gain=found.gain)
 

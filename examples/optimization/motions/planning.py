@@ -16,7 +16,7 @@ Nodes = list[oc.Stage | oc.Impact]
 terms = oc.terms
 CONE = 0.5  # coefficient of friction in plans; the ground of the simulations has 0.7
 STEP = 0.02  # [s]
-MARGIN = 0.85  # largest torque in plans relative to that of the motors
+MARGIN, SPEED_MARGIN = 0.85, 0.85  # largest torque and speed without load in plans relative to those of the motors
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # quaternion, w first
 
 
@@ -49,7 +49,9 @@ class PlannedRobot:
         lower, upper: Limits of the joints, (nj,), [rad].
     """
 
-    weights = np.array([0.0])
+    damping = tracking = np.zeros(0)  # weights of velocities in plans, and of states in their regulators
+    control = 1.0  # weight of torques, in both
+    body_costs: list[oc.Term]
 
     def __init__(self, file: str, feet: Callable[[legged.Robot], list[oc.Contact]], joints: Any, effort: float, corner: float):
         path = next(str(f.locate()) for f in files("example-robot-data") or () if f.name == file)
@@ -77,16 +79,22 @@ class PlannedRobot:
         weight: float = 1.0,
         phase: str = "",
         step: float = STEP,
+        body: list[oc.Term] | None = None,
     ) -> oc.Stage:
-        """Return a stage in which feet stand, with friction cones; the posture has a weight."""
+        """Return a stage in which feet stand, with friction cones; the posture has a weight.
+
+        `body` replaces the costs `body_costs` of the height of trunk and knees.
+        """
         slope = MARGIN * self.effort / (1.0 - self.share)
         costs = [
             oc.Cost(terms.joint_positions, weight, joints=self.joints if joints is None else joints),
             oc.Cost(terms.velocity, self.damping),
             oc.Cost(terms.control, self.control),
-            oc.Cost(terms.motor_limits, 50.0, barrier=True, effort=slope, speed=self.speed),
+            oc.Cost(terms.motor_limits, 50.0, barrier=True, effort=slope, speed=SPEED_MARGIN * self.speed),
+            oc.Cost(terms.torque_limits, 50.0, barrier=True, limit=MARGIN * self.effort),
             oc.Cost(terms.joint_limits, 1e3, barrier=True, lower=self.lower + 0.05, upper=self.upper - 0.05),
         ]
+        costs += self.body_costs if body is None else body
         for foot in feet:
             costs += self.contact_costs(foot)
         return oc.Stage(step, feet, [*costs, *extra], phase)
@@ -95,15 +103,13 @@ class PlannedRobot:
         """Return the costs of the force on a foot."""
         return [oc.Cost(terms.friction_cone, 1.0, barrier=True, contact=foot.name, friction=CONE)]
 
-    def problem(self, nodes: Nodes, end: Array, start: Array | None = None, factors: Any = (0.7, 1.5)) -> oc.Problem:
+    def problem(self, nodes: Nodes, end: Array, start: Array | None = None, factors: Any = (0.7, 1.15)) -> oc.Problem:
         """Return the problem that ends in standing still at a configuration."""
         nv = self.robot.nv
         weights = np.concatenate([np.full(6, 100.0), np.full(nv - 6, 10.0), np.full(nv, 1.0)])
         final = [oc.Cost(terms.state, weights, q=end, v=np.zeros(nv))]
-        limit, q = MARGIN * self.effort, self.q if start is None else start
-        return oc.Problem(
-            self.robot, nodes, final, q=q, lower=-limit, upper=limit, velocity_gain=20.0, duration_factors=factors
-        )
+        q = self.q if start is None else start
+        return oc.Problem(self.robot, nodes, final, q=q, velocity_gain=20.0, duration_factors=factors, integrator="midpoint")
 
 
 def rates(robot: legged.Robot, q: Array, nodes: Nodes) -> Array:

@@ -14,7 +14,7 @@ from legged.rotations import axis_quaternion
 
 EFFORT, CORNER = 0.85, 0.45  # largest torque over that of the URDF, and speed up to which it is available, over no-load
 DEPTH = 0.3  # of a gap, [m]
-SOFT = np.array([0.0, 0.0, 0.0, 0.05, 0.05, 0.05])  # weights of the velocity of a foot before an impact
+SOFT = np.array([0.0, 0.0, 0.0, 0.02, 0.02, 0.02])  # weights of the velocity of a foot before an impact
 
 
 class Go2(PlannedRobot):
@@ -31,6 +31,7 @@ class Go2(PlannedRobot):
 
     def __init__(self) -> None:
         super().__init__("go2.urdf", oc.feet, [0.0, 0.8, -1.5] * 4, EFFORT, CORNER)
+        self.body_costs = self.body_above(0.0)
 
     def moved(self, x: float, z: float = 0.0, quaternion: Array = UPRIGHT) -> Array:
         """Return the standing configuration at another place."""
@@ -39,8 +40,7 @@ class Go2(PlannedRobot):
     def above(self, first: float = 0.0, last: float = 0.0, height: float = 0.0) -> list[oc.Term]:
         """Return the costs of feet that must be above the ground, and above a block of a height between two places."""
         place = {"first": first, "last": last, "height": height}
-        feet = [oc.Cost(above_edges, 1e4, barrier=True, frame=f.frame, **place) for f in self.feet]
-        return feet + self.body_above(0.0)
+        return [oc.Cost(above_edges, 1e4, barrier=True, frame=f.frame, **place) for f in self.feet]
 
     def body_above(self, height: float) -> list[oc.Term]:
         """Return the costs of a trunk that must be 0.18 m and knees that must be 0.06 m above a height."""
@@ -56,7 +56,7 @@ class Go2(PlannedRobot):
         rotation = oc.Cost(terms.base_rotation, 20.0, quaternion=q[:4])
         places = [oc.Cost(terms.base_position, np.array([w, w, z]), position=q[4:7]) for w, z in ((50.0, 2.0), (50.0, 50.0))]
         body = self.body_above(height)
-        first, then = (self.stage(self.feet, rotation, place, *body, step=h) for place, h in zip(places, (0.01, STEP), strict=True))
+        first, then = (self.stage(self.feet, rotation, place, step=h, body=body) for place, h in zip(places, (0.01, STEP), strict=True))
         return [oc.Impact(self.feet, [*level, *soft]), *[first] * 25, *[then] * count]
 
 
@@ -65,7 +65,7 @@ def pitched(angle: float) -> Array:
     return axis_quaternion("y", angle)
 
 
-def backflip(dog: Go2, push: int = 40, rear: int = 16, flight: int = 50, lean: float = -1.0, high: float = 0.3) -> Plan:
+def backflip(dog: Go2, push: int = 40, rear: int = 16, flight: int = 25, lean: float = -1.0, high: float = 0.3) -> Plan:
     """Return a backflip: all feet push, then the rear ones alone, the trunk turns about y, and all feet land."""
     end, step = dog.moved(-0.3), 0.01
     tucked = np.array([0.0, 1.2, -2.4] * 4)
@@ -78,10 +78,10 @@ def backflip(dog: Go2, push: int = 40, rear: int = 16, flight: int = 50, lean: f
         extra = [oc.Cost(terms.base_rotation, 20.0 if in_air else 5.0, quaternion=pitched(angles[k]))]
         if in_air:
             extra += dog.above()
-        folded = first + 8 < k < down - 12
+        folded = first + 4 < k < down - 6
         joints, weight = (tucked, 2.0) if folded else (dog.joints, 1.0)
         names = ([], "flight") if in_air else (dog.feet[2:], "rear")
-        nodes.append(dog.stage(names[0], *extra, joints=joints, weight=weight, phase=names[1], step=step))
+        nodes.append(dog.stage(names[0], *extra, joints=joints, weight=weight, phase=names[1], step=STEP if in_air else step))
     nodes += dog.landed(end, 20)
     q = np.tile(dog.q, (len(nodes) + 1, 1))
     q[:, :4] = [pitched(angle) for angle in angles[: len(q)]]
@@ -140,7 +140,7 @@ def stand(dog: Go2) -> Plan:
     start = dog.placed(folded)
     rise = oc.Cost(terms.base_position, 50.0, position=dog.q[4:7])
     level = oc.Cost(terms.base_rotation, 20.0, quaternion=UPRIGHT)
-    nodes: Nodes = [dog.stage(dog.feet, rise, level) for _ in range(50)]
+    nodes: Nodes = [dog.stage(dog.feet, rise, level, body=[])] * 50
     share = np.clip(np.arange(51) / 25, 0.0, 1.0)[:, None]
     q = (1.0 - share) * start + share * dog.q
     return Plan(dog.problem(nodes, dog.q, start), q, rates(dog.robot, q, nodes))
