@@ -147,8 +147,8 @@ class LinearQuadraticModel(Trajectories):
         points down while no term of the node depends on the contact, such as `friction_cone`.
 
         Args:
-            problem_number: Number of the problem. forces: Of each contact by its name, (nodes, 3) or (nodes, 6), [N] and
-                [N m], world axes.
+            problem_number: Number of the problem.
+            forces: Of each contact by its name, (nodes, 3) or (nodes, 6), [N] and [N m], world axes.
         """
         problem, remarks = self.problem, list[str]()
         redundant, pulling = dict[str, int](), dict[str, tuple[float, int]]()
@@ -169,8 +169,8 @@ class LinearQuadraticModel(Trajectories):
                     pulling[contact.name] = upward, k
         for name, k in redundant.items():
             remarks.append(
-                f"at node {k} contact {name!r} repeats constraints of others or is singular, and carries no load there; "
-                "damping=1e-6 of the problem distributes it"
+                f"at node {k} contact {name!r} repeats constraints of others or is singular, and carries no load "
+                "there; damping=1e-6 of the problem distributes it"
             )
         for name, (force, k) in pulling.items():
             unit = "N" if isinstance(problem.nodes[k], Stage) else "N s"

@@ -17,7 +17,9 @@ def arm() -> legged.Robot:
     builder = legged.RobotBuilder("arm", legged.Link("base"), base=legged.FixedBase())
     builder.add(legged.Revolute("shoulder", "y"), legged.Link("upper", rod), to="base")
     tips = {"tip": (0.0, 0.0, -0.5), "copy": (0.0, 0.0, -0.5)}
-    return builder.add(legged.Revolute("elbow", "y"), legged.Link("lower", rod, tips), to="upper", at=(0, 0, -0.5)).build()
+    return builder.add(
+        legged.Revolute("elbow", "y"), legged.Link("lower", rod, tips), to="upper", at=(0, 0, -0.5)
+    ).build()
 
 
 def finite(solution: oc.Solution) -> bool:
@@ -45,7 +47,9 @@ def test_redundant_contacts_and_singular_legs_are_named(arm):
         costs = [oc.Cost(oc.terms.control, 1e-2), oc.Cost(oc.terms.velocity, 1.0)]
         return oc.solve(oc.Problem(arm, [oc.Stage(H, contacts, costs)] * 5, q=angles, **options))
 
-    frames = [oc.Contact(f, name=name) for f, name in ((legged.Frame("lower", (0, 0, -0.5)), n) for n in ("tip", "copy"))]
+    frames = [
+        oc.Contact(f, name=name) for f, name in ((legged.Frame("lower", (0, 0, -0.5)), n) for n in ("tip", "copy"))
+    ]
     redundant = solved([0.4, 0.8], frames)
     assert finite(redundant) and redundant.converged
     assert "contact 'copy'" in redundant.message and "damping" in redundant.message
