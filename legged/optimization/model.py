@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from legged.compiler import PreparedCall, Rows
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.linearization import add_condensed, costates, extended, solved_derivatives
-from legged.optimization.problem import Problem
+from legged.optimization.problem import Problem, Stage
 from legged.optimization.trajectories import Trajectories
 from legged.spatial import Array
 
@@ -137,6 +139,46 @@ class LinearQuadraticModel(Trajectories):
     def _model_arrays(self) -> tuple[Array, ...]:
         """Return further arrays by node that must be finite."""
         return self.gradients, self.gap, self.contact_inertia
+
+    def contact_remarks(self, problem_number: int, forces: Mapping[str, Array]) -> list[str]:
+        """Return what a user should know of the contacts of a solution: redundant ones, and forces that pull.
+
+        A contact has a redundant row if its load is not determined, see `equations.dynamics`. A force pulls if it
+        points down while no term of the node depends on the contact, such as `friction_cone`.
+
+        Args:
+            problem_number: Number of the problem.
+            forces: Of each contact by its name, (nodes, 3) or (nodes, 6), [N] and [N m], world axes.
+        """
+        problem, remarks = self.problem, list[str]()
+        redundant, pulling = dict[str, int](), dict[str, tuple[float, int]]()
+        gravity = np.asarray(problem.tree.gravity, float)
+        least = 1e-3 * problem.tree.mass * np.linalg.norm(gravity)
+        at = np.cumsum([0, *(contact.rows for contact in problem.contacts)])
+        diagonal = np.einsum("...ii->...i", self.contact_inertia[problem_number])
+        for k, node in enumerate(problem.nodes):
+            active = {contact if isinstance(contact, str) else contact.name for contact in node.contacts}
+            limited = {term.constants.get("contact") for term in node.terms}
+            for i, contact in enumerate(problem.contacts):
+                if contact.name not in active:
+                    continue
+                if (diagonal[k, at[i] : at[i + 1]] == 0.0).any():
+                    redundant.setdefault(contact.name, k)
+                upward = float(-gravity @ forces[contact.name][k, -3:]) / max(float(np.linalg.norm(gravity)), 1e-300)
+                if contact.name not in limited and upward < min(-least, pulling.get(contact.name, (0.0, 0))[0]):
+                    pulling[contact.name] = upward, k
+        for name, k in redundant.items():
+            remarks.append(
+                f"at node {k} contact {name!r} repeats constraints of others or is singular, and carries no load "
+                "there; damping=1e-6 of the problem distributes it"
+            )
+        for name, (force, k) in pulling.items():
+            unit = "N" if isinstance(problem.nodes[k], Stage) else "N s"
+            remarks.append(
+                f"the ground pulls at contact {name!r} with {-force:.3g} {unit} at node {k}; limit it by "
+                "terms.friction_cone"
+            )
+        return remarks
 
     def evaluate_motion(self) -> None:
         """Compute accelerations, forces and costs of all nodes at the present states and controls."""

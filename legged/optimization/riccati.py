@@ -55,10 +55,10 @@ def backward(
         shift: Expected step of the last entries of the state, (problems, P), any unit, which are constant: bounds are
             those of the controls after it. None for zero.
     """
-    if len(F) == 1 and bounds is None:
-        return _backward_of_one(
-            F[0], gap[0], gradient[0], hessian[0], feedforward[0], gain[0], float(regularization[0])
-        )
+    if len(F) == 1:
+        limits = None if bounds is None else (bounds[0][0], bounds[1][0])
+        arrays = F[0], gap[0], gradient[0], hessian[0], feedforward[0], gain[0], float(regularization[0])
+        return _backward_of_one(*arrays, limits, shift)
     problems, nodes, nx = len(F), F.shape[1] - 1, F.shape[2]
     nu = F.shape[3] - nx
     V, v = hessian[:, -1, :nx, :nx], gradient[:, -1, :nx]
@@ -92,13 +92,13 @@ def backward(
 
 
 def _bounded_step(
-    Quu: Array, qu: Array, Qux: Array, bounds: tuple[Array, Array], shift: Array | None
+    Quu: Array, qu: Array, Qux: Array, bounds: tuple[Array, Array], shift: Array | None, start: Array | None = None
 ) -> tuple[Array, Array]:
     """Return feedforward and feedback whose control meets the bounds where the state deviates by the shift."""
     if shift is None or not shift.any():
-        return bounded(Quu, qu, Qux, *bounds)
+        return bounded(Quu, qu, Qux, *bounds, start)
     moved = (Qux[..., -shift.shape[-1] :] @ shift[..., None])[..., 0]
-    u, K = bounded(Quu, qu + moved, Qux, *bounds)
+    u, K = bounded(Quu, qu + moved, Qux, *bounds, start)
     return u - (K[..., -shift.shape[-1] :] @ shift[..., None])[..., 0], K
 
 
@@ -126,9 +126,10 @@ def parameter_step(
 
 
 def _backward_of_one(
-    F: Array, gap: Array, gradient: Array, hessian: Array, feedforward: Array, gain: Array, regularization: float
-) -> Backward:
-    """Compute the pass of `backward` for one problem without bounds, with direct calls of LAPACK, which are faster."""
+    F: Array, gap: Array, gradient: Array, hessian: Array, feedforward: Array, gain: Array, regularization: float,
+    bounds: tuple[Array, Array] | None, shift: Array | None,
+) -> Backward:  # fmt: skip
+    """Compute the pass of `backward` for one problem, with direct calls of LAPACK, which are faster."""
     nodes, nx, n = len(F) - 1, F.shape[1], F.shape[2]
     nu = n - nx
     V, v = hessian[-1, :nx, :nx], gradient[-1, :nx]
@@ -152,15 +153,25 @@ def _backward_of_one(
         np.negative(solution[:, :nx], out=gain[k])
         du = np.negative(solution[:, nx], out=feedforward[k])
         descent = float(qu @ du)
+        bend = -descent
+        if bounds is not None:
+            expected = du if shift is None else du + gain[k, :, nx - shift.shape[-1] :] @ shift[0]
+            if (expected < bounds[0][k]).any() or (expected > bounds[1][k]).any():
+                Quu, pair = Q[None, nx:, nx:], (bounds[0][None, k], bounds[1][None, k])
+                step, K = _bounded_step(Quu, qu[None], Qux[None], pair, shift, expected[None])
+                du[...], gain[k] = step[0], K[0]
+                descent, bend = float(qu @ du), float(du @ Quu[0] @ du)
         slope += descent
-        curvature -= descent
+        curvature += bend
         V = Q[:nx, :nx] + Qux.T @ gain[k]
         V = 0.5 * (V + V.T)
         v = q[:nx] + du @ Qux
     return Backward(np.array([slope]), np.array([curvature]), -1, v[None], V[None])
 
 
-def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+def bounded(
+    Q: Array, q: Array, S: Array, lower: Array, upper: Array, start: Array | None = None
+) -> tuple[Array, Array]:
     """Return the minimizer of u^T Q u / 2 + q^T u within bounds, (problems, nu), and the feedback K.
 
     K is the derivative of u with respect to x; it is zero for entries at their bounds.
@@ -169,9 +180,10 @@ def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[A
         Q: Positive definite matrices, (problems, nu, nu), any unit. q: Vectors, (problems, nu), any unit.
         S: Derivative of q by x, (problems, nu, nx), any unit.
         lower, upper: Bounds, (problems, nu), any unit, with lower <= upper.
+        start: Guess of the minimizer, (problems, nu), any unit; zero by default.
     """
     nu = q.shape[-1]
-    u = np.clip(np.zeros_like(q), lower, upper)
+    u = np.clip(np.zeros_like(q) if start is None else start, lower, upper)
     eye = np.eye(nu)
     for _ in range(20 + 2 * nu):
         slope = q + (Q @ u[..., None])[..., 0]
@@ -180,7 +192,7 @@ def bounded(Q: Array, q: Array, S: Array, lower: Array, upper: Array) -> tuple[A
         pair = free[..., :, None] & free[..., None, :]
         A = np.where(pair, Q, eye)
         move = -np.linalg.solve(A, np.where(free, slope, 0.0)[..., None])[..., 0]
-        if not (np.abs(move) > 1e-12 * (1.0 + np.abs(u))).any():
+        if not (np.abs(move) > 1e-9 * (1.0 + np.abs(u))).any():
             break
         length = np.ones(len(u))
         value = 0.5 * (u * (Q @ u[..., None])[..., 0]).sum(-1) + (q * u).sum(-1)

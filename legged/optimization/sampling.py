@@ -97,6 +97,12 @@ class Sampling:
         """Time between evaluations of the costs, in which a command is constant, [s]."""
         return self._interval
 
+    @property
+    def commands(self) -> Array:
+        """The commands of the plan in its intervals, (n, nu), in the simulation's unit."""
+        share = self._share[:, None]
+        return (1.0 - share) * self.mean[self._left] + share * self.mean[self._left + 1]
+
     def improve(self, q: Array, v: Array, iterations: int = 1) -> Array:
         """Improve the plan from a state, and return its first command, (nu,), in the simulation's unit.
 

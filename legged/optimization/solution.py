@@ -51,7 +51,8 @@ class Solution:
 
     Attributes:
         converged: Whether it met all tolerances. message: Why the iterations ended; if they did not converge, also the
-            node with the largest gap and the constraint with the largest violation.
+            node with the largest gap and the constraint with the largest violation; and contacts that are redundant or
+            whose force pulls without a term that limits it.
         cost: Sum of the costs without penalties of constraints.
         t: Times of the nodes and of the end, (nodes + 1,), [s]; those of an impact and of the node after it are equal.
         q, v: States, (nodes + 1, nq) and (nodes + 1, nv). u: Controls, (nodes, nu), [N m] or [N]; zero at impacts.

@@ -69,6 +69,7 @@ class Solver:
 
     def _restart(self) -> None:
         self._regularization = np.full(self._trajectories.count, _LEAST)
+        self._was_stuck = np.zeros(self._trajectories.count, bool)
         self._penalty = np.full(self._trajectories.count, _PENALTIES[0])
         self._trajectories.set_penalty(self._penalty)
 
@@ -272,7 +273,9 @@ class Solver:
         stuck = (accepted == 0.0) & ~updated
         raised = np.maximum(10.0 * self._regularization, _FIRST)
         lowered = np.maximum(0.1 * self._regularization, _LEAST)
-        self._regularization = np.where(stuck, raised, np.where(accepted > 0.4, lowered, self._regularization))
+        is_safe = (accepted > 0.4) & ~self._was_stuck  # the smaller regularization has not just failed
+        self._regularization = np.where(stuck, raised, np.where(is_safe, lowered, self._regularization))
+        self._was_stuck = stuck
         for b in np.flatnonzero((self._regularization > _LARGEST) & ~state.ended):
             state.ended[b], state.reason[b] = True, "no step decreases the cost"
             self._regularization[b] = _LEAST
@@ -298,6 +301,7 @@ class Solver:
         named = {contact.name: force for contact, force in zip(contacts, forces, strict=True)}
         done = bool(state.converged[b])
         message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state)
+        message = "; ".join([message, *trajectories.contact_remarks(b, named)])
         q, v, u = (array[b].copy() for array in (trajectories.q, trajectories.v, trajectories.u[:, :-1]))
         durations, gain = trajectories.durations, trajectories.gain[b, :-1].copy()
         times, factors = durations.t[b].copy(), dict(zip(durations.names, durations.factors[b].tolist(), strict=True))

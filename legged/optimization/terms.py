@@ -76,7 +76,7 @@ class Term:
                 self.constants[name] = value
                 continue
             try:
-                numbers = np.asarray(value, dtype=float)
+                numbers = np.array(value, dtype=float)  # a copy: later changes of the array are not those of the term
             except (TypeError, ValueError):
                 raise ArgumentError(
                     f"parameter {name!r} of {self.name} must be numbers, a text or a frame, got {value!r}"
@@ -118,7 +118,7 @@ class Cost(Term):
             parameters: Further arguments of the function, any unit.
         """
         super().__init__(function, parameters)
-        self.weight = np.asarray(weight, dtype=float)
+        self.weight = np.array(weight, dtype=float)
         self.form = "barrier" if barrier else ""
         if not (np.isfinite(self.weight).all() and (self.weight >= 0.0).all()):
             raise ArgumentError(f"the weight of cost {self.name} must be at least 0 and finite, got {weight}")

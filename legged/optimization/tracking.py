@@ -9,7 +9,7 @@ import numpy as np
 from legged.checked import checked
 from legged.compiler import LookupTable, where
 from legged.errors import ArgumentError
-from legged.optimization.problem import Problem
+from legged.optimization.problem import Problem, _bound
 from legged.optimization.solution import Solution
 from legged.robot.configuration import difference, integrate
 from legged.spatial import Array
@@ -29,17 +29,23 @@ class Tracking:
         robot: The robot. share: Factor of K, dimensionless, by default 1.
     """
 
-    def __init__(self, problem: Problem, solution: Solution, share: float = 1.0):
+    def __init__(
+        self, problem: Problem, solution: Solution, share: float = 1.0, *, lower: Any = None, upper: Any = None
+    ):
         """Prepare the tables of targets, controls and gains.
 
         Args:
             problem: The problem. solution: Its solution. share: Factor of K, dimensionless.
+            lower, upper: Bounds of the controls, numbers or (nu,), [N m] or [N], joint axes; by default those of the
+                problem. Wider ones leave torque to the feedback where the plan is at its bounds.
         """
         robot = problem.tree
         if solution.q.shape != (len(problem.nodes) + 1, robot.nq):
             raise ArgumentError("the solution must be one of this problem")
         self.robot, self.share = robot, share
-        self._bounds, self._actuated = (problem.lower, problem.upper), problem.actuated
+        self._actuated = problem.actuated
+        pairs = (("lower", lower, problem.lower), ("upper", upper, problem.upper))
+        self._bounds = [own if x is None else _bound(name, x, 0.0, problem.nu) for name, x, own in pairs]
         self._start = (solution.q[0], solution.v[0])
         stages = np.flatnonzero(solution.active)
         q, v = solution.q, solution.v
