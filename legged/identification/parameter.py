@@ -70,9 +70,9 @@ class Parameter:
 class Motors:
     """Servos of the joints: torque = gain (kp (command(t - delay) - reading) - kd rate), within the joint's limits.
 
-    Commands that are torques give torque = gain command(t - delay). The reading is the joint position plus the offset of
-    the encoder, the rate that of the joint. Between samples the command is interpolated linearly, so that predictions are
-    differentiable in the delay.
+    Commands that are torques give torque = gain command(t - delay). The reading is the joint position plus the offset
+    of the encoder, the rate that of the joint. Between samples the command is interpolated linearly, so that
+    predictions are differentiable in the delay.
 
     Attributes:
         kp: Position gains, [N m/rad] or [N/m], one or (n_joints,).
