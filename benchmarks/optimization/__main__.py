@@ -13,16 +13,17 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 import legged
 from legged import optimization as oc
 from legged.compiler import thread_limit
+from legged.rotations import quaternion_log
 
 terms = oc.terms
-NAMES = ("go2", "hyq")
-VELOCITY_GAIN = 50.0  # of the contacts of these problems, [1/s]
+NAMES = ("go2", "hyq", "talos_legs")
 UNBOUNDED = 1e300
 
 
@@ -48,6 +49,22 @@ def cone_rows(robot: Any, at: Any, contact: str, matrix: Any, offset: Any) -> An
     return matrix @ at.forces[contact] + offset
 
 
+def wrench_rows(robot: Any, at: Any, contact: str, matrix: Any, offset: Any) -> Any:
+    """Return matrix @ [f; n] + offset, the margins of a linearized cone of wrenches."""
+    w = at.forces[contact]
+    return matrix @ np.concatenate([w[3:], w[:3]]) + offset
+
+
+def placement(robot: Any, at: Any, frame: str, rotation: Any, position: Any) -> Any:
+    """Return the logarithm of SE(3) of the displacement of a frame from a placement, (6,)."""
+    pose = legged.frame_pose(robot, at.q, frame)
+    E = rotation.T @ pose.rotation
+    w = 0.5 * np.sqrt(1.0 + E[0, 0] + E[1, 1] + E[2, 2])  # of a rotation by less than 180 degrees
+    xyz = np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / (4.0 * w)
+    phi = quaternion_log(np.concatenate([np.array([w]), xyz]))
+    return np.concatenate([phi, logarithm(phi, rotation.T @ (pose.position - position))])
+
+
 class Translated:
     """A problem of Crocoddyl as one of ours.
 
@@ -58,19 +75,25 @@ class Translated:
     def __init__(self, record: dict[str, Any]):
         names = {name for node in record["nodes"] for name in node.get("contacts", node.get("impulses", []))}
         feet = {name: (name, np.zeros(3)) for name in sorted(names)}  # Crocoddyl's contacts are the origins of frames
-        self.record, self.robot = record, without_friction(legged.load(record["urdf"], feet=feet))
+        with tempfile.TemporaryDirectory() as folder:
+            path = with_joints(record["urdf"], record["joints"], Path(folder))
+            robot = without_friction(legged.load(path, feet=feet))
+        armatures = zip(record["joints"], record["armature"], strict=True)
+        self.record, self.robot = record, robot.with_parameters({f"{name}.armature": x for name, x in armatures})
         names = [joint.name for joint in self.robot.joints]
         self.order = [record["joints"].index(joint) for joint in names]
         *nodes, last = record["nodes"]
+        surface = any("rotation" in cost for node in nodes for cost in node["costs"].values())
+        (gain,) = {gain for node in nodes for gain in node.get("gains", [])}
         made = []
         for node in nodes:
-            contacts = [oc.Contact(c) for c in node.get("contacts", node.get("impulses", []))]
+            contacts = [oc.Contact(c, surface) for c in node.get("contacts", node.get("impulses", []))]
             its = self.terms(node)
             made.append(oc.Impact(contacts, its) if "impulses" in node else oc.Stage(node["duration"], contacts, its))
         ignored = ("Cone", "ctrlReg")
         last["costs"] = {key: cost for key, cost in last["costs"].items() if not key.endswith(ignored)}
         self.q0 = self.configuration(record["q0"])
-        self.problem = oc.Problem(self.robot, made, self.terms(last), q=self.q0, velocity_gain=VELOCITY_GAIN)
+        self.problem = oc.Problem(self.robot, made, self.terms(last), q=self.q0, velocity_gain=gain)
         nu = self.problem.nu
         self.controls = np.array([np.array(u)[self.order] if u else np.zeros(nu) for u in record["us"]])
 
@@ -104,16 +127,20 @@ class Translated:
                 found.append(oc.Cost(terms.velocity_limits, weight, barrier=True, limit=rates))
             elif name == "comTrack":
                 found.append(oc.Cost(terms.center_of_mass, weight, position=reference))
+            elif "rotation" in cost:
+                target = {"rotation": cost["rotation"], "position": reference}
+                found.append(oc.Cost(placement, weight, frame=name.removesuffix("_footTrack"), **target))
             elif name.endswith("footTrack"):
                 target = {"frame": name.removesuffix("_footTrack"), "position": reference}
                 found.append(oc.Cost(terms.frame_translation, weight, **target))
             elif name.endswith("Cone"):
-                contact = name.removesuffix("_frictionCone")
+                contact = name.removesuffix("_frictionCone").removesuffix("_wrenchCone")
                 A, lower, upper = (np.array(cost[key]) for key in ("matrix", "lower", "upper"))
                 rows = [(A, -lower, lower > -UNBOUNDED), (-A, upper, upper < UNBOUNDED)]
                 matrix = np.concatenate([part[keep] for part, _, keep in rows])
                 offset = np.concatenate([part[keep] for _, part, keep in rows])
-                found.append(oc.Cost(cone_rows, weight, barrier=True, contact=contact, matrix=matrix, offset=offset))
+                cone = wrench_rows if matrix.shape[1] == 6 else cone_rows
+                found.append(oc.Cost(cone, weight, barrier=True, contact=contact, matrix=matrix, offset=offset))
         return found
 
 
@@ -121,6 +148,29 @@ def without_friction(robot: legged.Robot) -> legged.Robot:
     """Return the robot without friction of its joints, which Crocoddyl ignores."""
     names = [name for name in robot.parameters() if name.endswith((".damping", ".friction"))]
     return robot.with_parameters(dict.fromkeys(names, 0.0)) if names else robot
+
+
+def with_joints(urdf: str, joints: list[str], folder: Path) -> Path:
+    """Write a URDF without the joints that are not in a list and without the links beyond them, and return its path."""
+    tree = ElementTree.parse(urdf)
+    root, removed = tree.getroot(), set[str]()
+    while True:
+        wrong = [
+            joint
+            for joint in root.findall("joint")
+            if (joint.get("type") != "fixed" and joint.get("name") not in joints)
+            or joint.find("parent").get("link") in removed  # type: ignore[union-attr]
+        ]
+        if not wrong:
+            break
+        for joint in wrong:
+            removed.add(joint.find("child").get("link"))  # type: ignore[union-attr,arg-type]
+            root.remove(joint)
+    for link in [link for link in root.findall("link") if link.get("name") in removed]:
+        root.remove(link)
+    path = folder / Path(urdf).name
+    tree.write(path)
+    return path
 
 
 def compare(name: str, record: dict[str, Any]) -> None:

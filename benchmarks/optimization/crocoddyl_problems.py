@@ -14,6 +14,7 @@ from typing import Any
 import crocoddyl  # type: ignore[import-not-found]
 import example_robot_data  # type: ignore[import-not-found]
 import numpy as np
+from crocoddyl.utils.biped import SimpleBipedGaitProblem  # type: ignore[import-not-found]
 from crocoddyl.utils.quadruped import SimpleQuadrupedalGaitProblem  # type: ignore[import-not-found]
 
 FEET = {
@@ -23,7 +24,10 @@ FEET = {
 
 
 def problem_of(name: str, model: Any, x0: np.ndarray) -> Any:
-    """Return the trot of a quadruped, 57 nodes."""
+    """Return the trot of a quadruped, 57 nodes, or the walk of the legs of Talos."""
+    if name == "talos_legs":
+        soles = "right_sole_link", "left_sole_link"
+        return SimpleBipedGaitProblem(model, *soles).createWalkingProblem(x0, 0.6, 0.1, 0.03, 35, 10)
     return SimpleQuadrupedalGaitProblem(model, *FEET[name]).createTrottingProblem(x0, 0.15, 0.1, 1e-2, 25, 2)
 
 
@@ -32,6 +36,7 @@ def described(node: Any) -> dict[str, Any]:
     if hasattr(node, "differential"):
         contacts = node.differential.contacts.contacts.todict()
         found: dict[str, Any] = {"contacts": [name.removesuffix("_contact") for name in contacts], "duration": node.dt}
+        found["gains"] = [item.contact.gains[1] for item in contacts.values()]
         costs = node.differential.costs.costs.todict()
     else:
         impulses = node.impulses.impulses.todict()
@@ -44,6 +49,9 @@ def described(node: Any) -> dict[str, Any]:
         reference = residual.reference
         if isinstance(reference, np.ndarray):
             cost["reference"] = reference.tolist()
+        elif hasattr(reference, "rotation"):
+            cost["reference"] = np.array(reference.translation).tolist()
+            cost["rotation"] = np.array(reference.rotation).tolist()
         elif hasattr(reference, "A"):
             cost["matrix"] = np.array(reference.A).tolist()
         if hasattr(activation, "weights"):
@@ -69,7 +77,8 @@ def main(name: str, file: str) -> None:
     """Solve a problem, and write it."""
     robot = example_robot_data.load(name)
     model = robot.model
-    q0 = model.referenceConfigurations["standing"].copy()
+    poses = model.referenceConfigurations
+    q0 = poses["standing" if name in FEET else "half_sitting"].copy()
     x0 = np.concatenate([q0, np.zeros(model.nv)])
     problem = problem_of(name, model, x0)
     problem.nthreads = 1
@@ -95,6 +104,7 @@ def main(name: str, file: str) -> None:
     record = {
         "urdf": robot.urdf,
         "joints": list(model.names)[2:],
+        "armature": np.array(model.armature[6:]).tolist(),
         "nodes": nodes,
         "q0": q0.tolist(),
         "us": [np.array(u).tolist() for u in us],

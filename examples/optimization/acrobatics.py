@@ -1,6 +1,6 @@
 """Motions of Go2: planned by optimal control, executed on rigid ground by the solver's feedback, and in MuJoCo.
 
-Run `python examples/optimization/acrobatics.py MOTION FOLDER`, where MOTION is one of
+Run `python examples/optimization/acrobatics.py FOLDER MOTION`, where MOTION is one of
 `over`, `turn`, `stand`. It writes a page with the replay, FOLDER/MOTION.html. Go2 is that of
 example-robot-data. The torque of the motors falls linearly with their speed. The simulations start with an error of the
 base's velocity, and MuJoCo, if it is installed, simulates the exported scene.
@@ -191,7 +191,7 @@ def described(q: Array) -> str:
     return f"base at {place} m, heading {heading:.0f} degrees, tilt {tilt:.0f} degrees"
 
 
-def main(name: str = "over", folder: str = ".") -> Any:
+def main(folder: str = ".", name: str = "over") -> Any:
     """Plan and execute a motion, and return the run; the page of the replay is written to a folder."""
     dog = Quadruped()
     plan = MOTIONS[name](dog)
