@@ -156,6 +156,8 @@ class Peer:
         values = {
             "track_linear_velocity": np.exp(-4.0 * (error**2).sum(axis=1)),
             "track_yaw_rate": np.exp(-4.0 * turn**2),
+            "linear_velocity_error": np.sqrt((error**2).sum(axis=1)),
+            "yaw_rate_error": np.abs(turn),
             "vertical_velocity": linear[:, 2] ** 2,
             "roll_and_pitch_rates": (angular[:, :2] ** 2).sum(axis=1),
             "torques": (self.torques**2).sum(axis=1),

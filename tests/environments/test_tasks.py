@@ -363,7 +363,8 @@ def test_a_trot_earns_more_than_standing(speed):
             earned[name] += reward.weight * reward.function(s) / (len(rows) - 1)
         air, before = environments.terms.air_time(s), i
     linear, yaw = (task.rewards[name].weight for name in ("track_linear_velocity", "track_yaw_rate"))
-    standing = linear * np.exp(-(speed**2) / 0.25) + yaw
+    standing = linear * np.exp(-(speed**2) / 0.25) + yaw + task.rewards["linear_velocity_error"].weight * speed
     gain = sum(earned.values()) - standing
-    costs = -sum(value for value in earned.values() if value < 0.0)
+    errors = ("linear_velocity_error", "yaw_rate_error")
+    costs = -sum(value for name, value in earned.items() if value < 0.0 and name not in errors)
     assert gain > 0.4 and costs < 0.2 * gain and earned["feet_air_time"] > 0.05

@@ -68,6 +68,8 @@ def test_tracking_compares_velocities_along_the_heading():
     # Errors 0.3 and -0.2 m/s, and 0.2 rad/s, of which the heading changes nothing.
     assert terms.track_linear_velocity(0.5)(s) == pytest.approx(np.exp(-(0.09 + 0.04) / 0.25))
     assert terms.track_yaw_rate(0.5)(s) == pytest.approx(np.exp(-0.04 / 0.25))
+    assert terms.linear_velocity_error(s) == pytest.approx(np.hypot(0.3, 0.2))
+    assert terms.yaw_rate_error(s) == pytest.approx(0.2)
     q, v = base(v=(1.0, 0.0, 0.0), pitch=0.5)  # a pitched base moves along its own axis x, forward by cos
     np.testing.assert_allclose(terms.heading_velocity(state(q=q, v=v)), [np.cos(0.5), 0.0], atol=1e-12)
 

@@ -177,6 +177,7 @@ def test_rewards_are_those_of_their_formulas():
     rate = (up * env.v[:, :3]).sum(axis=1)
     error = env.commands[:, 2] - rate
     np.testing.assert_allclose(found["track_yaw_rate"], weights["track_yaw_rate"] * np.exp(-(error**2) / 0.25))
+    np.testing.assert_allclose(found["yaw_rate_error"], weights["yaw_rate_error"] * abs(error))
 
 
 def test_numbers_of_robots_differ_within_their_ranges():

@@ -22,6 +22,9 @@ Array = np.ndarray
 def velocity(robot: Robot, ground: Rigid | None = None, gait_period: float | None = None, **changes: Any) -> Task:
     """Return the task of following a commanded velocity, (forward [m/s], left [m/s], yaw rate [rad/s]).
 
+    Commands are drawn from a wider range than that of the velocities which a robot is expected to follow, since
+    policies follow those at the ends of the range worst.
+
     The actor observes 48 numbers for a robot with 12 joints: velocities of the base, the direction of gravity, the
     command, joint positions and velocities, and the last action. A robot with two legs has the rewards of bipeds.
 
@@ -55,7 +58,7 @@ def velocity(robot: Robot, ground: Rigid | None = None, gait_period: float | Non
         rewards=_biped_rewards(stance, fallen) if has_two_legs else _rewards(stance),
         terminations={"fallen": fallen},
         start=standing(h, posture, 0.05 if has_two_legs else 0.1, speed=0.2 if has_two_legs else 0.5),
-        command=Command(uniform_velocity((-0.5 * speed, speed), 0.4 * speed, 1.0), reflection=(1.0, -1.0, -1.0)),
+        command=Command(uniform_velocity((-0.8 * speed, 1.2 * speed), 0.5 * speed, 1.5), reflection=(1.0, -1.0, -1.0)),
         disturbance=Disturbance(),
         memory=memory,
         variations=stance.variations(),
@@ -67,19 +70,23 @@ def _rewards(stance: Stance) -> Mapping[str, Reward]:
     """Return the rewards of robots with more than two legs.
 
     Steps pay, and the penalties of a steady trot are a tenth of what it gains over standing still: about half of all
-    commands give a robot that stands a reward, which learners otherwise keep. Vertical motion, flight and long times in
-    the air earn little or cost, since learners otherwise hop.
+    commands give a robot that stands a reward, which learners otherwise keep. Errors of the velocity cost in proportion
+    to their magnitude, since learners otherwise keep standing for some commands. Vertical motion, flight and long times
+    in the air earn little or cost, since learners otherwise hop. Changes of actions cost as much as they do, since
+    learners otherwise shuffle in steps of two control steps, a few millimeters high.
     """
     T, h = stance.duration, stance.height
     return {
         "track_linear_velocity": Reward(terms.track_linear_velocity(), 2.0),
         "track_yaw_rate": Reward(terms.track_yaw_rate(), 2.0),
+        "linear_velocity_error": Reward(terms.linear_velocity_error, -1.0),
+        "yaw_rate_error": Reward(terms.yaw_rate_error, -1.0),
         "vertical_velocity": Reward(terms.vertical_velocity, -2.0),
         "flight": Reward(terms.flight, -0.5),
         "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.03),
         "torques": Reward(terms.torques, -0.2 / stance.torque**2),
         "joint_accelerations": Reward(terms.joint_accelerations, -1e-7),
-        "action_rate": Reward(terms.action_rate, -0.005),
+        "action_rate": Reward(terms.action_rate, -0.03),
         "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 1.5 * T), 1.0),
         "feet_clearance": Reward(terms.feet_clearance(0.2 * h), -2.0 / h**2),
         "height_error": Reward(terms.height_error(h), -10.0 / h**2),
@@ -98,6 +105,8 @@ def _biped_rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[st
     rewards = {
         "track_linear_velocity": Reward(terms.track_linear_velocity(), 1.5),
         "track_yaw_rate": Reward(terms.track_yaw_rate(), 1.0),
+        "linear_velocity_error": Reward(terms.linear_velocity_error, -0.75),
+        "yaw_rate_error": Reward(terms.yaw_rate_error, -0.25),
         "alive": Reward(terms.alive(fallen), 0.5),
         "single_stance_time": Reward(terms.single_stance_time(2.0 * stance.duration), 1.0),
         "flight": Reward(terms.flight, -0.5),

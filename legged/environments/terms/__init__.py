@@ -62,6 +62,7 @@ from legged.environments.terms.rewards import (
     joint_deviation,
     joint_range,
     joint_rates,
+    linear_velocity_error,
     link_tilt,
     posture_error,
     power,
@@ -71,6 +72,7 @@ from legged.environments.terms.rewards import (
     track_linear_velocity,
     track_yaw_rate,
     vertical_velocity,
+    yaw_rate_error,
 )
 from legged.environments.terms.terminations import fallen
 
@@ -115,6 +117,7 @@ __all__ = [
     "jump_height",
     "landed",
     "last_action",
+    "linear_velocity_error",
     "link_tilt",
     "motion_base_velocity",
     "motion_feet",
@@ -140,4 +143,5 @@ __all__ = [
     "track_yaw_rate",
     "upright",
     "vertical_velocity",
+    "yaw_rate_error",
 ]

@@ -53,6 +53,28 @@ def track_yaw_rate(deviation: float = 0.5) -> Callable[[State], Any]:
     return reward
 
 
+def linear_velocity_error(s: State) -> Any:
+    """Return the magnitude of the error of the horizontal velocity in heading axes, [m/s]: a penalty.
+
+    Its slope is one however large the error is, whereas `track_linear_velocity` is nearly flat beyond an error of twice
+    its deviation: without this penalty, robots may keep standing for commands far from zero.
+
+    Formula: |c_xy - v_xy|
+    """
+    e = s.command[:2] - heading_velocity(s)
+    return np.sqrt(e @ e + 1e-12)
+
+
+def yaw_rate_error(s: State) -> Any:
+    """Return the magnitude of the error of the angular velocity about the vertical, [rad/s]: a penalty.
+
+    Its slope is one however large the error is; see `linear_velocity_error`.
+
+    Formula: |c_w - omega_z|
+    """
+    return np.abs(s.command[2] - s.rotation[2] @ s.angular_velocity)
+
+
 def vertical_velocity(s: State) -> Any:
     """Return the square of the vertical velocity of the base, [m^2/s^2], base axes.
 
