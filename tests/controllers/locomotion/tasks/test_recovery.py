@@ -109,7 +109,8 @@ def test_a_robot_lies_down_stands_up_sits_down_and_stands_as_asked():
     assert heights[at[4.8]] == pytest.approx(1.0, abs=0.05) and abs(pitches[at[4.8]]) < 0.05
     assert pitches[at[7.4]] < -0.3  # [rad], the nose up
     assert heights[at[9.7]] == pytest.approx(1.0, abs=0.05) and abs(pitches[at[9.7]]) < 0.05
-    modes = [law.start(robot, None, q, v)[0].mode(row) for row in run.memory]
+    started, _ = law.start(robot, None, q, v)
+    modes = [started.mode(row) for row in run.memory]
     assert list(dict.fromkeys(modes)) == ["walks", "lies", "stands up", "sits"]
 
 
