@@ -12,7 +12,7 @@ import numpy as np
 
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
-from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule, foot_rows
+from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot, tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -23,6 +23,7 @@ from controllers.locomotion.velocity_command import Command, slowed
 from legged import arguments
 from legged.algorithms.legs.leg_chains import joint_axes
 from legged.algorithms.legs.standing import Home, home_of, standing_on
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
@@ -152,6 +153,8 @@ class Locomotion:
     def _gaits(self, robot: Robot, planner: MotionPlanner, steps: FootstepLaw) -> GaitChoice:
         """Return the choice of the gait, with its gaits in the order of time or speed."""
         stances, height, gravity = steps.stances, planner.height, planner.gravity
+        if isinstance(self.gait, str):
+            known_name("gait", self.gait, (*GAITS, AUTOMATIC))
         by_speed = self.gait == AUTOMATIC
         if by_speed:
             unit = float(np.sqrt(gravity * height))

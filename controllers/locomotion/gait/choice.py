@@ -25,7 +25,7 @@ _LEAVES = 0.8  # of the speed at which a gait begins: it ends below
 _TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on period and duty factor become smaller
 _PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
 _LOWEST, _HIGHEST = 0.01, 1.0  # [h], least and largest rise of the center of mass in a jump
-_DEPTH, _EXTENDS = 0.45, 0.0  # [h], distance by which it moves down before at most, and height at lift-off
+_DEPTH = 0.45  # [h], distance by which it moves down before at most
 _UNLOADED = 0.5  # [g], largest acceleration of the motion down
 _SHORTEST = 0.3  # of the scheduled period: least one of a low jump
 _LATE = 0.14  # [sqrt(h / g)], half a step of predictive control, whose last forces act for half of a step
@@ -122,7 +122,7 @@ class GaitChoice:
         h, g = self.height, self.gravity
         acts, rise = np.abs(rise) > 0.0, np.minimum(np.maximum(np.abs(rise), _LOWEST * h), _HIGHEST * h)
         depth, unit = np.minimum(rise, _DEPTH * h), float(np.sqrt(h / g))
-        return Jump(acts, rise, depth, _EXTENDS * h, _LATE * unit, g)
+        return Jump(acts, rise, depth, _LATE * unit, g)
 
 
 class Jump(NamedTuple):
@@ -131,7 +131,7 @@ class Jump(NamedTuple):
     Attributes:
         acts: Whether there is a jump.
         rise: Rise of the center of mass in the flight, [m].
-        depth, top: Distance by which it moves down before it is pushed up, and height at its lift-off, [m].
+        depth: Distance by which it moves down before it is pushed up to its lift-off, [m].
         late: Time from the end of the push to the lift-off of the feet, [s].
         gravity: Magnitude, [m/s^2].
         elapsed: Time since its begin, [s].
@@ -140,7 +140,6 @@ class Jump(NamedTuple):
     acts: Any
     rise: Any
     depth: Any
-    top: float
     late: float
     gravity: float
     elapsed: Any = 0.0
@@ -152,10 +151,10 @@ class Jump(NamedTuple):
 
     @property
     def durations(self) -> tuple[Any, Any, Any]:
-        """Durations of the motion down, of the push, and of the flight to the height of standing, [s]."""
+        """Durations of the motion down, of the push, and of the flight, [s]."""
         v, g = self.velocity, self.gravity
         down = np.pi * np.sqrt(self.depth / (2.0 * _UNLOADED * g))
-        return down, 2.0 * (self.depth + self.top) / v, (v + np.sqrt(v * v + 2.0 * g * self.top)) / g
+        return down, 2.0 * self.depth / v, 2.0 * v / g
 
     def parameters(self, state: GaitState, flies: Any, height: Any, velocity: Any) -> Array:
         """Return the parameters of the gait of n feet, (1 + 2 n,), as in `ContactSchedule.parameters`.
@@ -189,7 +188,7 @@ class Jump(NamedTuple):
         late = t - down
         up = 0.5 * v / push * late * late - self.depth, v / push * late
         fall = late - push
-        fly = self.top + fall * (v - 0.5 * g * fall), v - g * fall
+        fly = fall * (v - 0.5 * g * fall), v - g * fall
         motions = zip(lower, up, fly, strict=True)
         rows = [where(t < down, a, where(late < push, b, where(fall < flight, c, 0.0))) for a, b, c in motions]
         return where(self.acts, rows[0], 0.0), where(self.acts, rows[1], 0.0)

@@ -105,12 +105,12 @@ def test_a_robot_lies_down_stands_up_sits_down_and_stands_as_asked():
         rotation, _ = robot.base.pose(pose[:7])
         pitches.append(np.arcsin(-rotation[2, 0]))
     at = {time: round(10 * time) for time in (2.4, 4.8, 7.4, 9.7)}
-    print(heights[::5], np.round(pitches[::5], 2))
     assert heights[at[2.4]] < 0.7 and abs(pitches[at[2.4]]) < 0.2
     assert heights[at[4.8]] == pytest.approx(1.0, abs=0.05) and abs(pitches[at[4.8]]) < 0.05
     assert pitches[at[7.4]] < -0.3  # [rad], the nose up
     assert heights[at[9.7]] == pytest.approx(1.0, abs=0.05) and abs(pitches[at[9.7]]) < 0.05
-    modes = [law.start(robot, None, q, v)[0].mode(row) for row in run.memory]
+    started, _ = law.start(robot, None, q, v)
+    modes = [started.mode(row) for row in run.memory]
     assert list(dict.fromkeys(modes)) == ["walks", "lies", "stands up", "sits"]
 
 
