@@ -41,9 +41,9 @@ from legged.spatial import Array, cross, join
 MANY_CONTACTS = 8
 """Number of contact candidates besides feet above which a scene runs in parts, unless `compiled` is True.
 
-A scene of one kernel starts faster up to here: a quadruped starts in 2.1 s beside one box, with 4 candidates, as a
-whole, and beside three boxes in 1.7 s in parts; joints with dry friction add a third to the first time, and take 8.6 s
-as a whole beside three boxes (`python -m benchmarks.contact --starts`)."""
+Up to here a start in one kernel takes at most as long as that of a robot on its feet: 1.7 s for three spheres, with 6
+candidates, and 2.1 s for a quadruped beside a box, which starts beside three boxes in 1.7 s in parts. As a whole that
+takes 8.6 s with dry friction in the joints (`python -m benchmarks.contact --starts`)."""
 _Q, _V = 7, 6  # sizes of the state of a free body
 
 

@@ -222,9 +222,11 @@ def test_modules_of_alike_legs_are_articulated_alike():
     assert conditioning[1:] == pytest.approx(conditioning[1], rel=1e-9)
 
 
+@pytest.mark.parametrize("physics", [False, True], ids=["", "with rotors"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_conditioning_is_that_of_the_blocks_of_d(seed):
-    case = random_case(seed)
+def test_conditioning_is_that_of_the_blocks_of_d(seed, physics):
+    case = random_case(seed, physics=physics)
+    assert physics == any(body.rotor_inertia.any() for body in case.robot.bodies)
     _, D = denoc.udu(case.robot, case.q)
     conditioning = legged.conditioning(case.robot, case.q)
     assert len(conditioning) == len(case.robot.modules)

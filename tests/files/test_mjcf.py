@@ -316,7 +316,7 @@ def test_without_mujoco_the_error_names_what_to_install(load, monkeypatch):
 
 
 def test_mujoco_reads_turned_plates_of_any_size(tmp_path):
-    """The largest moment is the sum of the others, which rounding in the turned axes misses; only that is added."""
+    """The largest moment is the sum of the others, which rounding in the turned axes misses; only this is added."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         R, (a, b) = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.uniform(0.1, 1.0, 2) * 10.0 ** rng.uniform(-6.0, 7.0)
