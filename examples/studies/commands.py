@@ -133,6 +133,9 @@ def disturbances(
     restitution: Restitution = 0.2,
     step: Annotated[float, typer.Option(help="Time step and control period, in seconds.", callback=positive)] = 2e-3,
     duration: Duration = 3.0,
+    store: Annotated[
+        Path | None, typer.Option(help="Folder that keeps finished runs, so that the same command goes on with them.")
+    ] = None,
     output: Output = None,
 ) -> None:
     """Map the largest push or throw from each direction that a robot survives; one run for each size and direction."""
@@ -144,7 +147,7 @@ def disturbances(
     case = DisturbanceStudy(select_robot(robot), gait, throw, friction=friction, restitution=restitution, **given)
     interrupt = None
     try:
-        mapped = case.map()
+        mapped = case.map(store)
     except SimulationInterrupt as error:
         mapped, interrupt = error.run, error
     print(mapped.table().text())
