@@ -296,7 +296,7 @@ def design(
     trials: Annotated[int, typer.Option(min=4, help="Number of simulated trots of the quadruped.")] = 32,
     generations: Annotated[int, typer.Option(min=1, help="Generations of CMA-ES for the biped.")] = 3,
     population: Annotated[int, typer.Option(min=2, help="Walks of a generation.")] = 8,
-    duration: Duration = 1.0,
+    duration: Duration = 1.5,
     workers: Annotated[int, typer.Option(min=0, help="Processes of a LocalCluster; 0 for this process.")] = 0,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of stores and figures.", callback=output_folder)
