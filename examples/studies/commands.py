@@ -133,6 +133,9 @@ def disturbances(
     restitution: Restitution = 0.2,
     step: Annotated[float, typer.Option(help="Time step and control period, in seconds.", callback=positive)] = 2e-3,
     duration: Duration = 3.0,
+    store: Annotated[
+        Path | None, typer.Option(help="Folder that keeps finished runs, so that the same command goes on with them.")
+    ] = None,
     output: Output = None,
 ) -> None:
     """Map the largest push or throw from each direction that a robot survives; one run for each size and direction."""
@@ -144,7 +147,7 @@ def disturbances(
     case = DisturbanceStudy(select_robot(robot), gait, throw, friction=friction, restitution=restitution, **given)
     interrupt = None
     try:
-        mapped = case.map()
+        mapped = case.map(store)
     except SimulationInterrupt as error:
         mapped, interrupt = error.run, error
     print(mapped.table().text())
@@ -292,7 +295,7 @@ def design(
     trials: Annotated[int, typer.Option(min=4, help="Number of simulated trots of the quadruped.")] = 32,
     generations: Annotated[int, typer.Option(min=1, help="Generations of CMA-ES for the biped.")] = 3,
     population: Annotated[int, typer.Option(min=2, help="Walks of a generation.")] = 8,
-    duration: Duration = 1.0,
+    duration: Duration = 1.5,
     workers: Annotated[int, typer.Option(min=0, help="Processes of a LocalCluster; 0 for this process.")] = 0,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of stores and figures.", callback=output_folder)

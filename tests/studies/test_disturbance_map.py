@@ -11,6 +11,7 @@ import robots
 from controllers import WorkspaceBalance
 from examples.studies.balance.disturbance_map import (
     FELL,
+    INTERRUPTED,
     OUTCOMES,
     SURVIVED,
     UNSETTLED,
@@ -22,7 +23,7 @@ from examples.studies.balance.disturbance_map import (
 from examples.studies.balance.disturbance_report import DisturbanceStudy, map_figure, write
 from examples.studies.commands import main
 from legged.contact import Box, FreeBody, Rigid
-from legged.errors import DefinitionError, UnknownNameError
+from legged.errors import DefinitionError, SimulationInterrupt, UnknownNameError
 
 PUSH = legged.Push("trunk", (0.0, 0.0, 0.0), at=0.1)
 HERE = (0.2, -0.3, 0.5)
@@ -47,6 +48,31 @@ def block(edge=0.1):
 def test_a_gentle_push_is_survived_and_one_of_its_weight_in_a_quarter_second_is_not(quadruped):
     assert (quadruped.outcomes[0] == SURVIVED).all() and (quadruped.outcomes[-1] == FELL).all()
     assert set(quadruped.boundary) <= {1.0, 4.0}
+
+
+def test_a_map_in_a_store_is_that_in_memory_and_goes_on_after_an_interruption(quadruped, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="pyarrow, of the extra sweep, is not installed")
+    from legged.sweeps import Sweep
+
+    given = {"settled": SettlingCriterion(0.2, 0.5), "store": tmp_path}
+    with monkeypatch.context() as patched:
+        patched.setattr(Sweep, "_sized", lambda self, first, seconds, least: [0, 8, 12])
+        patched.setattr(Sweep, "_outcomes", _interrupted_after_one)
+        with pytest.raises(SimulationInterrupt, match="after 8 of 12 trials") as caught:
+            mapped(**given)
+    assert (caught.value.run.outcomes[:2] == quadruped.outcomes[:2]).all()
+    assert (caught.value.run.outcomes[2] == INTERRUPTED).all()
+    first = [path.stat().st_mtime_ns for path in (tmp_path / "chunks").iterdir()]
+    stored = mapped(**given)
+    assert set(first) < {path.stat().st_mtime_ns for path in (tmp_path / "chunks").iterdir()}
+    assert (stored.outcomes == quadruped.outcomes).all() and stored.reasons == list(quadruped.reasons)
+    np.testing.assert_allclose(stored.when, quadruped.when)
+    assert stored.write_csv(tmp_path / "a.csv").read_text() == quadruped.write_csv(tmp_path / "b.csv").read_text()
+
+
+def _interrupted_after_one(self, job, missing):
+    yield missing[0], job.compute(*missing[0])
+    raise KeyboardInterrupt
 
 
 def test_a_run_of_the_map_is_that_of_simulate(quadruped):

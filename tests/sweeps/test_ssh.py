@@ -59,12 +59,14 @@ class Server:
         await self._server.wait_closed()
 
     async def _run(self, process):
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
-        child = await asyncio.create_subprocess_shell(process.command, start_new_session=True, **pipes)
+        pipes: Any = dict.fromkeys(("stdout", "stderr"), asyncio.subprocess.PIPE)
+        pipes |= {"stdin": asyncio.subprocess.DEVNULL, "start_new_session": True}
+        child = await asyncio.create_subprocess_shell(process.command, **pipes)
         self._running.add(child)
-        await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+        await process.redirect(stdout=child.stdout, stderr=child.stderr)
         code = await child.wait()
         self._running.discard(child)
+        await process.stdout.drain()
         process.exit(code)
 
 

@@ -184,7 +184,10 @@ class DisturbanceMap:
         outcomes: `FELL`, `UNSETTLED`, `SURVIVED` or, after Ctrl-C, `INTERRUPTED`, (n, m), dimensionless.
         settled: Criterion for settling.
         q: Initial configuration, (nq,).
-        runs: All members, size by size; the last one is the undisturbed robot.
+        until: Duration of the runs, [s].
+        when, reasons: When and why runs ended early, size by size, (n m,), [s]; NaN and "" for the others.
+        computed: What has computed the runs.
+        runs: All members, size by size; the last one is the undisturbed robot. None of a map in a store.
     """
 
     robot: str
@@ -194,7 +197,11 @@ class DisturbanceMap:
     outcomes: Array
     settled: SettlingCriterion
     q: Array
-    runs: Rollouts
+    until: float
+    when: Array
+    reasons: Sequence[str]
+    computed: str
+    runs: Rollouts | None = None
 
     @cached_property
     def boundary(self) -> Array:
@@ -214,7 +221,7 @@ class DisturbanceMap:
         numbers = [(int(np.sum(self.outcomes == k)), words) for k, words in enumerate(OUTCOMES)]
         counts = ", ".join(f"{n} {words}" for n, words in numbers if n or words != OUTCOMES[INTERRUPTED])
         notes = (
-            f"{self.outcomes.size} runs of {self.runs.times[-1]:g} s, {counts}; {self.runs.backend}.",
+            f"{self.outcomes.size} runs of {self.until:g} s, {counts}; {self.computed}.",
             f"Sizes from {sizes[0]:.3g} to {sizes[-1]:.3g} {unit}; directions are those of origin, from +x to +y.",
             f"Survived: did not fall, and {self.settled}.",
         )
@@ -226,7 +233,7 @@ class DisturbanceMap:
         header = ["from_deg", f"{self.disturbance.words} [{self.disturbance.unit}]", "outcome", "end_s", "why"]
         rows = []
         for i, (outcome, when, why) in enumerate(
-            zip(self.outcomes.ravel().tolist(), self.runs.when.tolist(), self.runs.reasons, strict=False)
+            zip(self.outcomes.ravel().tolist(), self.when.tolist(), self.reasons, strict=True)
         ):
             size, angle = divmod(i, len(degrees))
             end = round(when, 3) if np.isfinite(when) else None
@@ -244,6 +251,7 @@ def disturbance_map(
     settled: SettlingCriterion | None = None,
     q: Any = None,
     v: Any = None,
+    store: str | Path | None = None,
     **options: Any,
 ) -> DisturbanceMap:
     """Return the outcomes of a disturbance for all sizes and directions.
@@ -255,6 +263,8 @@ def disturbance_map(
         until: Duration of the runs, [s].
         settled: Criterion for settling.
         q, v: Initial state, (nq,), (nv,).
+        store: Folder in which `legged.sweep` stores the runs in chunks, so that a map goes on after an interruption;
+            by default all runs are members of one rollout in memory.
         options: Further arguments of `legged.rollout`: ground, integrator, fall, ...
 
     Raises:
@@ -266,33 +276,89 @@ def disturbance_map(
     q, v = initial_state(robot, law, q, v)
     angles = 2 * np.pi * np.arange(directions) / directions
     sizes, around = (np.append(grid.ravel(), 0.0) for grid in np.meshgrid(disturbance.sizes, angles, indexing="ij"))
-    source = np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
-    given = {"pushes": disturbance.pushes, "bodies": disturbance.bodies, "sample": 0.05} | options
-    interrupt = None
-    try:
-        runs = rollout(robot, law, q=q, v=v, until=until, vary=disturbance.vary(robot, q, source, sizes), **given)
-    except SimulationInterrupt as error:
-        runs, interrupt = error.run, error
-    if runs.fallen[-1]:
-        raise DefinitionError(f"robot {robot.name!r} falls without disturbance: {runs.reasons[-1]}")
-    settled = settled or SettlingCriterion()
-    outcomes = np.where(runs.fallen, FELL, np.where(_calm(robot, runs, settled), SURVIVED, UNSETTLED))
-    unfinished = np.isfinite(runs.when) & ~runs.fallen
-    outcomes[unfinished | (unfinished[-1] & ~runs.fallen)] = INTERRUPTED  # without the undisturbed run, none is judged
-    words, rows = type(getattr(law, "law", law)).__name__, outcomes[:-1].reshape(-1, directions)
-    mapped = DisturbanceMap(robot.name, words, disturbance, angles, rows, settled, q, runs)
+    given = {"pushes": disturbance.pushes, "bodies": disturbance.bodies, "q": q, "v": v} | options
+    settled, sample = settled or SettlingCriterion(), given.pop("sample", 0.05)
+
+    def vary(samples: dict[str, Array]) -> dict[str, Array]:
+        around = samples["from"]
+        source = np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
+        return disturbance.vary(robot, q, source, samples[disturbance.words])
+
+    samples, interrupt = {disturbance.words: sizes, "from": around}, None
+    law_name = type(getattr(law, "law", law)).__name__
+    named = {"robot": robot.name, "law": law_name, "disturbance": disturbance, "angles": angles}
+    named |= {"settled": settled, "q": q, "until": until}
+    times = {"until": until, "sample": sample}
+    if store is None:
+        try:
+            runs = rollout(robot, law, vary=vary(samples), **times, **given)
+        except SimulationInterrupt as error:
+            runs, interrupt = error.run, error
+        outcomes = _outcomes(robot, runs, settled, _undisturbed(robot, runs))[:-1]
+        if np.isfinite(runs.when[-1]):  # without the undisturbed run, none is judged
+            outcomes[~runs.fallen[:-1]] = INTERRUPTED
+        named |= {"when": runs.when[:-1], "reasons": runs.reasons[:-1], "computed": runs.backend, "runs": runs}
+    else:
+        from legged import sweeps
+
+        alone = rollout(robot, law, vary=vary({name: x[-1:] for name, x in samples.items()}), **times, **given)
+        undisturbed = _undisturbed(robot, alone)
+        metric = sweeps.of_rollouts(lambda runs, samples: _outcomes(robot, runs, settled, undisturbed))
+        metrics = {"outcome": metric, "end": sweeps.duration}
+        setup = sweeps.Setup(robot, law, metrics=metrics, vary=vary, options=given, **times)
+        columns = {name: x[:-1] for name, x in samples.items()}
+        study = sweeps.sweep(
+            setup, sweeps.Samples(columns, {disturbance.words: disturbance.unit, "from": "rad"}), store
+        )
+        try:
+            study.compute()
+        except SimulationInterrupt as error:
+            interrupt = error
+        outcomes, ended = _stored(study)
+        named |= ended
+    mapped = DisturbanceMap(outcomes=outcomes.reshape(-1, directions), **named)
     if interrupt is not None:
         raise SimulationInterrupt(f"{interrupt}: the map up to there", mapped)
     return mapped
 
 
-def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion) -> Array:
-    """Return the mask of the members that settled, (B,), bool."""
+def _stored(study: Any) -> tuple[Array, dict[str, Any]]:
+    """Return outcomes, (B,), and `when`, `reasons`, `computed` of a map, from the finished trials of a sweep."""
+    table = study.table(partial=True).reindex(range(len(study.samples)))
+    table = table.reindex(columns=["outcome", "end", "ended", "error"]).fillna({"ended": "", "error": ""})
+    if failed := next(filter(None, table["error"]), ""):
+        raise DefinitionError(f"a run of the map in {study.store.path} has failed: {failed}")
+    when = np.where(table["ended"] == "", np.nan, table["end"].to_numpy(float))
+    facts = {"when": when, "reasons": table["ended"].tolist(), "computed": f"stored in {study.store.path}"}
+    return table["outcome"].fillna(INTERRUPTED).to_numpy(int), facts
+
+
+def _undisturbed(robot: Robot, runs: Rollouts) -> tuple[Array, Array]:
+    """Return positions, (T, 3), [m], world axes, and configurations, (T, n), of the base in the last run.
+
+    Raises:
+        DefinitionError: The robot falls in this run, in which nothing disturbs it.
+    """
+    if runs.fallen[-1]:
+        raise DefinitionError(f"robot {robot.name!r} falls without disturbance: {runs.reasons[-1]}")
+    return runs.base_position[-1], runs.q[-1, :, : robot.base.nq]
+
+
+def _outcomes(robot: Robot, runs: Rollouts, settled: SettlingCriterion, undisturbed: tuple[Array, Array]) -> Array:
+    """Return the outcomes of runs, (B,), dimensionless; `undisturbed` is the result of `_undisturbed`."""
+    outcomes = np.where(runs.fallen, FELL, np.where(_calm(robot, runs, settled, undisturbed), SURVIVED, UNSETTLED))
+    outcomes[np.isfinite(runs.when) & ~runs.fallen] = INTERRUPTED
+    return outcomes
+
+
+def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion, undisturbed: tuple[Array, Array]) -> Array:
+    """Return the mask of the members that settled, (B,), bool; `undisturbed` is the result of `_undisturbed`."""
     late = runs.times >= runs.times[-1] - settled.window - 1e-9
-    away = np.linalg.norm(runs.base_position[:, late] - runs.base_position[-1, late], axis=2)
+    away = np.linalg.norm(runs.base_position[:, late] - undisturbed[0][late], axis=2)
     n = robot.base.nq
-    bases = np.where(np.isfinite(runs.q[:, late, :n]), runs.q[:, late, :n], robot.neutral()[:n])
-    R = compile_function(lambda base: robot.base.pose(base)[0], None, base=n)(bases)
-    cosine = 0.5 * (np.einsum("btij,tij->bt", R, R[-1]) - 1.0)
+    bases = np.concatenate([runs.q[:, late, :n], undisturbed[1][None, late]])
+    bases = np.where(np.isfinite(bases), bases, robot.neutral()[:n])
+    *R, level = compile_function(lambda base: robot.base.pose(base)[0], None, base=n)(bases)
+    cosine = 0.5 * (np.einsum("btij,tij->bt", np.array(R), level) - 1.0)
     turned = np.arccos(np.clip(cosine, -1.0, 1.0))
     return (~(away > settled.position) & ~(turned > settled.turn)).all(axis=1)

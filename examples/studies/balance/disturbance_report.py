@@ -175,8 +175,12 @@ class DisturbanceStudy:
         sizes = most * np.arange(1, self.sizes + 1) / self.sizes
         return Pushes(Push(link, (0.0, 0.0, 0.0), self.at), sizes)
 
-    def map(self) -> DisturbanceMap:
-        """Return the map."""
+    def map(self, store: Path | None = None) -> DisturbanceMap:
+        """Return the map.
+
+        Args:
+            store: As in `disturbance_map`.
+        """
         return disturbance_map(
             self.robot,
             self.law,
@@ -186,6 +190,7 @@ class DisturbanceStudy:
             settled=SettlingCriterion() if self.gait == STAND else LEVEL_ORIENTATION,
             ground=Rigid(friction=self.friction, restitution=self.restitution),
             integrator=TimeStepping(self.step),
+            store=store,
         )
 
 
