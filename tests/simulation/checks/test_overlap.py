@@ -18,6 +18,6 @@ def test_a_start_inside_of_the_ground_names_what_to_do(terrain, rigid):
     robot = robots.planar_biped()
     ground = legged.Rigid(terrain=terrain) if rigid else realistic_ground(robot, terrain=terrain)
     words = "Locomotion" if isinstance(terrain, Slope) else "without overlap"
-    with pytest.warns(SimulationWarning, match=rf"begins [\d.]+ mm inside of .*{words}"):
-        with contextlib.suppress(SimulationError):
-            legged.simulate(robot, controllers.ComputedTorque(controllers.paper_walk()), ground=ground, until=1e-3)
+    warned = pytest.warns(SimulationWarning, match=rf"begins [\d.]+ mm inside of .*{words}")
+    with warned, contextlib.suppress(SimulationError):
+        legged.simulate(robot, controllers.ComputedTorque(controllers.paper_walk()), ground=ground, until=1e-3)
