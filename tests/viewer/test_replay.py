@@ -101,7 +101,7 @@ def test_check_boxes_show_overlays(replay):
     for name in ("cones", "center", "capture", "feet"):
         assert not replay.evaluate(f"replay.actors[0].overlays.{name}.visible")
         replay.click(f"#overlay-{name}")
-        assert replay.evaluate(f"replay.actors[0].overlays.{name}.visible")
+        replay.wait(f"replay.actors[0].overlays.{name}.visible", 30.0)
     center = replay.evaluate("replay.actors[0].overlays.center.children[0].position.toArray()")
     assert center == pytest.approx(replay.evaluate("replay.actors[0].basePosition.toArray()"), abs=0.3)
 
