@@ -70,7 +70,7 @@ def comparison(runs: list[Run], names: list[str], command: tuple[float, float, f
     Args:
         runs: The runs. names: A heading for each. command: The commanded velocity, as in `run_table`.
     """
-    columns = [dict(run_table(run, None, command).rows) for run in runs]
+    columns = [{row[0]: row[1] for row in run_table(run, None, command).rows} for run in runs]
     ended = [run.ended or "" for run in runs]
     labels = dict.fromkeys(label for column in columns for label in column)
     rows = [(label, *(column.get(label, "-") for column in columns)) for label in labels]

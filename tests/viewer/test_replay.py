@@ -101,7 +101,7 @@ def test_check_boxes_show_overlays(replay):
     for name in ("cones", "center", "capture", "feet"):
         assert not replay.evaluate(f"replay.actors[0].overlays.{name}.visible")
         replay.click(f"#overlay-{name}")
-        assert replay.evaluate(f"replay.actors[0].overlays.{name}.visible")
+        replay.wait(f"replay.actors[0].overlays.{name}.visible", 30.0)
     center = replay.evaluate("replay.actors[0].overlays.center.children[0].position.toArray()")
     assert center == pytest.approx(replay.evaluate("replay.actors[0].basePosition.toArray()"), abs=0.3)
 
@@ -164,3 +164,18 @@ def test_curves_have_two_ticks_or_more_and_rounding_errors_are_straight(browser,
         assert browser.evaluate(f"{scale}.max - {scale}.min") > 1e-3
         ticks = browser.evaluate(f"replay.plots.charts[{chart}].axes[1]._values")
         assert len(set(ticks)) == len(ticks) >= 2
+
+
+def test_check_boxes_are_folded_on_a_phone_and_names_are_as_large_for_near_and_far_robots(browser, trot, tmp_path):
+    page = legged.save_html([trot, trot], tmp_path / "two.html", names=["near", "far"], beside=1.0).as_uri()
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    try:
+        browser.call("Emulation.setDeviceMetricsOverride", **size)
+        browser.open(page, READY)
+        assert not browser.evaluate("document.getElementById('overlays').open")
+        assert browser.evaluate("document.documentElement.scrollWidth") == 390
+    finally:
+        browser.call("Emulation.setDeviceMetricsOverride", **size | {"width": 1200, "height": 760, "mobile": False})
+    browser.open(page, READY)
+    assert browser.evaluate("document.getElementById('overlays').open")
+    assert not browser.evaluate("replay.actors.some(actor => actor.label.material.sizeAttenuation)")

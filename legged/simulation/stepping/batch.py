@@ -104,11 +104,11 @@ class RolloutBatch:
         """
         closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
         controller, ground, pushes, bodies = setup
-        state = tuple(x if x is None else as_array(name, x) for name, x in zip("qv", state, strict=True))
-        sizes = {"q": (state[0], tree.nq), "v": (state[1], tree.nv)}
+        q, v = (x if x is None else as_array(name, x) for name, x in zip("qv", state, strict=True))
+        sizes = {"q": (q, tree.nq), "v": (v, tree.nv)}
         nominal = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(nominal, vary or {}, sizes, count)
-        return cls(tree, sweep, *state, select_fall(fall, tree, ground), closed, element, **options)
+        return cls(tree, sweep, q, v, select_fall(fall, tree, ground), closed, element, **options)
 
     def __post_init__(self) -> None:
         if self.closed is not None and self.sweep.robot_parameters.names:

@@ -15,6 +15,7 @@ import pytest
 import controllers
 import legged
 import robots
+from legged import environments, sweeps
 from legged.errors import LeggedError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -59,7 +60,7 @@ def changed(masses):
 @functools.cache
 def environment():
     pytest.importorskip("gymnasium", reason="gymnasium, of the extra rl, is not installed")
-    return legged.environments.make("pendulum", num_envs=2)
+    return environments.make("pendulum", num_envs=2)
 
 
 def acted(actions):
@@ -101,7 +102,7 @@ DOORS = {
     "shape": (np.eye(3), lambda x: legged.Sphere(0.1, SAMPLES).moved(x, SAMPLES).center),
     "RunningLaw": (Q, lambda x: controllers.RunningLaw(springs, BIPED, Q).step(0.0, x, V)),
     "Follow": (np.array([[0.5, 1.0], [2.0, 3.0]]), lambda x: controllers.Follow(LOCOMOTION, x).waypoints),
-    "samples of a sweep": (SAMPLES, lambda x: legged.sweeps.Samples({"mass": x}).columns["mass"]),
+    "samples of a sweep": (SAMPLES, lambda x: sweeps.Samples({"mass": x}).columns["mass"]),
     "environment": (np.full((2, 1), 0.5), acted),
 }
 """Calls that take an array, by name: a valid array, and the call."""
