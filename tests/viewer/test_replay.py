@@ -96,7 +96,14 @@ def test_click_on_a_curve_moves_the_timeline(replay):
     assert 0.2 < replay.evaluate("replay.time") < 0.45
 
 
+def unfold(browser):
+    """Show the check boxes, which pages as narrow as these fold."""
+    browser.evaluate("document.querySelector('#overlays').open = true")
+
+
 def test_check_boxes_show_overlays(replay):
+    assert not replay.evaluate("document.querySelector('#overlays').open")
+    unfold(replay)
     replay.evaluate("replay.seek(0.2)")
     for name in ("cones", "center", "capture", "feet"):
         assert not replay.evaluate(f"replay.actors[0].overlays.{name}.visible")
@@ -109,6 +116,7 @@ def test_check_boxes_show_overlays(replay):
 def test_planned_footsteps_are_shown_where_feet_swing(browser, planned, tmp_path):
     browser.open(planned.save_html(tmp_path / "planned.html").as_uri(), f"{READY} && document.title.includes('chain')")
     browser.evaluate("replay.seek(0.055)")  # between two samples
+    unfold(browser)
     browser.click("#overlay-footsteps")
     discs = "replay.actors[0].overlays.footsteps.children"
     assert browser.evaluate(f"{discs}.map(disc => disc.visible)") == [True, False]
