@@ -106,10 +106,15 @@ class LoopEquations:
     def perturbed(self, s: Array, noise: Array) -> Array:
         """Return s plus noise, (size,), in the entries to which it can be added.
 
+        The memory of a controller, such as the small covariance of an estimator, changes by the noise times its entries
+        where these are less than one.
+
         Args:
             s: Rest of the state, (size,). noise: Perturbation, (size,), mixed units.
         """
-        return s + noise
+        own, scale = slice(self.robot.nv, self.robot.nv + self.memory), np.ones(len(s))
+        scale[own] = np.minimum(np.abs(s[own]), 1.0)
+        return s + scale * noise
 
     def split(self, s: Array) -> StateParts:
         """Return the parts of s.

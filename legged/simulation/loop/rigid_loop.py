@@ -106,7 +106,7 @@ class RigidLoop(ClosedLoop):
             s: Rest of the state, (size,). noise: Perturbation, (size,), mixed units.
         """
         own = super().size
-        return np.concatenate([s[:own] + noise[:own], s[own:]])
+        return np.concatenate([super().perturbed(s[:own], noise[:own]), s[own:]])
 
     def states(self, q: Array, s: Array) -> list[Pair]:
         """Return (q, v) of the robot and of each body, (..., nq) and (..., nv) each.
