@@ -77,6 +77,10 @@ class MotionPlanner:
     gravity: float
     limits: JointLimits
 
+    def __post_init__(self) -> None:
+        if self.plans_average:
+            _ = self._upper_body  # a number of the started law from now on, which compiled rollouts list at the start
+
     @property
     def plans_average(self) -> bool:
         """Whether the planned rotation is the average angular velocity, and that of the base otherwise.

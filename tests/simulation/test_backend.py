@@ -28,19 +28,6 @@ class Counting:
         return 1e-3 * self.calls * v[3:]
 
 
-class Spread:
-    """A law whose memory is a small positive number, such as the covariance of an estimator."""
-
-    def start(self, robot, ground, q, v):
-        return self, np.array([1e-6])
-
-    def torque(self, t, phase, q, v, wrenches, memory):
-        return -np.sqrt(memory[0]) * v[3:]
-
-    def update(self, t, phase, q, v, wrenches, memory):
-        return 0.5 * memory
-
-
 class Hill:
     """A terrain whose height takes numbers only."""
 
@@ -90,18 +77,6 @@ def test_a_law_that_cannot_be_compiled_warns_once_with_the_reason(door, case):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert door(robot, law(), compiled=False, **options)[1] == ()
-
-
-@pytest.mark.parametrize("door", [simulated, rolled_out, stepped])
-@pytest.mark.parametrize("ground", [None, legged.Rigid()])
-def test_a_law_with_a_memory_that_must_stay_positive_is_compiled(door, ground):
-    """Compiled and plain laws are compared near the first state, where a memory has its sign and size."""
-    robot = robots.planar_hopper()
-    q = robot.neutral() + 2.0 * np.eye(robot.nq)[2]  # [m], above the ground
-    options = {"q": q, "v": np.linspace(0.1, 0.5, robot.nv), "ground": ground}
-    steps = legged.TimeStepping(1e-3) if ground else STEPS
-    backend, texts = door(robot, Spread(), compiled=True, integrator=steps, **options)
-    assert backend.startswith("compiled") and "Python" not in backend and texts == ()
 
 
 @pytest.mark.parametrize("door", [simulated, rolled_out, stepped])
