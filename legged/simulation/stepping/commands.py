@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,8 @@ class Commands:
         else:
             with np.errstate(over="ignore"):  # numbers beyond those of float32 become infinite
                 self._next[:] = command
-        if not np.isfinite(self._next).all():
+        squares = np.vdot(self._next, self._next)  # not finite for entries that are not, and for very large ones
+        if not math.isfinite(squares) and not np.isfinite(self._next).all():
             rounded_array("command", self._next.reshape(self._shape))  # raises the error that names the entry
         self._next, self._present = self._present, self._next
         self.held = self._present
