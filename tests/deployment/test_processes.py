@@ -57,6 +57,7 @@ def test_a_killed_loop_leaves_a_damped_robot_and_its_log_and_a_new_one_is_served
     port = plant.says()
     control = started(loop, port)
     plant.await_rows(100)
+    control.await_rows(20)
     control.running.kill()
     control.running.join()
     commanded = STEP * (plant.rows()[:, 1] == 1.0).sum()

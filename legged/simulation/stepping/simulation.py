@@ -388,7 +388,8 @@ class Simulation:
         """
         if not callable(function) or isinstance(function, type):
             raise ArgumentError(f"function must be a function, got {shown(function)}")
-        return self._robots.observe(function, self._commands, self._threads or default_threads(), bool(running))
+        chosen = bool(instance("running", running, (bool, np.bool_), "True or False"))
+        return self._robots.observe(function, self._commands, self._threads or default_threads(), chosen)
 
     def _shown(self, values: Array) -> Any:
         """Return values with a leading axis, or those of the only robot."""

@@ -1,7 +1,8 @@
 """The members of a batch at the start, where members share the results that are the same for them.
 
 Starting a controller may take long, since it fits gains and plans motions. Members with equal parameters share one
-start if tracing it with an unknown state shows that it does not use the state; otherwise each member starts its own.
+start if tracing it with an unknown state shows that it does not use the state, and those with equal configurations if
+it does not use the velocity; otherwise each member starts its own.
 """
 
 from __future__ import annotations
@@ -183,17 +184,29 @@ class MemberStarts:
 
         Args:
             i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
-            starts: Starts that depend on the state, which receive new ones.
+            starts: Starts that depend on the configuration, and receive new ones.
         """
-        key, state = self._batch.sweep.key(i), q.tobytes() + v.tobytes()
-        start = self._starts.get(key) or self._starts.setdefault(key, self._new_start(i, q, v))
-        if start.state == state:
-            return start
-        if start.ignores_state is None:
-            start.ignores_state = self._ignores_state(start, i, {"q": q, "v": v})
-        if start.ignores_state:
-            return start
-        return starts.get(key + state) or starts.setdefault(key + state, self._new_start(i, q, v))
+        setup = self._batch.sweep.key(i)
+        at_q = setup + q.tobytes()
+        shared = self._shared_start(self._starts, setup, {"q": q, "v": v}, i, q, v)
+        shared = shared or self._shared_start(starts, at_q, {"v": v}, i, q, v)
+        return shared or starts.setdefault(at_q + v.tobytes(), self._new_start(i, q, v))
+
+    def _shared_start(
+        self, starts: dict[bytes, _Start], key: bytes, unknown: dict[str, Array], i: int, q: Array, v: Array
+    ) -> _Start | None:
+        """Return the start of all members with a key; None if it depends on the states in which they differ.
+
+        Args:
+            starts: Starts by key, which receive new ones. key: What the members have in common.
+            unknown: The states in which they differ, by name. i, q, v: As in `_start`.
+        """
+        if key not in starts:
+            starts[key] = self._new_start(i, q, v)
+        start, state = starts[key], q.tobytes() + v.tobytes()
+        if start.state != state and start.ignores_state is None:
+            start.ignores_state = self._ignores_state(start, unknown, i, q, v)
+        return start if start.state == state or start.ignores_state else None
 
     def _new_start(self, i: int, q: Array, v: Array) -> _Start:
         """Start the controller of member i."""
@@ -211,19 +224,20 @@ class MemberStarts:
         loop = replace(self._batch.first.loop, **own)
         return _Start(q.tobytes() + v.tobytes(), loop, [*self._batch.sweep.robot_numbers(i).tolist(), *numbers], memory)
 
-    def _ignores_state(self, start: _Start, i: int, states: dict[str, Array]) -> bool:
-        """Return whether the controller of member i starts alike from any state, found by tracing its start.
+    def _ignores_state(self, start: _Start, unknown: dict[str, Array], i: int, q: Array, v: Array) -> bool:
+        """Return whether the controller of member i starts alike from any of some states, found by tracing its start.
 
         A law that suppresses the error of a number that is unknown, and goes on without it, is not recognized.
 
         Args:
-            start: A start of the same controller. i: Index of the member.
-            states: "q" and "v" -> a state of the member, (nq,) and (nv,), which is unknown in the trace.
+            start: A start of the same controller. unknown: "q", "v" -> a state that is unknown in the trace.
+            i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
         """
-        setup = self._batch.sweep.member(i)
+        setup, own = self._batch.sweep.member(i), {"q": q, "v": v}
 
-        def traced(q: Array, v: Array) -> Array:
-            controller, memory = self._batch.started(setup, q, v)
+        def traced(*states: Array) -> Array:
+            known = own | dict(zip(unknown, states, strict=True))
+            controller, memory = self._batch.started(setup, known["q"], known["v"])
             check_stateless((controller, setup.ground))
             numbers = [*self._batch.sweep.robot_numbers(i).tolist(), *flatten((controller, setup.ground))[0]]
             if numbers != start.numbers or not np.array_equal(memory, start.memory):
@@ -231,7 +245,7 @@ class MemberStarts:
             return memory
 
         try:
-            record(traced, {name: x.shape for name, x in states.items()})
+            record(traced, {name: x.shape for name, x in unknown.items()})
         except Exception:  # tracing runs the user's code, which may raise anything
             return False
         return True

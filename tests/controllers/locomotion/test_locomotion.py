@@ -319,7 +319,7 @@ def test_a_command_decreases_faster_than_it_increases():
         (0.0, -1.0, fast),
         (-1.0, 0.0, -slow),
     ):
-        command = limited_command(np.full(5, wanted), np.full(5, last), 0.7, 9.81, 0.01, 0.05)
+        command = limited_command(np.full(7, wanted), np.full(7, last), 0.7, 9.81, 0.01, 0.05)
         np.testing.assert_allclose(command[:2], last + change)
 
 
@@ -378,9 +378,9 @@ def test_legs_with_two_joints_walk_forward_alone_and_other_constant_commands_are
             Locomotion("tripod", command).initial_state(robot)
     law = Locomotion("tripod", None)
     started, memory = law.start(robot, None, *law.initial_state(robot))
-    given = np.array([0.3, 0.2, -0.4, 0.01, 0.1])
+    given = np.array([0.3, 0.2, -0.4, 0.01, 0.1, 0.0, 0.0])
     np.testing.assert_allclose(
-        started._command(0.0, started.memory(memory), (given,)), [0.3, 0.0, 0.0, 0.01, 0.1], atol=1e-12
+        started._command(0.0, started.memory(memory), (given,)), [0.3, 0.0, 0.0, 0.01, 0.1, 0.0, 0.0], atol=1e-12
     )
 
 

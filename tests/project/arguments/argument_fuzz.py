@@ -46,6 +46,7 @@ EXPECTED = {
     ("StepCommand.sum_of", "response", "a function"),
     ("legged.compile", "function", "a function"),
     ("legged.count", "function", "a function"),
+    ("legged.count_growth", "functions", "a function"),
     ("legged.simulate", "ground", "None"),
     ("Sampling.improve", "q", "an entry of 1e300"),
     ("Sampling.improve", "v", "an entry of 1e300"),

@@ -98,6 +98,9 @@ SETTINGS = {
 from PIL import Image
 Image.fromarray(np.zeros((3, 3), np.uint8)).save("map.png")
 """,
+    "controllers.locomotion.recovery": """
+law = controllers.Locomotion("trot")
+""",
     "legged.optimization.iterative_lqr": """
 robot = robots.planar_hopper()
 stage = [Cost(lambda robot, at: at.u, 0.1)]
@@ -209,7 +212,7 @@ TASKS = {
     "walk at a commanded velocity": "walk#Command velocity, turning and a stop",
     "steer a walking robot": "walk#Steer while it walks",
     "walk through waypoints": "walk#Walk through waypoints",
-    "stand up after a fall": "walk#Stand up after a fall",
+    "stand up after a fall": "walk#Stand up after a fall, lie and sit down",
     "try pushes and payloads": "walk#Try many pushes and payloads at once",
     "delay, lag and low control rates": "walk#Delay, lag and low control rates",
     "slopes and stairs": "terrain#Slopes and stairs",
