@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import number, real_array, whole
+from legged.arguments import number, rounded_array, whole
 from legged.checked import checked
 from legged.compiler import Kernel, layout, trace
 from legged.compiler import compile as compile_function
@@ -65,8 +65,8 @@ class RunningLaw:
             q, planned = begin(robot)
             v = planned if v is None else v
         self.robot, self.law = robot, law
-        self.initial_q = real_array("q", q)
-        self.initial_v = real_array("v", np.zeros(robot.nv) if v is None else v)
+        self.initial_q = rounded_array("q", q)
+        self.initial_v = rounded_array("v", np.zeros(robot.nv) if v is None else v)
         started, memory = adapt(law).start(robot, Rigid(), self.initial_q, self.initial_v)
         self._memory, self._started = memory, started
         self.kernel = self._compiled(size)
@@ -99,12 +99,12 @@ class RunningLaw:
             ArgumentError: Wrenches or the command are missing. ShapeError, NotFiniteError: An array is wrong.
         """
         rows = self._wrenches(wrenches)
-        arrays = [number("t", t, "s"), real_array("q", q), real_array("v", v), rows, self.memory]
+        arrays = [number("t", t, "s"), rounded_array("q", q), rounded_array("v", v), rows, self.memory]
         takes = len(self.kernel.arguments) > len(arrays)
         if takes != (command is not None):
             words = "takes a command: give command=" if takes else "was made without: RunningLaw(law, robot, command=3)"
             raise ArgumentError(f"{type(self.law).__name__} {words}")
-        memory, tau = self.kernel(*arrays, *([real_array("command", command)] if takes else []))
+        memory, tau = self.kernel(*arrays, *([rounded_array("command", command)] if takes else []))
         self._check_load(float(t), rows)
         self.memory = memory
         return tau
@@ -172,10 +172,10 @@ class RunningLaw:
                 )
             return np.zeros((len(names), 6))
         if not isinstance(wrenches, Mapping):
-            return real_array("wrenches", wrenches)
+            return rounded_array("wrenches", wrenches)
         rows = np.zeros((len(names), 6))
         for name, wrench in wrenches.items():
-            row = real_array(f"the wrench on {name!r}", wrench)
+            row = rounded_array(f"the wrench on {name!r}", wrench)
             if row.shape != (6,):
                 raise ShapeError(f"the wrench on {name!r} must be (6,), got shape {row.shape}")
             rows[self.robot.links.index(self.robot.link(name))] = row

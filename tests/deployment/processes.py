@@ -87,7 +87,10 @@ class Process:
 
     def rows(self) -> np.ndarray:
         """Return the rows of its file."""
-        return read_rows(self.path)[1] if self.path.exists() else np.zeros((0, 3))
+        return read_rows(self.path)[1] if self._has_begun() else np.zeros((0, 3))
+
+    def _has_begun(self) -> bool:
+        return self.path.exists() and self.path.stat().st_size > 0
 
     def await_rows(self, count: int) -> None:
         """Wait until its file has a number of further rows."""
