@@ -37,7 +37,8 @@ class Instruments:
         deviations: Standard deviations of the errors; those of the feet are not used.
         gyro_bias: Constant error, (3,) or one number for all axes, [rad/s], sensor axes.
         accelerometer_bias: Constant error, (3,) or one number for all axes, [m/s^2], sensor axes.
-        force: Standard deviation of each component of the contact force on a foot, relative to the robot's weight.
+        force: Standard deviation of each component of the contact force on a foot, relative to the robot's weight over
+            the number of feet.
         false_contacts: Probability that the contact of a foot is false, drawn every 0.05 s for each foot: the force is
             then zero on the ground, and in the air the weight divided by the number of feet.
         seed: Seed of the errors, a whole number below 2^24.
@@ -48,7 +49,7 @@ class Instruments:
     deviations: Deviations = field(default_factory=Deviations)
     gyro_bias: Any = 0.0
     accelerometer_bias: Any = 0.0
-    force: float = 0.01
+    force: float = 0.04
     false_contacts: float = 0.0
     seed: float = 0.0
     imu: str | Frame | None = None
@@ -119,7 +120,7 @@ class Instruments:
         forces = point_forces(sensed, rotations, wrenches)
         interval, measured = np.floor(k * dt * (1.0 / _PERIOD_OF_FALSE_CONTACTS)), []
         standing = quaternion_matrix(q[:4]).T @ np.array([0.0, 0.0, weight / len(forces)])
-        noise = self.force * weight * _Normal(self.seed, k, stream=1)(3 * len(forces))
+        noise = self.force * weight / len(forces) * _Normal(self.seed, k, stream=1)(3 * len(forces))
         for i, force in enumerate(forces):
             wrong = random_uniform(self.seed, 2.0, interval, float(i)) < self.false_contacts
             loaded = force @ force > (0.02 * weight) ** 2

@@ -48,6 +48,17 @@ def test_exact_sensors_give_the_exact_state(robot, motion):
     assert np.abs(found.q - motion.q)[:, 4:7].max() < 1e-3 * motion.distance
 
 
+@pytest.mark.parametrize("name", ["spatial_quadruped", "hexapod", "spatial_biped"])
+def test_noise_of_forces_gives_no_contact_in_the_air(name):
+    """A robot in flight, with four, six, or, of two soles, eight contact points; 1000 readings of each."""
+    robot, times = getattr(robots, name)(), 2e-3 * np.arange(1000)
+    q, v = np.tile(robot.neutral(), (len(times), 1)), np.zeros((len(times), robot.nv))
+    forces = np.zeros((len(times), len(robot.contacts), 3))
+    measured = estimation.instrument_readings(robot, estimation.Instruments(), times, q, v, forces)
+    assert np.std(np.asarray(measured.forces)) > 0.03 * robot.mass * 9.81 / len(robot.contacts)
+    assert np.max(measured.contacts) < 0.5
+
+
 def test_invariant_filter_converges_from_30_degrees_and_1_meter_per_second(robot, motion, readings):
     starts = [guess(robot, motion, axis, np.radians(30.0), 1.0) for axis in np.linspace(0.0, 6.0, 8)]
     q, v = (np.array(x) for x in zip(*starts, strict=True))
