@@ -6,6 +6,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from legged.compiler import CompilationReport
 from legged.contact import Scene
 from legged.simulation.many_contacts import MANY_CONTACTS
 
+ROOT = Path(__file__).parents[2]
 MOST_OPERATIONS = 30_000
 """Of all kernels of a start, as traced: a Go2 whose links collide has 27 000, three boxes in one kernel 34 000."""
 
@@ -35,7 +37,7 @@ if __name__ == "__main__":
 
 def in_a_new_process(name, folder):
     """Return the operations of a scene in a process that has no kernels of other scenes."""
-    environment = {**os.environ, "LEGGED_CACHE": str(folder)}
+    environment = {**os.environ, "LEGGED_CACHE": str(folder), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "ignore", __file__, name]
     return int(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
