@@ -105,7 +105,7 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
 
 
 class _CheckedCall:
-    """What a checked function does before and after it runs.
+    """A function with checks of its arguments before the call, and of its result and errors after it.
 
     Args:
         function, label, owner, of_class: As in `_checked`.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import legged
-from benchmarks.deployment.walk import Scene, connected, report, walk
+from benchmarks.deployment.walk import Scene, connected, options_of, report, walk
 from benchmarks.identification.go2 import go2
 from benchmarks.locomotion.walkers import Walker, walkers
 from legged import deployment, identification
@@ -97,7 +97,8 @@ def identified(log: identification.Log, folder: Path) -> dict[str, float]:
     intervals, truth = fit.intervals(0.95), true_values()
     for name, value in fit.values.items():
         low, high = intervals[name]
-        print(f"  {name}: {value:.4f} (95 %: {low:.4f} to {high:.4f}), true {truth.get(name, float('nan')):.4f}")
+        true = f", true {truth[name]:.4f}" if name in truth else ""
+        print(f"  {name}: {value:.4f} (95 %: {low:.4f} to {high:.4f}){true}")
     errors = [fit.error(log.part(half), fitted=own)["positions"] for own in (False, True)]
     print(f"error of positions of the last quarter, not fitted: {1e3 * errors[0]:.1f} to {1e3 * errors[1]:.1f} mrad")
     fit.save_html(folder / "identification.html", held_out=log.part(half))
@@ -107,13 +108,7 @@ def identified(log: identification.Log, folder: Path) -> dict[str, float]:
 def main() -> None:
     """Make the log, identify the robot, and walk."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.deployment.identified", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--delay", type=float, default=5.0, help="of a round trip, ms")
-    parser.add_argument("--loss", type=float, default=1.0, help="of packets in each direction, %%")
-    parser.add_argument("--speed", type=float, default=1.0, help="of the clocks")
-    parser.add_argument("--output", type=Path, default=Path("results/deployment"), metavar="FOLDER")
-    options = parser.parse_args()
-    network = deployment.Network(options.loss / 100.0, options.delay / 2000.0, 5e-4)
+    options, network = options_of(parser)
     (walker,) = walkers(["Go2"])
     log = experiment(walker, network, options.speed)
     log.save(options.output / "experiment.npz")

@@ -129,16 +129,21 @@ def report(operation: deployment.Operation, robot: legged.Robot, folder: Path) -
     legged.save_html([log.true_run(robot), log.estimated_run(robot)], folder / "walk.html", ["truth", "estimate"])
 
 
-def main() -> None:
-    """Walk, print errors and times, and write the log and the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.deployment", description=__doc__.splitlines()[0])
-    parser.add_argument("robot", nargs="?", default="Go2")
+def options_of(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, deployment.Network]:
+    """Add the options of walks over UDP to a parser, and return the options and the network of the command line."""
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--delay", type=float, default=5.0, help="of a round trip, ms")
     parser.add_argument("--loss", type=float, default=1.0, help="of packets in each direction, %%")
     parser.add_argument("--speed", type=float, default=1.0, help="of the clocks")
     parser.add_argument("--output", type=Path, default=Path("results/deployment"), metavar="FOLDER")
     options = parser.parse_args()
-    network = deployment.Network(options.loss / 100.0, options.delay / 2000.0, 5e-4)
+    return options, deployment.Network(options.loss / 100.0, options.delay / 2000.0, 5e-4)
+
+
+def main() -> None:
+    """Walk, print errors and times, and write the log and the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.deployment", description=__doc__.splitlines()[0])
+    parser.add_argument("robot", nargs="?", default="Go2")
+    options, network = options_of(parser)
     (walker,) = walkers([options.robot])
     report(walk(walker, options.seconds, network, options.speed), walker.robot, options.output)

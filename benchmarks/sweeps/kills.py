@@ -1,4 +1,4 @@
-"""Kills (-9) of workers, scheduler and client of a sweep at random moments, and what they cost.
+"""Test of sweeps whose workers, scheduler and client are killed (SIGKILL) at random times: lost and damaged chunks.
 
 The processes are forked from one that has imported what they need, so that most of the time passes in trials.
 """

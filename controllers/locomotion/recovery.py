@@ -30,18 +30,7 @@ MODES = (
 WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR, LIES, SITS = range(10)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf)  # of each mode
-_MOVES = (
-    1.0,
-    1.0,
-    3.0,
-    7.0,
-    0.6,
-    0.6,
-    0.6,
-    0.6,
-    7.0,
-    7.0,
-)  # of its motion to its posture
+_MOVES = (1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0)  # of the motion to the posture of a mode, from its beginning
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
@@ -139,7 +128,7 @@ class Recovery(Wrapper):
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
-        """Return what the robot does, one of `MODES`.
+        """Return the present mode of the robot, one of `MODES`.
 
         Args:
             memory: (m,), mixed units, such as a row of `Run.memory`.

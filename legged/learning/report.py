@@ -1,4 +1,4 @@
-"""Report of a training: its curves, tables of what the policy achieves, the policy as ONNX, and a replay."""
+"""Report of a training: learning curves, tables of tracking errors and times, the policy as ONNX, and a replay."""
 
 from __future__ import annotations
 

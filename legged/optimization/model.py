@@ -141,7 +141,7 @@ class LinearQuadraticModel(Trajectories):
         return self.gradients, self.gap, self.contact_inertia
 
     def contact_remarks(self, problem_number: int, forces: Mapping[str, Array]) -> list[str]:
-        """Return what a user should know of the contacts of a solution: redundant ones, and forces that pull.
+        """Return warnings about the contacts of a solution: redundant contacts, and forces that pull.
 
         A contact has a redundant row if its load is not determined, see `equations.dynamics`. A force pulls if it
         points down while no term of the node depends on the contact, such as `friction_cone`.

@@ -132,8 +132,8 @@ class Problem:
                 raise ArgumentError(f"{name} must be at least 0, got {value}")
         self.set_start(q, np.zeros(tree.nv) if v is None else v)
         self.actuated = _actuated(tree, actuated)
-        self.lower = _bound("lower", lower, -np.inf, len(self.actuated))
-        self.upper = _bound("upper", upper, np.inf, len(self.actuated))
+        self.lower = control_bound("lower", lower, -np.inf, len(self.actuated))
+        self.upper = control_bound("upper", upper, np.inf, len(self.actuated))
         if (self.lower > self.upper).any():
             raise ArgumentError(f"lower bounds of controls exceed upper ones: {self.lower}, {self.upper}")
         self.contacts = _contacts(self.nodes)
@@ -321,7 +321,16 @@ def _actuated(tree: Robot, names: Sequence[str] | None) -> tuple[int, ...]:
     return tuple(entries)
 
 
-def _bound(name: str, value: Any, default: float, nu: int) -> Array:
+def control_bound(name: str, value: Any, default: float, nu: int) -> Array:
+    """Return bounds of the controls, (nu,), [N m] or [N], joint axes.
+
+    Args:
+        name: Name of the argument. value: A number or (nu,), [N m] or [N], joint axes; None for the default.
+        default: [N m] or [N]. nu: Number of controls.
+
+    Raises:
+        ArgumentError: A bound is NaN.
+    """
     bound = np.array(np.broadcast_to(default if value is None else np.asarray(value, float), (nu,)))
     if np.isnan(bound).any():
         raise ArgumentError(f"{name} must hold numbers, got {value}")

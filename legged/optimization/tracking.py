@@ -9,7 +9,7 @@ import numpy as np
 from legged.checked import checked
 from legged.compiler import LookupTable, where
 from legged.errors import ArgumentError
-from legged.optimization.problem import Problem, _bound
+from legged.optimization.problem import Problem, control_bound
 from legged.optimization.solution import Solution
 from legged.robot.configuration import difference, integrate
 from legged.spatial import Array
@@ -45,7 +45,7 @@ class Tracking:
         self.robot, self.share = robot, share
         self._actuated = problem.actuated
         pairs = (("lower", lower, problem.lower), ("upper", upper, problem.upper))
-        self._bounds = [own if x is None else _bound(name, x, 0.0, problem.nu) for name, x, own in pairs]
+        self._bounds = [own if x is None else control_bound(name, x, 0.0, problem.nu) for name, x, own in pairs]
         self._start = (solution.q[0], solution.v[0])
         stages = np.flatnonzero(solution.active)
         q, v = solution.q, solution.v

@@ -265,27 +265,33 @@ class Still:
         self.commands.append(command)
 
 
-def test_both_sides_of_a_lost_connection_end_in_damping():
-    """The server ends while the loop runs, and the loop ends while the server runs."""
-    still, ports = Still(), []
-    server = threading.Thread(
-        target=deployment.serve, args=(still, 0), kwargs={"until": 0.6, "silence": 0.05, "started": ports.append}
-    )
+def served(plant, **options):
+    """Return (the thread of a server of a plant, the interface to it)."""
+    ports = []
+    arguments = {"started": ports.append, **options}
+    server = threading.Thread(target=deployment.serve, args=(plant, 0), kwargs=arguments)
     server.start()
     while not ports:
         time.sleep(0.001)
-    interface = deployment.UdpRobot(("127.0.0.1", ports[0]), 12, 4)
+    return server, deployment.UdpRobot(("127.0.0.1", ports[0]), 12, 4)
 
-    def law(t, memory, reading, command):
-        return memory, np.ones(12), np.zeros(0)
 
-    first = deployment.Runner(interface, law, np.zeros(1), watchdog=0.3).run(0.2)
+def ones(t, memory, reading, command):
+    """A law of constant torques."""
+    return memory, np.ones(12), np.zeros(0)
+
+
+def test_both_sides_of_a_lost_connection_end_in_damping():
+    """The server ends while the loop runs, and the loop ends while the server runs."""
+    still = Still()
+    server, interface = served(still, until=0.6, silence=0.05)
+    first = deployment.Runner(interface, ones, np.zeros(1), watchdog=0.3).run(0.2)
     assert not first.stopped or "no measurement" in first.reason  # a busy computer
     server.join()
     assert np.array_equal(still.commands[-1].kd, np.full(12, 2.0))  # the loop has ended, and the robot is damped
-    assert "no measurement" in deployment.Runner(interface, law, np.zeros(1), watchdog=0.1).run(1.0).reason
+    assert "no measurement" in deployment.Runner(interface, ones, np.zeros(1), watchdog=0.1).run(1.0).reason
     interface.close()
-    closed = deployment.Runner(interface, law, np.zeros(1)).run(0.1)
+    closed = deployment.Runner(interface, ones, np.zeros(1)).run(0.1)
     assert closed.stopped and not len(closed.log.times) and closed.reason in str(closed)
 
 
@@ -301,17 +307,8 @@ def test_a_server_that_has_fallen_behind_is_heard_again():
             if len(self.commands) == 20:
                 time.sleep(0.4)
 
-    ports, plant = [], Pausing()
-    server = threading.Thread(target=deployment.serve, args=(plant, 0), kwargs={"until": 1.5, "started": ports.append})
-    server.start()
-    while not ports:
-        time.sleep(0.001)
-    interface = deployment.UdpRobot(("127.0.0.1", ports[0]), 12, 4)
-
-    def law(t, memory, reading, command):
-        return memory, np.ones(12), np.zeros(0)
-
-    operation = deployment.Runner(interface, law, np.zeros(1), watchdog=1.0).run(1.2)
+    server, interface = served(Pausing(), until=1.5)
+    operation = deployment.Runner(interface, ones, np.zeros(1), watchdog=1.0).run(1.2)
     server.join()
     interface.close()
     assert not operation.stopped and operation.log.times[-1] > 50.0  # measurements after the pause

@@ -284,42 +284,79 @@ def disturbance_map(
         source = np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
         return disturbance.vary(robot, q, source, samples[disturbance.words])
 
-    samples, interrupt = {disturbance.words: sizes, "from": around}, None
-    law_name = type(getattr(law, "law", law)).__name__
-    named = {"robot": robot.name, "law": law_name, "disturbance": disturbance, "angles": angles}
-    named |= {"settled": settled, "q": q, "until": until}
-    times = {"until": until, "sample": sample}
+    samples = {disturbance.words: sizes, "from": around}
+    named = {"robot": robot.name, "law": type(getattr(law, "law", law)).__name__, "disturbance": disturbance}
+    named |= {"angles": angles, "settled": settled, "q": q, "until": until}
+    given |= {"until": until, "sample": sample}
     if store is None:
-        try:
-            runs = rollout(robot, law, vary=vary(samples), **times, **given)
-        except SimulationInterrupt as error:
-            runs, interrupt = error.run, error
-        outcomes = _outcomes(robot, runs, settled, _undisturbed(robot, runs))[:-1]
-        if np.isfinite(runs.when[-1]):  # without the undisturbed run, none is judged
-            outcomes[~runs.fallen[:-1]] = INTERRUPTED
-        named |= {"when": runs.when[:-1], "reasons": runs.reasons[:-1], "computed": runs.backend, "runs": runs}
+        outcomes, found, interrupt = _in_memory(robot, law, settled, vary(samples), given)
     else:
-        from legged import sweeps
-
-        alone = rollout(robot, law, vary=vary({name: x[-1:] for name, x in samples.items()}), **times, **given)
-        undisturbed = _undisturbed(robot, alone)
-        metric = sweeps.of_rollouts(lambda runs, samples: _outcomes(robot, runs, settled, undisturbed))
-        metrics = {"outcome": metric, "end": sweeps.duration}
-        setup = sweeps.Setup(robot, law, metrics=metrics, vary=vary, options=given, **times)
-        columns = {name: x[:-1] for name, x in samples.items()}
-        study = sweeps.sweep(
-            setup, sweeps.Samples(columns, {disturbance.words: disturbance.unit, "from": "rad"}), store
-        )
-        try:
-            study.compute()
-        except SimulationInterrupt as error:
-            interrupt = error
-        outcomes, ended = _stored(study)
-        named |= ended
-    mapped = DisturbanceMap(outcomes=outcomes.reshape(-1, directions), **named)
+        units = {disturbance.words: disturbance.unit, "from": "rad"}
+        outcomes, found, interrupt = _in_store(robot, law, settled, vary, samples, units, given, store)
+    mapped = DisturbanceMap(outcomes=outcomes.reshape(-1, directions), **named, **found)
     if interrupt is not None:
         raise SimulationInterrupt(f"{interrupt}: the map up to there", mapped)
     return mapped
+
+
+_Found = tuple[Array, dict[str, Any], SimulationInterrupt | None]
+"""Outcomes of all runs but the last, undisturbed one, further fields of the map, and Ctrl-C."""
+
+
+def _in_memory(
+    robot: Robot, law: Any, settled: SettlingCriterion, values: dict[str, Array], options: dict[str, Any]
+) -> _Found:
+    """Return the results of one rollout of all runs.
+
+    Args:
+        robot, law, settled: As in `disturbance_map`. values: Varied parameters of the runs, the last one undisturbed.
+        options: Further arguments of `legged.rollout`.
+    """
+    interrupt = None
+    try:
+        runs = rollout(robot, law, vary=values, **options)
+    except SimulationInterrupt as error:
+        runs, interrupt = error.run, error
+    outcomes = _outcomes(robot, runs, settled, _undisturbed(robot, runs))[:-1]
+    if np.isfinite(runs.when[-1]):  # without the undisturbed run, none is judged
+        outcomes[~runs.fallen[:-1]] = INTERRUPTED
+    found = {"when": runs.when[:-1], "reasons": runs.reasons[:-1], "computed": runs.backend, "runs": runs}
+    return outcomes, found, interrupt
+
+
+def _in_store(
+    robot: Robot,
+    law: Any,
+    settled: SettlingCriterion,
+    vary: Any,
+    samples: dict[str, Array],
+    units: dict[str, str],
+    options: dict[str, Any],
+    store: str | Path,
+) -> _Found:
+    """Return the results of a sweep of all runs.
+
+    Args:
+        robot, law, settled, store: As in `disturbance_map`. vary: Function from samples to varied parameters.
+        samples: Columns of the runs, the last one undisturbed. units: Of the columns.
+        options: Further arguments of `legged.rollout`.
+    """
+    from legged import sweeps
+
+    options = dict(options)
+    times = {name: options.pop(name) for name in ("until", "sample")}
+    alone = rollout(robot, law, vary=vary({name: x[-1:] for name, x in samples.items()}), **times, **options)
+    undisturbed = _undisturbed(robot, alone)
+    metric = sweeps.of_rollouts(lambda runs, samples: _outcomes(robot, runs, settled, undisturbed))
+    metrics = {"outcome": metric, "end": sweeps.duration}
+    setup = sweeps.Setup(robot, law, metrics=metrics, vary=vary, options=options, **times)
+    study = sweeps.sweep(setup, sweeps.Samples({name: x[:-1] for name, x in samples.items()}, units), store)
+    interrupt = None
+    try:
+        study.compute()
+    except SimulationInterrupt as error:
+        interrupt = error
+    return *_stored(study), interrupt
 
 
 def _stored(study: Any) -> tuple[Array, dict[str, Any]]:

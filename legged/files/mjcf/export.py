@@ -231,7 +231,7 @@ class _Writer:
         return any(joint.kind != "fixed" or self._has_moving_joint(joint.child) for joint in self.joints_of[name])
 
     def _fill(self, body: ET.Element, name: str, has_body: bool) -> list[_Unwritten]:
-        """Write a link, what is fixed to it, and the joints of the next bodies; return the arguments for these."""
+        """Write a link, the links fixed to it and the joints of its children; return the arguments for the children."""
         if has_body and body.tag == "body":
             self._inertial(body, self._group_inertia(name))
         self.places[name] = body, IDENTITY

@@ -149,7 +149,7 @@ def _rigid_message(loop: RigidLoop, contact: str, depth: float) -> str:
 
 
 def _way(loop: ClosedLoop) -> str:
-    """Return in words what to do: on uneven ground, which law and state stand on it."""
+    """Return the advice of a message: a start without overlap, on uneven ground the state of `Locomotion`."""
     if isinstance(loop.ground, (Ground, Rigid)) and loop.robot.contacts and not isinstance(loop.ground.terrain, Flat):
         return (
             "gaits and postures are planned for level ground: on terrain, start in the state of "

@@ -1,4 +1,4 @@
-"""The main figures of a run as a table: what was commanded and reached, use of the motors, feet, contact and energy."""
+"""Summary table of a run: commanded and actual velocity, torques, slip of feet, contact residual and energy."""
 
 from __future__ import annotations
 

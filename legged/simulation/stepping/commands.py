@@ -217,7 +217,7 @@ def selected_robots(where: Any, num: int | None) -> Array:
         return np.arange(count)
     try:
         chosen = np.asarray(where)
-    except Exception:
+    except Exception:  # conversions of other libraries raise errors of any kind
         raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}") from None
     if chosen.dtype == bool:
         if chosen.shape != (() if num is None else (count,)):

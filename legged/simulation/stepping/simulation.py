@@ -176,7 +176,7 @@ class Simulation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Texts of the `SimulationWarning`s, each given once: a start inside the ground, a long step, chatter, ..."""
+        """Texts of the `SimulationWarning`s, each given once: start inside the ground, long step, faults of motion."""
         return tuple(dict.fromkeys((*self._warnings, *self._robots.notices)))
 
     @property
