@@ -10,6 +10,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error:.*runs in Python")
 def test_a_robot_walks_on_the_estimate_as_on_the_true_state():
     """The loop is compiled: a warning that it runs in Python fails.
 

@@ -276,8 +276,8 @@ def disturbance_map(
     q, v = initial_state(robot, law, q, v)
     angles = 2 * np.pi * np.arange(directions) / directions
     sizes, around = (np.append(grid.ravel(), 0.0) for grid in np.meshgrid(disturbance.sizes, angles, indexing="ij"))
-    given = {"pushes": disturbance.pushes, "bodies": disturbance.bodies, "q": q, "v": v} | options
-    settled, sample = settled or SettlingCriterion(), given.pop("sample", 0.05)
+    given = {"pushes": disturbance.pushes, "bodies": disturbance.bodies, "q": q, "v": v, "sample": 0.05} | options
+    given["until"], settled = until, settled or SettlingCriterion()
 
     def vary(samples: dict[str, Array]) -> dict[str, Array]:
         around = samples["from"]
@@ -287,7 +287,6 @@ def disturbance_map(
     samples = {disturbance.words: sizes, "from": around}
     named = {"robot": robot.name, "law": type(getattr(law, "law", law)).__name__, "disturbance": disturbance}
     named |= {"angles": angles, "settled": settled, "q": q, "until": until}
-    given |= {"until": until, "sample": sample}
     if store is None:
         outcomes, found, interrupt = _in_memory(robot, law, settled, vary(samples), given)
     else:
