@@ -27,7 +27,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, Termination
 from legged.simulation.checks.motion import motion_warnings
-from legged.simulation.checks.overlap import overlap_warning
+from legged.simulation.checks.overlap import overlap_warning, refuse_chosen
 from legged.simulation.checks.stable_step import largest_stable_step, step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import (
@@ -115,7 +115,7 @@ def simulate(
         SimulationInterrupt: Ctrl-C, a KeyboardInterrupt; `error.run` is the run up to that time.
         ShapeError, NotFiniteError: The initial state, a time or the controller's result has a wrong shape or is not
             finite.
-        StateError: A joint is beyond its stop at the start.
+        StateError: A joint is beyond its stop at the start, or without q a contact is inside of the ground.
         DefinitionError: Ground, integrator, bodies and controller are incompatible.
     """
     times = sample_times(until, sample)
@@ -124,11 +124,13 @@ def simulate(
     setup, state = (controller, ground, pushes, bodies), initial_state(robot, controller, q, v)
     batch = RolloutBatch.of(robot, setup, state, fall=False, time_constant=time_constant, is_run=True)
     batch.check_command()
-    reason = ""
+    overlap, reason = overlap_warning(*batch.first[:3]), ""
+    if q is None:
+        refuse_chosen(overlap)
     if integrator is None:
         chosen = _suited(chosen, batch.first)
         reason = f" (chosen for {_chosen_for(batch.first.loop)})"
-    return _run(batch, times, chosen, reason, fall, compiled, progress)
+    return _run(batch, times, chosen, reason, fall, compiled, progress, overlap)
 
 
 def _suited(default: Integrator, start: RolloutMember) -> Integrator:
@@ -160,15 +162,16 @@ def _run(
     fall: Fall | Termination | bool | None,
     compiled: bool | None,
     progress: bool | None,
+    overlap: str,
 ) -> Run:
     """Return the motion of a batch of one, whose controller has started; see `simulate`.
 
     Args:
         batch: The robot. times: Sample times, (T,), [s]. integrator: The integrator. reason: Why it was chosen.
-        fall, compiled, progress: As in `simulate`.
+        fall, compiled, progress: As in `simulate`. overlap: Warning of the start, or "".
     """
     loop, q, s, _ = batch.first
-    warned = _warned(overlap_warning(loop, q, s), step_warning(loop, q, s, integrator))
+    warned = _warned(overlap, step_warning(loop, q, s, integrator))
     condition, stepper = _condition(fall, loop, q), Stepper(batch, integrator, compiled, times=times)
     engine, backend = stepper.prepare(), stepper.backend
     assert backend is not None

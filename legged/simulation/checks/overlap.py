@@ -1,7 +1,8 @@
 """Starts inside the ground: contacts that begin deep inside of another surface, which throws or pushes them out.
 
 One check serves `simulate`, all members of `rollout`, and the start and every reset of a `Simulation`, on compliant and
-rigid ground.
+rigid ground. A start that the user gives is warned of. One that the controller or the robot chooses is refused, since
+it does not suit the ground.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from legged.compiler import Kernel, trace
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
-from legged.errors import NotFiniteError, SingularError
+from legged.errors import NotFiniteError, SingularError, StateError
 from legged.ground.ground import Ground
 from legged.ground.terrain import Flat
 from legged.simulation.backend import has_parts
@@ -32,6 +33,16 @@ PENETRATION = 5e-3
 LOAD = 2.0
 """Forces of compliant ground on the robot at rest, relative to its weight, up to which there is no warning either."""
 _FEW = 4  # states that are examined without a kernel
+
+
+def refuse_chosen(text: str) -> None:
+    """Raise StateError for a start inside of the ground that the controller or the robot has chosen.
+
+    Args:
+        text: The warning of the overlap, or "" if there is none.
+    """
+    if text:
+        raise StateError(f"{text}; only a start that is given by q= is simulated with an overlap")
 
 
 def overlap_warning(loop: ClosedLoop, q: Array, s: Array, name: str = "") -> str:

@@ -19,7 +19,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.chatter import chatter_of_members
 from legged.simulation.checks.fall import Fall
-from legged.simulation.checks.overlap import OverlapCheck
+from legged.simulation.checks.overlap import OverlapCheck, refuse_chosen
 from legged.simulation.checks.stable_step import StiffStops, step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep
@@ -136,13 +136,16 @@ def _run(
     if len(starts.states) < count:
         return _unfinished(members, starts)
     stepper = Stepper(batch, integrator, compiled, starts, times)
+    overlap = OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")
+    if batch.q is None:
+        refuse_chosen(overlap)
     try:
         engine = stepper.prepare()
     except KeyboardInterrupt:
         return _unfinished(members, starts)
     stepper.run(threads, update)
     members = replace(members, backend=engine.name, compiled=getattr(engine, "compiled", None))
-    return _result(members, stepper.members, _warnings(stepper), stepper.reason)
+    return _result(members, stepper.members, _warnings(stepper, overlap), stepper.reason)
 
 
 def _unfinished(runs: MemberRuns, starts: InitialStates) -> Rollouts:
@@ -155,13 +158,16 @@ def _unfinished(runs: MemberRuns, starts: InitialStates) -> Rollouts:
     return _result(runs, members, tuple(batch.first.loop.notices.values()), lambda i: "")
 
 
-def _warnings(stepper: Stepper) -> tuple[str, ...]:
-    """Return the texts of all warnings, and give those that have not been given."""
+def _warnings(stepper: Stepper, overlap: str) -> tuple[str, ...]:
+    """Return the texts of all warnings, and give those that have not been given.
+
+    Args:
+        stepper: The members after the run. overlap: Warning of their starts, or "".
+    """
     batch, starts, members, engine = stepper.batch, stepper.starts, stepper.members, stepper.engine
     assert engine is not None and isinstance(stepper.integrator, FixedStep)
-    first, robot, count = batch.first, batch.robot, len(starts.loops)
-    texts = [OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")]
-    texts.append(step_warning(first.loop, first.q, first.s, stepper.integrator))
+    first, robot = batch.first, batch.robot
+    texts = [overlap, step_warning(first.loop, first.q, first.s, stepper.integrator)]
     if not stepper.interrupted:
         reached, times = members.stored[..., : robot.nq].reshape(-1, robot.nq), stepper.plan.times
         texts.append(StiffStops(robot, first.q, stepper.integrator).warning(reached))

@@ -28,7 +28,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.motion import MotionWarnings
-from legged.simulation.checks.overlap import OverlapCheck
+from legged.simulation.checks.overlap import OverlapCheck, refuse_chosen
 from legged.simulation.checks.stable_step import step_warning
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep, Integrator
@@ -82,7 +82,7 @@ class Simulation:
     Raises:
         ArgumentError, ShapeError, NotFiniteError: An argument has a wrong type or shape, or is not finite.
         DefinitionError: Ground, integrator, bodies and controller are incompatible.
-        StateError: A joint is beyond its stop.
+        StateError: A joint is beyond its stop. `step` raises it for a robot in a default state inside of the ground.
         TraceError: If compiled is True, or the type is float32, and the closed loop cannot be traced.
         PrecisionError: If dtype is another type.
     """
@@ -123,9 +123,11 @@ class Simulation:
         batch = replace(batch, q=self._initial[0], v=self._initial[1])
         self._warnings: list[str] = []
         self._warn(self._begin(batch, batch.starts.of(compiled, range(count), *batch.given_states)))
-        self._overlap, self._is_unchecked = OverlapCheck(), True
-        if q is not None:  # a default state is often replaced by `reset`
-            self._check_starts()
+        self._overlap, self._word = OverlapCheck(), "" if num is None else "robot"
+        self._are_defaults_fit = q is not None
+        self._unchecked = set() if q is not None else set(range(count))  # default states are often replaced by `reset`
+        if q is not None:
+            self._check_starts(range(count))
 
     def _begin(self, batch: RolloutBatch, starts: InitialStates) -> str:
         """Start all robots at t = 0 with the controllers of a batch, and return a warning of the step, or ""."""
@@ -232,7 +234,10 @@ class Simulation:
         check_states(self.robot, self._robots.batch.closed, q, v)
         self._robots.reset(robots, q, v)
         if not is_initial:
+            self._unchecked -= set(robots.tolist())
             self._check_starts(robots.tolist())
+        elif not self._are_defaults_fit:
+            self._unchecked |= set(robots.tolist())
 
     def change(self, values: Mapping[str, Any]) -> None:
         """Change numbers of robot, controller, ground or pushes while the robots go on.
@@ -296,8 +301,8 @@ class Simulation:
             n = whole("n", n, 1, _MOST_STEPS)
         robots = self._robots
         engine, clock = robots.engine_for(self._commands, command, wrenches), robots.clock
-        if self._is_unchecked:
-            self._check_starts()
+        if self._unchecked:
+            self._check_defaults()
         rows = clock.write(engine.intervals, n) if n <= clock.free_steps else clock.schedule(n)
         result = engine.run(rows, self._threads or default_threads())
         robots.left -= n
@@ -323,8 +328,8 @@ class Simulation:
         clock = self._robots.clock
         until = number("until", until, "s", most=_MOST_STEPS * clock.integrator.step)
         engine, before = self._robots.engine_for(self._commands, command, wrenches), clock.times
-        if self._is_unchecked:
-            self._check_starts()
+        if self._unchecked:
+            self._check_defaults()
         if not (before < until).any():
             return
         engine.run(clock.until(until, ~self._robots.ended), self._threads or default_threads())
@@ -338,11 +343,16 @@ class Simulation:
         i, text = self._motion_warnings.next(self._threads or default_threads(), bool(self._warnings))
         self._warn(text if self.num is None or not text else f"robot {i}: {text}")
 
-    def _check_starts(self, robots: Sequence[int] | None = None) -> None:
-        """Warn once if some robots, by default all, have started inside of the ground."""
-        self._is_unchecked, chosen = self._is_unchecked and robots is not None, robots or range(self.num or 1)
-        word = "" if self.num is None else "robot"
-        self._warn(self._overlap.warning(self._robots.template, self._robots.starts, chosen, word))
+    def _check_starts(self, robots: Sequence[int]) -> None:
+        """Warn once if some of given robots, whose states the user has given, have started inside of the ground."""
+        self._warn(self._overlap.warning(self._robots.template, self._robots.starts, robots, self._word))
+
+    def _check_defaults(self) -> None:
+        """Raise StateError if robots that begin in default states, which the user has not given, are in the ground."""
+        refuse_chosen(
+            OverlapCheck().warning(self._robots.template, self._robots.starts, sorted(self._unchecked), self._word)
+        )
+        self._unchecked, self._are_defaults_fit = set(), True
 
     def _warn(self, text: str) -> None:
         if text:
