@@ -23,6 +23,7 @@ MODULES = {
     "observations": "Observations",
     "rewards": "Rewards of the base and the joints",
     "feet": "Feet",
+    "gait": "Gaits with a clock",
     "goals": "Standing up, jumping and classical control",
     "motion": "Motion of a reference",
     "terminations": "Terminations",
@@ -45,10 +46,10 @@ def _tasks() -> Iterator[tuple[Task, dict[str, Callable[[State], Any]]]]:
         "standing_posture": terms.standing_posture(),
         "feet_clearance": terms.feet_clearance(0.1),
         "touching": terms.touching,
-        "clock": terms.clock(0.5),
     }
     yield velocity, others
-    yield environments.velocity(robots.spatial_biped()), {}
+    yield environments.velocity(robot, gait_period=None), {}
+    yield environments.velocity(robots.spatial_biped(), gait_period=None), {}
     yield environments.velocity(robots.humanoid()), {}
     yield environments.rough(robot), {}
     yield environments.jumping(robot), {}

@@ -30,12 +30,15 @@ class Observation:
         scale: Factor of the result and its noise, one number or one for each entry.
         noise: Largest magnitude of uniform noise that is added before scaling, in the unit of the result.
         limit: Magnitude to which the result is clipped, after scaling.
+        reflection: Sign of each entry after an exchange of left and right, (k,), where it does not follow from the
+            result in reflected states, as for the clock of a gait, which moves by half a period; None where it does.
     """
 
     function: Function
     scale: Any = 1.0
     noise: Any = 0.0
     limit: float = 100.0
+    reflection: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.function):

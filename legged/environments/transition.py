@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 _STARTS, _OBSERVATIONS = 1, 2  # purposes of random numbers, the second of the first group; 0 for all others
 _NEVER = 1e9  # [s]
+_FASTEST = 1e3
+"""Largest generalized velocity, [rad/s] or [m/s], of a motion that time steps describe: a faster robot starts anew."""
 _STEPS_BEFORE_REPEAT = 2.0**24
 """Number of control steps of a member after which its random numbers repeat."""
 
@@ -172,7 +174,8 @@ class Transition:
                 mixed units.
             action: The action of this one, (nj,), dimensionless.
             outcome: Of the time steps, see `Members.outcome`; the code is negative if the motion has no finite
-                continuation, which ends the episode. seed, member: See `Draws`.
+                continuation. This, and a velocity over `_FASTEST`, ends the episode, without a reward for the step.
+            seed, member: See `Draws`.
         """
         task = self.task
         parts: dict[str, Any] = self.layout.split(record)
@@ -180,13 +183,18 @@ class Transition:
         parts = {**parts, "last_action": parts["action"], "action": action, "steps": parts["steps"] + 1.0}
         parts["v_before"] = parts["v"]
         s = self._view(state, parts, random)
-        terms = [r.weight * task.period * _number(f"reward {name}", r.function, s) for name, r in task.rewards.items()]
+        speed = reduce(np.maximum, np.abs(s.v))
+        lost = np.maximum(where(outcome[0] < 0.0, 1.0, 0.0), where(speed > _FASTEST, 1.0, 0.0))
+        terms = [
+            where(lost > 0.5, 0.0, r.weight * task.period * _number(f"reward {name}", r.function, s))
+            for name, r in task.rewards.items()
+        ]
         parts["returns"] = parts["returns"] + np.stack(terms) if terms else parts["returns"]
         causes = [
             where(_number(f"termination {name}", function, s) > 0.0, 1.0, 0.0)
             for name, function in task.terminations.items()
         ]
-        ended = reduce(np.maximum, causes, where(outcome[0] < 0.0, 1.0, 0.0))
+        ended = reduce(np.maximum, causes, lost)
         late = where(parts["steps"][0] >= float(task.episode_steps), 1.0, 0.0)
         truncated = late * (1.0 - ended)
         for name, memory in task.memory.items():

@@ -92,9 +92,9 @@ class Mirror:
     def of(cls, task: Task) -> Mirror:
         """Return the reflections of a task: of actions by `mirrored_joints`, of observations by their values.
 
-        Each term of the observation is evaluated in random states on random terrain, and in the reflected states on the
-        reflected terrain. Each entry in the reflected states has to equal, up to its sign, an entry of the same term in
-        the states themselves.
+        Each term of the observation without a `reflection` of its own is evaluated in random states on random terrain,
+        and in the reflected states on the reflected terrain. Each entry in the reflected states has to equal, up to its
+        sign, an entry of the same term in the states themselves.
 
         Args:
             task: The task.
@@ -111,7 +111,16 @@ class Mirror:
         order, signs = [], []
         for name, term in task.observations["actor"].items():
             alone = replace(task, observations={"actor": {name: term}})
-            found = _reflection_of_values(name, *_samples(alone, action))
+            before, after = _samples(alone, action)
+            if term.reflection is None:
+                found = _reflection_of_values(name, before, after)
+            elif len(term.reflection) == before.shape[1]:
+                found = Reflection(np.arange(before.shape[1]), np.asarray(term.reflection, float))
+            else:
+                raise DefinitionError(
+                    f"the reflection of the observation actor.{name} needs {before.shape[1]} signs, got "
+                    f"{len(term.reflection)}"
+                )
             order.append(found.order + sum(map(len, order)))
             signs.append(found.signs)
         return cls(action, Reflection(np.concatenate(order), np.concatenate(signs)))

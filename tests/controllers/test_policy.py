@@ -132,7 +132,7 @@ def test_a_policy_moves_the_robot_as_in_its_environment():
     )
     exact = {name: environments.Observation(term.function) for name, term in task.observations["actor"].items()}
     task = task.changed(observations={"actor": exact})
-    network = Network.of_layers(layers(48, 16, ROBOT.nj), "elu")
+    network = Network.of_layers(layers(50, 16, ROBOT.nj), "elu")
     env = environments.make(task, num_envs=2, dtype="float64")
     env.reset(seed=2)
     q, v, command = env.q[0], env.v[0], env.commands[0]
@@ -160,14 +160,14 @@ def test_a_policy_is_exported_as_one_c_file_that_controls_as_onnxruntime(tmp_pat
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime, of the extra rl, is not installed")
     onnx = pytest.importorskip("onnx", reason="onnx, of the extra rl, is not installed")
     task = environments.velocity(ROBOT)
-    (W, b), (U, c) = layers(48, 16, ROBOT.nj)
+    (W, b), (U, c) = layers(50, 16, ROBOT.nj)
     nodes = [
         onnx.helper.make_node("Gemm", ["x", "W", "b"], ["z"], transB=1),
         onnx.helper.make_node("Elu", ["z"], ["a"]),
         onnx.helper.make_node("Gemm", ["a", "U", "c"], ["action"], transB=1),
     ]
     constants = single({"W": W, "b": b, "U": U, "c": c})
-    path = onnx_file(tmp_path / "p.onnx", nodes, constants, {"x": [1, 48]}, {"action": [1, ROBOT.nj]})
+    path = onnx_file(tmp_path / "p.onnx", nodes, constants, {"x": [1, 50]}, {"action": [1, ROBOT.nj]})
     law, session = Policy(Network.of_onnx(path), task), runtime.InferenceSession(str(path))
     kernel, (source, _) = law.kernel(ROBOT), law.to_c(ROBOT, tmp_path / "policy")
     library = tmp_path / "policy.so"
@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
             ROBOT, None, *Policy(np.tanh, task).initial_state(ROBOT)
         )
     with pytest.raises(ShapeError, match="actions"):
-        Policy(Network.of_layers(layers(48, 8, 3)), task).start(
+        Policy(Network.of_layers(layers(50, 8, 3)), task).start(
             ROBOT, None, *Policy(np.tanh, task).initial_state(ROBOT)
         )
     pytest.importorskip("onnx", reason="onnx, of the extra rl, is not installed")

@@ -6,6 +6,7 @@ import pytest
 import robots
 from legged import environments
 from legged.environments import Observation, Reward, terms
+from legged.environments.snapshots import restore, snapshot
 from legged.errors import ArgumentError, NotFiniteError
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium, of the extra rl, is not installed")
@@ -165,3 +166,17 @@ def test_observations_at_the_end_of_a_step_have_its_forces_and_accelerations():
         before = env.v[:, 6:]
     weight = ROBOT.mass * np.linalg.norm(ROBOT.gravity)
     np.testing.assert_allclose(seen[:, 2:12:3].sum(axis=1), weight, rtol=1e-2)  # damped, not at rest
+
+
+@pytest.mark.parametrize("speed", [2e3, 1e19])
+def test_a_robot_beyond_what_time_steps_describe_starts_anew_without_a_reward(speed):
+    task = environments.velocity(ROBOT, disturbance=None)
+    env = environments.make(task, num_envs=3, dtype="float32", groups=True)
+    env.reset(seed=0)
+    values = snapshot(env)
+    values["state"][1, ROBOT.nq + 3] = speed  # [m/s] of the base
+    restore(env, values)
+    observed, reward, terminated, truncated, _ = env.step(np.zeros((3, ROBOT.nj)))
+    assert terminated.tolist() == [False, True, False] and not truncated.any()
+    assert reward[1] == 0.0 and (reward[[0, 2]] != 0.0).all()
+    assert all(np.isfinite(x).all() for x in (*observed.values(), reward)) and np.abs(env.v).max() < 10.0

@@ -75,7 +75,7 @@ def test_robots_with_two_legs_stand_and_observe_as_others():
     task = environments.velocity(robots.humanoid())
     nj = task.robot.nj
     env = environments.make(task, num_envs=8)
-    assert env.reset(seed=0)[0].shape == (8, 12 + 3 * nj)
+    assert env.reset(seed=0)[0].shape == (8, 14 + 3 * nj)
     for _ in range(25):
         *_, terminated, _, _ = env.step(np.zeros((8, nj)))
         assert not terminated.any()
@@ -88,11 +88,11 @@ def test_robots_of_the_field_have_the_observations_of_the_field():
     robots_of_files = {walker.name: walker.robot for walker in walkers(["Go2", "G1"])}
     if not robots_of_files:
         pytest.skip("example-robot-data, of the extra test, is not installed")
-    for name, sizes in (("Go2", (48, 50, 235)), ("G1", (99, 101, 286))):
+    for name, sizes in (("Go2", (48, 50, 237)), ("G1", (99, 101, 288))):
         robot = robots_of_files[name]
         defined = (
+            environments.velocity(robot, gait_period=None),
             environments.velocity(robot),
-            environments.velocity(robot, gait_period=0.5),
             environments.rough(robot, TILES),
         )
         for task, size in zip(defined, sizes, strict=True):
@@ -336,7 +336,7 @@ def test_arguments_of_a_task_go_through_make():
 @pytest.mark.parametrize("speed", [0.4, 0.8])
 def test_a_trot_earns_more_than_standing(speed):
     """Penalties take less than a tenth of what a trot of `Locomotion` gains: a learner has a reason to walk."""
-    task = environments.velocity(ROBOT)
+    task = environments.velocity(ROBOT, gait_period=None)  # the phases of the law are not those of a clock
     law = controllers.Locomotion("trot", command=controllers.Command(speed))
     run = legged.simulate(ROBOT, law, ground=task.ground, until=3.0, integrator=legged.TimeStepping(0.002))
     rows = [run.at(t) for t in np.arange(1.5, 2.99, task.period)]
@@ -363,7 +363,8 @@ def test_a_trot_earns_more_than_standing(speed):
             earned[name] += reward.weight * reward.function(s) / (len(rows) - 1)
         air, before = environments.terms.air_time(s), i
     linear, yaw = (task.rewards[name].weight for name in ("track_linear_velocity", "track_yaw_rate"))
-    standing = linear * np.exp(-(speed**2) / 0.25) + yaw + task.rewards["linear_velocity_error"].weight * speed
+    lost = task.rewards["linear_velocity_error"].weight * speed
+    standing = linear * np.exp(-((speed / 0.25) ** 2)) + yaw + task.rewards["alive"].weight + lost
     gain = sum(earned.values()) - standing
     errors = ("linear_velocity_error", "yaw_rate_error")
     costs = -sum(value for name, value in earned.items() if value < 0.0 and name not in errors)

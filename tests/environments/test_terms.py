@@ -1,13 +1,18 @@
 """Terms on states with values by hand, and their traced form against plain NumPy."""
 
+from inspect import isfunction
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 import legged
 import robots
 from legged import environments
+from legged.algorithms.legs.standing import home_of
 from legged.dynamics.kinematics import point_motion
 from legged.environments import Draws, Feet, State, terms
+from legged.environments.tasks.common import Stance
 from legged.errors import ArgumentError
 from legged.ground import HeightMap
 
@@ -129,6 +134,40 @@ def test_feet_are_links_and_time_in_the_air_pays_at_touchdown():
     assert terms.flight(state(feet=feet([0, 0, 0, 0]))) == 1.0
 
 
+GAIT = terms.Gait(period=0.5, touchdowns=[0.0, 0.5, 0.5, 0.0], contacts=[[0], [1], [2], [3]], duty=0.6)
+
+
+def test_a_gait_pays_for_feet_that_stand_and_swing_at_their_times():
+    walking = {"command": np.array([0.5, 0.0, 0.0]), "steps": 0.35 / TASK.period}  # 0.7 of the period
+    reward = terms.gait_contacts(GAIT)
+    np.testing.assert_allclose(GAIT.phases(state(**walking)), [0.7, 0.2, 0.2, 0.7])
+    for touching, expected in (([0, 1, 1, 0], 1.0), ([1, 1, 1, 1], 0.5), ([1, 1, 1, 0], 0.75), ([1, 0, 0, 1], 0.0)):
+        assert reward(state(feet=feet(touching), **walking)) == expected
+    assert reward(state(feet=feet([0, 1, 1, 0]), steps=walking["steps"])) == 0.0  # a command of rest
+    # Feet 0 and 3 are a quarter into their swing, where the arc has 0.75 of its height: 75 mm.
+    height, radius = terms.swing_height(GAIT, 0.1), ROBOT.contacts[0].radius
+    positions = [[0, 0, 0.05 + radius], [0, 0, radius], [0, 0, radius], [0, 0, 0.2 + radius]]
+    assert height(state(feet=feet([0, 1, 1, 0], positions=positions), **walking)) == pytest.approx(0.025**2)
+    assert height(state(feet=feet([0, 1, 1, 0], positions=positions), steps=walking["steps"])) == 0.0
+
+
+def test_neighboring_legs_alternate_in_the_gait_of_a_task():
+    for name, expected in (("spatial_quadruped", (2, 2)), ("hexapod", (3, 3)), ("humanoid", (1, 1))):
+        robot = getattr(robots, name)()
+        gait, home = Stance.of(robot).gait(), home_of(robot)
+        assert sorted(contact for foot in gait.contacts for contact in foot) == list(range(len(robot.contacts)))
+        assert (gait.touchdowns.count(0.0), gait.touchdowns.count(0.5)) == expected
+        for a, b in combinations(range(len(home.legs)), 2):  # legs beside each other and behind each other alternate
+            gap = np.abs(home.legs[a].hip - home.legs[b].hip)
+            nearest = min(np.linalg.norm(home.legs[a].hip - other.hip) for k, other in enumerate(home.legs) if k != a)
+            if np.linalg.norm(gap) < 1.01 * nearest:
+                assert gait.touchdowns[a] != gait.touchdowns[b]
+    with pytest.raises(ArgumentError, match="period"):
+        terms.Gait(0.0, [0.0], [[0]])
+    with pytest.raises(ArgumentError, match="duty"):
+        terms.Gait(0.5, [0.0], [[0]], duty=1.0)
+
+
 def test_slip_and_clearance_of_feet():
     velocities = [[0.3, 0.4, 1.0], [1.0, 0.0, 0.0], [0, 0, 0], [0, 0, 0]]
     positions = [[0, 0, 0.02], [0, 0, 0.05], [0, 0, 0.0], [0, 0, 0.0]]
@@ -139,7 +178,7 @@ def test_slip_and_clearance_of_feet():
 
 def test_two_feet_earn_the_time_of_single_stance():
     robot = robots.spatial_biped()
-    task = environments.velocity(robot)
+    task = environments.velocity(robot, gait_period=None)
     groups = terms.feet_of(robot)
     assert len(groups) == 2
     command = np.array([0.5, 0, 0])
@@ -307,6 +346,7 @@ def test_the_page_of_terms_has_all_of_them():
     from benchmarks.pages.terms import MODULES, counted, documented
 
     rows, numbers = documented(), counted()
-    functions = {name for name in terms.__all__ if getattr(terms, name).__module__.rpartition(".")[2] in MODULES}
+    known = {name: getattr(terms, name) for name in terms.__all__}
+    functions = {name for name, f in known.items() if isfunction(f) and f.__module__.rpartition(".")[2] in MODULES}
     assert set(rows) == functions and functions <= set(numbers)
     assert numbers["vertical_velocity"] == 1 and numbers["roll_and_pitch_rates"] == 3

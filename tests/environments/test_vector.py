@@ -237,12 +237,12 @@ def test_gymnasium_makes_environments_by_name(checked):
     registration.register()
     assert tuple(environments.TASKS) == registration.NAMES
     env = gymnasium.make("legged/velocity-v0", robot=ROBOT)
-    assert env.reset(seed=1)[0].shape == (48,)
+    assert env.reset(seed=1)[0].shape == (50,)
     for name in checked:
         given = {} if name in ("pendulum", "acrobot") else {"robot": ROBOT}
         check_env(gymnasium.make(f"legged/{name}-v0", render_mode="rgb_array", **given).unwrapped)
     many = gymnasium.make_vec("legged/velocity-v0", 3, "vector_entry_point", robot=ROBOT)
-    assert many.reset(seed=1)[0].shape == (3, 48)
+    assert many.reset(seed=1)[0].shape == (3, 50)
     assert all(f"legged/{name}-v0" in gymnasium.registry for name in environments.TASKS)
     assert gymnasium.make("legged/pendulum-v0").reset(seed=0)[0].shape == (3,)
     assert gymnasium.make("legged/jumping-v0", robot=ROBOT, episode=1.0).reset(seed=0)[0].shape == (48,)

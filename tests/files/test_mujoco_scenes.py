@@ -335,3 +335,20 @@ def test_a_state_that_is_no_state_is_refused(tmp_path):
     robot = robots.spatial_quadruped()
     with pytest.raises(ShapeError, match="must have norm 1"):
         legged.save_mjcf(robot, tmp_path / "scene.xml", scene=True, home=np.zeros(robot.nq))
+
+
+@pytest.mark.parametrize("time_step", [0.001, 0.004])
+def test_contacts_on_rigid_ground_are_as_stiff_as_the_time_step_allows(tmp_path, time_step):
+    """A critically damped contact with the time constant T that is hit with the velocity v sinks by v T / e at most."""
+    body = legged.Link("body", legged.box_inertia(1.0, (0.1, 0.1, 0.1)), {"foot": (0.0, 0.0, -0.1)})
+    robot, height = legged.RobotBuilder("hopper", body, base=legged.FloatingBase()).build(), 0.1
+    home = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1 + height])
+    path = legged.save_mjcf(robot, tmp_path / "ball.xml", scene=True, home=home, time_step=time_step)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data, lowest = mujoco.MjData(model), 1.0
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    for _ in range(round(0.5 / time_step)):
+        mujoco.mj_step(model, data)
+        lowest = min(lowest, data.qpos[2] - 0.1)
+    hit = np.sqrt(2.0 * G * height)
+    assert -hit * (2.0 * time_step / np.e + time_step) < lowest  # it is seen a time step late

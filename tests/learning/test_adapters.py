@@ -145,7 +145,7 @@ def test_torchrl_learns():
     from tensordict.nn import TensorDictModule, TensorDictSequential
 
     env = envs.GymWrapper(made(autoreset="disabled"), device="cpu")
-    net = torch.nn.Sequential(torch.nn.Linear(48, 2 * NJ), modules.NormalParamExtractor())
+    net = torch.nn.Sequential(torch.nn.Linear(50, 2 * NJ), modules.NormalParamExtractor())
     actor = modules.ProbabilisticActor(
         TensorDictSequential(TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"])),
         in_keys=["loc", "scale"],
@@ -153,7 +153,7 @@ def test_torchrl_learns():
         distribution_kwargs={"low": env.action_spec.space.low[0], "high": env.action_spec.space.high[0]},
         return_log_prob=True,
     )
-    value = modules.ValueOperator(torch.nn.Linear(48, 1), in_keys=["observation"])
+    value = modules.ValueOperator(torch.nn.Linear(50, 1), in_keys=["observation"])
     loss = objectives.ClipPPOLoss(actor, value)
     advantage = values.GAE(gamma=0.99, lmbda=0.95, value_network=value)
     optimizer = torch.optim.Adam(loss.parameters(), 1e-3)

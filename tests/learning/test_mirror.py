@@ -1,5 +1,7 @@
 """Reflections from left to right: laws of mechanics, observations, and policies that learn from reflected data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,8 +14,10 @@ from legged.errors import DefinitionError
 torch = pytest.importorskip("torch", reason="torch, of the extra train, is not installed")
 pytest.importorskip("gymnasium", reason="gymnasium, of the extra rl, is not installed")
 
+from legged.environments.tasks.common import Stance  # noqa: E402
 from legged.learning.mirror import Mirror, mirrored_joints  # noqa: E402
 from legged.learning.ppo import PPO, Settings  # noqa: E402
+from tests.environments.test_terms import feet, state  # noqa: E402
 
 ROBOT = robots.spatial_quadruped()
 TASK = environments.velocity(ROBOT)
@@ -49,6 +53,32 @@ def test_observations_of_terrain_and_command_have_reflections():
     np.testing.assert_array_equal(reflection(x), expected)
 
 
+@pytest.mark.parametrize("name", ["spatial_quadruped", "hexapod", "humanoid"])
+def test_the_clock_of_a_gait_is_reflected_by_half_a_period(name):
+    robot, random = getattr(robots, name)(), np.random.default_rng(0)
+    task, stance = environments.velocity(robot), Stance.of(robot)
+    hips = np.array([leg.hip for leg in stance.home.legs])
+    other = [int(np.argmin(np.linalg.norm(FLIP * hip - hips, axis=1))) for hip in hips]
+    period = stance.gait().period
+    for _ in range(10):  # the reflected state, half a period later, has the reward and the clock of the state
+        on, time = random.integers(0, 2, len(hips)).astype(float), random.uniform(0.0, 5.0)
+        values, clocks = [], []
+        for touching, t in ((on, time), (on[other], time + 0.5 * period)):
+            contacts = np.zeros(len(robot.contacts))
+            for foot, value in zip(stance.gait().contacts, touching, strict=True):
+                contacts[foot] = value
+            s = state(task, feet(contacts), command=np.array([0.5, 0.0, 0.0]), steps=t / task.period)
+            values.append(task.rewards["gait_contacts"].function(s))
+            clocks.append(task.observations["actor"]["clock"].function(s))
+        assert values[0] == values[1]
+        np.testing.assert_allclose(clocks[1], -clocks[0], atol=1e-12)
+    x = np.arange(float(14 + 3 * robot.nj))
+    np.testing.assert_array_equal(Mirror.of(task).observation(x)[-2:], -x[-2:])
+    wrong = replace(task.observations["actor"]["clock"], reflection=(1.0, 1.0, 1.0))
+    with pytest.raises(DefinitionError, match=r"actor\.clock needs 2 signs, got 3"):
+        Mirror.of(task.changed(observations={"actor": {"clock": wrong}}))
+
+
 def test_what_is_not_symmetric_is_named():
     random = legged.random_tree(1, 6, bases=("floating",))
     with pytest.raises(DefinitionError, match=r"joint .* of robot .* has no reflection"):
@@ -76,7 +106,7 @@ def test_what_one_side_learns_the_other_learns_too_if_data_are_reflected(mirrore
     before = data["mean"][0, 0].clone()
     learner._updated(data)
     with torch.no_grad():
-        change = (learner.net.actor(torch.zeros(48)) - before).numpy()
+        change = (learner.net.actor(torch.zeros(50)) - before).numpy()
     other = int(joints.order[0])
     gain = change[other] * joints.signs[0] / change[0]
     assert change[0] > 0.01

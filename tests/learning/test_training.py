@@ -100,7 +100,7 @@ def test_foreign_files_are_refused_and_run_no_code(tmp_path):
 def test_the_policy_of_the_learner_is_the_network_that_it_returns():
     learner = training().learner
     learner.iterate()
-    network, x = learner.network(), np.random.default_rng(0).normal(size=(5, 48)).astype(np.float32)
+    network, x = learner.network(), np.random.default_rng(0).normal(size=(5, 50)).astype(np.float32)
     expected = np.array([network(row.astype(float))[0] for row in x])
     np.testing.assert_allclose(learner.act(x), expected, atol=1e-5)  # single precision over two layers
 

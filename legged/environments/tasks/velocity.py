@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,25 +12,32 @@ from legged.contact.rigid import Rigid
 from legged.environments import terms
 from legged.environments.state import State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Reward, Task
-from legged.environments.tasks.common import Stance, proprioception, standing
+from legged.environments.tasks.common import ITERATIONS, Stance, proprioception, standing
 from legged.environments.tasks.terrain import TiledTerrain
 from legged.robot.robot import Robot
 
 Array = np.ndarray
 
 
-def velocity(robot: Robot, ground: Rigid | None = None, gait_period: float | None = None, **changes: Any) -> Task:
+def velocity(
+    robot: Robot,
+    ground: Rigid | None = None,
+    gait_period: float | Literal["natural"] | None = "natural",
+    **changes: Any,
+) -> Task:
     """Return the task of following a commanded velocity, (forward [m/s], left [m/s], yaw rate [rad/s]).
 
     Commands are drawn from a wider range than that of the velocities which a robot is expected to follow, since
     policies follow those at the ends of the range worst.
 
     The actor observes 48 numbers for a robot with 12 joints: velocities of the base, the direction of gravity, the
-    command, joint positions and velocities, and the last action. A robot with two legs has the rewards of bipeds.
+    command, joint positions and velocities, and the last action; and two of the clock of a gait, whose contacts and
+    swinging feet are rewarded. Without a clock, times of feet in the air are rewarded; such policies may need noise to
+    begin to step. A robot with two legs has the rewards of bipeds.
 
     Args:
         robot: The robot, with a floating base. ground: By default flat, with friction 0.8.
-        gait_period: Period of a clock that the actor also observes, by two more numbers, [s]; None for no clock.
+        gait_period: Period of the gait, [s]; "natural" for that of `controllers.Locomotion("trot")`; None for no clock.
         changes: Other fields of the task, as in `Task.changed`.
 
     Raises:
@@ -43,19 +50,17 @@ def velocity(robot: Robot, ground: Rigid | None = None, gait_period: float | Non
     order = ("base_linear_velocity", "base_angular_velocity", "projected_gravity", "command", "joint_positions")
     seen["command"] = Observation(terms.command, scale=np.array([2.0, 2.0, 0.25]))
     seen = {name: seen[name] for name in (*order, "joint_velocities", "last_action")}
-    if gait_period is not None:
-        seen["clock"] = Observation(terms.clock(gait_period))
-    feet = np.zeros(len(terms.feet_of(robot)))
+    gait = None if gait_period is None else stance.gait(None if gait_period == "natural" else gait_period)
+    if gait is not None:  # the reflection of an alternating gait is half a period later
+        seen["clock"] = Observation(terms.clock(gait.period), reflection=(-1.0, -1.0))
     has_two_legs = len(stance.home.legs) == 2
     fallen = terms.fallen(0.8, 0.6 * h) if has_two_legs else terms.fallen(1.2, 0.4 * h)
-    memory = {"air_time": Memory(lambda s: feet, terms.air_time, feet)}
-    if has_two_legs:
-        memory["contact_time"] = Memory(lambda s: feet, terms.contact_time, feet)
+    stepping, memory = _steps_by_clock(stance, gait) if gait is not None else _steps_without_clock(stance)
     task = stance.task(
         ground,
         seen,
         stance.privileged(),
-        rewards=_biped_rewards(stance, fallen) if has_two_legs else _rewards(stance),
+        rewards={**(_biped_rewards(stance, fallen) if has_two_legs else _rewards(stance, fallen)), **stepping},
         terminations={"fallen": fallen},
         start=standing(h, posture, 0.05 if has_two_legs else 0.1, speed=0.2 if has_two_legs else 0.5),
         command=Command(uniform_velocity((-0.8 * speed, 1.2 * speed), 0.5 * speed, 1.5), reflection=(1.0, -1.0, -1.0)),
@@ -66,29 +71,54 @@ def velocity(robot: Robot, ground: Rigid | None = None, gait_period: float | Non
     return task.changed(**changes) if changes else task
 
 
-def _rewards(stance: Stance) -> Mapping[str, Reward]:
+def _steps_by_clock(stance: Stance, gait: terms.Gait) -> tuple[dict[str, Reward], dict[str, Memory]]:
+    """Return the rewards of steps in a gait, and the memory that they need."""
+    h = stance.height
+    part = 0.1 if len(stance.home.legs) == 2 else 0.25
+    rewards = {
+        "gait_contacts": Reward(terms.gait_contacts(gait), 1.5),
+        "swing_height": Reward(terms.swing_height(gait, part * h), -30.0 / h**2),
+    }
+    return rewards, {}
+
+
+def _steps_without_clock(stance: Stance) -> tuple[dict[str, Reward], dict[str, Memory]]:
+    """Return the rewards of steps at any time, and the memory that they need."""
+    T, h, feet = stance.duration, stance.height, np.zeros(len(terms.feet_of(stance.robot)))
+    memory = {"air_time": Memory(lambda s: feet, terms.air_time, feet)}
+    if len(stance.home.legs) == 2:
+        memory["contact_time"] = Memory(lambda s: feet, terms.contact_time, feet)
+        return {"single_stance_time": Reward(terms.single_stance_time(2.0 * T), 1.0)}, memory
+    rewards = {
+        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 1.5 * T), 1.0),
+        "feet_clearance": Reward(terms.feet_clearance(0.2 * h), -2.0 / h**2),
+    }
+    return rewards, memory
+
+
+def _rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[str, Reward]:
     """Return the rewards of robots with more than two legs.
 
     Steps pay, and the penalties of a steady trot are a tenth of what it gains over standing still: about half of all
     commands give a robot that stands a reward, which learners otherwise keep. Errors of the velocity cost in proportion
-    to their magnitude, since learners otherwise keep standing for some commands. Vertical motion, flight and long times
+    to their magnitude, since learners otherwise keep standing for some commands; what a robot earns while it does not
+    fall keeps the sum positive, since learners otherwise fall soon. Vertical motion, flight and long times
     in the air earn little or cost, since learners otherwise hop. Changes of actions cost as much as they do, since
     learners otherwise shuffle in steps of two control steps, a few millimeters high.
     """
-    T, h = stance.duration, stance.height
+    h = stance.height
     return {
-        "track_linear_velocity": Reward(terms.track_linear_velocity(), 2.0),
+        "track_linear_velocity": Reward(terms.track_linear_velocity(0.25), 2.0),
         "track_yaw_rate": Reward(terms.track_yaw_rate(), 2.0),
-        "linear_velocity_error": Reward(terms.linear_velocity_error, -1.0),
+        "linear_velocity_error": Reward(terms.linear_velocity_error, -2.0),
         "yaw_rate_error": Reward(terms.yaw_rate_error, -1.0),
+        "alive": Reward(terms.alive(fallen), 1.0),
         "vertical_velocity": Reward(terms.vertical_velocity, -2.0),
         "flight": Reward(terms.flight, -0.5),
         "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.03),
         "torques": Reward(terms.torques, -0.2 / stance.torque**2),
         "joint_accelerations": Reward(terms.joint_accelerations, -1e-7),
         "action_rate": Reward(terms.action_rate, -0.03),
-        "feet_air_time": Reward(terms.feet_air_time(0.5 * T, 1.5 * T), 1.0),
-        "feet_clearance": Reward(terms.feet_clearance(0.2 * h), -2.0 / h**2),
         "height_error": Reward(terms.height_error(h), -10.0 / h**2),
         "tilt": Reward(terms.tilt, -1.0),
         "posture_error": Reward(terms.posture_error, -0.15),
@@ -108,7 +138,6 @@ def _biped_rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[st
         "linear_velocity_error": Reward(terms.linear_velocity_error, -0.75),
         "yaw_rate_error": Reward(terms.yaw_rate_error, -0.25),
         "alive": Reward(terms.alive(fallen), 0.5),
-        "single_stance_time": Reward(terms.single_stance_time(2.0 * stance.duration), 1.0),
         "flight": Reward(terms.flight, -0.5),
         "feet_slip": Reward(terms.feet_slip, -0.1),
         "roll_and_pitch_rates": Reward(terms.roll_and_pitch_rates, -0.05),
@@ -136,7 +165,12 @@ def _torso(robot: Robot, swinging: set[int]) -> str:
     return max((link for link in robot.links if link.name not in moved), key=lambda link: link.inertia.mass).name
 
 
-def rough(robot: Robot, tiles: TiledTerrain | None = None, gait_period: float | None = None, **changes: Any) -> Task:
+def rough(
+    robot: Robot,
+    tiles: TiledTerrain | None = None,
+    gait_period: float | Literal["natural"] | None = "natural",
+    **changes: Any,
+) -> Task:
     """Return the task `velocity` on tiles of slopes, stairs, waves and boxes, which become harder with success.
 
     Actor and critic also observe the heights of the terrain around the base. A robot starts in the middle of a tile, in
@@ -145,11 +179,11 @@ def rough(robot: Robot, tiles: TiledTerrain | None = None, gait_period: float | 
     the last row a row is drawn.
 
     Args:
-        robot: The robot, with a floating base. tiles: The terrain. gait_period: As in `velocity`, [s].
+        robot: The robot, with a floating base. tiles: The terrain. gait_period: As in `velocity`.
         changes: Other fields of the task, as in `Task.changed`.
     """
     tiles = TiledTerrain.of() if tiles is None else tiles
-    flat = velocity(robot, Rigid(terrain=tiles.terrain), gait_period)
+    flat = velocity(robot, Rigid(terrain=tiles.terrain, iterations=ITERATIONS), gait_period)
     stance = Stance.of(robot)
     scan = {"heights": Observation(terms.heights_around(), noise=0.05)}
     exact = {"heights": Observation(terms.heights_around())}

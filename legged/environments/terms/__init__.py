@@ -13,6 +13,7 @@ from legged.environments.terms.feet import (
     single_stance_time,
     touching,
 )
+from legged.environments.terms.gait import Gait, clock, gait_contacts, swing_height
 from legged.environments.terms.goals import (
     above,
     angle_vector,
@@ -42,7 +43,6 @@ from legged.environments.terms.motion import (
 from legged.environments.terms.observations import (
     base_angular_velocity,
     base_linear_velocity,
-    clock,
     command,
     episode_time,
     foot_forces,
@@ -78,6 +78,7 @@ from legged.environments.terms.terminations import fallen
 
 __all__ = [
     "FootStates",
+    "Gait",
     "above",
     "action_rate",
     "actions",
@@ -100,6 +101,7 @@ __all__ = [
     "flight",
     "foot_forces",
     "foot_states",
+    "gait_contacts",
     "heading",
     "heading_velocity",
     "height_error",
@@ -136,6 +138,7 @@ __all__ = [
     "roll_and_pitch_rates",
     "single_stance_time",
     "standing_posture",
+    "swing_height",
     "tilt",
     "torques",
     "touching",

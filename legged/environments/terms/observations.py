@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import number
 from legged.compiler import LookupTable
 from legged.environments.state import State
 from legged.environments.terms.parts import heading
@@ -93,21 +92,6 @@ def episode_time(s: State) -> Any:
     Formula: t / T
     """
     return s.time * (1.0 / s.task.episode)
-
-
-def clock(period: float) -> Callable[[State], Array]:
-    """Return an observation: cosine and sine of the phase of a gait with a constant period, (2,), dimensionless.
-
-    Args:
-        period: [s].
-
-    Formula: (cos 2 pi t / T, sin 2 pi t / T)
-
-    Raises:
-        ArgumentError: The period is not positive.
-    """
-    rate = 2.0 * np.pi / number("period", period, "s", above=0.0)
-    return lambda s: np.stack([np.cos(rate * s.time), np.sin(rate * s.time)])
 
 
 def heights_around(length: float = 1.6, width: float = 1.0, spacing: float = 0.1) -> Callable[[State], Array]:

@@ -75,7 +75,8 @@ def save_mjcf(
 
     A scene also has the floor, a geom named after each contact point (a sphere, of 1 mm at a point), with the
     coefficient of friction between it and the ground; motors with the limits of effort, or servos; a key frame "home";
-    and options for friction without slow sliding. The geoms of contact points stand for the shapes of their links.
+    and options for friction without slow sliding. The geoms of contact points stand for the shapes of their links. On
+    rigid ground contacts are as stiff as MuJoCo allows for the time step.
 
     A `legged.errors.FileWarning` names the joints that MuJoCo would simulate differently: those with a gyroscopic
     rotor, ball joints whose friction differs by axis or whose spring does not rest at the identity, and free joints

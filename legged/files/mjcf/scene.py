@@ -40,6 +40,9 @@ _FLAT = 1e-9
 """Largest distance from a plane, [m], of a terrain that becomes a plane."""
 _OPTIONS = {"integrator": "implicitfast", "cone": "elliptic", "impratio": "100"}
 """Friction without the slow sliding of MuJoCo's default cone, and servos that are stable at any gain."""
+_STIFFEST = 2.0
+"""Least time constant of contacts that MuJoCo allows, in time steps: that of rigid ground. With its default of 20 ms a
+learnt trot of a Go2 is 8 % faster than on rigid ground, and 3 % with the least one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,11 @@ class Scene:
         stiffness, damping = gains
         q = home_configuration(robot, ground) if home is None else read(robot, q=home)[0]
         return cls(robot, ground, q, stiffness, np.zeros(robot.nj) if damping is None else damping, float(time_step))
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether the ground is rigid: a compliant one has a law of its normal force."""
+        return not hasattr(self.ground, "normal")
 
     def friction(self, material: Material | None) -> float:
         """Return the coefficient between the floor and a surface."""
@@ -250,6 +258,10 @@ def add_control(writer: Any, scene: Scene, description: Description) -> None:
     controls = {"ctrl": format_vector(targets)} if scene.kp is not None and targets else {}
     frames = ET.SubElement(root, "keyframe")
     ET.SubElement(frames, "key", {"name": "home", "qpos": format_vector(positions), **controls})
+    if scene.is_rigid:
+        stiff = ET.Element("default")
+        ET.SubElement(stiff, "geom", {"solref": format_vector([_STIFFEST * scene.time_step, 1.0])})
+        root.insert(0, stiff)
     option = root.find("option")
     option.attrib.update({"timestep": repr(scene.time_step), **_OPTIONS})
 
