@@ -197,8 +197,8 @@ class EqualRobots:
         do.each(kernel, count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
         bodies.inertia[kind], bodies.jacobians[kind] = inertia, np.zeros((count * len(self.touching), 6, nv))
         blocks = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]]
-        for array, places in zip((bodies.jacobians[kind], blocks), self._entries(), strict=True):
-            do.scatter(entries.reshape(-1, 1), array.reshape(-1), places)
+        for array, starts in zip((bodies.jacobians[kind], blocks), self._entries(), strict=True):
+            do.scatter(entries.reshape(-1, 1), array.reshape(-1), starts)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         is_free = isinstance(robot.base, FloatingBase) and not robot.bodies[0].has_friction
         if is_free and not robot.joints and gains is None:  # body axes, no damping
