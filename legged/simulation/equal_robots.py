@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler import BatchKernel, PreparedCall, Rows, windows
-from legged.contact.bodies import Bodies, in_blocks
+from legged.contact.bodies import Bodies
+from legged.contact.impulses.contact_pattern import BLOCK, block_count
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Poses
@@ -22,13 +23,9 @@ from legged.contact.recording import Recording
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
 from legged.dynamics.passive import without_dry_friction
-from legged.robot.base import FixedBase, FloatingBase
+from legged.robot.base import FloatingBase
 from legged.robot.configuration import drift, normalized
-from legged.robot.construction.builder import RobotBuilder
-from legged.robot.construction.graph import links_of
-from legged.robot.construction.group import SEPARATOR, WORLD_LINK, Member, RobotGroup
-from legged.robot.inertia import Inertia
-from legged.robot.link import Link
+from legged.robot.construction.group import SEPARATOR, RobotGroup, separated
 from legged.robot.robot import Robot
 from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
@@ -36,8 +33,6 @@ from legged.simulation.loop.joint_laws import JointLaws, JointStep, viscous_damp
 from legged.simulation.loop.momentum import Momentum, free_parts
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
-
-_CARRIER = "world/carrier"  # name of the joint between the world and the base link of a robot
 
 
 class Start(NamedTuple):
@@ -65,15 +60,14 @@ class Geometry(NamedTuple):
         rotation: Body to world axes, (m, b, 3, 3).
         origin: Origins of the bodies, (m, b, 3), [m], world axes.
         inertia: Inertia matrices, (m, nv, nv), mixed units; in a step with what implicit forces add to the diagonal.
-        jacobians: Twists of the c touching bodies per generalized velocity, (m, c, 6, nv), body axes.
-        blocks: The same in blocks, see `bodies.in_blocks`, (m, c blocks, 6, 6).
+        jacobians: Entries of the Jacobians of the touching bodies, row by row, of columns of the joints before each of
+            them, which are not zero, (m, n), mixed units, body axes.
     """
 
     rotation: Array
     origin: Array
     inertia: Array
     jacobians: Array
-    blocks: Array
 
 
 class StepMemory:
@@ -198,11 +192,13 @@ class EqualRobots:
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         q_middle, slope, impulse, momenta = places[0], *places[3:6]
         places[1], places[2] = middle, free
-        rotation, origin, inertia, jacobians, blocks = places[6:]
-        places[-1] = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]].reshape(blocks.shape)
+        rotation, origin, inertia, entries = places[6:]
         pushed = [self.loads[None]] if loads else []  # of one robot, see `equal_robots`
         do.each(kernel, count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
-        bodies.inertia[kind], bodies.jacobians[kind] = inertia, jacobians.reshape(count * len(self.touching), 6, nv)
+        bodies.inertia[kind], bodies.jacobians[kind] = inertia, np.zeros((count * len(self.touching), 6, nv))
+        blocks = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]]
+        for array, starts in zip((bodies.jacobians[kind], blocks), self._entries(), strict=True):
+            do.scatter(entries.reshape(-1, 1), array.reshape(-1), starts)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         is_free = isinstance(robot.base, FloatingBase) and not robot.bodies[0].has_friction
         if is_free and not robot.joints and gains is None:  # body axes, no damping
@@ -216,6 +212,24 @@ class EqualRobots:
         works = np.empty((count, 4))
         arguments = memory.h, q_middle, middle, free, v_next, v, tau, damping, slope, impulse, momenta, *pushed
         return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
+
+    @cached_property
+    def _columns(self) -> list[Array]:
+        """Entries of v of the joints before each touching body, on which its twist depends."""
+        robot = self.loop.robot
+        chains = ([robot.bodies[j].v for j in robot.ancestors(self._carriers[k])] for k in self.touching)
+        return [np.unique([i for v in chain for i in range(v.start, v.stop)]).astype(int) for chain in chains]
+
+    def _entries(self) -> tuple[Array, Array]:
+        """Return the places of the entries of `Geometry.jacobians` of all robots, and those in blocks, (m n,) each."""
+        (count, nv), rows, numbers = self.v.shape, np.arange(6)[:, None], list[tuple[Array, ...]]()
+        for k, columns in enumerate(self._columns):
+            numbers.append(tuple(x.ravel() for x in np.broadcast_arrays(k, rows, columns)))
+        body, row, column = np.concatenate(numbers, axis=1) if numbers else np.zeros((3, 0), dtype=int)
+        body, wide = body + len(self.touching) * np.arange(count)[:, None], block_count(nv)
+        places = (6 * body + row) * nv + column
+        blocks = ((wide * body + column // BLOCK) * BLOCK + row) * BLOCK + column % BLOCK
+        return places.ravel(), blocks.ravel()
 
     def poses(self, q: Array) -> Poses:
         """Return the poses of the bodies with links of the robots, (..., m, b, 3, 3) and (..., m, b, 3).
@@ -263,9 +277,9 @@ class EqualRobots:
 
     def _geometry(self, q: Array) -> Geometry:
         robot, poses = self.loop.robot, self._poses(q)
-        J = [twist_jacobian(robot, q, self._carriers[k], np.eye(6)) for k in self.touching]
-        J = np.array(J).reshape(len(J), 6, robot.nv)
-        return Geometry(*poses, inertia_matrix(robot, q), J, in_blocks(J))
+        pairs = zip(self.touching, self._columns, strict=True)
+        J = [twist_jacobian(robot, q, self._carriers[k], np.eye(6))[:, columns].reshape(-1) for k, columns in pairs]
+        return Geometry(*poses, inertia_matrix(robot, q), np.concatenate([np.zeros(0), *J]))
 
     def _poses(self, q: Array) -> Poses:
         at = motion(self.loop.robot, q)
@@ -331,7 +345,7 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
     kinds: list[tuple[Any, RigidLoop, list[Part], list[int]]] = []
     index_of = {link.name: link.index for link in robot.links}
     for member in robot.members:
-        prefix, (alone, place) = member.name + SEPARATOR, _alone(robot, member)
+        prefix, (alone, place) = member.name + SEPARATOR, separated(robot, member)
         rows = [k for k in loop.wrench_rows[0] if loop.pushes[k].link.startswith(prefix)]
         pushes = [_on(loop.pushes[k], loop.pushes[k].link.removeprefix(prefix)) for k in rows]
         places = {index_of[prefix + link.name]: link.index for link in alone.links[1:]}
@@ -367,34 +381,3 @@ def carriers(robot: Robot) -> list[int]:
         robot: The robot.
     """
     return sorted({link.body for link in robot.links})
-
-
-def _alone(group: RobotGroup, member: Member) -> tuple[Robot, Array]:
-    """Return a robot of a group on a world link of its own, at the origin, and its place in the group, (3,), [m].
-
-    It has the present numbers of the group, and names without that of the robot.
-    """
-    prefix, own = member.name + SEPARATOR, {group.links[k].name for k in member.links}
-
-    def named(name: str) -> str:
-        return name.removeprefix(prefix) if name.startswith(prefix) else _CARRIER
-
-    builder = RobotBuilder("robot", Link(WORLD_LINK, Inertia()), base=FixedBase(), gravity=tuple(group.gravity))
-    for link in links_of(group):
-        if link.name in own:
-            points = {named(name): point for name, point in link.contacts.items()}
-            builder.link(Link(named(link.name), link.inertia, points, link.shapes, link.material))
-    place = np.zeros(3)
-    for c in group.connections:
-        if c.child in own:
-            joint, is_carrier = replace(c.joint, name=named(c.joint.name)), c.parent not in own
-            place = c.start.position if is_carrier else place
-            at = np.zeros(3) if is_carrier else c.start.position
-            parent = WORLD_LINK if is_carrier else named(c.parent)
-            builder.joint(joint, parent=parent, child=named(c.child), at=at, rotation=c.start.rotation)
-    for f in group.followers:
-        if f.child in own:
-            builder.couple(named(f.name), named(f.master), f.ratio, f.offset)
-    slices = ((joint.v.start, joint.name) for joint in group.joints)
-    moving = [named(name) for start, name in sorted(slices) if member.v.start <= start < member.v.stop]
-    return builder.build(order=moving), place

@@ -81,7 +81,7 @@ class ImpulseSolver:
         if start is None and friction:
             start = jointed.at(problem, target, jointed.present, np.concatenate(list(system.v_free)))
         elif start is None:
-            alone = _solved(ground, problem, system, target, jointed.split(jointed.present)[0])
+            alone = _first(ground, problem, system, target, jointed.split(jointed.present)[0])
             start = jointed.assumed(alone, system.after(alone.p))
         attempts = needed & ~is_lost(start.residual, free)
         first, last = (
@@ -120,28 +120,39 @@ def _solved(
     guess: Array,
     needed: Any = True,
 ) -> Solution:
-    """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law.
-
-    Where most contacts are with the terrain, they stick in most steps, see `sticking`. Otherwise sweeps converge in
-    most steps, and the proximal method takes over in the others. Where most are between bodies, impulses of the last
-    step that fulfil the law are kept. Otherwise the semismooth method begins there, and sweeps and the proximal method
-    continue where it fails. Sweeps do not come first: each contact in turn takes as much of an indeterminate pressure
-    as it can, which moves the pressure of a held object to a corner, about which the object turns.
-    """
-    if system is None or not system.bodies_touch:
-        solution = _swept(ground, problem, target, guess, needed)
-    else:
-        start = solution_of(problem, target, guess)
-        accepted, attempt = where(needed, ACCEPTED, _UNLIMITED), min(ATTEMPT, ground.iterations)
-        solution = semismooth_newton(problem, target, system, start, attempt, accepted, ACCEPTED, ground.tolerance)
-        fails = needed & (solution.residual > ground.tolerance)
-        swept = gauss_seidel(problem, target, solution.p, ground.sweeps, fails)
-        solution = once(where(fails, 1.0, 0.0), partial(system.solution, problem, target), swept, solution)
+    """Return the impulses by the methods of `_first`, and by the proximal method where they violate the law."""
+    solution = _first(ground, problem, system, target, guess, needed)
     if system is None:
         return solution
     goal, free = CONVERGED * ground.tolerance, maximum_of(np.abs(problem.u_free))
     tolerance = where(is_lost(solution.residual, free), _UNLIMITED, ground.tolerance)
     return proximal_newton(problem, target, system, solution, ground.iterations, tolerance, goal)
+
+
+def _first(
+    ground: Rigid,
+    problem: ContactProblem,
+    system: GeneralizedSystem | None,
+    target: list[Any],
+    guess: Array,
+    needed: Any = True,
+) -> Solution:
+    """Return the impulses with which the proximal method begins, and which fulfil the law in most steps.
+
+    Where most contacts are with the terrain, they stick in most steps, see `sticking`, and sweeps converge in most of
+    the others. Where most are between bodies, impulses of the last step that fulfil the law are kept. Otherwise the
+    semismooth method begins there, and sweeps continue where it fails. Sweeps do not come first: each contact in turn
+    takes as much of an indeterminate pressure as it can, which moves the pressure of a held object to a corner, about
+    which the object turns.
+    """
+    if system is None or not system.bodies_touch:
+        return _swept(ground, problem, target, guess, needed)
+    start = solution_of(problem, target, guess)
+    accepted, attempt = where(needed, ACCEPTED, _UNLIMITED), min(ATTEMPT, ground.iterations)
+    solution = semismooth_newton(problem, target, system, start, attempt, accepted, ACCEPTED, ground.tolerance)
+    fails = needed & (solution.residual > ground.tolerance)
+    swept = gauss_seidel(problem, target, solution.p, ground.sweeps, fails)
+    return once(where(fails, 1.0, 0.0), partial(system.solution, problem, target), swept, solution)
 
 
 def _swept(ground: Rigid, problem: ContactProblem, target: list[Any], guess: Array, needed: Any) -> Solution:

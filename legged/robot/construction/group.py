@@ -33,6 +33,7 @@ WORLD_LINK = "world"
 """Name of the fixed link that carries the robots of a group."""
 SEPARATOR = "/"
 """Between the name of a robot and the names of its parts."""
+_CARRIER = "world/carrier"  # name of the joint between the world and the base link of a `separated` robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,3 +290,37 @@ def _add(builder: RobotBuilder, name: str, robot: Robot, carrier: Joint, place: 
         builder.couple(own.follower, own.master, own.ratio, own.offset)
     moving = [prefix + joint.name for joint in robot.joints]
     return moving if isinstance(carrier, Fixed) else [name, *moving]
+
+
+def separated(group: RobotGroup, member: Member) -> tuple[Robot, Array]:
+    """Return a robot of a group on a world link of its own, at the origin, and its place in the group, (3,), [m].
+
+    It has the present numbers of the group, and names without that of the robot.
+
+    Args:
+        group: The group. member: The robot in it.
+    """
+    prefix, own = member.name + SEPARATOR, {group.links[k].name for k in member.links}
+
+    def named(name: str) -> str:
+        return name.removeprefix(prefix) if name.startswith(prefix) else _CARRIER
+
+    builder = RobotBuilder("robot", Link(WORLD_LINK, Inertia()), base=FixedBase(), gravity=tuple(group.gravity))
+    for link in links_of(group):
+        if link.name in own:
+            points = {named(name): point for name, point in link.contacts.items()}
+            builder.link(Link(named(link.name), link.inertia, points, link.shapes, link.material))
+    place = np.zeros(3)
+    for c in group.connections:
+        if c.child in own:
+            joint, is_carrier = replace(c.joint, name=named(c.joint.name)), c.parent not in own
+            place = c.start.position if is_carrier else place
+            at = np.zeros(3) if is_carrier else c.start.position
+            parent = WORLD_LINK if is_carrier else named(c.parent)
+            builder.joint(joint, parent=parent, child=named(c.child), at=at, rotation=c.start.rotation)
+    for f in group.followers:
+        if f.child in own:
+            builder.couple(named(f.name), named(f.master), f.ratio, f.offset)
+    slices = ((joint.v.start, joint.name) for joint in group.joints)
+    moving = [named(name) for start, name in sorted(slices) if member.v.start <= start < member.v.stop]
+    return builder.build(order=moving), place
