@@ -13,7 +13,7 @@ import legged
 import robots
 from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Stand, Tripod, Trot, Walk, suited, suited_law
 from controllers.gaits.gait import KNEE_MARGIN
-from controllers.suited_law import servo_gains
+from controllers.suited_laws import servo_gains
 from legged.app import selection
 from legged.errors import ArgumentError, DefinitionError, ReachError, ShapeError
 from legged.ground import realistic_ground
