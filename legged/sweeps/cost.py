@@ -99,7 +99,7 @@ def pilot_of(setup: Setup, samples: Samples, order: Array) -> Pilot:
     If one of them cannot be simulated, which stops a batch, single ones are tried.
 
     Args:
-        setup: The setup. samples: The samples, n rows. order: Order in which they are computed, (n,).
+        setup: The setup. samples: The samples, n rows. order: Order in which they are computed, (n,), dimensionless.
 
     Raises:
         LeggedError, or an error of a user's function: None of these can be simulated; the first error.
