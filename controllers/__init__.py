@@ -1,139 +1,19 @@
-"""Control laws and gaits."""
+"""Control laws and gaits; the public names are listed in `__init__.pyi`, and each is imported at its first use."""
 
-from controllers.balance import Balanced, Limits, WorkspaceBalance
-from controllers.balance.gyroscopic import GyroscopicBalance
-from controllers.balance.planar import (
-    AngularMomentumControl,
-    LinearQuadraticBalance,
-    PartialLinearizationBalance,
-    PlanarBalance,
-    PlanarBalanceControl,
-    SmoothCommand,
-    StepCommand,
-    UnactuatedMomentumBalance,
-)
-from controllers.balance.spatial import BendSwivelBalance, BendSwivelControl
-from controllers.commands import CommandedLaw, CommandedPosture, LiveCommand, SampledCommand
-from controllers.estimated import Estimated
-from controllers.gaits import (
-    Alternating,
-    Crawl,
-    FootKinematics,
-    Gait,
-    Home,
-    InvertedPendulum,
-    Leg,
-    NumericalGait,
-    Posture,
-    Reference,
-    Stand,
-    Tripod,
-    Trot,
-    Walk,
-    authors_tripod,
-    authors_trot,
-    home_of,
-    joint_limits,
-    legs_of,
-    paper_trot,
-    paper_walk,
-    suited,
-    swing_foot,
-)
-from controllers.hybrid_control import FaceContact, HybridControl
-from controllers.law import GaitLaw
-from controllers.locomotion import Command, ContactSchedule, Locomotion
-from controllers.locomotion.follow import Follow
-from controllers.locomotion.recovery import Recovery
-from controllers.lyapunov import LyapunovTracking
-from controllers.networks import Network
-from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
-from controllers.policy import Policy
-from controllers.running_law import RunningLaw
-from controllers.suited_law import servo_gains, suited_law
-from controllers.tracking import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop
-from controllers.wrappers import (
-    ActuatorLag,
-    ActuatorLimits,
-    Delay,
-    NominalModel,
-    SensorNoise,
-    SwitchedLaw,
-    Wrapper,
-)
-from controllers.zero_order_hold import ZeroOrderHold
+from typing import Any
 
-__all__ = [
-    "ActuatorLag",
-    "ActuatorLimits",
-    "Alternating",
-    "AngularMomentumControl",
-    "Balanced",
-    "BendSwivelBalance",
-    "BendSwivelControl",
-    "Command",
-    "CommandedLaw",
-    "CommandedPosture",
-    "ComputedTorque",
-    "ContactSchedule",
-    "Crawl",
-    "Delay",
-    "Estimated",
-    "FaceContact",
-    "FeedForward",
-    "Follow",
-    "FootKinematics",
-    "Gait",
-    "GaitLaw",
-    "GyroscopicBalance",
-    "Home",
-    "HybridControl",
-    "InvertedPendulum",
-    "JointPD",
-    "JointPID",
-    "Leg",
-    "Limits",
-    "LinearQuadraticBalance",
-    "LiveCommand",
-    "Locomotion",
-    "LyapunovTracking",
-    "Network",
-    "NominalModel",
-    "NumericalGait",
-    "OpenLoop",
-    "OperationalSpaceControl",
-    "PartialLinearizationBalance",
-    "PlanarBalance",
-    "PlanarBalanceControl",
-    "PointTask",
-    "Policy",
-    "PoseTask",
-    "Posture",
-    "Recovery",
-    "Reference",
-    "RunningLaw",
-    "SampledCommand",
-    "SensorNoise",
-    "SmoothCommand",
-    "Stand",
-    "StepCommand",
-    "SwitchedLaw",
-    "Tripod",
-    "Trot",
-    "UnactuatedMomentumBalance",
-    "Walk",
-    "WorkspaceBalance",
-    "Wrapper",
-    "ZeroOrderHold",
-    "authors_tripod",
-    "authors_trot",
-    "home_of",
-    "joint_limits",
-    "legs_of",
-    "paper_trot",
-    "paper_walk",
-    "servo_gains",
-    "suited",
-    "suited_law",
-    "swing_foot",
-]
+from legged.lazy_names import LazyNames
+
+_NAMES = LazyNames(__name__, __file__)
+__all__ = sorted(_NAMES.modules)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name or a module of this package."""
+    value = globals()[name] = _NAMES.get(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names and those of the modules imported so far."""
+    return sorted({*globals(), *__all__})

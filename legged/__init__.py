@@ -1,20 +1,15 @@
 """Modeling, analyzing, simulating and controlling legged robots.
 
-The public names are listed in `__init__.pyi`, and each is imported when it is used for the first time (PEP 562).
-lazy-loader is not used: it would be a dependency for twenty lines, and imports no module that the stub does not list.
+The public names are listed in `__init__.pyi`, and each is imported when it is used for the first time.
 """
 
-import ast
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from legged.lazy_names import LazyNames
 from legged.version import __version__ as __version__
 
-_STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-_MODULES = {
-    alias.name: node.module or "" for node in _STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
-}
+_NAMES = LazyNames(__name__, __file__)
 _MOVED: dict[str, str] = {}
 """Old public name -> the module and name of the object that replaces it, for one release."""
 _ELSEWHERE = {
@@ -30,20 +25,16 @@ _ELSEWHERE = {
 """Name in MuJoCo, Drake or Pinocchio -> public name of the same thing here."""
 _BESIDE = ("controllers", "robots")
 """Packages beside this one in which a name is looked up, too."""
-__all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted(_NAMES.modules)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name or a module of this package."""
-    module = _MODULES.get(name, __name__)
-    if module != __name__:
-        value = globals()[name] = getattr(import_module(module), name)
-        return value
     try:
-        if not name.startswith("_"):
-            return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
+        value = globals()[name] = _NAMES.get(name)
+        return value
+    except AttributeError as error:
+        if error.name != name or error.obj is not None:
             raise
     here = f"{__name__}.{_ELSEWHERE[name]}" if name in _ELSEWHERE else _found_elsewhere(name)
     if here:
@@ -56,9 +47,13 @@ def __getattr__(name: str) -> Any:
 def _found_elsewhere(name: str) -> str:
     """Return the full name of a public object of another package, by the texts of these, or ""."""
     folder = Path(__file__).parent
-    for package in (*folder.glob("*/__init__.py"), *(folder.parent / name / "__init__.py" for name in _BESIDE)):
-        if not name.startswith("_") and package.is_file() and f'    "{name}",' in package.read_text(encoding="utf-8"):
-            return ".".join((*([__name__] if package.parents[1] == folder else []), package.parent.name, name))
+    for package in folder.glob("*/__init__.py"):
+        if not name.startswith("_") and f'    "{name}",' in package.read_text(encoding="utf-8"):
+            return f"{__name__}.{package.parent.name}.{name}"
+    for beside in _BESIDE:
+        package = folder.parent / beside / "__init__.py"
+        if package.is_file() and name in LazyNames(beside, package).modules:
+            return f"{beside}.{name}"
     return ""
 
 

@@ -1,35 +1,19 @@
-"""Ready-made robots."""
+"""Ready-made robots; the public names are listed in `__init__.pyi`, and each is imported at its first use."""
 
-from robots.balancers import (
-    bend_swivel_robot,
-    gyroscopic_pendulum,
-    planar_hopper,
-    reaction_wheel_pendulum,
-    two_link_hopper,
-)
-from robots.closed_loops import delta, five_bar_leg, five_bar_quadruped, four_bar
-from robots.humanoid import humanoid
-from robots.paper import hexapod, planar_biped, spatial_quadruped
-from robots.spatial_biped import spatial_biped
-from robots.trees import centipede, chain, star, tree
+from typing import Any
 
-__all__ = [
-    "bend_swivel_robot",
-    "centipede",
-    "chain",
-    "delta",
-    "five_bar_leg",
-    "five_bar_quadruped",
-    "four_bar",
-    "gyroscopic_pendulum",
-    "hexapod",
-    "humanoid",
-    "planar_biped",
-    "planar_hopper",
-    "reaction_wheel_pendulum",
-    "spatial_biped",
-    "spatial_quadruped",
-    "star",
-    "tree",
-    "two_link_hopper",
-]
+from legged.lazy_names import LazyNames
+
+_NAMES = LazyNames(__name__, __file__)
+__all__ = sorted(_NAMES.modules)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name or a module of this package."""
+    value = globals()[name] = _NAMES.get(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names and those of the modules imported so far."""
+    return sorted({*globals(), *__all__})

@@ -34,7 +34,7 @@ from examples.studies.balance.wheel_study import WheelStudy
 from legged.app.selection import select_robot
 from legged.simulation import Run
 from legged.spatial import Array
-from robots.spatial_biped import crouch
+from robots.bipeds import crouch
 
 PAGE = "explanation/balance.md"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,6 +32,9 @@ keep 27 deg (walk) and 56 deg (trot), that of the authors' hexapod with its own 
 _MOST_SWITCHES = 1e7
 _HEIGHT_TOLERANCE = 1e-6  # [m], of the default hip height
 _SAMPLES = 101  # times per phase at which the reach of legs is checked
+_fits: WeakKeyDictionary[Robot, dict[Any, Any]] = WeakKeyDictionary()
+"""Robot -> gait -> the gait for it: a rollout computes the states of all members before it starts their laws."""
+_MOST_FITS = 10_000  # of a robot, some tens of megabytes
 
 
 class Reference(Protocol):
@@ -252,11 +256,16 @@ class Gait:
             DefinitionError: The robot's legs have no closed-form inverse kinematics; use `NumericalGait`.
             ReachError: A foot is out of its leg's reach.
         """
+        known = _fits.setdefault(robot, {})
         try:
-            hash(self)
+            fitted = known.get(self)
         except TypeError:  # a subclass has a field that cannot be hashed
-            return _fitted.__wrapped__(self, robot)
-        return _fitted(self, robot)
+            return _fitted(self, robot)
+        if fitted is None:
+            if len(known) >= _MOST_FITS:
+                known.clear()
+            fitted = known[self] = _fitted(self, robot)
+        return fitted
 
     def check(self) -> None:
         """Raise ReachError if a foot is out of its leg's reach anywhere in the cycle."""
@@ -278,7 +287,6 @@ class Gait:
         return self.joints or needed
 
 
-@lru_cache(maxsize=512)  # a rollout computes the states of all members before it starts their laws
 def _fitted(gait: Gait, robot: Robot) -> Gait:
     """Return a gait for a robot; see `Gait.on`."""
     check_joints(robot)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import robots
 from examples.studies.balance.experiment import ORIENTATION, POSITION, BalanceExperiment, ThrownBlock, foot_events
 from legged.table import Table
-from robots.spatial_biped import FOOT, MASS, crouch
+from robots.bipeds import FOOT, MASS, crouch
 
 
 def experiment(mass: float = MASS, foot: float = FOOT) -> BalanceExperiment:

@@ -275,6 +275,17 @@ def report(
     report_robot(robot, output, duration, base)
 
 
+@command(REPORTS, "legged bench go2.urdf --output results/bench")
+def bench(robot: RobotName = "spatial_quadruped", base: BaseName = None, output: Output = None) -> None:
+    """Measure the speeds of this machine in a minute, as ratios to Pinocchio and MuJoCo where they are installed."""
+    from legged.app.bench import bench as measured
+    from legged.simulation.plots.pages import write_tables
+
+    tables = measured(robot, base)
+    show(*(table.text() for table in tables))
+    print_written(output, lambda folder: write_tables(tables, folder))
+
+
 command(ROBOTS, "legged view go2.urdf", name="view")(view_command)
 app.add_typer(sweep_commands, name="sweep", rich_help_panel=REPORTS)
 

@@ -140,8 +140,8 @@ def _parsed(call: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 def _found(where: str, name: str) -> Robot | ClosedRobot | Callable[..., Any]:
     """Return the robot, or the function that builds it, with a name in a file, or in `robots` for an empty `where`."""
-    source: ModuleType = load_module(Path(where)) if where else robots
-    known = {n: x for n, x in vars(source).items() if isinstance(x, (Robot, ClosedRobot, FunctionType)) and n[0] != "_"}
+    source = vars(load_module(Path(where))) if where else {n: getattr(robots, n) for n in robots.__all__}
+    known = {n: x for n, x in source.items() if isinstance(x, (Robot, ClosedRobot, FunctionType)) and n[0] != "_"}
     if name not in known:
         raise UnknownNameError("robot" if not where else f"function or robot in {where}", name, known)
     return known[name]

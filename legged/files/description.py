@@ -14,6 +14,7 @@ import numpy as np
 from legged.errors import DefinitionError, FileError
 from legged.robot import shapes
 from legged.robot.construction.graph import check_names, outward
+from legged.robot.inertia import Inertia
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.robot.shapes import Material
@@ -190,6 +191,7 @@ class Tree:
         groups: Head -> the links of its group, the head first.
         place: Link -> its frame relative to the frame of its head.
         pose: Link -> its frame relative to the root frame, all joints at zero.
+        inertias: Head -> inertia of its group, as far as `inertias.group_inertia` has computed them.
     """
 
     description: Description
@@ -201,6 +203,7 @@ class Tree:
     groups: dict[str, list[str]]
     place: dict[str, Placement]
     pose: dict[str, Placement]
+    inertias: dict[str, Inertia] = field(default_factory=dict, init=False, repr=False)
 
     def path(self, name: str) -> list[str]:
         """Return the heads on the path from a link to the root, both ends included."""

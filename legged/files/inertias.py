@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -22,7 +24,9 @@ def entry_inertia(entry: LinkEntry) -> Inertia:
 
 def group_inertia(tree: Tree, head: str) -> Inertia:
     """Return the inertia of a group of links fixed to each other, in the frame of its head, unchecked."""
-    return _sum(tree, {name: tree.place[name] for name in tree.groups[head]})
+    if head not in tree.inertias:
+        tree.inertias[head] = _sum(tree, {name: tree.place[name] for name in tree.groups[head]})
+    return tree.inertias[head]
 
 
 def total_inertia(tree: Tree) -> Inertia:
@@ -31,10 +35,8 @@ def total_inertia(tree: Tree) -> Inertia:
 
 
 def _sum(tree: Tree, places: dict[str, Placement]) -> Inertia:
-    total = Inertia()
-    for name, place in places.items():
-        total = total + entry_inertia(tree.link[name]).moved(place.rotation, place.position)
-    return total
+    parts = (entry_inertia(tree.link[name]).moved(x.rotation, x.position) for name, x in places.items())
+    return reduce(operator.add, parts)
 
 
 POINT = 1e-6

@@ -198,7 +198,9 @@ def massless_subtrees(tree: Tree) -> list[str]:
     for head in reversed(tree.groups):  # children before parents
         inertia = group_inertia(tree, head)
         if inertia.mass or np.any(inertia.tensor):
-            heavy.update(tree.path(head))
+            heavy.add(head)
+        if head in heavy and head in tree.joint:  # and so are all heads on the path to the root
+            heavy.add(tree.head[tree.joint[head].parent])
         if head not in heavy and head != tree.description.root:
             ends.append(head)
     return ends[::-1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import platform
 import struct
 import sys
 import sysconfig
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -58,6 +59,21 @@ def content_key(*parts: Any) -> str:
     for part in parts:
         hasher.add(part)
     return hasher.digest.hexdigest()
+
+
+def chunk_keys(setup: str, columns: Mapping[str, np.ndarray], order: np.ndarray, bounds: Sequence[int]) -> list[str]:
+    """Return the keys of the chunks of one setup.
+
+    Args:
+        setup: Key of its content. columns: Samples, name -> (n,), any unit.
+        order: Indices of the rows, (n,), dimensionless. bounds: As in `Description`.
+    """
+    names = list(columns)
+    ordered = {name: x[order] for name, x in columns.items()}
+    return [
+        content_key(setup, names, [list(x[a:b]) if x.dtype.kind == "U" else x[a:b] for x in ordered.values()])
+        for a, b in itertools.pairwise(bounds)
+    ]
 
 
 class _Hasher:

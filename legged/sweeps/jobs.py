@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,7 @@ class Job:
     Attributes:
         trials: Name -> setup or function. columns: Samples, name -> (n,), any unit. rows: Rows of each chunk.
         keys: Name of a setup -> keys of its chunks. store: The folder. versions: Those of the process that asks.
+        old: Key -> files that the chunk replaces: those of `missing` that are damaged or hold failed trials.
         stop: Set when a chunk in this process has to end early; it is not written then.
     """
 
@@ -66,7 +68,23 @@ class Job:
     keys: dict[str, list[str]]
     store: Store
     versions: dict[str, str]
+    old: dict[str, list[Path]] = field(default_factory=dict)
     stop: Any = field(default_factory=threading.Event)
+
+    def missing(self, retry: bool = False) -> list[Task]:
+        """Return the chunks that the store does not hold, or holds damaged.
+
+        Args:
+            retry: Whether chunks with failed trials are among them.
+        """
+        files, missing = self.store.chunk_files(), list[Task]()
+        for name, keys in self.keys.items():
+            for k, key in enumerate(keys):
+                path = self.store.intact(files.get(key, ()))
+                if path is None or (retry and self.store.facts(path)["failed"]):
+                    missing.append((name, k))
+                    self.old[key] = files.get(key, [])
+        return missing
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "stop"}
@@ -100,7 +118,7 @@ class Job:
         failed = sum(bool(row.get(FAILED)) for row in rows)
         facts = {"rows": len(rows), "failed": failed, "seconds": seconds, "warnings": texts, "versions": self.versions}
         try:
-            self.store.write_chunk(key, _as_columns(rows), facts)
+            self.store.write_chunk(key, _as_columns(rows), facts, self.old.get(key, ()))
         except FileError as error:
             return Outcome(key, str(error))
         return Outcome(key)

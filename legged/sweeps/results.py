@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from legged.arguments import known_name, number, whole
 from legged.checked import checked
@@ -41,6 +40,8 @@ def success_interval(
     Source:
         Wilson 1927; Clopper, Pearson 1934, as in scipy.stats.
     """
+    from scipy.stats import binomtest
+
     known_name("interval", method, INTERVALS)
     number("confidence", confidence, above=0.0, below=1.0)
     if not whole("trials", trials, 0):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from legged.arguments import real_array, shown, whole
 from legged.checked import checked
@@ -152,6 +151,8 @@ def sobol(n: int, distributions: Mapping[str, Any], seed: int = 0, units: Mappin
     Args:
         n, distributions, seed, units: As in `random`.
     """
+    from scipy.stats import qmc  # which takes as long to import as all the rest
+
     return _at(qmc.Sobol(len(distributions), rng=np.random.default_rng(seed)).random(n), distributions, units)
 
 
@@ -164,6 +165,8 @@ def latin_hypercube(
     Args:
         n, distributions, seed, units: As in `random`.
     """
+    from scipy.stats import qmc
+
     return _at(qmc.LatinHypercube(len(distributions), rng=np.random.default_rng(seed)).random(n), distributions, units)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler import count
-from legged.dynamics.forward import forward_dynamics
-from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, ShapeError, UnknownNameError
 from legged.robot.robot import Robot
 from legged.simulation import Rollouts, Run, Simulation, rollout, rollout_parameters
 from legged.sweeps.metrics import STANDARD, Metric, Reduction, Trials, observed
@@ -21,9 +18,6 @@ from legged.sweeps.samples import Samples, check_name
 
 Array = np.ndarray
 _ENTRY = re.compile(r"(?P<name>.+?)\[(?P<index>\d+(?:,\d+)*)\]$")
-OPERATIONS_PER_SECOND = 1e9
-"""Operations of one core in a second, in the estimate of the cost before the first chunk has been measured."""
-_LAW = 3.0  # operations of a time step over those of forward dynamics: the control law, contacts and friction
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,29 +144,15 @@ class Setup:
             end = np.where(runs.fallen, runs.when, self.until)
             trials = Trials(end, np.array(runs.fallen), self._masses(arguments["vary"], count_), self._gravity())
             return self._results(columns, {}, trials, threads, runs) | {"ended": list(runs.reasons)}
-        function, places = observed(self.metrics, self.robot)
-        sim = Simulation(self.robot, self.controller, num=count_, threads=threads, **arguments)
-        steps = Reduction([place[2] for place in places])
-        before, command = 0.0, self._command(arguments["vary"])
-        sim.advance(0.0, command)  # takes no step; torques follow from the command, which metrics at the start need
-        self._observe(sim, function, places, steps, 0.0)
-        for t in self._times():
-            sim.advance(t, command)
-            self._observe(sim, function, places, steps, t - before)
-            before = t
-            if np.all(sim.ended):
+        motion = TrialMotion(self, arguments, count_, threads)
+        motion.begin()
+        for t in self.times():
+            motion.advance(t)
+            if np.all(motion.sim.ended):
                 break
-        masses = self._masses(arguments["vary"], count_)
+        sim, masses = motion.sim, self._masses(arguments["vary"], count_)
         trials = Trials(np.array(sim.t), np.array(sim.ended), masses, self._gravity())
-        signals: dict[str, dict[str, Array]] = {name: {} for name in self.metrics}
-        for (metric, signal, _, _), value in zip(places, steps.result() if places else [], strict=True):
-            signals[metric][signal] = value
-        return self._results(columns, signals, trials, threads) | {"ended": list(sim.reasons)}
-
-    def _observe(self, sim: Simulation, function: Any, places: list[Any], steps: Reduction, step: float) -> None:
-        if function is not None:
-            values = sim.observe(function, running=True)
-            steps.add([values[place[3]] for place in places], ~np.asarray(sim.ended), step)
+        return self._results(columns, motion.signals(), trials, threads) | {"ended": list(sim.reasons)}
 
     def _results(
         self,
@@ -199,14 +179,14 @@ class Setup:
             results[name] = values
         return results
 
-    def _times(self) -> list[float]:
+    def times(self) -> list[float]:
         """Return the times at which the metrics are evaluated, those of `legged.rollout` without zero."""
         n = int(np.floor(self.until / self.sample + 1e-9))
         times = np.arange(n + 1) * self.sample
         times = np.append(times, self.until) if self.until - times[-1] > 1e-9 * self.until else times
         return [*times[1:-1].tolist(), float(self.until)]
 
-    def _command(self, vary: Mapping[str, Any]) -> Any:
+    def command(self, vary: Mapping[str, Any]) -> Any:
         """Return the command of a law that takes one, such as `controllers.Policy`: the varied, its own, or zero.
 
         Args:
@@ -233,27 +213,47 @@ class Setup:
                 masses = masses + (np.asarray(values, float) - float(known[own]))
         return masses
 
-    def seconds(self, columns: Mapping[str, Array]) -> float:
-        """Return the estimated time of one trial on one core, [s], before any has been computed.
 
-        It is the measured processor time of starting one, and the counted operations of the forward dynamics, three
-        times for law and contacts, in all time steps at `OPERATIONS_PER_SECOND`.
+class TrialMotion:
+    """The simulation of some trials, whose signals are reduced over the samples.
+
+    Args:
+        setup: The setup. arguments: As of `Setup.arguments`. count_: Number of trials, B.
+        threads: As in `legged.rollout`.
+
+    Attributes:
+        sim: The simulation.
+    """
+
+    def __init__(self, setup: Setup, arguments: Mapping[str, Any], count_: int, threads: int | None):
+        self.sim = Simulation(setup.robot, setup.controller, num=count_, threads=threads, **arguments)
+        self._function, self._places = observed(setup.metrics, setup.robot)
+        self._steps = Reduction([place[2] for place in self._places])
+        self._names, self._command, self._before = list(setup.metrics), setup.command(arguments["vary"]), 0.0
+
+    def begin(self) -> None:
+        """Observe the trials at their start, which traces and compiles the time step and the signals."""
+        self.sim.advance(0.0, self._command)  # takes no step; torques follow from the command, which signals may need
+        self._observe(0.0)
+
+    def advance(self, t: float) -> None:
+        """Advance the trials to a sample.
 
         Args:
-            columns: Name -> values, (B,), of two trials or more, (B,), any unit.
+            t: Its time, [s].
         """
-        few = {name: values[:2] for name, values in columns.items()}
-        arguments, own = self.arguments(few), len(next(iter(few.values())))
-        started = 0.0
-        for _ in range(2):  # the first one traces
-            begin = time.process_time()
-            sim = Simulation(self.robot, self.controller, num=own, **arguments)
-            started = time.process_time() - begin
-        try:
-            operations = float(count(forward_dynamics, self.robot).total)
-        except LeggedError:
-            operations = 5e3
-        return started / own + _LAW * operations * self.until / self._step(sim) / OPERATIONS_PER_SECOND
+        self.sim.advance(t, self._command)
+        self._observe(t - self._before)
+        self._before = t
 
-    def _step(self, sim: Simulation) -> float:
-        return float(sim.time_step)
+    def _observe(self, step: float) -> None:
+        if self._function is not None:
+            values = self.sim.observe(self._function, running=True)
+            self._steps.add([values[place[3]] for place in self._places], ~np.asarray(self.sim.ended), step)
+
+    def signals(self) -> dict[str, dict[str, Array]]:
+        """Return the reduced signals of each metric, (B, ...), in their units."""
+        signals: dict[str, dict[str, Array]] = {name: {} for name in self._names}
+        for (metric, signal, _, _), value in zip(self._places, self._steps.result(), strict=True):
+            signals[metric][signal] = value
+        return signals

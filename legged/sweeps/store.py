@@ -12,32 +12,35 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from legged.arguments import instance
 from legged.errors import FileError, LeggedError, MissingError, SimulationWarning, warn_caller
 from legged.output import output_file, replaced, visible
-from legged.sweeps.content import content_key
+from legged.sweeps.content import chunk_keys
 from legged.sweeps.samples import Samples, check_name
 
 try:
     import locket
-    import pandas  # noqa: F401
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    if find_spec("pandas") is None:  # which a table imports
+        raise ModuleNotFoundError(name="pandas")
 except ImportError as missing:
     raise MissingError(f"legged.sweep needs {missing.name}: pip install 'legged[sweep]'") from missing
 
+_T = TypeVar("_T")
 LAYOUT = 1
 """Version of the layout of the folder."""
 _KIND, _STUDY, _CHUNKS, _LOCK = "legged sweep", "study.json", "chunks", "lock"
@@ -71,8 +74,7 @@ class Description:
         texts = (self.versions, self.setups, self.units)
         if not all(isinstance(x, dict) and all(isinstance(v, str) for v in x.values()) for x in texts):
             raise ValueError("versions, setups and units must map texts to texts")
-        for name in (*self.units, *(name for name in self.setups if name)):
-            check_name(name)
+        list(map(check_name, (*self.units, *filter(None, self.setups))))
         if not (isinstance(self.samples, str) and _SAMPLES.fullmatch(self.samples)):
             raise ValueError("samples must name the file of the samples")
         if not all(type(x) is int for x in (self.rows, *self.bounds)) or type(self.shuffled) is not bool:
@@ -136,23 +138,27 @@ class Store:
         content = {"kind": _KIND, "layout": LAYOUT, **asdict(description)}
         self._write(self.path / _STUDY, (json.dumps(content, indent=1) + "\n").encode())
 
-    def write_samples(self, samples: Samples) -> str:
-        """Write the samples and return the name of the file."""
-        content = _parquet(pa.table(dict(samples.columns)))
-        name = f"samples-{_checksum(content)}.parquet"
+    def write_samples(self, samples: Samples) -> None:
+        """Write the samples, under the name of `samples_file`."""
+        name, content = samples_file(samples)
         if not (self.path / name).exists():
             self._write(self.path / name, content)
-        return name
 
-    def write_chunk(self, key: str, columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any]) -> None:
-        """Write the results of a chunk.
+    def write_chunk(
+        self, key: str, columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], old: Sequence[Path] = ()
+    ) -> None:
+        """Write the results of a chunk, and then delete files that they replace.
 
         Args:
             key: Its key. columns: Name -> values, (B,), any unit. facts: What is known of its computation.
+            old: Other files with this key, which are damaged or hold failed trials.
         """
         table = pa.table({name: _arrow(name, values) for name, values in columns.items()})
         content = _parquet(table.replace_schema_metadata({"legged": json.dumps(dict(facts))}))
-        self._write(self.path / _CHUNKS / f"{key}-{_checksum(content)}.parquet", content)
+        path = self.path / _CHUNKS / f"{key}-{_checksum(content)}.parquet"
+        self._write(path, content)
+        for other in set(old) - {path}:
+            other.unlink(missing_ok=True)
 
     def _write(self, path: Path, content: bytes) -> None:
         try:
@@ -164,8 +170,8 @@ class Store:
                     os.fsync(folder)
                 finally:
                     os.close(folder)
-        except FileError as error:
-            words = str(error).partition(": ")[2]
+        except (FileError, OSError) as error:
+            words = str(error).partition(": ")[2] or f"cannot be written: {error}"
             raise FileError(str(self.path), f"{words}; all chunks that are finished are kept") from error
 
     # Reading
@@ -214,34 +220,40 @@ class Store:
                     files.setdefault(match["key"], []).append(Path(entry.path))
         return files
 
-    def chunk(self, paths: Sequence[Path]) -> pa.Table | None:
-        """Return the first intact file of a chunk; None if there is none.
+    def intact(self, paths: Sequence[Path]) -> Path | None:
+        """Return the first intact file of a chunk; None if there is none. Its content is not decoded.
 
         Args:
             paths: Files of this chunk.
         """
-        for path in paths:
-            table = _verified(path, _CHUNK)
-            if table is not None:
-                return table
-            words = f"{path.name} in {self.path} is damaged: its chunk counts as missing and is computed again"
-            warn_caller(words, SimulationWarning)
-        return None
+        return _first(paths, lambda path: None if _content(path, _CHUNK) is None else path)
+
+    def facts(self, path: Path) -> dict[str, Any]:
+        """Return rows, failed, seconds and warnings of the computation of a chunk; zeros if they are not valid.
+
+        Args:
+            path: Its file.
+        """
+        try:
+            facts = json.loads((pq.read_schema(path).metadata or {})[b"legged"])
+            numbers = {"rows": int(facts["rows"]), "failed": int(facts["failed"]), "seconds": float(facts["seconds"])}
+            return numbers | {"warnings": [visible(x) for x in facts["warnings"]]}
+        except (KeyError, TypeError, ValueError, OSError):
+            return {"rows": 0, "failed": 0, "seconds": 0.0, "warnings": []}
+
+    def chunk(self, paths: Sequence[Path]) -> pa.Table | None:
+        """Return the table in the first intact file of a chunk; None if there is none.
+
+        Args:
+            paths: Files of this chunk.
+        """
+        return _first(paths, lambda path: _verified(path, _CHUNK))
 
 
-def chunk_keys(setup: str, columns: Mapping[str, np.ndarray], order: np.ndarray, bounds: Sequence[int]) -> list[str]:
-    """Return the keys of the chunks of one setup.
-
-    Args:
-        setup: Key of its content. columns: Samples, name -> (n,), any unit.
-        order: Indices of the rows, (n,), dimensionless. bounds: As in `Description`.
-    """
-    names = list(columns)
-    ordered = {name: x[order] for name, x in columns.items()}
-    return [
-        content_key(setup, names, [list(x[a:b]) if x.dtype.kind == "U" else x[a:b] for x in ordered.values()])
-        for a, b in itertools.pairwise(bounds)
-    ]
+def samples_file(samples: Samples) -> tuple[str, bytes]:
+    """Return name and content of the file of samples."""
+    content = _parquet(pa.table(dict(samples.columns)))
+    return f"samples-{_checksum(content)}.parquet", content
 
 
 def row_order(n: int, shuffled: bool) -> np.ndarray:
@@ -279,7 +291,7 @@ class Study:
         """Return what is known of the computation of each finished chunk: rows, seconds, failures, warnings."""
         files = self.store.chunk_files()
         wanted = [files[key] for keys in self.keys().values() for key in keys if key in files]
-        return [facts_of(pq.read_schema(paths[0]).metadata) for paths in wanted]
+        return [self.store.facts(paths[0]) for paths in wanted]
 
     def status(self) -> dict[str, Any]:
         """Return numbers of trials and chunks: all, finished and failed ones, core hours spent and remaining."""
@@ -335,14 +347,15 @@ class Study:
         return table
 
 
-def facts_of(metadata: Any) -> dict[str, Any]:
-    """Return the facts that a file of a chunk holds; zeros where they are not valid."""
-    try:
-        facts = json.loads((metadata or {})[b"legged"])
-        rows, failed, seconds = int(facts["rows"]), int(facts["failed"]), float(facts["seconds"])
-        return {"rows": rows, "failed": failed, "seconds": seconds, "warnings": [visible(x) for x in facts["warnings"]]}
-    except (KeyError, TypeError, ValueError):
-        return {"rows": 0, "failed": 0, "seconds": 0.0, "warnings": []}
+def _first(paths: Sequence[Path], read: Callable[[Path], _T | None]) -> _T | None:
+    """Return what is read from the first intact file of a chunk, and warn of those before it."""
+    for path in paths:
+        content = read(path)
+        if content is not None:
+            return content
+        words = "is damaged: its chunk counts as missing and is computed again"
+        warn_caller(f"{path.name} in {path.parent.parent} {words}", SimulationWarning)
+    return None
 
 
 def _read(path: Path) -> bytes:
@@ -353,14 +366,19 @@ def _read(path: Path) -> bytes:
 
 def _verified(path: Path, pattern: re.Pattern[str]) -> pa.Table | None:
     """Return the table in a file whose name has its checksum, None if it is missing or damaged."""
+    content = _content(path, pattern)
+    with contextlib.suppress(OSError, ValueError, pa.ArrowException):
+        return None if content is None else pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+
+
+def _content(path: Path, pattern: re.Pattern[str]) -> bytes | None:
+    """Return the content of a file whose name has its checksum, None if it is missing or damaged."""
     match = pattern.fullmatch(path.name)
     try:
         content = _read(path)
-        if match is None or match["sum"] != _checksum(content):
-            return None
-        return pq.read_table(pa.BufferReader(content), use_threads=False)
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, ValueError):
         return None
+    return content if match is not None and match["sum"] == _checksum(content) else None
 
 
 def _checksum(content: bytes) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import as_completed as local_completed
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,32 +16,17 @@ from legged.arguments import number, shown, whole
 from legged.checked import checked
 from legged.errors import ArgumentError, FileError, SimulationInterrupt, SimulationWarning, warn_caller
 from legged.sweeps.cluster import on_cluster
-from legged.sweeps.content import content_key, versions
+from legged.sweeps.content import chunk_keys, content_key, versions
+from legged.sweeps.cost import Cost, Pilot, pilot_of
 from legged.sweeps.jobs import Job, Outcome, Task, Trial
+from legged.sweeps.progress import Bar
 from legged.sweeps.samples import Samples
 from legged.sweeps.setup import Setup
-from legged.sweeps.store import FAILED, Description, Store, Study, chunk_keys, row_order
+from legged.sweeps.store import Description, Store, Study, row_order, samples_file
 
 Array = np.ndarray
 _MOST_ROWS = 10_000
-
-
-class Cost(NamedTuple):
-    """The cost of a study.
-
-    Attributes:
-        core_hours: Of all trials, [h] on one core. remaining: Of those that are missing, [h].
-        seconds: Of one trial, [s]. source: What it follows from: "counted operations" or "finished chunks".
-    """
-
-    core_hours: float
-    remaining: float
-    seconds: float
-    source: str
-
-    def __str__(self) -> str:
-        words = f"{self.core_hours:.3g} core hours, {self.remaining:.3g} of them remaining"
-        return f"{words} ({self.seconds:.3g} s a trial, from {self.source})"
+_UNKNOWN = 100  # rows of a chunk of trials whose cost is not known
 
 
 @checked
@@ -131,7 +115,7 @@ class Sweep:
         self._worker_timeout = worker_timeout
         self._contents = {name: content_key(x.content if isinstance(x, Setup) else x) for name, x in trials.items()}
         self._given_bounds: list[int] | None = None
-        self._estimate: float | None = None
+        self._pilots: list[Pilot] = []
         self._problems: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -194,9 +178,16 @@ class Sweep:
         return _run(trial, self.samples.rows(order[bounds[k] : bounds[k + 1]]), place - int(bounds[k]))
 
     def cost(self) -> Cost:
-        """Return the cost of the study on one core: before the first chunk from counted operations, then as measured.
+        """Return the cost of the study on one core, in processor time.
 
-        The time of a function is not known before its first trial, which this computes and stores.
+        Before the first chunk it follows from the counted samples of a trial, and from the times of a start and of the
+        steps between samples in short batches, which compute in vectors as chunks do (`sweeps.cost.Pilot`): within a
+        third of what the chunks take, if trials reach their end times and the machine is as busy as then. Later it is
+        the mean of the finished chunks. The time of a function is not known before its first trial, which this computes
+        and stores.
+
+        Raises:
+            LeggedError, or an error of a law: None of the trials that were tried can be simulated.
         """
         trials = len(self.samples) * len(self._trials)
         facts = self.study().status() if self._is_current() else {"finished": 0}
@@ -206,8 +197,9 @@ class Sweep:
         if not all(isinstance(x, Setup) for x in self._trials.values()):
             self._bounds()  # computes the first trial
             return self.cost()
-        seconds = self._seconds()
-        return Cost(seconds * trials / 3600.0, seconds * trials / 3600.0, seconds, "counted operations")
+        pilots, chunks = self._measured(), len(self._bounds()) - 1
+        hours = sum(chunks * own.start + len(self.samples) * own.trial for own in pilots) / 3600.0
+        return Cost(hours, hours, 3600.0 * hours / trials, "short batches")
 
     # Computation
 
@@ -221,6 +213,8 @@ class Sweep:
 
     def compute(self) -> Sweep:
         """Compute all chunks that are missing, and return the sweep; see `table`."""
+        if self._is_complete():
+            return self  # also of a store that cannot be written
         self.store.create()
         with self.store.locked():
             job, missing = self._prepared(self._bounds(locked=True))
@@ -239,36 +233,56 @@ class Sweep:
         known = self.store.description() if self.store.path.is_dir() else None
         return known is not None and known.setups == self._contents and known.rows == len(self.samples)
 
-    def _seconds(self) -> float:
-        if self._estimate is None:
+    def _measured(self) -> list[Pilot]:
+        """Return the pilot of each setup; errors are those of `pilot_of`."""
+        if not self._pilots:
             setups = [x for x in self._trials.values() if isinstance(x, Setup)]
-            self._estimate = max(x.seconds(self.samples.rows(self._order[:2])) for x in setups)
-        return self._estimate
+            self._pilots = [pilot_of(x, self.samples, self._order) for x in setups]
+        return self._pilots
 
     def _bounds(self, locked: bool = False) -> list[int]:
-        """Return the bounds of the chunks: those that are given, those of the store, or some sized by cost."""
+        """Return the bounds of the chunks: those that are given or in the store, and others sized by cost."""
+        if self._given_bounds is not None:
+            return self._given_bounds
         n = len(self.samples)
-        if self._given_bounds is None and self._size is not None:
+        first, seconds = self._known_chunks()
+        if self._size is not None:
             self._given_bounds = [*range(0, n, self._size), n]
-        if self._given_bounds is None:
-            known = self.store.description() if self.store.path.is_dir() else None
-            is_same = known is not None and known.rows == n and known.bounds[-1] == n
-            if known is not None and is_same and known.shuffled == (self.samples.order is not None):
-                self._given_bounds = known.bounds
-        if self._given_bounds is None and all(isinstance(x, Setup) for x in self._trials.values()):
-            self._given_bounds = self._sized(0, self._seconds(), 8)
-        if self._given_bounds is None:
+        elif first[-1] == n or seconds:
+            self._given_bounds = self._sized(first, self._target, seconds)
+        elif all(isinstance(x, Setup) for x in self._trials.values()):
+            try:
+                pilots = self._measured()
+            except Exception:  # these samples fail, and so may all
+                pilots = [Pilot(0.0, self._target / _UNKNOWN)]
+            start, trial = (max(x[k] for x in pilots) for k in (0, 1))
+            self._given_bounds = self._sized(first, max(self._target - start, start), trial, 8)
+        else:
             self.store.create()
             if not locked:
                 with self.store.locked():
                     return self._bounds(locked=True)
-            self._given_bounds = self._sized(1, self._first_trial(), 1)
+            self._given_bounds = self._sized([0, 1], self._target, self._first_trial())
         return self._given_bounds
 
-    def _sized(self, first: int, seconds: float, least: int) -> list[int]:
-        n = len(self.samples)
-        size = int(np.clip(round(self._target / max(seconds, 1e-9)), least, _MOST_ROWS))
-        return list(dict.fromkeys([0, *range(first, n, size), n]))
+    def _known_chunks(self) -> tuple[list[int], float]:
+        """Return the bounds of chunks in the store that may serve this study, and the time of a trial in them, [s].
+
+        More samples go on after the chunks of fewer ones. The time is 0.0 if no chunk is finished.
+        """
+        n, known = len(self.samples), self.store.description() if self.store.path.is_dir() else None
+        if known is None or known.bounds[-1] < known.rows or known.shuffled != (self.samples.order is not None):
+            return [0], 0.0
+        bounds = [b for b in known.bounds if b <= n]
+        if known.rows == n or known.shuffled:
+            return (bounds if known.rows == n else [0]), 0.0
+        facts = self.study().status()
+        return bounds, 3600.0 * facts["core hours"] / max(facts["finished"], 1)
+
+    def _sized(self, first: list[int], seconds: float, trial: float, least: int = 1) -> list[int]:
+        """Return bounds that go on after the first ones with chunks of `seconds` for trials of `trial`, [s]."""
+        size, n = int(np.clip(round(seconds / max(trial, 1e-9)), least, _MOST_ROWS)), len(self.samples)
+        return list(dict.fromkeys([*first, *range(first[-1] + size, n, size), n]))
 
     def _first_trial(self) -> float:
         """Compute a first chunk of one trial of each function, and return its largest time, [s]."""
@@ -277,33 +291,39 @@ class Sweep:
             self._compute(job, missing)
         files = self.store.chunk_files()
         wanted = [files[keys[0]][0] for keys in job.keys.values() if keys[0] in files]
-        return max((_seconds_of(path) for path in wanted), default=1.0)
+        return max((self.store.facts(path)["seconds"] for path in wanted), default=1.0)
+
+    def _is_complete(self) -> bool:
+        """Return whether the store describes this study and holds all of its chunks."""
+        known = self.store.description() if self._is_current() else None
+        if known is None or known.bounds[-1] < known.rows:
+            return False
+        bounds = self._bounds()
+        return self._described(bounds) == known and not self._job(bounds).missing(self._retry)
+
+    def _described(self, bounds: Sequence[int]) -> Description:
+        units = dict(self.samples.units) | self._units
+        for trial in self._trials.values():
+            units |= trial.units if isinstance(trial, Setup) else {}
+        units, order = {k: u for k, u in units.items() if u}, self.samples.order
+        name, _ = samples_file(self.samples)
+        return Description(
+            versions(), self._contents, units, name, len(self.samples), order is not None, list(map(int, bounds))
+        )
+
+    def _job(self, bounds: Sequence[int]) -> Job:
+        order, columns = self._order, dict(self.samples.columns)
+        keys = {name: chunk_keys(x, columns, order, bounds) for name, x in self._contents.items()}
+        rows = [order[a:b] for a, b in itertools.pairwise(bounds)]
+        return Job(self._trials, columns, rows, keys, self.store, versions())
 
     def _prepared(self, bounds: Sequence[int]) -> tuple[Job, list[Task]]:
         """Write the description of the study, and return its job and the chunks that are missing."""
         self._check_versions()
-        order, columns = self._order, dict(self.samples.columns)
-        keys = {name: chunk_keys(x, columns, order, bounds) for name, x in self._contents.items()}
-        units = dict(self.samples.units) | self._units
-        for trial in self._trials.values():
-            units |= trial.units if isinstance(trial, Setup) else {}
-        name, shuffled = self.store.write_samples(self.samples), self.samples.order is not None
-        bounds, units = list(map(int, bounds)), {k: u for k, u in units.items() if u}
-        description = Description(versions(), self._contents, units, name, len(order), shuffled, bounds)
-        self.store.write_description(description)
-        rows = [order[a:b] for a, b in itertools.pairwise(bounds)]
-        job = Job(self._trials, columns, rows, keys, self.store, versions())
-        files = self.store.chunk_files()
-        missing = []
-        for label, own in keys.items():
-            for k, key in enumerate(own):
-                table = self.store.chunk(files[key]) if key in files else None
-                if table is None or (self._retry and any(table[FAILED].to_pylist())):
-                    missing.append((label, k))
-                    if table is not None:
-                        for path in files[key]:
-                            path.unlink(missing_ok=True)
-        return job, missing
+        self.store.write_samples(self.samples)
+        self.store.write_description(self._described(bounds))
+        job = self._job(bounds)
+        return job, job.missing(self._retry)
 
     def _check_versions(self) -> None:
         """Raise an error if the study in the store was computed by other versions."""
@@ -321,7 +341,7 @@ class Sweep:
         """Compute chunks, and wait until all of them are in the store."""
         total = sum(map(len, job.rows)) * len(job.keys)
         finished = total - sum(len(job.rows[k]) for _, k in missing)
-        with _Bar(total, finished, self._progress) as bar:
+        with Bar(total, finished, self._progress) as bar:
             try:
                 for (_name, k), outcome in self._outcomes(job, missing):
                     if outcome.problem:
@@ -360,40 +380,3 @@ def _run(setup: Setup, columns: dict[str, Array], i: int) -> Any:
     middle = count // 2
     half, inside = (slice(0, middle), i) if i < middle else (slice(middle, None), i - middle)
     return _run(setup, {name: x[half] for name, x in columns.items()}, inside)
-
-
-def _seconds_of(path: Path) -> float:
-    import pyarrow.parquet as pq
-
-    from legged.sweeps.store import facts_of
-
-    return float(facts_of(pq.read_schema(path).metadata)["seconds"])
-
-
-class _Bar:
-    """A bar on stderr with the number of trials and the remaining time."""
-
-    def __init__(self, total: int, finished: int, shown: bool | None):
-        self._total, self._finished = total, finished
-        self._shown = sys.stderr.isatty() if shown is None else shown
-        self._bar: Any = None
-
-    def __enter__(self) -> _Bar:
-        if self._shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-
-            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._task = self._bar.add_task("trials", total=self._total, completed=self._finished)
-            self._bar.start()
-        return self
-
-    def update(self, finished: int) -> None:
-        """Show the number of finished trials."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=finished)
-
-    def __exit__(self, *error: Any) -> None:
-        if self._bar is not None:
-            self._bar.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,17 @@ class Engine:
         rigid: The robot without joint physics.
         to: Conversion of vectors.
         inverse: Inverse dynamics of the engine as a function of its vectors q, v, vdot.
+        forward: Forward dynamics of the engine as a function of its vectors q, v, tau; the result may be overwritten by
+            the next call.
+        model: The model of the engine.
     """
 
     name: str
     rigid: Robot
     to: Conversion
     inverse: Callable[[Array, Array, Array], Array]
+    forward: Callable[[Array, Array, Array], Array]
+    model: Any
 
     @property
     def laws(self) -> dict[str, Callable[[Sample], float]]:
@@ -113,7 +119,8 @@ def _with_pinocchio(pin: Any, robot: Robot, model: Any, source: str) -> Engine:
     model.gravity.linear = np.array(robot.gravity)
     data = model.createData()
     to = conversions.pinocchio(robot, model)
-    return Engine(f"Pinocchio ({source})", robot, to, lambda q, v, vdot: pin.rnea(model, data, q, v, vdot))
+    inverse, forward = (partial(f, model, data) for f in (pin.rnea, pin.aba))
+    return Engine(f"Pinocchio ({source})", robot, to, inverse, forward, model)
 
 
 def _mujoco(mujoco: Any, robot: Robot) -> Engine:
@@ -145,4 +152,9 @@ def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Engine:
             mujoco.mj_rne(model, data, 1, forces)
         return forces
 
-    return Engine(f"MuJoCo ({source})", robot, conversions.mujoco(robot, model), inverse)
+    def forward(q: Array, v: Array, tau: Array) -> Array:
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
+        mujoco.mj_forward(model, data)
+        return data.qacc
+
+    return Engine(f"MuJoCo ({source})", robot, conversions.mujoco(robot, model), inverse, forward, model)

@@ -6,7 +6,7 @@ import pytest
 import legged
 import robots
 from controllers import WorkspaceBalance
-from robots.spatial_biped import CROUCH, crouch
+from robots.bipeds import CROUCH, crouch
 
 BIPED = robots.spatial_biped()
 

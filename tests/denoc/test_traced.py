@@ -46,5 +46,5 @@ def test_the_factors_of_the_paper_are_counted_beside_the_recursion():
 
 
 def test_the_condition_number_says_that_it_has_no_graph():
-    with pytest.raises(TraceError, match="svd"):
+    with pytest.raises(TraceError, match="eigvalsh"):
         legged.count(denoc.conditioning, robots.planar_biped())

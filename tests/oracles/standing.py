@@ -10,7 +10,7 @@ import robots
 from legged import Limb, Link, RobotBuilder
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
 from legged.spatial import Array
-from robots.spatial_biped import crouch
+from robots.bipeds import crouch
 
 SOLE = {f"{x}{y}": (0.1 * x, 0.05 * y, -0.05) for x in (-1, 1) for y in (-1, 1)}  # [m]
 

@@ -16,7 +16,9 @@ from types import ModuleType
 import networkx as nx
 import pytest
 
+import controllers
 import legged
+import robots
 from legged import output
 from legged.errors import deprecated_names
 
@@ -45,7 +47,7 @@ PICTURES = (
 )
 """Modules that draw or list what other modules compute; they import what they draw."""
 BY_NAME = {
-    "legged/__init__.py": "the table of public names, above all other modules",
+    "legged/lazy_names/__init__.py": "the tables of public names, above all other modules",
     "legged/output.py": "the table of functions from packages above, the only way to them",
     "legged/verification/external.py": "Pinocchio or MuJoCo, by the name that the user gives",
     "legged/app/selection.py": "a file with the user's robot",
@@ -74,12 +76,27 @@ def loaded_by(program: str) -> set[str]:
 
 
 def test_importing_the_packages_loads_no_library_before_it_is_needed():
-    assert not loaded_by("import legged, controllers, robots") & set(SLOW)
+    assert not loaded_by("import legged, controllers, robots") & {*SLOW, "numpy", "llvmlite"}
+    use = "import legged, controllers, robots; robots.chain, controllers.Trot, legged.Robot, legged.simulate"
+    assert not loaded_by(use) & set(SLOW)
+
+
+@pytest.mark.parametrize("package", [controllers, robots])
+def test_public_names_are_the_objects_of_their_modules_whatever_is_imported_before(package):
+    """The attribute of a module with the name of a function in it would hide the function."""
+    folder = Path(package.__file__).parent
+    assert not {path.stem for path in folder.iterdir()} & set(package.__all__)
+    assert all(getattr(package, name).__name__ == name for name in package.__all__)
+    assert set(package.__all__) <= set(dir(package))
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec(f"from {package.__name__} import nothing")
 
 
 def test_importing_legged_loads_its_modules_when_their_names_are_used(tmp_path):
     loaded = loaded_by("import legged")
-    assert {name for name in loaded if name.startswith("legged.")} == {"legged.version"}
+    assert {name for name in loaded if name.startswith("legged.")} == {"legged.version", "legged.lazy_names"}
     assert not loaded & {*SLOW, "numpy", "llvmlite", "inspect", "dataclasses"}
     assert "legged.robot.robot" in loaded_by("import legged; legged.Robot")
     assert "legged.errors" in loaded_by("import legged; legged.errors.ArgumentError")

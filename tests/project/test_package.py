@@ -62,7 +62,7 @@ def test_the_distributions_hold_all_modules_the_types_and_no_large_file(distribu
     bundle = {f"legged/viewer/web/{name}" for name in ("replay.js", "replay.css", "LICENSE-three.txt")}
     wanted = modules | bundle | {f"{name}/py.typed" for name in PARTS[:3]}
     assert wanted <= set(sizes) and wanted <= packed
-    assert "legged/__init__.pyi" in sizes
+    assert {f"{name}/__init__.pyi" for name in ("legged", "controllers", "robots")} <= set(sizes)
     assert {name.partition("/")[0] for name in sizes} == {*PARTS[:3], f"legged-{__version__}.dist-info"}
     assert max(sizes.values()) < 1e6 and wheel.stat().st_size < 2e6  # bytes
 

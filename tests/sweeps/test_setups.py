@@ -16,7 +16,9 @@ import legged
 import robots
 from legged import sweeps
 from legged.errors import LeggedError
-from legged.sweeps import content
+from legged.simulation.stepping.engines import CompiledEngine
+from legged.sweeps import content, cost
+from legged.sweeps import setup as setups
 
 
 def test_a_row_is_simulated_again_bit_for_bit(tmp_path):
@@ -81,11 +83,76 @@ def test_a_fall_is_a_result_with_its_reason(tmp_path):
 def test_the_cost_is_known_before_the_run_and_measured_after(tmp_path):
     sweep = legged.sweep(setup(), sweeps.random(16, PUSHES), tmp_path)
     before = sweep.cost()
-    assert before.source == "counted operations" and before.core_hours > 0.0
+    assert before.source == "short batches" and before.core_hours > 0.0
     sweep.table()
     after = sweep.cost()
     assert after.source == "finished chunks" and after.remaining == 0.0
     assert "core hours" in str(after)
+
+
+class Operations:
+    """A clock that counts the operations of machine code on vectors, and some for each start and call from Python."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        run, build = CompiledEngine.run, setups.TrialMotion.__init__
+
+        def counted(engine, schedule, threads):
+            steps = schedule.steps.sum() if not isinstance(schedule, int) else engine.intervals[0, 0, 2]
+            count = len(engine._members.state)
+            self.now += 500.0 + steps * engine.code.graph.size * -(-count // engine.code.lanes(count))
+            return run(engine, schedule, threads)
+
+        def built(motion, setup, arguments, count_, threads):
+            self.now += 1e5 + 1e3 * count_
+            build(motion, setup, arguments, count_, threads)
+
+        monkeypatch.setattr(CompiledEngine, "run", counted)
+        monkeypatch.setattr(setups.TrialMotion, "__init__", built)
+        monkeypatch.setattr(cost.time, "process_time", lambda: self.now)
+
+
+@pytest.mark.parametrize("until", [0.02, 0.3])
+@pytest.mark.parametrize("count", [8, 96])
+def test_the_cost_is_what_a_chunk_takes_on_a_clock_that_counts_operations(count, until, tmp_path, monkeypatch):
+    clock = Operations(monkeypatch)
+    study, samples = setup(until=until), sweeps.random(count, PUSHES)
+    estimate = legged.sweep(study, samples, tmp_path, chunk=count).cost()
+    begin = clock.now
+    study.evaluate(samples.columns, 1)
+    assert 3600.0 * estimate.core_hours == pytest.approx(clock.now - begin, rel=1e-9)
+    assert estimate.seconds == pytest.approx(3600.0 * estimate.core_hours / count, rel=1e-12)
+
+
+def test_chunks_have_the_wanted_duration_on_a_clock_that_counts_operations(tmp_path, monkeypatch):
+    clock = Operations(monkeypatch)
+    study, samples = setup(), sweeps.random(9000, PUSHES)
+    bounds = legged.sweep(study, samples, tmp_path, seconds=1e7)._bounds()
+    begin = clock.now
+    study.evaluate(samples.rows(np.arange(bounds[1])), 1)
+    assert clock.now - begin == pytest.approx(1e7, rel=0.02)  # of a size that is a multiple of the lanes
+    assert len({*np.diff(bounds[:-1]).tolist()}) == 1
+
+
+def test_a_sample_that_fails_stops_neither_the_cost_nor_the_study(tmp_path):
+    values = {"robot.trunk.mass": np.array([-1.0, 5.0, 5.5, 6.0])}
+    sweep = legged.sweep(setup(), values, tmp_path)
+    assert sweep.cost().core_hours > 0.0
+    assert (sweep.table()["error"] != "").tolist() == [True, False, False, False]
+    sweep = legged.sweep(setup(), {"robot.trunk.mass": np.array([-1.0, -2.0])}, tmp_path / "none")
+    with pytest.raises(LeggedError, match="mass"):
+        sweep.cost()
+    assert (sweep.table()["error"] != "").all()
+
+
+def test_metrics_of_runs_cost_their_simulation_too(tmp_path, monkeypatch):
+    clock, samples = Operations(monkeypatch), sweeps.random(40, PUSHES)
+    last = sweeps.of_run(lambda run: run.q[-1, 1])
+    study = setup(metrics={"success": sweeps.success, "distance": sweeps.distance, "last": last})
+    estimate = legged.sweep(study, samples, tmp_path, chunk=40).cost()
+    begin = clock.now
+    study.evaluate(samples.columns, 1)
+    assert 3600.0 * estimate.core_hours == pytest.approx(clock.now - begin, rel=0.05)
 
 
 def test_a_parameter_that_does_not_exist_fails_in_words(tmp_path):

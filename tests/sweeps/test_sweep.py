@@ -1,5 +1,7 @@
 """`legged.sweep`: chunks, keys, failures, stores, clusters, interruptions."""
 
+import errno
+import itertools
 import os
 import resource
 import signal
@@ -60,6 +62,17 @@ def test_more_samples_compute_only_the_new_chunks(tmp_path):
     assert len(set(files(tmp_path)) - before) == 2 and before <= set(files(tmp_path))
 
 
+@pytest.mark.parametrize("trial", [product, setup()])
+def test_more_samples_keep_all_chunks_whose_size_was_chosen(trial, tmp_path):
+    make = samples if trial is product else lambda n: sweeps.random(n, PUSHES)
+    legged.sweep(trial, make(30), tmp_path, seconds=0.02).table()
+    before = set(files(tmp_path))
+    table = legged.sweep(trial, make(50), tmp_path, seconds=0.02).table()
+    assert before < set(files(tmp_path)) and len(table) == 50
+    after = set(files(tmp_path))
+    assert len(legged.sweep(trial, make(30), tmp_path, seconds=0.02).table()) == 30 and set(files(tmp_path)) == after
+
+
 def test_a_changed_law_computes_its_own_chunks_and_no_others(tmp_path):
     def other(factor):
         return lambda a, b: factor * a * b
@@ -117,6 +130,8 @@ def test_a_damaged_chunk_is_named_and_computed_again(tmp_path):
         assert len(legged.sweep(product, samples(), tmp_path).table(partial=True)) == 40
     with pytest.warns(SimulationWarning, match="is damaged"):
         assert legged.sweep(product, samples(), tmp_path).table().equals(first)
+    assert legged.sweep(product, samples(), tmp_path).table().equals(first)  # the damaged file is gone
+    assert len(files(tmp_path)) == 3
 
 
 @pytest.mark.parametrize(
@@ -167,6 +182,64 @@ def test_a_protected_store_is_an_error_before_anything_runs(tmp_path, monkeypatc
     with pytest.raises(FileError, match="protected"):
         legged.sweep(product, samples(30), tmp_path, chunk=10).table()
     assert len(legged.sweep(product, samples(20), tmp_path).table(partial=True)) == 20
+
+
+def test_a_finished_study_is_read_from_a_store_that_cannot_be_written(tmp_path, monkeypatch):
+    first = legged.sweep(product, samples(20), tmp_path / "s", chunk=10).table()
+    names = {path: path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*"))}
+
+    opened = Path.open
+
+    def read_only(path, mode="r", *given, **more):
+        if mode not in ("r", "rb"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, mode, *given, **more)
+
+    monkeypatch.setattr(Path, "open", read_only)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    sweep = legged.sweep(product, samples(20), tmp_path / "s")
+    assert sweep.table().equals(first) and sweep.cost().remaining == 0.0
+    with pytest.raises(FileError, match="cannot be"):
+        legged.sweep(product, samples(30), tmp_path / "s", chunk=10).table()
+    monkeypatch.undo()
+    assert {path: path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*"))} == names
+
+
+@pytest.mark.parametrize("retry", [False, True])
+def test_a_disk_that_is_full_at_any_write_loses_nothing(retry, tmp_path, monkeypatch):
+    """Each file is flushed once and its folder once, so that an error of the n-th flush is one of any write."""
+    flag = tmp_path / "flag"
+
+    def function(a, b):
+        if b > 1.5 and not os.path.exists(str(flag)):
+            raise ValueError("not yet")
+        return a
+
+    wanted = legged.sweep(function, samples(20), tmp_path / "s", chunk=5).table()
+    flag.touch()
+    given = {"chunk": 5, "retry": retry, "units": {"value": "m"}}
+    failures = 0
+    for n in range(100):
+        flushes, flush = itertools.count(), os.fsync
+
+        def full(file, n=n, flushes=flushes, flush=flush):
+            if next(flushes) >= n:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            flush(file)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            try:
+                table = legged.sweep(function, samples(20 if retry else 30), tmp_path / "s", **given).table()
+                break
+            except FileError as error:
+                assert "No space left" in str(error) and "are kept" in str(error)
+                failures += 1
+        kept = legged.sweep(function, samples(20), tmp_path / "s").table()
+        assert (kept["error"] == "").sum() >= (wanted["error"] == "").sum() and kept["a"].equals(wanted["a"])
+        assert not list((tmp_path / "s").rglob(".legged-*"))
+    assert failures > 2
+    assert (table["error"] == "").all() if retry else len(table) == 30
 
 
 SCRIPT = """

@@ -26,7 +26,7 @@ from legged.simulation.integrators import TimeStepping
 from legged.simulation.results.records import GROUND
 from legged.simulation.stepping.batch import closed_loop
 from legged.spatial import Array
-from robots.spatial_biped import crouch, spatial_biped
+from robots.bipeds import crouch, spatial_biped
 
 BLOCK = "block"
 POSITION = (0.01, 0.0, 1.14)  # [m], of the trunk's center of mass: the paper's set point, mirrored in x as the robot

@@ -9,7 +9,7 @@ from oracles.standing import base_acceleration, held_acceleration, standing_case
 import legged
 import robots
 from controllers import WorkspaceBalance
-from robots.spatial_biped import crouch
+from robots.bipeds import crouch
 
 CASES = standing_cases()
 SIX_WAYS = [name for name in CASES if name != "planar biped"]

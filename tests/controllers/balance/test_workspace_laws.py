@@ -21,7 +21,7 @@ from legged.rotations import (
     quaternion_product,
 )
 from legged.spatial import skew
-from robots.spatial_biped import crouch
+from robots.bipeds import crouch
 
 CASES = standing_cases()
 SET_POINT = {"position": (0.01, 0.0, 1.14), "orientation": (0.0, np.radians(15.0), 0.0)}

@@ -10,7 +10,7 @@ import legged
 import robots
 from controllers import Limits, WorkspaceBalance
 from legged.errors import DefinitionError, LeggedError, MissingError
-from robots.spatial_biped import crouch
+from robots.bipeds import crouch
 
 pytest.importorskip("daqp")
 ROOM = 1e-6  # of weight: the solver's tolerance, and what it costs that forces of points are priced at all

@@ -10,7 +10,7 @@ from controllers import WorkspaceBalance
 from legged.contact import Rigid
 from legged.ground import realistic_ground
 from legged.simulation import Push, Stiff
-from robots.spatial_biped import crouch
+from robots.bipeds import crouch
 
 STIFF = Stiff(rtol=1e-5, atol=1e-7)
 SET_POINT = {"position": (0.01, 0.0, 1.14), "orientation": (0.0, np.radians(15.0), 0.0)}

@@ -1,7 +1,9 @@
 """Gaits check their robot: the number of legs, bent knees, a ground; subclasses have the proportions of their base."""
 
+import gc
 import warnings
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import legged
 import robots
 from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Stand, Tripod, Trot, Walk, suited, suited_law
 from controllers.gaits.gait import KNEE_MARGIN
-from controllers.suited_law import servo_gains
+from controllers.suited_laws import servo_gains
 from legged.app import selection
 from legged.errors import ArgumentError, DefinitionError, ReachError, ShapeError
 from legged.ground import realistic_ground
@@ -217,3 +219,22 @@ def test_paths_and_commands_of_another_shape_are_refused():
         controllers.swing_foot(0.1, 1.0, 0.3, 0.1, lambda s: (s, s, s))
     with pytest.raises(ShapeError, match="must return an array"):
         controllers.CommandedPosture(lambda t: 3.0).initial_state(robots.spatial_quadruped())
+
+
+def test_each_gait_is_fitted_to_each_robot_once_however_many_there_are(monkeypatch):
+    robot, calls = robots.planar_biped(), []
+    heights = np.linspace(0.85, 0.9, 700)  # [m], more members than a chunk of a study of some seconds has
+    gaits = [replace(controllers.paper_walk(), hip_height=float(height)) for height in heights]
+    monkeypatch.setattr(type(gaits[0]), "check", lambda gait: calls.append(gait))
+    first = [gait.on(robot) for gait in gaits]
+    assert [gait.on(robot) for gait in gaits] == first and len(calls) == 700
+    assert gaits[0].on(robots.planar_biped()) is not first[0] and len(calls) == 701
+
+
+def test_a_fitted_gait_does_not_keep_its_robot_alive():
+    robot = robots.planar_biped()
+    controllers.paper_walk().on(robot)
+    held = weakref.ref(robot)
+    del robot
+    gc.collect()
+    assert held() is None

@@ -15,7 +15,7 @@ from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_
 from controllers.locomotion.torques.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
 from legged.simulation.forces import motor_forces
-from robots.spatial_biped import crouch
+from robots.bipeds import crouch
 
 KNEES = ("left_shank_5", "right_shank_11")
 ACCURACY = 1e-6
