@@ -50,7 +50,7 @@ class FilterState(NamedTuple):
         *parts, upper = np.split(memory, np.cumsum([4, 3, 3, n, 3, 3, feet, n, feet]))
         parts[3], parts[7] = parts[3].reshape(feet, 3), parts[7].reshape(feet, 3)
         P[rows, columns] = P[columns, rows] = upper
-        return cls(*parts, P)
+        return cls._make([*parts, P])
 
     def flat(self) -> Array:
         """Return the memory, (k,), mixed units: the parts in order, of the covariance the upper triangle by rows."""
