@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,32 @@ from legged.output import write_file
 from legged.spatial import Array
 from legged.table import Table
 
-_WALKS = {
+WALKS = {
     "straight": Walk(0.3),
     "turning": Walk(0.3, turn=0.2),
     "uphill": Walk(0.2, slope=0.15),
     "stairs": Walk(0.2, rise=0.15),
     "slips": Walk(0.3, turn=0.2, friction=0.3),
     "false contacts": Walk(0.3),
+    "slips and false contacts": Walk(0.3, turn=0.2, friction=0.3),
     "MuJoCo, stiff floor": Walk(0.3, simulator="mujoco, stiff"),
     "MuJoCo": Walk(0.3, simulator="mujoco"),
 }
+"""Name -> walk; false contacts are those of the instruments."""
 _FALSE = 0.02
+HEADS = (
+    "walk",
+    "filter",
+    "path, m",
+    "drift, %",
+    "worst",
+    "vertical, %",
+    "APE, m",
+    "RPE, %",
+    "orientation, deg",
+    "velocity, m/s",
+)
+"""Columns of the rows of `errors`."""
 GYRO_BIAS, ACCELEROMETER_BIAS = np.array([0.01, -0.01, 0.005]), np.array([0.05, -0.1, 0.1])  # [rad/s], [m/s^2]
 _FILTERS: dict[str, Callable[[Terrain], Any]] = {
     "invariant": lambda terrain: estimation.InvariantFilter(),
@@ -50,21 +65,21 @@ _FILTERS: dict[str, Callable[[Terrain], Any]] = {
 
 
 def errors(
-    walker: Walker, name: str, filters: list[str], seconds: float, seeds: int, folder: Path
+    walker: Walker, name: str, filters: Sequence[str], seconds: float, seeds: int, folder: Path | None = None
 ) -> list[tuple[str, ...]]:
-    """Return the rows of the table of a walk, and print them."""
-    robot, run = walker.robot, motion(walker, _WALKS[name], seconds)
+    """Return the rows of the table of a walk, print them, and write poses into a folder if there is one."""
+    robot, run = walker.robot, motion(walker, WALKS[name], seconds)
     instruments = estimation.Instruments(
         gyro_bias=GYRO_BIAS,
         accelerometer_bias=ACCELEROMETER_BIAS,
-        false_contacts=_FALSE if name == "false contacts" else 0.0,
+        false_contacts=_FALSE if "false contacts" in name else 0.0,
     )
     readings = estimation.instrument_readings(
         robot, instruments, run.times, run.q, run.v, run.forces, seeds=np.arange(float(seeds))
     )
     way, rows = float(np.linalg.norm(np.diff(run.q[:, 4:6], axis=0), axis=1).sum()), []
     for words in filters:
-        estimator = _FILTERS[words](terrain_of(walker, _WALKS[name]))
+        estimator = _FILTERS[words](terrain_of(walker, WALKS[name]))
         found = estimation.run_estimator(robot, estimator, run.times, readings, run.q[0], run.v[0])
         off = found.q[-1, :, 4:7] - run.q[-1, 4:7]
         drift = 100.0 * np.linalg.norm(off[:, :2], axis=1) / way
@@ -81,8 +96,10 @@ def errors(
         )
         rows.append((name, words, f"{way:.1f}", *(f"{x:.3f}" for x in cells)))
         print(*rows[-1], sep=", ", flush=True)
-        write_file(folder / f"{_file_name(name, words)}.tum", tum(run.times, found.q[:, 0, :7]))
-    write_file(folder / f"{_file_name(name, 'truth')}.tum", tum(run.times, run.q[:, :7]))
+        if folder is not None:
+            write_file(folder / f"{_file_name(name, words)}.tum", tum(run.times, found.q[:, 0, :7]))
+    if folder is not None:
+        write_file(folder / f"{_file_name(name, 'truth')}.tum", tum(run.times, run.q[:, :7]))
     return rows
 
 
@@ -113,7 +130,7 @@ def main() -> None:
     parser.add_argument("robot", nargs="?", default="Go2")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--walks", nargs="+", choices=_WALKS, default=list(_WALKS))
+    parser.add_argument("--walks", nargs="+", choices=WALKS, default=list(WALKS))
     parser.add_argument("--filters", nargs="+", choices=_FILTERS, default=list(_FILTERS))
     parser.add_argument("--output", type=Path, default=Path("results/estimation"), metavar="FOLDER")
     options = parser.parse_args()
@@ -121,24 +138,12 @@ def main() -> None:
     rows: list[tuple[str, ...]] = []
     for name in options.walks:
         rows += errors(walker, name, options.filters, options.seconds, options.seeds, options.output)
-    heads = (
-        "walk",
-        "filter",
-        "path, m",
-        "drift, %",
-        "worst",
-        "vertical, %",
-        "APE, m",
-        "RPE, %",
-        "orientation, deg",
-        "velocity, m/s",
-    )
     notes = (
         f"{options.robot}, {options.seconds:g} s, {options.seeds} seeds. Drift: horizontal, at the end, of the path,",
         "mean and worst seed; vertical: mean; the rest are root mean squares. APE and RPE as of evo, not aligned;",
         "RPE of each meter of the path.",
     )
-    table = Table("Errors of the filters", heads, tuple(rows), notes, left=2)
+    table = Table("Errors of the filters", HEADS, tuple(rows), notes, left=2)
     print(table.text())
     write_file(options.output / "estimation.md", table.markdown() + "\n")
     print(f"an update takes {update_time(walker):.1f} us")

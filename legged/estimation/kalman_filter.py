@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from legged.checked import checked
 from legged.compiler.ir import where
 from legged.dynamics.frames import Frame
 from legged.errors import DefinitionError
+from legged.estimation.filter_state import FilterState
 from legged.estimation.readings import Deviations, FootMotion, Reading, SensedRobot
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
@@ -31,57 +32,22 @@ _SWING_DEVIATION = 0.1
 """Standard deviation of the motion of a foot in the air during one update, [m]."""
 _STANCE = 0.25
 """Duration over which the error of the height of the terrain under a foot is constant, [s]."""
-_RECOVERY, _LARGEST_FACTOR = 0.02, 25.0
-"""Standard deviation, [m/s], whose square an update adds to the variance of the velocity if all feet in contact seem to
-slip, and the largest factor of this square."""
+_RECOVERY = 0.1
+"""Time in which the variance of the velocity grows e-fold while all feet in contact seem to slip, [s]: an estimate that
+is wrong by 1 m/s is corrected after about 1 s, and feet may slip together for some tenths."""
 _ALL_IN_THE_AIR = 1e12
-"""Squared ratio (d / slip)^2 that stands for no foot in contact."""
+"""Squared distance that stands for no foot in contact."""
+_CHANGE = 25.0
+"""Of the velocity of a contact point: the variance that a second adds, in units of that of one reading, [1/s]. The mean
+of `FilterState.slips` extends over 10 ms at 500 readings per second."""
+_NEW = 1e3
+"""Of `FilterState.shares`, where a contact begins."""
+_LARGEST_EXPONENT = 30.0
+"""Of the odds of slipping: a foot that certainly slips has a weight of 1e-13."""
 _UP = np.array([0.0, 0.0, 1.0])
 """Normal of the ground for rolling feet, world axes."""
 _ORIENTATION, _VELOCITY, _POSITION, _FEET = slice(0, 3), slice(3, 6), slice(6, 9), 9
 """Entries of the error; those of the feet begin at `_FEET`, and the last six are those of the biases."""
-
-
-class FilterState(NamedTuple):
-    """The parts of the memory of a Kalman filter; the sensor is the inertial measurement unit.
-
-    Attributes:
-        orientation: Unit quaternion, (4,), sensor axes to world axes.
-        velocity: Velocity of the sensor, (3,), [m/s], world axes.
-        position: Position of the sensor, (3,), [m], world axes.
-        feet: Positions of the feet, (n, 3), [m], world axes.
-        gyro_bias: Bias of the gyroscope, (3,), [rad/s], sensor axes.
-        accelerometer_bias: Bias of the accelerometer, (3,), [m/s^2], sensor axes.
-        covariance: Covariance of the error, (m, m) with m = 15 + 3 n, mixed units: orientation, velocity, position,
-            feet, both biases.
-    """
-
-    orientation: Array
-    velocity: Array
-    position: Array
-    feet: Array
-    gyro_bias: Array
-    accelerometer_bias: Array
-    covariance: Array
-
-    @classmethod
-    def of(cls, memory: Array, feet: int) -> FilterState:
-        """Return the parts of a memory.
-
-        Args:
-            memory: As `flat` returns it, (k,), mixed units. feet: Number of feet.
-        """
-        n, m = 3 * feet, 15 + 3 * feet
-        rows, columns = np.triu_indices(m)
-        P = np.zeros((m, m), dtype=memory.dtype)
-        P[rows, columns] = P[columns, rows] = memory[16 + n :]
-        places = memory[10 : 10 + n].reshape(feet, 3)
-        return cls(memory[:4], memory[4:7], memory[7:10], places, memory[10 + n : 13 + n], memory[13 + n : 16 + n], P)
-
-    def flat(self) -> Array:
-        """Return the memory, (k,), mixed units: the parts in order, of the covariance the upper triangle by rows."""
-        rows, columns = np.triu_indices(len(self.covariance))
-        return np.concatenate([*self[:3], self.feet.ravel(), *self[4:6], self.covariance[rows, columns]])
 
 
 @checked
@@ -93,12 +59,15 @@ class ContactKalmanFilter(ABC):
     this unit, by the encoders, correct the prediction, since feet in contact stand still. The state has all feet at all
     times. The variance q that an update adds to the position of a foot is small in contact and large in the air,
 
-        log q = w log q_contact + (1 - w) log q_air,     w = c / (1 + (d / slip)^4),
+        log q = w log q_contact + (1 - w) log q_air,     w = c / (1 + exp((d^2 - slip^2) / 2)),
 
-    with the probability of contact c, and the Mahalanobis distance d of the velocity of the contact point from zero, so
-    that a foot that slips or is falsely reported in contact has little effect. If all feet in contact seem to slip,
-    the estimate itself may be wrong: each update then increases the variance of the velocity. The center of a spherical
-    foot moves as the foot rolls.
+    with the lesser probability of contact c of this reading and the last one, since a foot that has just landed has
+    moved in between. The second factor of w is the probability of standing of two hypotheses that are equally likely at
+    the Mahalanobis distance d = slip from rest. The distance is that of the velocity of the contact point, as a mean
+    over the latest 10 ms in contact, and of the position of the foot beside the predicted one. A foot that slips or is
+    falsely reported in contact thus has little effect. If all feet in contact seem to slip, the estimate itself may be
+    wrong: each update then increases the variance of the velocity. The center of a spherical foot moves as it
+    rolls.
 
     Position and rotation about the vertical are not observable and drift. If `terrain` is given, the heights of
     standing feet are corrected by it, which stops the vertical drift.
@@ -118,7 +87,7 @@ class ContactKalmanFilter(ABC):
     deviations: Deviations = field(default_factory=Deviations)
     imu: str | Frame | None = None
     feet: Sequence[str] | None = None
-    slip: float = 4.0
+    slip: float = 5.0
     terrain: Terrain | None = None
     terrain_deviation: float = 0.01
     tilt: float = 0.1
@@ -186,7 +155,10 @@ class ContactKalmanFilter(ABC):
         for k, x in enumerate((velocity, position, *feet), 1):
             T[3 * k : 3 * k + 3, _ORIENTATION] = self.lever(x)
         P = T @ np.diag(np.square(deviations)) @ T.T
-        state = FilterState(orientation, velocity, position, feet, np.zeros(3), np.zeros(3), P)
+        n, zero = len(feet), np.zeros(3)
+        state = FilterState(
+            orientation, velocity, position, feet, zero, zero, np.ones(n), np.zeros((n, 3)), np.full(n, _NEW), P
+        )
         return replace(self, _sensed=sensed), state.flat()
 
     @property
@@ -256,11 +228,15 @@ class ContactKalmanFilter(ABC):
         before = self.parts(memory)
         moved = self._predicted_state(before, reading, dt)
         P = self._predicted_covariance(before, reading, dt)
-        weights, variances, least_ratio = [], [], _ALL_IN_THE_AIR
-        for foot, contact, point in zip(feet, reading.contacts, sensed.feet, strict=True):
-            ratio = self._slip_ratio(moved, P, foot, point.radius, reading)
-            least_ratio = np.minimum(least_ratio, where(contact > 0.5, ratio, _ALL_IN_THE_AIR))
-            weight = contact / (1.0 + ratio * ratio)
+        weights, variances, slips, shares, least = [], [], [], [], _ALL_IN_THE_AIR
+        for i, (foot, contact, point) in enumerate(zip(feet, reading.contacts, sensed.feet, strict=True)):
+            standing = np.minimum(contact, before.contacts[i])
+            slip, share, distance = self._motion(moved, P, i, foot, point.radius, reading, standing, dt)
+            slips.append(slip)
+            shares.append(share)
+            least = np.minimum(least, where(standing > 0.5, distance, _ALL_IN_THE_AIR))
+            odds = np.exp(np.minimum(0.5 * (distance - self.slip**2), _LARGEST_EXPONENT))
+            weight = standing / (1.0 + odds)
             weights.append(weight)
             for walk in (d.foot_walk, d.foot_walk, d.foot_sinking):
                 in_contact = walk**2 * dt
@@ -270,10 +246,16 @@ class ContactKalmanFilter(ABC):
             place + weight * dt * point.radius * cross(R @ (omega + foot.spin), _UP) if point.radius else place
             for place, weight, point, foot in zip(moved.feet, weights, sensed.feet, feet, strict=True)
         ]
-        all_slip = (least_ratio > 1.0) & (least_ratio < _ALL_IN_THE_AIR)
-        recovery = where(all_slip, _RECOVERY**2 * np.minimum(least_ratio, _LARGEST_FACTOR), 0.0)
-        P = P + np.diag(np.stack([*[0.0] * 3, *[recovery] * 3, *[0.0] * 3, *variances, *[0.0] * 6]))
-        moved = moved._replace(feet=np.array(places), covariance=P)
+        all_slip = (least > self.slip**2) & (least < _ALL_IN_THE_AIR)
+        growth = where(all_slip, dt / _RECOVERY, 0.0) * np.diag(P)[_VELOCITY]
+        P = P + np.diag(np.concatenate([np.zeros(3), growth, np.zeros(3), np.stack(variances), np.zeros(6)]))
+        moved = moved._replace(
+            feet=np.array(places),
+            contacts=reading.contacts,
+            slips=np.array(slips),
+            shares=np.stack(shares),
+            covariance=P,
+        )
         return self._corrected(moved, feet, weights, dt).flat()
 
     def _predicted_state(self, s: FilterState, reading: Reading, dt: Any) -> FilterState:
@@ -313,30 +295,53 @@ class ContactKalmanFilter(ABC):
         noise[gyro], noise[accelerometer] = d.gyro_walk**2 * dt, d.accelerometer_walk**2 * dt
         return P + (d.gyro * dt) ** 2 * mirror(turns @ turns.T) + np.diag(noise)
 
-    def _slip_ratio(self, s: FilterState, P: Array, foot: FootMotion, radius: float, reading: Reading) -> Any:
-        """Return (d / slip)^2 of a foot, with d the Mahalanobis distance of its contact point's velocity from zero."""
+    def _motion(
+        self,
+        s: FilterState,
+        P: Array,
+        i: int,
+        foot: FootMotion,
+        radius: float,
+        reading: Reading,
+        standing: Any,
+        dt: Any,
+    ) -> tuple[Array, Any, Any]:
+        """Return the motion of foot i: its entries of `slips` and `shares`, and d^2 of `ContactKalmanFilter`."""
         R, d = quaternion_matrix(s.orientation), self.deviations
         omega = reading.gyro - s.gyro_bias
         arm, spin = foot.position, omega + foot.spin
-        slip = s.velocity + R @ (cross(omega, arm) + foot.velocity) - radius * cross(R @ spin, _UP)
+        rolling = radius * cross(R @ spin, _UP)
+        velocity = s.velocity + R @ (cross(omega, arm) + foot.velocity) - rolling
+        prior = where(standing > 0.5, s.shares[i] + _CHANGE * dt, _NEW)
+        share = prior / (1.0 + prior)
+        slip = s.slips[i] + share * (velocity - s.slips[i])
         rates = (d.joint_rate**2 / max(d.encoder, 1e-9) ** 2) * (foot.covariance - d.foot_model**2 * np.eye(3))
         turned = d.gyro**2 * ((arm @ arm) * np.eye(3) - np.outer(arm, arm))
-        S = P[_VELOCITY, _VELOCITY] + R @ (rates + turned) @ R.T
-        return slip @ solve_factored(factor_symmetric(mirror(S)), slip) * (1.0 / self.slip**2)
+        S = P[_VELOCITY, _VELOCITY] + share * (R @ (rates + turned) @ R.T)
+        moved, _, W = self._innovation(s, P, np.zeros(len(P)), i, foot)
+        moved = moved - dt * rolling
+        squares = [x @ solve_factored(factor_symmetric(mirror(A)), x) for x, A in ((slip, S), (moved, W))]
+        return slip, share, squares[0] + squares[1]
+
+    def _innovation(
+        self, s: FilterState, P: Array, delta: Array, i: int, foot: FootMotion
+    ) -> tuple[Array, Array, Array]:
+        """Return the innovation of the position of foot i after a correction delta, P H^T, and its covariance."""
+        R, at = quaternion_matrix(s.orientation), slice(_FEET + 3 * i, _FEET + 3 * i + 3)
+        arm = R @ foot.position
+        tilted = skew(arm) - self.lever(arm)
+        residual = arm - (s.feet[i] - s.position) - (delta[at] - delta[_POSITION]) - tilted @ delta[_ORIENTATION]
+        PH = P[:, at] - P[:, _POSITION] + P[:, _ORIENTATION] @ tilted.T
+        return residual, PH, PH[at] - PH[_POSITION] + tilted @ PH[_ORIENTATION] + R @ foot.covariance @ R.T
 
     def _corrected(self, s: FilterState, feet: Sequence[FootMotion], weights: Sequence[Any], dt: Any) -> FilterState:
         """Return the state corrected by the positions of the feet, and by the height of the terrain under them.
 
         The measurements correct one after the other; delta is the correction by those before, and PH is P H^T.
         """
-        R, P, m = quaternion_matrix(s.orientation), s.covariance, len(s.covariance)
-        delta = np.zeros(m)
+        P, delta = s.covariance, np.zeros(len(s.covariance))
         for i, foot in enumerate(feet):
-            arm, at = R @ foot.position, slice(_FEET + 3 * i, _FEET + 3 * i + 3)
-            tilted = skew(arm) - self.lever(arm)
-            residual = arm - (s.feet[i] - s.position) - (delta[at] - delta[_POSITION]) - tilted @ delta[_ORIENTATION]
-            PH = P[:, at] - P[:, _POSITION] + P[:, _ORIENTATION] @ tilted.T
-            S = PH[at] - PH[_POSITION] + tilted @ PH[_ORIENTATION] + R @ foot.covariance @ R.T
+            residual, PH, S = self._innovation(s, P, delta, i, foot)
             K = solve_rows(factor_symmetric(mirror(S)), PH)
             delta, P = delta + K @ residual, mirror(P - K @ PH.T)
         if self.terrain is not None:

@@ -106,11 +106,39 @@ def test_turning_and_moving_the_world_turns_and_moves_the_estimate(robot, motion
     assert np.abs(other.q[:, 4:7] - (one.q[:, 4:7] @ quaternion_matrix(turn).T + shift)).max() < 1e-5
 
 
-def test_slipping_feet_are_rejected(robot):
-    motion = walk(robot, 4.0, speed=0.3, slip=0.3)
+@pytest.mark.parametrize("slip", [0.08, 0.3])
+def test_slipping_feet_are_rejected(robot, slip):
+    """The velocity of 0.08 m/s is 2.7 standard deviations of one reading; its mean over 10 ms is 7 of them."""
+    motion = walk(robot, 4.0, speed=0.3, slip=slip)
     found = run(robot, motion, read(robot, motion, estimation.Instruments(seed=2)))
-    # A filter with `slip=1e6` drifts by 0.2 m, a sixth of the way that the foot slips.
-    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.01 * motion.distance
+    # A filter with `slip=1e6` drifts by a sixth of the way that the foot slips, 0.2 m at 0.3 m/s.
+    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.008 * motion.distance
+
+
+def test_a_skid_of_all_feet_is_measured_by_the_accelerometer(robot, motion, readings):
+    """The robot skids forward by 75 mm within 0.3 s, at up to 0.5 m/s, with the same motion of its legs."""
+    duration, speed, q, v = 0.3, 0.5, motion.q.copy(), motion.v.copy()
+    s = np.clip((motion.times - 2.0) / duration, 0.0, 1.0)
+    q[:, 4] += 0.5 * speed * duration * (s - np.sin(2.0 * np.pi * s) / (2.0 * np.pi))
+    skid = np.outer(speed * np.sin(np.pi * s) ** 2, [1.0, 0.0, 0.0])
+    v[:, 3:6] += [quaternion_matrix(p).T @ x for p, x in zip(q[:, :4], skid, strict=True)]
+    skids = motion._replace(q=q, v=v)
+    errors = [
+        found.q[-1, 4:6] - path.q[-1, 4:6]
+        for path, found in (
+            (motion, run(robot, motion, readings)),
+            (skids, run(robot, skids, read(robot, skids, estimation.Instruments(seed=1)))),
+        )
+    ]
+    # Velocity and tilt are known within 5 mm/s and 2 mrad when it begins: 2 mm and, in 0.3 s, 1 mm of the skid.
+    assert np.linalg.norm(errors[1] - errors[0]) < 6e-3
+
+
+def test_a_wrong_velocity_that_the_filter_takes_as_certain_is_corrected(robot, motion, readings):
+    q, v = guess(robot, motion, 0.7, 0.0, 1.0)
+    found = run(robot, motion, readings, estimation.InvariantFilter(velocity=0.01), q, v)
+    errors = np.linalg.norm((found.v - motion.v)[:, 3:6], axis=1)
+    assert errors[0] > 0.9 and errors[1000:].max() < 0.05
 
 
 def test_a_spherical_foot_rolls_with_the_base(robot, motion):
