@@ -31,6 +31,7 @@ from benchmarks.locomotion.outcomes import (
     velocity_table,
 )
 from benchmarks.locomotion.recovery import recovery_table
+from benchmarks.locomotion.seen import seen_table
 from benchmarks.locomotion.speeds import speed_table
 from benchmarks.locomotion.stops import stop_table
 from benchmarks.locomotion.throughput import throughput_table
@@ -47,6 +48,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "endurance": endurance_table,
     "recovery": recovery_table,
     "jumps": jump_table,
+    "seen": seen_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }
