@@ -341,13 +341,13 @@ class StartedLocomotion:
             inertia, weight = R @ self.planner.inertia @ R.T, self.robot.mass * self.gravity
             moved = self.steps.upright_displacement(error, body.angular_velocity, inertia, weight, heading)
         for i, landing in enumerate([place + moved for place in landings.places]):
-            if isinstance(self.terrain, HeightMap):
-                sole = max(float(np.linalg.norm(foot.outline, axis=1).max()) for foot in self.planner.feet)
-                landing = Footholds.of(self.terrain, self.height, sole).nearest(landing)
-            elif self.terrain is not None:
-                landing = away_from_edges(self.terrain, landing, heading[0], self.height)
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
+            if isinstance(self.terrain, HeightMap):
+                sole = max(float(np.linalg.norm(foot.outline, axis=1).max()) for foot in self.planner.feet)
+                place = Footholds.of(self.terrain, self.height, sole).nearest(place)
+            elif self.terrain is not None:
+                place = away_from_edges(self.terrain, place, heading[0], self.height)
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
         return landings._replace(places=places)
 

@@ -11,7 +11,7 @@ from oracles.urdfs import all_urdfs
 
 import legged
 import robots
-from benchmarks.locomotion.endurance import endurance_table
+from benchmarks.locomotion.tables.endurance import endurance_table
 from benchmarks.locomotion.walkers import walkers
 from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.footsteps import Sway, plane_of
@@ -91,27 +91,6 @@ def test_go2_catches_itself_after_changes_of_velocity_that_a_fixed_step_time_doe
         sim.state = replace(before, v=v)
         sim.step(command, n=600)
         assert not sim.fallen, f"fell after {speed} m/s at step {after}: {sim.reasons}"
-
-
-@needs_files
-def test_a_robot_with_two_point_feet_steps_in_place_walks_and_recovers_from_a_push():
-    robot, state, sim = simulation("bolt/bolt", "walk")
-    law, _ = Locomotion("walk").start(robot, None, *state)
-    assert law.steps.narrow == (True, True) and not law.planner.on_soles
-    speed = float(np.sqrt(9.81 * law.height))
-    for vx, push in ((0.0, 0.0), (0.35, 0.0), (-0.15, 0.0), (0.15, 0.11)):  # [sqrt(g h)]
-        sim.reset(*state)
-        for n, kick in ((1000, push), (1000, 0.0)):
-            sim.step(np.array([vx * speed, 0.0, 0.0, 0.0, 0.0]), n=n)
-            before, start = sim.state, sim.q[4]
-            v = before.v.copy()
-            v[4] += kick * speed
-            sim.state = replace(before, v=v)
-        sim.step(np.array([vx * speed, 0.0, 0.0, 0.0, 0.0]), n=500)
-        assert not sim.fallen, f"fell at {sim.t:.2f} s with {vx} and a push of {push}: {sim.reasons}"
-        assert sim.q[4] - start == pytest.approx(vx * speed, abs=0.03 * speed + 0.03)
-        R, _ = robot.base.pose(sim.q[:7])
-        assert R[2, 2] > np.cos(0.25)
 
 
 def test_the_inertia_of_the_plan_is_that_of_the_standing_robot_about_its_center_of_mass():

@@ -6,7 +6,6 @@ import pytest
 import legged
 import robots
 from controllers import Locomotion
-from controllers.locomotion.fitting import carrying_places
 from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.schedule import GaitState
@@ -69,12 +68,3 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
     assert forces[1][0, ~standing] == pytest.approx(0.0, abs=1e-6)
     assert forces[1][0, standing].sum() == pytest.approx(1.0, abs=0.2)  # [m g], as in any trot at rest
     assert forces[1][1, standing] == pytest.approx(0.0, abs=1e-6)  # the schedule continues after a step
-
-
-def test_soles_carry_a_robot_where_the_leg_keeps_them_at_rest():
-    sole = np.array([[0.1, 0.03, 0.0], [0.1, -0.03, 0.0], [-0.1, 0.03, 0.0], [-0.1, -0.03, 0.0]])  # [m]
-    roll, pitch, yaw = np.eye(3)
-    assert carrying_places(sole, np.eye(3)) is sole  # six joints
-    np.testing.assert_allclose(carrying_places(sole, np.array([pitch, yaw])), [[0.1, 0.0, 0.0], [-0.1, 0.0, 0.0]])
-    np.testing.assert_allclose(carrying_places(sole, np.array([roll])), [[0.0, 0.03, 0.0], [0.0, -0.03, 0.0]])
-    np.testing.assert_allclose(carrying_places(sole, np.zeros((0, 3))), [[0.0, 0.0, 0.0]])  # three joints
