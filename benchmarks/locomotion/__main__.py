@@ -16,9 +16,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.locomotion.endurance import endurance_table
-from benchmarks.locomotion.in_mujoco import mujoco_table
-from benchmarks.locomotion.jumps import jump_table
 from benchmarks.locomotion.loops import balanced_setup, locomotion_setup
 from benchmarks.locomotion.outcomes import (
     EARLIER,
@@ -30,10 +27,14 @@ from benchmarks.locomotion.outcomes import (
     swept,
     velocity_table,
 )
-from benchmarks.locomotion.recovery import recovery_table
-from benchmarks.locomotion.speeds import speed_table
-from benchmarks.locomotion.stops import stop_table
-from benchmarks.locomotion.throughput import throughput_table
+from benchmarks.locomotion.tables.endurance import endurance_table
+from benchmarks.locomotion.tables.in_mujoco import mujoco_table
+from benchmarks.locomotion.tables.jumps import jump_table
+from benchmarks.locomotion.tables.recovery import recovery_table
+from benchmarks.locomotion.tables.seen import seen_table
+from benchmarks.locomotion.tables.speeds import speed_table
+from benchmarks.locomotion.tables.stops import stop_table
+from benchmarks.locomotion.tables.throughput import throughput_table
 from benchmarks.locomotion.trials import ROWS, Trial, trials
 from benchmarks.locomotion.walkers import ROBOTS, Walker, walkers
 from legged import sweeps
@@ -47,6 +48,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "endurance": endurance_table,
     "recovery": recovery_table,
     "jumps": jump_table,
+    "seen": seen_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }

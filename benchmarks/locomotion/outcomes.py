@@ -34,6 +34,7 @@ class Outcome:
         fallen_at: Time of the fall, [s]; NaN without one.
         power: Mean positive mechanical power of the joints over m g sqrt(g h); NaN if it is not known.
         torque: Largest root-mean-square torque of a joint over its effort limit; NaN if it is not known.
+        residual: Largest violation of the contact law in a time step, [m/s]; NaN if it is not known.
     """
 
     robot: str
@@ -44,6 +45,7 @@ class Outcome:
     fallen_at: float
     power: float = float("nan")
     torque: float = float("nan")
+    residual: float = float("nan")
 
     @property
     def survived(self) -> bool:
@@ -97,6 +99,7 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
                 float(runs.when[i]),
                 power,
                 torque,
+                float(np.fmax.reduce(runs.run(i).contacts.worst_residual)),
             )
         )
     return results
@@ -109,6 +112,7 @@ NUMBERS: dict[str, Callable[[Outcome], float]] = {
     "fallen at": lambda x: x.fallen_at,
     "power": lambda x: x.power,
     "torque": lambda x: x.torque,
+    "residual": lambda x: x.residual,
 }
 """Metrics of a sweep: the numbers of an outcome."""
 
@@ -137,10 +141,11 @@ def swept(walker: Walker, law: str, trials: Sequence[Trial], setup: sweeps.Setup
             print(f"{walker.name}, {law}, {trial.row}: {row['error']}", flush=True)
             results += refused(walker, law, [trial])
             continue
-        forward, left, turning, fallen_at, power, torque = (
+        forward, left, turning, fallen_at, power, torque, residual = (
             np.nan if row[name] is None else float(row[name]) for name in NUMBERS
         )
-        results.append(Outcome(walker.name, law, trial, unit, (forward, left, turning), fallen_at, power, torque))
+        reached = forward, left, turning
+        results.append(Outcome(walker.name, law, trial, unit, reached, fallen_at, power, torque, residual))
     return results
 
 
@@ -172,10 +177,17 @@ def success_table(results: Sequence[Outcome]) -> Table:
             if own:
                 cells = [_count([x for x in own if x.robot == name]) for name in robots]
                 lines.append((row, law, *cells, _count(own)))
+    for law in LAWS:
+        own = [[x.residual for x in results if x.robot == name and x.law == law] for name in robots]
+        largest = [max((y for y in x if np.isfinite(y)), default=float("nan")) for x in own]
+        if np.isfinite(largest).any():
+            cells = [f"{x:.0e}" if np.isfinite(x) else "" for x in (*largest, np.nanmax(largest))]
+            lines.append(("contact residual, m/s", law, *cells))
     notes = (
         "Successful trials of all. Success: no fall, and a mean velocity in the last 40 % within 15 % of the command",
         "or 0.03 sqrt(g h), whichever is more; in pushes, no fall. Balanced walks forward alone, in rows other than",
-        "forward at half the speed; speeds that it refuses count as failures.",
+        "forward at half the speed; speeds that it refuses count as failures. Contact residual: the largest violation",
+        "of the contact law in a time step of all trials.",
     )
     return Table("Locomotion, successful trials", ("row", "law", *robots, "all"), tuple(lines), notes, left=2)
 

@@ -189,7 +189,23 @@ def _is_hard(trial: Trial) -> bool:
     return trial.kind in least and abs(trial.rise) > least[trial.kind]
 
 
+def _survey(slow: Slow, feet: int) -> list[Trial]:
+    on_two = feet == 2
+    share, speeds, size = (0.5, (0.1, 0.2, 0.35), 0.11) if on_two else (1.0, (0.15, 0.3, 0.6), 0.29)
+    ways = [(x, 0.0, 0.0) for x in (0.0, *speeds, -0.3 * share)]
+    ways += [(0.0, 0.15 * share, 0.0), (0.0, -0.15 * share, 0.0), (0.0, 0.0, 0.26), (0.0, 0.0, -0.26)]
+    ways += [(0.3 * share, 0.0, 0.15), (0.15 * share, 0.1 * share, 0.0)]
+    forward, angle = (0.3 * share, 0.0, 0.0), float(np.radians(10.0))
+    trials = [Trial("survey", way) for way in ways]
+    trials += [Trial("survey", forward, push=size, direction=float(0.5 * np.pi * k), phase=0.25 * k) for k in range(4)]
+    climbs = (forward, (-0.3 * share, 0.0, 0.0))
+    trials += [Trial("survey", way, slope=sign * angle) for way in climbs for sign in (1.0, -1.0)]
+    trials += [Trial("survey", (0.0, 0.15 * share, 0.0), slope=angle)]
+    return [*trials, Trial("survey", forward, friction=0.25, assumed=0.2)]
+
+
 ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
+    "survey": _survey,
     "forward": _forward,
     "sideways": _sideways,
     "turning": _turning,

@@ -16,12 +16,19 @@ from legged.spatial import Array, cross, join
 
 @dataclass(frozen=True, eq=False)
 class Foot:
-    """A foot and its contact points.
+    """A foot and its points that carry the robot.
+
+    They are its contact points if the leg can keep the sole at rest while the base moves. The sole of a leg without
+    ankle roll turns about a line forward when the base moves sideways: the points are then the contact points projected
+    onto this line. The sole of a leg with three joints turns about all axes, and carries the robot in its middle alone.
 
     Attributes:
         link: Index of the link. sole: Mean of the contact points, (3,), [m], link axes.
-        contacts: Indices of the contact points in `robot.contacts`.
-        offsets: Contact points relative to the sole's center in the standing posture, (k, 3), [m], base axes.
+        outline: Contact points relative to it in the standing posture, (m, 3), [m], base axes.
+        points: Points that carry the robot: index of the link, and position, (3,), [m], link axes.
+        offsets: These points relative to the sole's center in the standing posture, (k, 3), [m], base axes.
+        turns: Orthogonal unit vectors of the axes about which the leg turns the foot at a fixed place, in the standing
+            posture, (r, 3), dimensionless, base axes; three of them with six joints.
         rotation: Orientation of the link in the standing posture, (3, 3), link to base axes.
         columns: Indices of the joints of the leg among the robot's joint coordinates.
         links: Indices of the links with these contact points: `link`, and toes.
@@ -29,16 +36,18 @@ class Foot:
 
     link: int
     sole: Array
-    contacts: tuple[int, ...]
+    outline: Array
+    points: tuple[tuple[int, Array], ...]
     offsets: Array
+    turns: Array
     rotation: Array
     columns: tuple[int, ...]
     links: tuple[int, ...]
 
     @property
     def is_flat(self) -> bool:
-        """Whether several contact points keep the foot level."""
-        return len(self.contacts) > 1
+        """Whether several points keep the foot level, about one axis or both."""
+        return len(self.points) > 1
 
 
 class BodyState(NamedTuple):
@@ -147,14 +156,23 @@ def body_reference(
         sway: Periodic motion of the center of mass. jump: As in `BodyReference`.
     """
     heading = np.stack([np.cos(path[2]), np.sin(path[2])])
-    velocity = turned(heading, command[:2])
-    axes = tangent_axes(plane.normal, np.array([*heading, 0.0 * path[2]]))
-    (cp, sp), (cr, sr) = ((np.cos(angle), np.sin(angle)) for angle in (command[4], command[5]))
-    pitched = axes @ np.array([[cp, 0.0, sp], [0.0, 1.0, 0.0], [-sp, 0.0, cp]])
-    rotation = pitched @ np.array([[1.0, 0.0, 0.0], [0.0, cr, -sr], [0.0, sr, cr]])
+    velocity, rotation = turned(heading, command[:2]), desired_rotation(path[2], command, plane)
     desired = np.array([path[0], path[1], plane.height(position[:2]) + height + command[3]])
     velocity = np.array([*velocity, plane.slope @ velocity])
     return BodyReference(desired, velocity, rotation, command[2], heading, sway, jump)
+
+
+def desired_rotation(heading: Any, command: Array, plane: GroundPlane) -> Array:
+    """Return the desired orientation of the base, (3, 3), base to world axes.
+
+    Args:
+        heading: [rad]. command: As in `body_reference`.
+        plane: The ground under the robot, to which the base is parallel without a commanded pitch and roll.
+    """
+    axes = tangent_axes(plane.normal, np.array([np.cos(heading), np.sin(heading), 0.0 * heading]))
+    (cp, sp), (cr, sr) = ((np.cos(angle), np.sin(angle)) for angle in (command[4], command[5]))
+    pitched = axes @ np.array([[cp, 0.0, sp], [0.0, 1.0, 0.0], [-sp, 0.0, cp]])
+    return pitched @ np.array([[1.0, 0.0, 0.0], [0.0, cr, -sr], [0.0, sr, cr]])
 
 
 def advanced_path(path: Array, command: Array, position: Array, sway: Sway, most: float, dt: float) -> Array:

@@ -82,12 +82,19 @@ class MotionPlanner:
             _ = self._upper_body  # a number of the started law from now on, which compiled rollouts list at the start
 
     @property
+    def on_soles(self) -> bool:
+        """Whether all feet are flat."""
+        return all(foot.is_flat for foot in self.feet)
+
+    @property
     def plans_average(self) -> bool:
         """Whether the planned rotation is the average angular velocity, and that of the base otherwise.
 
-        Moments of flat feet determine the angular momentum. The forces of two point feet leave one component free.
+        Moments of flat feet determine the angular momentum. The forces of two point feet leave one component free, so
+        that the base is planned. A robot with two point feet stands on one of them: the force determines how the
+        momentum changes, and with it the motion of base and swinging leg together.
         """
-        return all(foot.is_flat for foot in self.feet)
+        return self.on_soles or len(self.feet) == 2
 
     @property
     def pivot(self) -> float:
@@ -151,10 +158,10 @@ class MotionPlanner:
         h = _STEP * self.time_unit
         ends = [reference.after((k + 1.0) * h) for k in range(HORIZON)]
         arms, active = self._contact_points(body, reference, state, feet, h)
-        points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.contacts]
+        points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.points]
         turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
         turns = [(np.stack([zero, zero, (k + 1.0) * h * turn]), np.stack([zero, zero, turn])) for k in range(HORIZON)]
-        velocity = _VELOCITY_ON_SOLES if self.plans_average else _VELOCITY
+        velocity = _VELOCITY_ON_SOLES if self.on_soles else _VELOCITY
         if self.plans_average:
             turns = self._with_legs(turns, reference, state, feet, h)
         weights = suited_weights(
@@ -275,7 +282,7 @@ class MotionPlanner:
         """Return the length of the iterate of `torques`."""
         base = self.robot.base.configuration(np.array([0.0, 0.0, self.base_height]), np.eye(3))
         q = np.concatenate([base, self.posture])
-        count, n = len(self.feet), sum(len(foot.contacts) for foot in self.feet)
+        count, n = len(self.feet), sum(len(foot.points) for foot in self.feet)
         model = WholeBodyModel(self.robot, q, np.zeros(self.robot.nv))
         zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count
         plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
@@ -312,17 +319,16 @@ class MotionPlanner:
             tasks.append(link_orientation(model, 0, reference.rotation, base))
         else:
             tasks.append(link_orientation(model, 0, np.eye(3), angular))
-        search = _SEARCH_ON_SOLES if self.plans_average else _SEARCH
+        search = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
         down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
-        gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.plans_average else 1.0
+        gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.on_soles else 1.0
         rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, strict=True)
         for foot, touches, stands, swing, normal in rows:
             axes = tangent_axes(normal, reference.rotation[:, 0])
             weight = where(stands > 0.5, _LATE_FOOT, free) * (1.0 - touches)
-            for i in foot.contacts:
-                point = self.robot.contacts[i]
+            for link, point in foot.points:
                 force = plan.forces[0][len(contacts)]
-                contacts.append(Contact(point.link, point.position, touches, friction, axes, force, damping=4.0 * w))
+                contacts.append(Contact(link, point, touches, friction, axes, force, damping=4.0 * w))
             now = model.point(foot.link, foot.sole).position
             position = where(stands > 0.5, now, swing.position)
             velocity = where(stands > 0.5, down, swing.velocity)
@@ -331,5 +337,9 @@ class MotionPlanner:
             tasks.append(point_position(model, foot.link, foot.sole, position, tracking))
             if foot.is_flat:
                 tracking = Tracking(gains=gains, weight=weight)
-                tasks.append(link_orientation(model, foot.link, axes @ foot.rotation, tracking))
+                level = link_orientation(model, foot.link, axes @ foot.rotation, tracking)
+                if len(foot.turns) < 3:  # the leg cannot turn the foot about all axes
+                    turns = foot.turns @ axes.T
+                    level = level._replace(A=turns @ level.A, b=turns @ level.b)
+                tasks.append(level)
         return contacts, tasks

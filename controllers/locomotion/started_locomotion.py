@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
-from controllers.locomotion.gait.footsteps import (
-    UNEVEN,
-    FootstepLaw,
-    GroundPlane,
-    Landings,
-    away_from_edges,
-    plane_of,
-    terrain_heights,
-)
+from controllers.locomotion.gait.footholds import UNEVEN, Footholds, away_from_edges, terrain_heights
+from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_path, swing_rise
 from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
+from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference, desired_rotation
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
@@ -40,8 +33,10 @@ from controllers.zero_order_hold import is_sample_time, sample_times
 from legged.algorithms.legs.standing import Home
 from legged.compiler.ir import Expression, where
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
+from legged.ground.height_map import HeightMap
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
+from legged.rotations import rotation_error
 from legged.spatial import Array, cross, join, solve_symmetric, sum_of
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
@@ -226,7 +221,7 @@ class StartedLocomotion:
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = self._plane(places, memory.slope, dt)
-        landings = self._landings(state, feet, body, origin, limited, plane)
+        landings = self._landings(state, feet, body, origin, limited, plane, memory.path[2])
         errors = (feet - memory.footsteps)[:, 2] if self.terrain is None else np.zeros(len(feet))
         unit = self.planner.time_unit
         rises = rises_over_uneven_ground(memory.rises, errors, before.stance, state.stance, self.height, unit, dt)
@@ -309,9 +304,11 @@ class StartedLocomotion:
         return state, contact, climbs
 
     def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
-        """Return 1 if the robot is to walk: at a commanded velocity, or to recover its balance by steps."""
+        """Return 1 if the robot is to walk: at a commanded velocity, for its balance, or if it cannot stand."""
         speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
         moves = speed > _STILL * np.sqrt(self.gravity * self.height)
+        if all(self.steps.narrow):  # the center of pressure stays on the line between two point feet
+            return 1.0 + 0.0 * speed
         walking = memory.gait[1] > 0.5
         extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
         most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
@@ -325,18 +322,32 @@ class StartedLocomotion:
         return GroundPlane(fit.point, slope + share * (fit.slope - slope))
 
     def _landings(
-        self, state: GaitState, feet: Array, body: BodyState, origin: Array, command: Array, plane: GroundPlane
+        self,
+        state: GaitState,
+        feet: Array,
+        body: BodyState,
+        origin: Array,
+        command: Array,
+        plane: GroundPlane,
+        turn: Any,
     ) -> Landings:
-        """Return the landings with places on the ground within reach, (n, 3), [m], world axes."""
+        """Return the landings with places on the ground within reach, (n, 3), [m], world axes; turn: [rad]."""
         R, stance, velocity, heading = body.rotation, state.stance, body.velocity[:2], body.heading
         xi = body.position[:2] + velocity / self.steps.omega
         landings = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
-        places = []
-        for i, landing in enumerate(landings.places):
-            if self.terrain is not None:
-                landing = away_from_edges(self.terrain, landing, heading[0], self.height)
+        moved, places = np.zeros(2), []
+        if any(self.steps.narrow):
+            error = rotation_error(R @ desired_rotation(turn, command, plane).T) + body.lean
+            inertia, weight = R @ self.planner.inertia @ R.T, self.robot.mass * self.gravity
+            moved = self.steps.upright_displacement(error, body.angular_velocity, inertia, weight, heading)
+        for i, landing in enumerate([place + moved for place in landings.places]):
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
+            if isinstance(self.terrain, HeightMap):
+                sole = max(float(np.linalg.norm(foot.outline, axis=1).max()) for foot in self.planner.feet)
+                place = Footholds.of(self.terrain, self.height, sole).nearest(place)
+            elif self.terrain is not None:
+                place = away_from_edges(self.terrain, place, heading[0], self.height)
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
         return landings._replace(places=places)
 
@@ -369,7 +380,7 @@ class StartedLocomotion:
     def _swing(self, progress: Any, duration: Any, start: Array, end: Array, clearance: Any) -> Swing:
         """Return the desired motion of a swinging foot."""
         heights = [] if self.terrain is None else terrain_heights(self.terrain, start, end)
-        profile = SOLE if self.planner.plans_average else POINT
+        profile = SOLE if self.planner.on_soles else POINT
         rise = swing_rise(start, end, clearance, heights, profile)
         return swing_path(progress, duration, start, end, rise, profile)
 

@@ -28,7 +28,6 @@ import numpy as np
 from controllers.balance.divergent_component import Support
 from controllers.locomotion.gait.schedule import GaitState
 from legged.compiler.ir import where
-from legged.ground.terrain import Terrain
 from legged.spatial import Array, solve_symmetric, sum_of
 
 _SAMPLES = 20  # of a cycle, for the periodic motion of the divergent component
@@ -37,11 +36,8 @@ _REACH = 0.6  # largest displacement of the center of pressure by control, relat
 _STEP = 0.55  # of a leg's length: displacement of a landing place from which on touchdowns come earlier
 _CADENCE = 2.0  # largest cadence, relative to that of the schedule
 _EXTENSION = 0.97  # of a leg's length: its largest extension at touchdown and in the middle of the step
+_UPRIGHT, _UPRIGHT_DAMPING = 0.6, 0.8  # [omega], natural frequency and damping of rotations that steps correct
 _WIDTH = 0.5  # least lateral distance between the feet of a row, relative to that of standing
-UNEVEN = 0.05
-"""Change of the rise between neighboring places beyond which the terrain has an edge, in the unit h of `_EDGE`."""
-_EDGE = 0.075  # [h], with the height h of the center of mass: half the distance of a foot from edges of the terrain
-_SHIFTS = 4  # largest shift of a landing place away from an edge, in that length
 _PLANE = 0.1  # of the hip height: spread of the feet below which the slope of the ground counts as unknown
 
 
@@ -71,6 +67,8 @@ class FootstepLaw:
         lengths: Length of each leg from the hip, (n,), [m].
         neighbors: Index of the foot on the other side of the same row, or None, (n,).
         omega: sqrt(g / height of the center of mass), [1/s].
+        narrow: Whether a single foot gives no moment by its extent forward and to the side, (2,); false for robots with
+            more than two feet, of which several stand.
     """
 
     stances: Array
@@ -78,6 +76,7 @@ class FootstepLaw:
     lengths: Array
     neighbors: tuple[int | None, ...]
     omega: float
+    narrow: tuple[bool, bool] = (False, False)
 
     def nominal_divergence(self, state: GaitState, velocity: Array, yaw_rate: Any) -> Array:
         """Return the periodic divergent component of motion now, (2,), [m], heading axes.
@@ -254,6 +253,25 @@ class FootstepLaw:
         distance = np.sqrt(arm @ arm + 1e-12)
         return hip[:2] + arm * np.minimum(1.0, radius / distance)
 
+    def upright_displacement(self, error: Array, rate: Array, inertia: Array, weight: float, heading: Array) -> Array:
+        """Return the displacement of landing places that turns the body upright, (2,), [m], world axes.
+
+        A force through a single point changes the angular momentum L about the center of mass and its velocity
+        together, c'' = omega^2 (c - p) - [L_y'; -L_x'] / (m h). With a foot displaced by [-L_y'; L_x'] / (m g) the
+        motion of the center of mass stays as it is, and L has the rate L' with which the rotation of the body
+        oscillates to zero at 0.6 omega with a damping ratio of 0.8. It is zero along axes along which a foot extends.
+
+        Args:
+            error: Rotation of the body from its reference, (3,), [rad], world axes.
+            rate: Angular velocity of the body, (3,), [rad/s], world axes.
+            inertia: About the center of mass, (3, 3), [kg m^2], world axes.
+            weight: m g, [N].
+            heading: As in `landing`, (2, 2).
+        """
+        w = _UPRIGHT * self.omega
+        L = inertia @ (-w * w * error - 2.0 * _UPRIGHT_DAMPING * w * rate) / weight
+        return heading.T @ (np.array(self.narrow, dtype=float) * (heading @ np.stack([-L[1], L[0]])))
+
     def _advance(self, place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:
         """Return how far a foot at a place of the body is ahead of it some time before the middle of its stance."""
         return (velocity + yaw_rate * np.array([-place[1], place[0]])) * time
@@ -336,43 +354,6 @@ def plane_of(places: Sequence[Array], hip_height: float) -> GroundPlane:
     arms = [place - center for place in places]
     spread = sum_of(np.outer(arm[:2], arm[:2]) for arm in arms) + (_PLANE * hip_height) ** 2 * np.eye(2)
     return GroundPlane(center, solve_symmetric(spread, sum_of(arm[:2] * arm[2] for arm in arms)))
-
-
-def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 9) -> list[Any]:
-    """Return heights of a terrain at places between two places, (count,), [m], world z.
-
-    Args:
-        terrain: The terrain.
-        start: (2,), [m], world axes.
-        end: (2,), [m], world axes.
-        count: Number of places.
-    """
-    fractions = [(k + 1.0) / (count + 1.0) for k in range(count)]
-    return [terrain.height(*(start[:2] + f * (end[:2] - start[:2]))) for f in fractions]
-
-
-def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: float) -> Array:
-    """Return the nearest of nine places along the heading without an edge of the terrain beside it, (2,), [m].
-
-    The rises between neighbors of places 0.075 h apart differ at an edge, and are equal on a slope. A place counts as
-    even if those within 0.15 h do not differ by more than 0.05 h. Without an even place the desired place is returned.
-
-    Args:
-        terrain: The terrain.
-        place: Desired place, (2,), [m], world axes.
-        heading: Unit vector, (2,), dimensionless, world axes.
-        height: Height h of the center of mass of the standing robot, [m].
-    """
-    length = _EDGE * height
-    reach = range(-_SHIFTS - 2, _SHIFTS + 3)
-    heights = {k: terrain.height(*(place + k * length * heading)) for k in reach}
-    bends = {k: np.abs(heights[k + 1] - 2.0 * heights[k] + heights[k - 1]) for k in reach[1:-1]}
-    shift, free = 0.0, False
-    for k in sorted(reach[2:-2], key=abs):
-        even = reduce(np.maximum, [bends[k - 1], bends[k], bends[k + 1]]) <= UNEVEN * height
-        shift = where(free, shift, where(even, float(k), 0.0))
-        free = even | free
-    return place + shift * length * heading
 
 
 def _turned(place: Array, angle: Any) -> Array:

@@ -11,7 +11,7 @@ from oracles.urdfs import all_urdfs
 
 import legged
 import robots
-from benchmarks.locomotion.endurance import endurance_table
+from benchmarks.locomotion.tables.endurance import endurance_table
 from benchmarks.locomotion.walkers import walkers
 from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.footsteps import Sway, plane_of

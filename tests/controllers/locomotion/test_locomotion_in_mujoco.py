@@ -9,8 +9,8 @@ pytest.importorskip("mujoco")
 
 
 def walk_in_mujoco(name, speed, degrees, until):
-    """Return times and poses of a walk; see `benchmarks.locomotion.in_mujoco.walk`."""
-    from benchmarks.locomotion.in_mujoco import walk
+    """Return times and poses of a walk; see `benchmarks.locomotion.tables.in_mujoco.walk`."""
+    from benchmarks.locomotion.tables.in_mujoco import walk
 
     chosen = walkers([name])
     if not chosen:

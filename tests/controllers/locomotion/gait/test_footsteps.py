@@ -1,9 +1,12 @@
 """Landing places on the linear inverted pendulum, the plane of the feet, and swing paths."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from controllers.locomotion.gait.footsteps import FootstepLaw, Sway, away_from_edges, plane_of, terrain_heights
+from controllers.locomotion.gait.footholds import away_from_edges, terrain_heights
+from controllers.locomotion.gait.footsteps import FootstepLaw, Sway, plane_of
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE, moved_target, swing_path, swing_rise
 from controllers.locomotion.motion import BodyReference
@@ -167,6 +170,19 @@ def test_landing_places_stay_within_reach_and_do_not_cross_the_other_foot():
     assert crossed[1] == pytest.approx(-0.06 + 0.06)  # half the distance of standing from the other foot
     free = steps.within_reach(np.array([0.05, 0.1]), 0, hip, feet, [0.0, 1.0], HEADING, 0.0)
     assert free == pytest.approx([0.05, 0.1])
+
+
+def test_a_displaced_point_foot_turns_the_body_without_an_acceleration_of_its_center_of_mass():
+    """The weight at the displacement has the moment that returns a rotation; feet resist along their extent."""
+    inertia, weight, heading = np.diag([0.3, 0.5, 0.4]), 120.0, np.array([[0.6, 0.8], [-0.8, 0.6]])
+    error, rate = np.array([0.1, -0.2, 0.3]), np.array([-0.5, 0.4, 0.2])
+    steps = replace(law(2), narrow=(True, True))
+    x, y = steps.upright_displacement(error, rate, inertia, weight, heading)
+    moment = np.cross([x, y, -1.0], [0.0, 0.0, weight])
+    w = 0.6 * OMEGA
+    assert moment[:2] == pytest.approx((inertia @ (-w * w * error - 1.6 * w * rate))[:2])
+    line = replace(law(2), narrow=(False, True)).upright_displacement(error, rate, inertia, weight, heading)
+    assert heading @ line == pytest.approx([0.0, heading[1] @ [x, y]])
 
 
 def test_landing_places_keep_away_from_edges_and_stay_where_there_is_none():

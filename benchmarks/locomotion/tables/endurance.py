@@ -8,7 +8,7 @@ import numpy as np
 
 import controllers
 import legged
-from benchmarks.locomotion.in_mujoco import FRICTION
+from benchmarks.locomotion.tables.in_mujoco import FRICTION
 from benchmarks.locomotion.walkers import Walker
 from legged.table import Table
 

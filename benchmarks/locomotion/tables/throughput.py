@@ -13,7 +13,7 @@ import numpy as np
 
 import controllers
 import legged
-from benchmarks.locomotion.in_mujoco import FRICTION
+from benchmarks.locomotion.tables.in_mujoco import FRICTION
 from benchmarks.locomotion.walkers import Walker
 from legged import conversions
 from legged.table import Table

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import legged
-from benchmarks.locomotion.in_mujoco import FRICTION
+from benchmarks.locomotion.tables.in_mujoco import FRICTION
 from benchmarks.locomotion.walkers import Walker
 from legged.spatial import Array
 from legged.table import Table

@@ -1,0 +1,1 @@
+"""Rows of the measurements of walking robots with tables of their own."""

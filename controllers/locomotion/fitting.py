@@ -1,0 +1,255 @@
+"""The fit of locomotion to a robot: posture, feet, inertias, limits of joints and possible velocities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from controllers.locomotion.gait.footsteps import FootstepLaw
+from controllers.locomotion.gait.schedule import foot_rows
+from controllers.locomotion.gait.swing import POINT, SOLE
+from controllers.locomotion.motion import Foot
+from controllers.locomotion.motion_plan import MotionPlanner
+from controllers.locomotion.torques.tasks import WholeBodyModel
+from controllers.locomotion.torques.whole_body import JointLimits
+from legged.algorithms.legs.leg_chains import joint_axes
+from legged.algorithms.legs.standing import Home, home_of
+from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+_BIPED_HIPS = 0.85
+"""Height of the hips of standing robots with two legs, relative to the length of a leg."""
+_BEND = 0.2
+"""Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
+_ACCELERATION = 60.0
+"""Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
+_FASTEST, _FASTEST_ON_TWO = 1.9, 0.8
+"""Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
+_OVERSPEED = 1.2
+"""Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
+LEAST_DUTY = 0.43
+"""Least duty factor of fast gaits."""
+_TURNS = 0.05
+"""Least rotation of a foot at a fixed place per joint velocity, dimensionless, with which a leg turns it."""
+_LEVEL = 0.5
+"""Least share of a rotation about a horizontal axis that the joints make, with which a leg keeps a sole level."""
+_NARROW = 0.02
+"""Extent of a foot in a direction below which it gives no moment, relative to the height of the center of mass."""
+_BESIDE = 0.2
+"""Largest lateral distance of such a foot from the middle in a walk, relative to that height: the force is inclined by
+this ratio."""
+QUICK = 0.72
+"""Period of a named gait on such feet, relative to that with soles. Deviations of the divergent component grow by
+exp(omega t) until the next touchdown, since the center of pressure does not correct them."""
+_SAME = 0.2
+"""Distance of places of a sole, relative to its size, below which they are one."""
+MOVES = 1e-3
+"""Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
+
+
+def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
+    """Return the parts of the law that robot and posture alone determine.
+
+    They are the posture, planner, landing places, `_possible_velocities` and `_fastest`.
+    """
+    gravity = float(np.linalg.norm(robot.gravity))
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    mass = center_of_mass(robot, q)
+    height = float(mass[2])
+    feet, places = _feet(robot, home, q)
+    stances = places[:, :2] - mass[:2]
+    narrow = _narrow(feet, height)
+    if narrow[1]:
+        stances[:, 1] = np.clip(stances[:, 1], -_BESIDE * height, _BESIDE * height)
+    rows = foot_rows(stances)
+    neighbors = tuple(rows.index((row, 1 - side)) if (row, 1 - side) in rows else None for row, side in rows)
+    hips, lengths = np.array([leg.hip for leg in home.legs]), np.array([leg.length for leg in home.legs])
+    possible = _possible_velocities(robot, q, feet, places, height)
+    steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)), narrow)
+    inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
+    limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
+    planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
+    return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
+
+
+@lru_cache(maxsize=4)
+def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
+    """Return `fitted_parts` of the default posture; many laws of a study share them. Robots do not change."""
+    return fitted_parts(robot, _home(robot))
+
+
+def _home(robot: Robot) -> Home:
+    """Return the default standing posture."""
+    home = home_of(robot)
+    if len(home.legs) > 2:
+        return home
+    return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs), nearest=True)
+
+
+def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
+    """Return the feet, and the places of their soles at q, (n, 3), [m], world axes."""
+    rotations, origins = link_poses(robot, q)
+    feet, places = [], []
+    for chain in home.legs:
+        own = [point for point in robot.contacts if point.name in chain.contacts]
+        points = np.array([origins[c.link] + rotations[c.link] @ c.position for c in own])
+        place, rotation = points.mean(axis=0), rotations[chain.link]
+        sole = rotation.T @ (place - origins[chain.link])
+        links = tuple(dict.fromkeys(c.link for c in own))
+        turns = _turns(robot, q, chain.link, sole, chain.columns)
+        offsets = carrying_places(points - place, turns)
+        carrying = tuple((c.link, c.position) for c in own)
+        if len(own) > 1 and len(turns) < 3:
+            carrying = tuple((chain.link, sole + rotation.T @ offset) for offset in offsets)
+        feet.append(Foot(chain.link, sole, points - place, carrying, offsets, turns, rotation, chain.columns, links))
+        places.append(place)
+    return tuple(feet), np.array(places)
+
+
+def _turns(robot: Robot, q: Array, link: int, place: Array, columns: tuple[int, ...]) -> Array:
+    """Return axes about which a leg turns its foot at a fixed place, as `Foot.turns`, (r, 3).
+
+    Args:
+        robot: The robot. q: Standing posture, (nq,). link: Index of the foot.
+        place: The fixed point, (3,), [m], link axes. columns: Joints of the leg.
+    """
+    J = WholeBodyModel(robot, q, np.zeros(robot.nv)).point(link, place).J[:, [robot.base.nv + k for k in columns]]
+    _, sizes, rows = np.linalg.svd(J[3:])
+    free = rows[int(np.sum(sizes > MOVES * sizes[0])) :]
+    axes, sizes, _ = np.linalg.svd(J[:3] @ free.T, full_matrices=False)
+    return np.eye(3) if np.sum(sizes > _TURNS) == 3 else axes[:, sizes > _TURNS].T
+
+
+def carrying_places(outline: Array, turns: Array) -> Array:
+    """Return the places of a sole that carry the robot, (k, 3), [m], base axes, relative to its middle; see `Foot`.
+
+    Args:
+        outline: Contact points relative to the middle, (m, 3), [m], base axes. turns: As in `Foot`.
+    """
+    if len(turns) == 3:
+        return outline
+    level = turns.T @ turns  # the share of a rotation about each axis that the leg makes
+    values, vectors = np.linalg.eigh(level[:2, :2])
+    sides = [np.array([-y, x, 0.0]) for value, (x, y) in zip(values, vectors.T, strict=True) if value > _LEVEL]
+    kept = sum((np.outer(side, side) for side in sides), np.zeros((3, 3)))
+    places: list[Array] = []
+    for place in outline @ kept:
+        if all(np.linalg.norm(place - other) > _SAME * np.ptp(outline, axis=0).max() for other in places):
+            places.append(place)
+    return np.array(places)
+
+
+def _narrow(feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
+    """Return `FootstepLaw.narrow`; the height is that of the center of mass, [m]."""
+    if len(feet) > 2:
+        return False, False
+    forward, left = (max(float(np.ptp(foot.offsets[:, k])) < _NARROW * height for foot in feet) for k in (0, 1))
+    return forward, left
+
+
+def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLimits:
+    """Return the limits of the joints, with knees that stay on the side to which they bend at q.
+
+    The knee is the second pitch joint of a leg. At a straight leg its motion does not change the distance from the hip
+    to the end of the shank, and beyond it, in a range that some knees have, a leg that is to become shorter bends to
+    the wrong side and stays at the end of this range.
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,).
+        acceleration: Largest acceleration of every joint, [rad/s^2] or [m/s^2].
+    """
+    limits = JointLimits.of(robot, acceleration=acceleration)
+    lower, upper = limits.lower.copy(), limits.upper.copy()
+    rotations, origins = link_poses(robot, q)
+    for leg, foot in zip(home.legs, _feet(robot, home, q)[1], strict=True):
+        if len(leg.pitch_columns) < 2:
+            continue
+        axes = {axis.column: axis for axis in joint_axes(robot, leg.link, rotations, origins)}
+        hip, knee, *ankles = (axes[column] for column in leg.pitch_columns)
+        thigh, shank = knee.origin - hip.origin, (ankles[0].origin if ankles else foot) - knee.origin
+        along = np.eye(3) - np.outer(knee.direction, knee.direction)
+        bend = float(np.arctan2(knee.direction @ np.cross(thigh, shank), thigh @ along @ shank))
+        straight = q[robot.base.nq + knee.column] - bend
+        least = min(_BEND, 0.5 * abs(bend))
+        if bend > 0.0:
+            lower[knee.column] = max(lower[knee.column], straight + least)
+        else:
+            upper[knee.column] = min(upper[knee.column], straight - least)
+    return replace(limits, lower=lower, upper=upper)
+
+
+def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float) -> Array:
+    """Return the projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
+
+    It is orthogonal in (vx, vy, height * yaw rate). The velocity of each foot relative to the body, which is that of
+    the ground, lies in the range of the Jacobian of its leg at q. With a direction n that is orthogonal to this range,
+    n . (v + yaw rate x place) = 0. Legs with three joints have no such direction; those with a hip and a knee move in a
+    plane.
+
+    Args:
+        robot: The robot.
+        q: Standing posture, (nq,).
+        feet: Its feet.
+        places: Of their soles at q, (n, 3), [m], base axes.
+        height: Of the center of mass, [m].
+    """
+    model, rows = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
+    for foot, (x, y, _) in zip(feet, places, strict=True):
+        J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
+        directions, sizes, _ = np.linalg.svd(J)
+        rank = int(np.sum(sizes > MOVES * sizes[0]))
+        rows += [[n[0], n[1], (n[1] * x - n[0] * y) / height] for n in directions.T[rank:]]
+    C, units = np.array(rows).reshape(-1, 3), np.array([1.0, 1.0, height])
+    projection = np.round(np.eye(3) - np.linalg.pinv(C, rcond=MOVES) @ C, 12) + 0.0
+    return projection * (units / units[:, None])
+
+
+def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float, speeds: Array) -> Array:
+    """Return the largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
+
+    A swinging foot passes a body that moves at half the mean speed of a swing; the largest speed in a swing is more by
+    the factor `Profile.peak`. The velocity at which a joint then has 1.2 times its largest speed is a limit, as are
+    multiples of sqrt(g h) that no robot exceeded.
+
+    Args:
+        robot: The robot. q: Standing posture, (nq,). feet: Its feet.
+        places: Of their soles at q, (n, 3), [m], base axes. height: h, of the center of mass, [m].
+        speeds: Largest joint speeds, (nj,), [rad/s] or [m/s].
+    """
+    model, profile = WholeBodyModel(robot, q, np.zeros(robot.nv)), SOLE if all(f.is_flat for f in feet) else POINT
+    unit = float(np.sqrt(np.linalg.norm(robot.gravity) * height))
+    most = _FASTEST_ON_TWO if len(feet) == 2 else _FASTEST
+    fastest = np.array([most * unit, most * unit, _FASTEST * unit / height])
+    for foot, (x, y, _) in zip(feet, places, strict=True):
+        J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
+        rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)
+        shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
+        fastest = np.minimum(fastest, _OVERSPEED / (profile.peak * np.maximum(shares, 1e-9)))
+    return fastest
+
+
+def _inertia(robot: Robot, q: Array) -> Array:
+    """Return the inertia of the robot with fixed joints about its center of mass, (3, 3), [kg m^2], base axes."""
+    turns = [robot.base.velocity(q[: robot.base.nq], axis, np.zeros(3)) for axis in np.eye(3)]
+    joints = np.zeros(robot.nj)
+    return np.array([momentum(robot, q, np.concatenate([turn, joints]))[:3] for turn in turns]).T
+
+
+def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> Array:
+    """Return the angular momentum per velocity of each foot at a fixed base, (n, 3, 3), [kg m], base axes.
+
+    Flat feet move without rotation about the axes about which the leg turns them; others with the smallest joint
+    velocities.
+    """
+    model, inertias = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
+    for foot in feet:
+        columns = [robot.base.nv + k for k in foot.columns]
+        J = model.point(foot.link, foot.sole).J[:, columns]
+        J = np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
+        v = np.zeros((3, robot.nv))
+        v[:, columns] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
+        inertias.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
+    return np.array(inertias)

@@ -1,0 +1,160 @@
+"""Footholds: places on a terrain on which a foot may stand.
+
+Of a height map, the nearest foothold to each cell is found once for the map (`Footholds`). A place is a foothold if a
+plane through the heights around it deviates from none of them by more than 0.12 h, for flat feet 0.05 h, if it is not
+steep, and if it does not lie in a hole or gap: heights that a morphological closing over 0.5 h would raise by more than
+0.2 h. The offset to the nearest foothold is a number in a table for each cell, so that a compiled law reads two numbers
+for a landing place, whatever the map. On other terrains, whose numbers may vary between the members of a rollout, a law
+looks for a place without edges and gaps along the heading (`away_from_edges`).
+
+Source:
+    F. Jenelten, T. Miki, A. E. Vijayan, M. Bjelonic, M. Hutter, "Perceptive locomotion in rough terrain - online
+    foothold optimization", IEEE Robotics and Automation Letters 5(4), 2020, for scores of slope, roughness and
+    distance from edges; the criteria and their values here are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import Any, cast
+
+import numpy as np
+from scipy import ndimage
+
+from legged.compiler.ir import LookupTable, where
+from legged.ground.height_map import HeightMap
+from legged.ground.terrain import Terrain
+from legged.spatial import Array
+
+UNEVEN = 0.05
+"""Change of the slope times a length that is an edge of the terrain, and largest distance of the ground under a flat
+foot from a plane, [h]."""
+GAP, DEPTH = 0.5, 0.2
+"""Width up to which a lower place is a gap, and depth from which on it is one, [h]."""
+_EDGE = 0.075  # [h], with the height h of the center of mass: half the distance of a foot from edges of the terrain
+_SHIFTS = 5  # largest shift of a landing place away from an edge, in that length
+_ACROSS = 5  # widest gap that it avoids, in that length
+_ROUGH = 0.12  # [h], largest distance of the ground around a point foot from a plane
+_RADIUS, _MARGIN = 0.11, 0.04  # [h], of the ground around a point foot that is even, and around a sole
+_STEEPEST = 0.8  # slope
+_FARTHEST = 0.6  # [h], largest distance of a foothold from the desired place; beyond it the desired place is kept
+
+
+@dataclass(frozen=True, eq=False)
+class Footholds:
+    """Offsets from the cells of a height map to the nearest footholds.
+
+    Attributes:
+        terrain: The map. x: Offsets along world x, a table of all cells row by row, [m]. y: Along world y, [m].
+    """
+
+    terrain: HeightMap
+    x: LookupTable
+    y: LookupTable
+
+    @classmethod
+    def of(cls, terrain: HeightMap, height: float, sole: float) -> Footholds:
+        """Return the footholds of a map.
+
+        Args:
+            terrain: The map. height: h, of the center of mass of the standing robot, [m].
+            sole: Largest distance of a contact point of a foot from the middle of its sole, [m]; zero for point feet.
+        """
+        return _footholds(terrain, round(height, 6), round(sole, 6))
+
+    def nearest(self, place: Array) -> Array:
+        """Return the nearest foothold to a place, (2,), [m], world axes; the place itself if none is near.
+
+        Args:
+            place: (2,), [m], world axes.
+        """
+        (n, m), spacing = self.terrain.heights.shape, self.terrain.spacing
+        row, column = (
+            np.minimum(np.maximum(np.floor((z - start) / spacing + 0.5), 0.0), size - 1.0)
+            for z, start, size in zip(place, self.terrain.origin, (n, m), strict=True)
+        )
+        cell: Any = row * m + column
+        return place + np.stack([self.x(cell), self.y(cell)])
+
+
+@lru_cache(maxsize=8)
+def _footholds(terrain: HeightMap, height: float, sole: float) -> Footholds:
+    """Return the footholds of a map; many laws of a study share them."""
+    free = foothold_mask(terrain.heights, terrain.spacing, height, sole)
+    none = LookupTable(np.zeros(free.size))
+    if free.all() or not free.any():
+        return Footholds(terrain, none, none)
+    distance, cells = cast(tuple[Array, Array], ndimage.distance_transform_edt(~free, return_indices=True))
+    near = distance * terrain.spacing <= _FARTHEST * height
+    offsets = terrain.spacing * near * (cells - np.indices(free.shape))
+    return Footholds(terrain, LookupTable(offsets[0].ravel()), LookupTable(offsets[1].ravel()))
+
+
+def foothold_mask(heights: Array, spacing: float, height: float, sole: float = 0.0) -> Array:
+    """Return whether a foot may stand on each cell of a map, (nx, ny), bool.
+
+    Args:
+        heights: (nx, ny), [m], world z. spacing: Of the cells, [m].
+        height: h, of the center of mass of the standing robot, [m]. sole: As in `Footholds.of`, [m].
+    """
+    radius, rough = (_RADIUS * height, _ROUGH) if sole == 0.0 else (sole + _MARGIN * height, UNEVEN)
+    around = _disk(radius / spacing)
+    cells = np.argwhere(around) - around.shape[0] // 2
+    nearby = [ndimage.shift(heights, -cell, order=0, mode="nearest") for cell in cells.astype(float)]
+    mean = sum(nearby) / len(nearby)
+    x, y = spacing * cells.T
+    slopes = [sum(a * z for a, z in zip(d, nearby, strict=True)) / float(d @ d) for d in (x, y)]
+    planes = [mean + a * slopes[0] + b * slopes[1] for a, b in zip(x, y, strict=True)]
+    errors = [np.abs(z - plane) for z, plane in zip(nearby, planes, strict=True)]
+    is_even = np.maximum.reduce(errors) <= rough * height
+    closed = ndimage.grey_closing(heights, footprint=_disk(0.5 * GAP * height / spacing), mode="nearest")
+    return is_even & (np.hypot(slopes[0], slopes[1]) <= _STEEPEST) & (closed - heights <= DEPTH * height)
+
+
+def _disk(radius: float) -> Array:
+    """Return the cells within a radius, [cells], and at least the neighbors, an odd square mask, (n, n), bool."""
+    k = max(int(np.ceil(radius)), 1)
+    x, y = np.indices((2 * k + 1, 2 * k + 1)) - k
+    return x * x + y * y <= max(radius, 1.0) ** 2 + 1e-9
+
+
+def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 9) -> list[Any]:
+    """Return heights of a terrain at places between two places, (count,), [m], world z.
+
+    Args:
+        terrain: The terrain.
+        start: (2,), [m], world axes.
+        end: (2,), [m], world axes.
+        count: Number of places.
+    """
+    fractions = [(k + 1.0) / (count + 1.0) for k in range(count)]
+    return [terrain.height(*(start[:2] + f * (end[:2] - start[:2]))) for f in fractions]
+
+
+def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: float) -> Array:
+    """Return the nearest of eleven places along the heading without an edge of the terrain beside it, (2,), [m].
+
+    The rises between neighbors of places 0.075 h apart differ at an edge, and are equal on a slope. A place counts as
+    even if those within 0.15 h do not differ by more than 0.05 h. It lies in a gap if the ground within 0.375 h
+    both before and behind it is higher by more than 0.2 h. Without an even place outside of gaps the desired place is
+    returned.
+
+    Args:
+        terrain: The terrain.
+        place: Desired place, (2,), [m], world axes.
+        heading: Unit vector, (2,), dimensionless, world axes.
+        height: Height h of the center of mass of the standing robot, [m].
+    """
+    length = _EDGE * height
+    reach = range(-_SHIFTS - _ACROSS, _SHIFTS + _ACROSS + 1)
+    heights = {k: terrain.height(*(place + k * length * heading)) for k in reach}
+    bends = {k: np.abs(heights[k + 1] - 2.0 * heights[k] + heights[k - 1]) for k in reach[1:-1]}
+    shift, free = 0.0, False
+    for k in sorted(range(-_SHIFTS, _SHIFTS + 1), key=abs):
+        even = reduce(np.maximum, [bends[k - 1], bends[k], bends[k + 1]]) <= UNEVEN * height
+        sides = [reduce(np.maximum, [heights[k + side * i] for i in range(1, _ACROSS + 1)]) for side in (-1, 1)]
+        even = even & (np.minimum(*sides) - heights[k] <= DEPTH * height)
+        shift = where(free, shift, where(even, float(k), 0.0))
+        free = even | free
+    return place + shift * length * heading

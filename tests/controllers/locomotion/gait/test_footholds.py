@@ -1,0 +1,63 @@
+"""Places on height maps and other terrains on which feet may stand."""
+
+import numpy as np
+import pytest
+
+import legged
+from controllers.locomotion.gait.footholds import Footholds, away_from_edges, foothold_mask
+from legged.ground import HeightMap, Stairs
+
+HEIGHT, SPACING = 0.3, 0.015  # [m]
+GAP = 0.3 * HEIGHT
+
+
+def test_every_place_of_a_slope_is_a_foothold_up_to_the_steepest():
+    x = SPACING * np.arange(60)[:, None] + np.zeros(50)
+    for slope, free in ((0.0, True), (0.5, True), (0.9, False)):
+        assert (foothold_mask(slope * x, SPACING, HEIGHT)[12:-12, 12:-12] == free).all()
+
+
+def test_footholds_keep_off_edges_by_the_size_of_the_foot():
+    heights = np.zeros((60, 40))
+    heights[30:] = 0.1  # [m]
+    for sole, distance in ((0.0, 0.11 * HEIGHT), (0.06, 0.06 + 0.04 * HEIGHT)):  # [m]
+        free = foothold_mask(heights, SPACING, HEIGHT, sole)
+        blocked = np.flatnonzero(~free.all(axis=1))
+        assert free[blocked[0] - 1].all() and free[blocked[-1] + 1].all()
+        assert 0.5 * SPACING * len(blocked) == pytest.approx(distance, abs=SPACING)
+
+
+def test_the_bottom_of_a_gap_or_hole_is_no_foothold_and_that_of_a_wide_pit_is():
+    for width, free in ((0.4, False), (0.8, True)):  # [h]
+        heights, n = np.zeros((80, 80)), round(width * HEIGHT / SPACING)
+        for shape in (np.s_[40 : 40 + n, :], np.s_[40 : 40 + n, 40 : 40 + n]):
+            pit = heights.copy()
+            pit[shape] = -0.2  # [m]
+            assert foothold_mask(pit, SPACING, HEIGHT)[40 + n // 2, 40 + n // 2] == free
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_nearest_foothold_is_the_nearest_free_cell_and_a_foothold_stays(traced):
+    random = np.random.default_rng(0)
+    heights = np.where(random.random((20, 20)) < 0.3, -0.3, 0.0).repeat(6, axis=0).repeat(6, axis=1)
+    terrain = HeightMap(heights, SPACING, (-0.2, 0.1))
+    law, free = Footholds.of(terrain, HEIGHT, 0.0), foothold_mask(heights, SPACING, HEIGHT)
+    nearest = legged.compile(law.nearest, place=(2,)) if traced else law.nearest
+    cells = np.argwhere(free)
+    moved = 0
+    for i, j in random.integers(10, 110, (60, 2)):
+        place = np.array([-0.2, 0.1]) + SPACING * np.array([i, j])
+        step = np.asarray(nearest(place)) - place
+        distance = SPACING * np.linalg.norm(cells - [i, j], axis=1).min()
+        assert np.linalg.norm(step) == pytest.approx(distance if distance <= 0.6 * HEIGHT else 0.0, abs=1e-9)
+        moved += distance > 0.0
+    assert moved > 20
+
+
+def test_a_landing_place_moves_out_of_a_gap_of_0_3_times_the_height():
+    """The bottom of the gap is wide enough for a foot without an edge beside it."""
+    gap = Stairs((0.5, 0.5 + GAP), (-0.3, 0.3))
+    for x in np.linspace(0.47, 0.62, 17):
+        place = away_from_edges(gap, np.array([x, 0.0]), np.array([1.0, 0.0]), HEIGHT)
+        assert gap.height(*place) == pytest.approx(0.0, abs=1e-9)
+        assert abs(place[0] - x) <= 5 * 0.075 * HEIGHT + 1e-12
