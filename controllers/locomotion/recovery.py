@@ -151,7 +151,7 @@ class Recovery(Wrapper):
         before, law = _Memory.of(memory[: self._size]), memory[self._size :]
         after = self._following(t, q, before, self._walking.memory(law).gait[1] > 0.5)
         began = (before.mode > 0.5) & (after.mode < 0.5)
-        fresh = where(began, self._walking.started(q)[1], law)
+        fresh = where(began, self._walking.restart(t, q, v), law)
         walked = self._walking.update(t, phase, q, v, wrenches, fresh, *command)
         return np.concatenate([after.flat(), where(after.mode < 0.5, walked, fresh)])
 

@@ -149,6 +149,14 @@ class StartedLocomotion:
         )
         return self, memory.flat()
 
+    def restart(self, t: Any, q: Array, v: Array) -> Array:
+        """Return the memory of the law that takes over from another one, (m,).
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+        """
+        return self.started(q)[1]
+
     def memory(self, flat: Array) -> LocomotionMemory:
         """Return the parts of a memory.
 

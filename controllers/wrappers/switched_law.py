@@ -35,8 +35,9 @@ class SwitchedLaw:
         SwitchedLaw([stand, trot], [2.0])                                # the second law from t = 2 s on
         SwitchedLaw([trot, brake], lambda now, t, q, v, wrenches: np.maximum(now, legged.where(v[3] > 1.0, 1.0, 0.0)))
 
-    A law that does not act keeps its memory, at first that of the start of the run. The memory is the number of the
-    acting law, (1,), and the memories of all laws.
+    A law that does not act keeps its memory, at first that of the start of the run; a law that takes over and has a
+    method `restart`, such as `Locomotion`, starts anew in the present state. The memory is the number of the acting
+    law, (1,), and the memories of all laws.
 
     Attributes:
         laws: The laws.
@@ -106,7 +107,10 @@ class SwitchedLaw:
                 raise DefinitionError(
                     f"`when` must return the number of a law, 0 to {len(self.laws) - 1}, got {now[0]}"
                 )
-            memory = np.concatenate([now, memory[1:]])
+            memory = np.concatenate([now, self._restarted(t, q, v, now[0], memory)])
+        elif self._restarts:
+            number, _ = self._acting(phase, memory)
+            memory = np.concatenate([np.stack([number]), self._restarted(t, q, v, number, memory)])
 
         def value(law: Any, phase: Any, memory: Array) -> Array:
             return law.update(t, phase, q, v, wrenches, memory, *command)
@@ -144,8 +148,8 @@ class SwitchedLaw:
 
     @property
     def has_update(self) -> bool:
-        """Whether a law has a discrete update, or the state chooses the law."""
-        return callable(self.when) or any(law.has_update for law in self._started)
+        """Whether a law has a discrete update or starts anew, or the state chooses the law."""
+        return callable(self.when) or self._restarts or any(law.has_update for law in self._started)
 
     @property
     def has_clock(self) -> bool:
@@ -215,6 +219,22 @@ class SwitchedLaw:
                 parts.append(where(acts, value(self._started[k], phases[k], memory[i:j]), otherwise[i:j]))
             else:
                 parts.append(value(self._started[k], phases[k], memory[i:j]) if acts else otherwise[i:j])
+        return np.concatenate(parts)
+
+    @property
+    def _restarts(self) -> bool:
+        """Whether a law after the first starts anew when it takes over."""
+        return any(getattr(law, "restarts", False) for law in self.laws[1:])
+
+    def _restarted(self, t: Any, q: Array, v: Array, number: Any, memory: Array) -> Array:
+        """Return the memories of all laws, (m - 1,): that of the law that takes over is its initial one."""
+        parts = []
+        for k, (law, (i, j)) in enumerate(zip(self._started, pairwise(self._bounds), strict=True)):
+            part = memory[i:j]
+            if getattr(law, "restarts", False):
+                acts, acted = ((n > k - 0.5) & (n < k + 0.5) for n in (number, memory[0]))
+                part = where(acts, where(acted, part, law.restart(t, q, v)), part)
+            parts.append(part)
         return np.concatenate(parts)
 
     def _acting(self, phase: Any, memory: Array) -> tuple[Any, list[Any]]:

@@ -6,13 +6,14 @@ executes it in simulation. docs/howto/optimal_control.md has examples.
 
 from legged.optimization import terms
 from legged.optimization.equations.dynamics import Contact, feet
+from legged.optimization.execution.regulator import regulated
+from legged.optimization.execution.tracking import Tracking
 from legged.optimization.iterative_lqr import IterativeLQR, PlanThroughContact
 from legged.optimization.problem import Impact, Problem, Stage
 from legged.optimization.sampling import Sampling
 from legged.optimization.solution import Iterations, Solution
 from legged.optimization.solver import Solver, solve
 from legged.optimization.terms import Constraint, Cost, Point, Term
-from legged.optimization.tracking import Tracking
 
 __all__ = [
     "Constraint",
@@ -31,6 +32,7 @@ __all__ = [
     "Term",
     "Tracking",
     "feet",
+    "regulated",
     "solve",
     "terms",
 ]

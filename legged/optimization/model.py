@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from legged.compiler import PreparedCall, Rows
+from legged.optimization.equations.dynamics import contact_names
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.linearization import add_condensed, costates, extended, solved_derivatives
@@ -157,7 +158,7 @@ class LinearQuadraticModel(Trajectories):
         at = np.cumsum([0, *(contact.rows for contact in problem.contacts)])
         diagonal = np.einsum("...ii->...i", self.contact_inertia[problem_number])
         for k, node in enumerate(problem.nodes):
-            active = {contact if isinstance(contact, str) else contact.name for contact in node.contacts}
+            active = set(contact_names(node.contacts))
             limited = {term.constants.get("contact") for term in node.terms}
             for i, contact in enumerate(problem.contacts):
                 if contact.name not in active:

@@ -14,7 +14,7 @@ from legged.checked import checked
 from legged.compiler import Counts, run_passes
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
 from legged.loops import ClosedRobot
-from legged.optimization.equations.dynamics import Contact, ContactModel
+from legged.optimization.equations.dynamics import Contact, ContactModel, contact_names
 from legged.optimization.equations.integration import INTEGRATORS
 from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.terms import Constraint, Cost, Point, Term
@@ -142,6 +142,7 @@ class Problem:
             raise ArgumentError(f"integrator must be one of {', '.join(map(repr, INTEGRATORS))}, got {integrator!r}")
         self.method = INTEGRATORS[integrator]
         self._equations = {"velocity_gain": velocity_gain, "restitution": restitution, "damping": damping}
+        self._options: dict[str, Any] = {**self._equations, "actuated": actuated, "integrator": integrator}
         stages = [k for k, node in enumerate(self.nodes) if isinstance(node, Stage)] + [len(self.nodes)]
         impacts = [k for k, node in enumerate(self.nodes) if isinstance(node, Impact)]
         self.groups = [NodeGroup(self, stages, False)] + ([NodeGroup(self, impacts, True)] if impacts else [])
@@ -178,6 +179,15 @@ class Problem:
             read(self._tree, q=one_q, v=one_v)
         self.q, self.v = np.array(rows_q), np.array(rows_v)
 
+    def changed(self, nodes: Sequence[Stage | Impact], final: Sequence[Term], *, q: Any, v: Any = None) -> Problem:
+        """Return a problem of the same robot, contact equations and time steps, without bounds of controls.
+
+        Args:
+            nodes: Its stages and impacts. final: Its terms of the final state.
+            q: Initial configuration, (nq,) or (problems, nq). v: Initial velocity, (nv,) or (problems, nv); or None.
+        """
+        return Problem(self.robot, nodes, final, q=q, v=v, start_time=self.times[0], **self._options)
+
     @cached_property
     def models(self) -> list[NodeModel]:
         """The compiled functions of each of the `groups`."""
@@ -202,7 +212,7 @@ class Problem:
             raise ArgumentError("only problems of stages can be advanced, by at most as many stages as they have")
         known, phases = {contact.name for contact in self.contacts}, set(self.phases) | {""}
         for node in nodes:
-            names = {contact if isinstance(contact, str) else contact.name for contact in node.contacts}
+            names = set(contact_names(node.contacts))
             if not names <= known or node.phase not in phases:
                 raise ArgumentError(
                     f"a new node has contacts {sorted(names)} or a phase that the problem does not have"
@@ -282,8 +292,8 @@ class NodeGroup:
         names = [contact.name for contact in problem.contacts]
         mask = np.zeros((len(self.indices), len(names)))
         for row, k in zip(mask, self.indices, strict=True):
-            for contact in problem.nodes[k].contacts if k < len(problem.nodes) else ():
-                row[names.index(contact if isinstance(contact, str) else contact.name)] = 1.0
+            for name in contact_names(problem.nodes[k].contacts) if k < len(problem.nodes) else ():
+                row[names.index(name)] = 1.0
         return mask
 
     def inputs(self, model: NodeModel) -> tuple[Array, Array]:

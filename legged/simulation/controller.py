@@ -23,10 +23,11 @@ class Controller(Protocol):
     """Generalized forces as a function of time, state and contact wrenches, with an optional memory.
 
     Only `torque` is required. The functions should be traceable: plain NumPy on arrays of floats or expressions.
-    A controller with `update` needs an integrator with fixed steps. Three more methods are optional:
+    A controller with `update` needs an integrator with fixed steps. Four more methods are optional:
     `initial_state(robot) -> (q, v)`, the start of runs without a given state;
     `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record; and
     `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, which runs record.
+    `restart(t, q, v) -> memory`, (m,), that of a started controller that takes over; the arguments may be traced.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
     `rate` and `update` if they need it; a controller that passes the command to another one has the property
     `takes_command`.
@@ -142,6 +143,13 @@ class _ControllerAdapter:
         passes = bool(getattr(self.controller, "takes_command", False))  # also if `torque` does not name it
         own = command if self.takes_command else ()
         return _with_command(self.controller.torque, (t, phase, q, v, wrenches, memory), own, passes)
+
+    @property
+    def restarts(self) -> bool:
+        return hasattr(self.controller, "restart")
+
+    def restart(self, t: Any, q: Array, v: Array) -> Array:
+        return self.controller.restart(t, q, v)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         rate: Any = getattr(self.controller, "rate", None)

@@ -1,11 +1,14 @@
 """From a plan to a robot: a planned hop obeys mechanics, and is executed in simulation by its feedback."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import legged
 import robots
 from legged import optimization as oc
+from legged.ground import Flat
 
 REST = np.array([0.0, 0.0, 0.6, 0.0, 0.0])  # phi [rad], x and z [m], hip [rad], slide [m]
 
@@ -53,6 +56,70 @@ def test_the_feedback_executes_the_hop_in_simulation(hop):
     heights = np.array([legged.center_of_mass(problem.tree, q)[2] for q in run.q])
     assert 0.70 < heights.max() < 0.80
     assert np.abs(run.q[:, 0]).max() < 0.4  # [rad], the trunk stays up
+
+
+FLIGHT = (20, 51)  # nodes of the hop from lift-off to impact
+WEIGHTS = {"state": np.array([20.0] * 5 + [1.0] * 5), "control": 1e-4}
+
+
+def foot_error(hop, landing: float) -> float:
+    """Return the height of the toe at the planned impact over a small error of the velocity at lift-off, [s]."""
+    problem, solution = hop
+    first, impact = FLIGHT
+    gains = oc.regulated(problem, solution, **WEIGHTS, landing=np.array([0.0, 0.0, landing]))
+    later = dataclasses.replace(gains, t=solution.t - solution.t[first])
+    law = oc.Tracking(problem, later, lower=-1e4, upper=1e4)
+    error, heights = 1e-3, []
+    for sign in (1.0, -1.0):
+        v = solution.v[first] + sign * error * np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+        run = legged.simulate(
+            problem.tree,
+            law,
+            until=float(later.t[impact]),
+            q=solution.q[first],
+            v=v,
+            integrator=legged.SemiImplicitEuler(1e-3),
+            fall=False,
+        )
+        heights.append(legged.frame_pose(problem.tree, run.q[-1], "toe").position[2])
+    return (heights[0] - heights[1]) / (2.0 * error)
+
+
+def test_the_regulator_keeps_the_foot_on_the_ground_at_the_planned_impact(hop):
+    flight = hop[1].t[FLIGHT[1]] - hop[1].t[FLIGHT[0]]
+    assert abs(foot_error(hop, 0.0)) > 0.5 * flight  # the trunk alone is 0.31 s times the error too high
+    assert abs(foot_error(hop, 1e6)) < 0.1 * flight  # the plan's steps of first order have errors of some h / T = 0.03
+
+
+@pytest.mark.parametrize("level", [0.03, -0.03, 0.0])
+def test_an_impact_takes_place_when_the_contact_is_made(hop, level):
+    problem, solution = hop
+    impact = FLIGHT[1]
+    gains = oc.regulated(problem, solution, **WEIGHTS, landing=np.array([0.0, 0.0, 1e4]))
+    law = oc.Tracking(problem, gains, lower=-400.0, upper=400.0, early=0.1, late=0.1)
+    start = 20  # in the air, so that the ground at another height touches the foot in the landing alone
+    later = dataclasses.replace(gains, t=solution.t - solution.t[start])
+    law = oc.Tracking(problem, later, lower=-400.0, upper=400.0, early=0.1, late=0.1)
+    run = legged.simulate(
+        problem.tree,
+        law,
+        ground=legged.Rigid(friction=0.8, terrain=Flat(level)),
+        integrator=legged.TimeStepping(0.002),
+        until=float(later.t[-1]),
+        sample=0.002,
+        q=legged.integrate(problem.tree, solution.q[start], np.array([0.0, 0.0, max(level, 0.0), 0.0, 0.0])),
+        v=solution.v[start],
+        fall=False,
+    )
+    planned = float(later.t[impact])
+    loaded = np.flatnonzero((run.contacts.forces[:, 0, 2] > 1.0) & (run.times > 0.1))
+    touched = run.times[loaded[0]]
+    delay, passed = run.memory[:, 0], run.memory[:, 1]
+    switched = run.times[np.flatnonzero(passed > 0.5)[0]]
+    assert abs(switched - touched) < 0.0041  # two time steps
+    assert delay[-1] == pytest.approx(switched - planned, abs=1e-9)
+    late = run.times[(run.times > planned) & (passed < 0.5)]
+    assert all(law.time(t, np.array([0.0, 0.0])) <= planned for t in late)
 
 
 def test_operations_of_a_node_are_counted(hop):

@@ -17,7 +17,7 @@ dynamics", equations (7) to (11); the derivatives by contact axes and by masks a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -63,6 +63,15 @@ class Contact:
     def rows(self) -> int:
         """Number of constraints."""
         return 6 if self.surface else 3
+
+
+def contact_names(contacts: Sequence[str | Contact]) -> list[str]:
+    """Return the names of contacts.
+
+    Args:
+        contacts: Contacts or their names.
+    """
+    return [contact if isinstance(contact, str) else contact.name for contact in contacts]
 
 
 def feet(robot: Robot) -> list[Contact]:

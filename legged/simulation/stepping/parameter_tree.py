@@ -239,6 +239,8 @@ def _are_equal(a: Any, b: Any) -> bool:
             return len(a) == len(b) and all(map(_are_equal, a, b))
         if isinstance(a, dict):
             return a.keys() == b.keys() and all(_are_equal(a[key], b[key]) for key in a)
+        if isinstance(a, MethodType):
+            return a.__func__ is b.__func__ and _are_equal(a.__self__, b.__self__)
         if type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__"):
             return not isinstance(a, _WITHOUT_PARTS) and _are_equal(vars(a), vars(b))
         return bool(a == b)

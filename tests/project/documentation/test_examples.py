@@ -13,8 +13,12 @@ import robots
 FOLDER = Path(__file__).parents[3] / "examples"
 FILES = {path.stem: path for path in FOLDER.glob("*/*.py") if path.parent.name != "studies"}  # tests/studies
 WORDS = {  # the example -> what it must print
-    "acrobatics": ("converged in", "peak torque", "in simulation: base at [0.49", "tilt 0 degrees"),
-    "planned_steps": ("converged in", "in simulation: advanced 0.7", "success", "of 20 simulations succeed"),
+    "planned_motions": (
+        "converged in",
+        "in simulation: base at",
+        "tilt 0 degrees: success",
+        "of 20 simulations succeed",
+    ),
     "biped_in_code": ("M1: left_pelvis, left_thigh, left_shank", "modules alike: ((1, 2),)", "176.58 N for 18 kg"),
     "compare_with_mujoco": (
         "leg1_hip_2       7        7",
@@ -69,11 +73,10 @@ def test_every_example_is_tested():
 
 
 LONG = (
-    "acrobatics",
     "commanded_walk",
     "feet_as_loops",
     "other_throws",
-    "planned_steps",
+    "planned_motions",
     "real_robots",
     "receding_horizon",
     "robots_from_graphs",

@@ -1,0 +1,51 @@
+"""Motions of Go2 planned by optimal control, executed under disturbances, and in MuJoCo.
+
+Run `python -m examples.optimization.planned_motions FOLDER MOTION`, where MOTION is `turn` (a jump with a turn by
+90 degrees), `backflip`, `stand` (from lying), `gap` (a trot over a gap of half of the height of the hips), or `gaits`
+(trot, bound, trot). It prints how many of 20 simulations with errors of masses, friction and states, and with pushes,
+succeed, and writes a page with the replay, FOLDER/MOTION.html. Go2 is that of example-robot-data, with the torque-speed
+curve of its motors.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import legged
+from examples.optimization.motions import quadruped
+from examples.optimization.motions.execution import Execution, described
+from legged import optimization as oc
+
+TRIALS = 20
+
+
+def planned(name: str, tolerance: float = 1e-4) -> Execution:
+    """Return the execution of a planned motion."""
+    subject = quadruped.Go2()
+    plan = quadruped.MOTIONS[name](subject)
+    solution = oc.solve(plan.problem, q=plan.q, v=plan.v, iterations=400, tolerance=tolerance)
+    return Execution(subject, plan, solution)
+
+
+def main(folder: str = ".", name: str = "backflip") -> legged.Run:
+    """Plan and execute a motion, and return the run; the page of the replay is written to a folder."""
+    execution = planned(name)
+    solution = execution.solution
+    print(f"{solution}; peak torque {np.abs(solution.u).max():.1f} N m, durations {solution.duration_factors}")
+    print(f"planned end:   {described(solution.q[-1])}")
+    run = execution.run()
+    success = {True: "success", False: "failure"}
+    print(f"in simulation: {described(run.q[-1])}: {success[execution.succeeds(run.q)]}", flush=True)
+    run.save_html(Path(folder) / f"{name}.html")
+    try:
+        motion = execution.in_mujoco()
+        print(f"in MuJoCo:     {described(motion[-1])}: {success[execution.succeeds(motion)]}", flush=True)
+    except ImportError:
+        print("MuJoCo is not installed: pip install 'legged[mujoco]'")
+    print(f"disturbed: {execution.trials(TRIALS).sum()} of {TRIALS} simulations succeed")
+    return run
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

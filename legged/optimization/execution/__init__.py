@@ -1,0 +1,1 @@
+"""Execution of solutions in simulation: the linear-quadratic regulator about one, and the controller that tracks it."""
