@@ -183,7 +183,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/learning"))
     parser.add_argument("--resume", type=Path)
     given = parser.parse_args()
-    task, settings = TASKS[given.task](legged.load(given.robot)), Settings(mirrored=True, halving=8e6)
+    task = TASKS[given.task](legged.load(given.robot))
+    settings = Settings(mirrored=True, halving=8e6 if given.task == "velocity" else 2e7)
     known = {"num_envs": given.num_envs, "seed": given.seed, "threads": given.threads, "resume": given.resume}
     training = Training(task, given.out, settings=settings, **known)
     minutes = 5.0 if given.minutes is None and given.steps is None else given.minutes
