@@ -113,17 +113,12 @@ def _joined(lines: Sequence[str]) -> str:
 def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     """Return the writer of the body of a loop.
 
-    Factoring can make alike segments of a large graph differ, for example in signs. The graph is therefore not
-    simplified if only its templates have less than half of its operations, or less than three quarters of the
-    operations of the templates of the simplified graph.
+    Factoring can make alike segments of a large graph differ, for example in signs. A graph that can be outlined is
+    therefore not simplified.
     """
     name = loops.body_symbol(loop)
-    simplified = run_passes(loop.body, simplified=True).graph
-    writer, plain = kernel_writer(simplified, width, name), _outlined_writer(loop.body, width, name)
-    if plain is None:
-        return writer
-    outlined = isinstance(writer, OutlinedKernelWriter)
-    return writer if outlined and 4 * plain.operation_count >= 3 * writer.operation_count else plain
+    plain = _outlined_writer(loop.body, width, name)
+    return plain or kernel_writer(run_passes(loop.body, simplified=True).graph, width, name)
 
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
