@@ -94,7 +94,7 @@ def identified(log: identification.Log, folder: Path) -> dict[str, float]:
     """Return the values of parameters of the robot, name -> value, and print them beside the true ones."""
     half = 0.75 * log.duration
     fit = model_of(go2()).fit(log.part(0.0, half))
-    intervals, truth = fit.intervals(0.95), true_values()
+    intervals, truth = fit.intervals(0.95, robust=True), true_values()
     for name, value in fit.values.items():
         low, high = intervals[name]
         true = f", true {truth[name]:.4f}" if name in truth else ""

@@ -21,6 +21,7 @@ from legged.spatial import Array
 
 _POINTS = 8  # instants for each harmonic, at which limits are imposed and the information is averaged
 _MARGIN = 0.02  # relative, of the limits, since the motion may exceed them between these instants
+_FROM_STOPS = 0.1  # distance from stops, relative to half of the range, since joints overshoot their commands
 
 
 @checked
@@ -77,7 +78,8 @@ def excitation(
     Args:
         robot: The robot, with joints of one degree of freedom.
         duration: Duration of a period, [s]. harmonics: Number of harmonics. period: Time between samples, [s].
-        lower, upper: Limits of the joints, (n_joints,), [rad] or [m]; by default those of the robot's stops.
+        lower, upper: Limits of the joints, (n_joints,), [rad] or [m]; by default a twentieth of the range within the
+            robot's stops, since a joint that overshoots its command must not reach a stop.
         speed: Largest joint rates, [rad/s] or [m/s]; by default those of the robot's motors.
         acceleration: Largest joint accelerations, [rad/s^2] or [m/s^2]; by default not limited.
         iterations: Largest number of steps. seed: Seed of the motion from which the optimization begins.
@@ -95,6 +97,8 @@ def excitation(
     if any(joint.nv != 1 for joint in robot.joints):
         raise ArgumentError("an excitation needs joints of one degree of freedom")
     low, high = _limits(robot, "lower", lower), _limits(robot, "upper", upper)
+    inset = _FROM_STOPS * (high - low) / 2
+    low, high = low + (inset if lower is None else 0.0), high - (inset if upper is None else 0.0)
     fast = _limits(robot, "speed", speed)
     steep = (
         np.full(n, np.inf) if acceleration is None else np.broadcast_to(rounded_array("acceleration", acceleration), n)

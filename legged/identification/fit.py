@@ -252,13 +252,17 @@ class Fit:
             self.solution.reduced.scores,
         )
 
-    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+    def intervals(self, level: float = 0.95, robust: bool = False) -> dict[str, tuple[float, float]]:
         """Return name -> confidence interval of each free entry.
 
         Args:
             level: Probability that the interval contains the value, if the model is exact and the noise independent.
+            robust: Whether to take the deviations from the scatter between the windows, which also holds where the
+                errors of a window are correlated, such as those of late and lost commands; it needs many windows.
         """
-        half = norm.ppf(0.5 + 0.5 * number("level", level, above=0.0, below=1.0)) * self.identifiability.deviations
+        found = self.identifiability
+        deviations = found.robust_deviations if robust else found.deviations
+        half = norm.ppf(0.5 + 0.5 * number("level", level, above=0.0, below=1.0)) * deviations
         return {n: (x - d, x + d) for n, x, d in zip(self.names, self.numbers.tolist(), half.tolist(), strict=True)}
 
     def error(

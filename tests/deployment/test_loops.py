@@ -356,3 +356,21 @@ def test_measurements_survive_their_way_as_numbers():
 
     values = measurement_values(Still().measured())
     assert np.array_equal(measurement_values(measurement_of(values, 12, 4)), values)
+
+
+def test_dry_friction_of_a_robot_in_mujoco_opposes_the_velocity(robot):
+    """A joint that torques slow down: friction must not reverse before the velocity does."""
+    pytest.importorskip("mujoco")
+    friction, joint = 0.3, robot.joints[0].name
+    q = np.concatenate([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], controllers.home_of(robot).angles])
+    plant = deployment.MujocoPlant(robot.with_parameters({f"{joint}.friction": friction}), q)
+    plant.model.dof_armature[:6] = 1e6
+    plant.data.qvel[6] = 2.0
+    brake = np.zeros(robot.nj)
+    brake[0] = -4.0
+    speeds = []
+    while plant.data.qvel[6] > 0.1:
+        plant.advance(deployment.JointCommand.of_torques(brake))
+        speeds.append(plant.data.qvel[6])
+        assert plant.data.qfrc_constraint[6] == pytest.approx(-friction, rel=0.02)
+    assert len(speeds) > 5

@@ -63,6 +63,19 @@ def test_intervals_hold_the_parameters_at_the_stated_rate(model, truth, clean):
     assert sum(inside) >= 31
 
 
+def test_robust_intervals_hold_damping_where_commands_come_late(model, truth, clean):
+    """In every third window all commands come 10 ms late, so that the windows disagree: no model holds for all."""
+    late = clean.desired.copy()
+    for first in range(0, len(late), 150):
+        late[first : first + 50] = clean.desired[np.maximum(np.arange(first, min(first + 50, len(late))) - 2, 0)]
+    fit = model.fit(dataclasses.replace(noisy(clean, 4), desired=late))
+    inside = []
+    for robust in (False, True):
+        low, high = np.array(list(fit.intervals(0.95, robust=robust).values())).T
+        inside.append(np.count_nonzero((low < truth) & (truth < high)))
+    assert inside[0] < inside[1]
+
+
 def test_errors_on_a_log_that_was_not_used_are_those_of_the_noise(model, clean):
     fit = model.fit(noisy(clean, 1).part(0.0, 2.0))
     rest = noisy(clean, 1).part(2.0)
