@@ -50,6 +50,7 @@ _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that 
 _REACHING = 1.0  # [sqrt(g h)], speed at which such a foot moves up or down
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
+_LEAP = 0.35  # [g], largest acceleration forward in the push of a jump
 _SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 
@@ -211,20 +212,19 @@ class StartedLocomotion:
             spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3] - cross(arm, total[3:]))
         body = BodyState(mass, total[3:] / robot.mass, R, spin, R @ self.planner.lean(q))
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
-        most = ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION
         wanted, before = self._command(t, memory, command), GaitState.of(memory.gait)
         jump = jump_state(memory.jump, wanted[JUMP], before)
-        waits = (wanted[JUMP] > 0.0) & (jump == 0.0)  # for rest, from which a jump begins
+        lowers = (jump > 0.0) & (before.phase * before.period < self.gaits.jump(jump).durations[0])
+        waits = ((wanted[JUMP] > 0.0) & (jump == 0.0)) | lowers  # a jump begins from rest, and moves on in its push
         wanted = join(where(waits, 0.0, 1.0) * wanted[:3], wanted[3:])
+        most = where(jump > 0.0, _LEAP, ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION)
         limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most)
-        offsets = (feet - mass)[:, :2] @ body.heading.T
-        most_behind = _BEHIND * self.height
-        limited = command_within_reach(limited, memory.command, self.steps.stances, offsets, before, most_behind, dt)
+        offsets, stances, most = (feet - mass)[:, :2] @ body.heading.T, self.steps.stances, _BEHIND * self.height
+        limited = command_within_reach(limited, memory.command, stances, offsets, before, most, dt)
         forces = [
             sum_of(model.point(link).rotation @ wrenches[link][3:] for link in foot.links) for foot in self.planner.feet
         ]
-        chosen = self.gaits.chosen(t, limited, memory.chosen)
-        memory = memory._replace(chosen=chosen, jump=jump)
+        memory = memory._replace(chosen=self.gaits.chosen(t, limited, memory.chosen), jump=jump)
         state, contact, climbs = self._gait(limited, forces, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]

@@ -146,6 +146,21 @@ def test_a_robot_jumps_in_place_once_and_stands(name):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+def test_a_robot_that_jumps_forward_again_and_again_does_not_fall():
+    """It lowers itself at rest: feet that the body leaves behind in this motion cannot push at its end."""
+    robot = legged.load(FILES["a1/a1"])
+    speed, rise = 0.3 * np.sqrt(9.81 * 0.3), 0.5 * 0.3  # [m/s], [m]
+    law = Locomotion("trot", Command(vx=speed, jump=rise))
+    q, v = law.initial_state(robot)
+    steps = legged.TimeStepping(2e-3)
+    sim = legged.Simulation(robot, law, ground=legged.Rigid(friction=0.6), q=q, v=v, integrator=steps)
+    sim.step(n=2200)
+    assert not sim.fallen, f"fell at {sim.t:.2f} s: {sim.reasons}"
+    assert sim.q[4] - q[4] > 0.4 * speed * sim.t
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 def test_a_robot_jumps_forward_and_rolls_as_commanded():
     heights, places, sim = jumped(legged.load(FILES["go2/go2"]), "trot", 0.15, 0.8)
     assert heights.max() > 0.06 and places[-1, 0] > 0.3
