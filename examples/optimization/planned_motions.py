@@ -1,10 +1,10 @@
-"""Motions of Go2 planned by optimal control, executed under disturbances, and in MuJoCo.
+"""Motions of Go2 and G1 planned by optimal control, executed under disturbances, and in MuJoCo.
 
 Run `python -m examples.optimization.planned_motions FOLDER MOTION`, where MOTION is `turn` (a jump with a turn by
-90 degrees), `backflip`, `stand` (from lying), `gap` (a trot over a gap of half of the height of the hips), or `gaits`
-(trot, bound, trot). It prints how many of 20 simulations with errors of masses, friction and states, and with pushes,
-succeed, and writes a page with the replay, FOLDER/MOTION.html. Go2 is that of example-robot-data, with the torque-speed
-curve of its motors.
+90 degrees), `backflip`, `stand` (from lying), `gap` (a trot over a gap of half of the height of the hips) or `gaits`
+(trot, bound, trot) of Go2, or `jump`, forward by 0.2 m, of G1. It prints how many of 20 simulations with errors of
+masses, friction and states, and with pushes, succeed, and writes a page with the replay, FOLDER/MOTION.html. The robots
+are those of example-robot-data, with torque-speed curves of their motors.
 """
 
 import sys
@@ -13,17 +13,26 @@ from pathlib import Path
 import numpy as np
 
 import legged
-from examples.optimization.motions import quadruped
+from examples.optimization.motions import humanoid, quadruped
 from examples.optimization.motions.execution import Execution, described
+from examples.optimization.motions.planning import Plan, PlannedRobot
 from legged import optimization as oc
 
 TRIALS = 20
 
 
+def planned_problem(name: str) -> tuple[PlannedRobot, Plan]:
+    """Return a robot and the problem of a motion."""
+    if name in humanoid.MOTIONS:
+        robot = humanoid.G1()
+        return robot, humanoid.MOTIONS[name](robot)
+    dog = quadruped.Go2()
+    return dog, quadruped.MOTIONS[name](dog)
+
+
 def planned(name: str, tolerance: float = 1e-4) -> Execution:
     """Return the execution of a planned motion."""
-    subject = quadruped.Go2()
-    plan = quadruped.MOTIONS[name](subject)
+    subject, plan = planned_problem(name)
     solution = oc.solve(plan.problem, q=plan.q, v=plan.v, iterations=400, tolerance=tolerance)
     return Execution(subject, plan, solution)
 

@@ -18,7 +18,7 @@ from legged.simulation.controller import adapt, full_torque
 
 FRICTION = 0.7
 EARLY, LATE = 0.1, 0.15  # largest times by which impacts take place before and after their planned time, [s]
-SAMPLE, TIME_STEP, REST = 0.01, 0.002, 1.0  # between samples, of the simulations, and after the plan, [s]
+SAMPLE, TIME_STEP, REST = 0.01, 0.002, 2.0  # between samples, of the simulations, and after the plan, [s]
 
 
 class Execution:
