@@ -53,11 +53,12 @@ MOVES = 1e-3
 def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
     """Return the parts of the law that robot and posture alone determine.
 
-    They are the posture, planner, landing places, the projection of commands onto possible ones, (3, 3), mixed, and
-    the largest velocities forward, to the left and of turning, (3,), [m/s], [m/s], [rad/s], heading axes.
-
     Args:
         robot: The robot. home: Its standing posture.
+
+    Returns:
+        Posture, planner, landing places, the projection of commands onto possible ones, (3, 3), mixed units, and the
+        largest velocities forward, to the left and of turning, (3,), [m/s], [m/s], [rad/s], heading axes.
     """
     gravity = float(np.linalg.norm(robot.gravity))
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
@@ -81,7 +82,14 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
 
 @lru_cache(maxsize=4)
 def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
-    """Return `fitted_parts` of the default posture, (3, 3) and (3,) arrays, which many laws share."""
+    """Return `fitted_parts` of the default posture, which many laws share.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        As in `fitted_parts`: objects, (3, 3), mixed units, and (3,), [m/s] and [rad/s], heading axes.
+    """
     return fitted_parts(robot, _home(robot))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
-from controllers.locomotion.gait.footholds import UNEVEN, Footholds, away_from_edges, terrain_heights
+from controllers.locomotion.gait.footholds import UNEVEN, moved_to_foothold, terrain_heights
 from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_path, swing_rise
@@ -33,7 +33,6 @@ from controllers.zero_order_hold import is_sample_time, sample_times
 from legged.algorithms.legs.standing import Home
 from legged.compiler.ir import Expression, where
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
-from legged.ground.height_map import HeightMap
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
@@ -351,11 +350,9 @@ class StartedLocomotion:
         for i, landing in enumerate([place + moved for place in landings.places]):
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
-            if isinstance(self.terrain, HeightMap):
+            if self.terrain is not None:
                 sole = max(float(np.linalg.norm(foot.outline, axis=1).max()) for foot in self.planner.feet)
-                place = Footholds.of(self.terrain, self.height, sole).nearest(place)
-            elif self.terrain is not None:
-                place = away_from_edges(self.terrain, place, heading[0], self.height)
+                place = moved_to_foothold(self.terrain, place, heading[0], self.height, sole)
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
         return landings._replace(places=places)
 
@@ -373,7 +370,7 @@ class StartedLocomotion:
     ) -> tuple[list[Array], list[Swing]]:
         """Return the landing places, (n, 3), which move slowly during a swing, and the paths of the feet to them."""
         dt, targets, swings = 1.0 / self.sampling_rate, [], []
-        clearance = memory.clearance * self.height + np.abs(memory.jump)
+        clearance, profile = memory.clearance * self.height + np.abs(memory.jump), (POINT, SOLE)[self.planner.on_soles]
         gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
         feet = zip(landings, memory.footsteps, places, gait, strict=True)
         for landing, last, place, (stands, progress, duty, extra) in feet:
@@ -382,15 +379,10 @@ class StartedLocomotion:
             moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
-            swings.append(self._swing(progress, duration, place, target, clearance + extra))
+            heights = [] if self.terrain is None else terrain_heights(self.terrain, place, target)
+            rise = swing_rise(place, target, clearance + extra, heights, profile)
+            swings.append(swing_path(progress, duration, place, target, rise, profile))
         return targets, swings
-
-    def _swing(self, progress: Any, duration: Any, start: Array, end: Array, clearance: Any) -> Swing:
-        """Return the desired motion of a swinging foot."""
-        heights = [] if self.terrain is None else terrain_heights(self.terrain, start, end)
-        profile = SOLE if self.planner.on_soles else POINT
-        rise = swing_rise(start, end, clearance, heights, profile)
-        return swing_path(progress, duration, start, end, rise, profile)
 
     def _adapted(
         self, state: GaitState, swings: Sequence[Swing], climbs: Sequence[Any], lifts: Sequence[Any]

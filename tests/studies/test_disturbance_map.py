@@ -56,7 +56,7 @@ def test_a_map_in_a_store_is_that_in_memory_and_goes_on_after_an_interruption(qu
 
     given = {"settled": SettlingCriterion(0.2, 0.5), "store": tmp_path}
     with monkeypatch.context() as patched:
-        patched.setattr(Sweep, "_sized", lambda self, first, seconds, least: [0, 8, 12])
+        patched.setattr(Sweep, "_sized", lambda self, *sizes: [0, 8, 12])
         patched.setattr(Sweep, "_outcomes", _interrupted_after_one)
         with pytest.raises(SimulationInterrupt, match="after 8 of 12 trials") as caught:
             mapped(**given)

@@ -163,7 +163,7 @@ def test_a_parameter_that_does_not_exist_fails_in_words(tmp_path):
 def test_a_policy_is_a_law_as_others(tmp_path):
     pytest.importorskip("gymnasium")
     robot = robots.spatial_quadruped()
-    weights = 1e-3 * np.random.default_rng(0).normal(size=(robot.nj, 48))
+    weights = 1e-3 * np.random.default_rng(0).normal(size=(robot.nj, 50))
     from legged import environments
 
     task = environments.velocity(robot)

@@ -132,6 +132,20 @@ def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 9) 
     return [terrain.height(*(start[:2] + f * (end[:2] - start[:2]))) for f in fractions]
 
 
+def moved_to_foothold(terrain: Terrain, place: Array, heading: Array, height: float, sole: float) -> Array:
+    """Return the place of a foothold near to a desired place, (2,), [m], world axes; see `Footholds`.
+
+    Args:
+        terrain: The terrain; footholds of a `HeightMap` are known, others are looked for along the heading.
+        place: Desired place, (2,), [m], world axes.
+        heading: Unit vector, (2,), dimensionless, world axes.
+        height, sole: As in `Footholds.of`, [m].
+    """
+    if isinstance(terrain, HeightMap):
+        return Footholds.of(terrain, height, sole).nearest(place)
+    return away_from_edges(terrain, place, heading, height)
+
+
 def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: float) -> Array:
     """Return the nearest of eleven places along the heading without an edge of the terrain beside it, (2,), [m].
 

@@ -68,7 +68,6 @@ def save_mjcf(
     - Limits of effort become `actuatorfrcrange`. There are no limits of speed, and without `scene` no actuators, no
       floor and no geoms of contact points.
     - Collision shapes and round feet become geoms, which collide with a floor but not with each other.
-
     - Free joints on a fixed, massless base stay free joints.
     - MuJoCo rejects bodies without mass and inertias that violate the triangle inequality: a moving body has at least
       the mass and principal inertias `SMALLEST`, and an inconsistent inertia becomes the nearest consistent one.

@@ -124,8 +124,7 @@ class Simulation:
         self._warnings: list[str] = []
         self._warn(self._begin(batch, batch.starts.of(compiled, range(count), *batch.given_states)))
         self._overlap, self._word = OverlapCheck(), "" if num is None else "robot"
-        self._are_defaults_fit = q is not None
-        self._unchecked = set() if q is not None else set(range(count))  # default states are often replaced by `reset`
+        self._unchecked = set(range(count)) if q is None else None  # in default states, which `reset` often replaces
         if q is not None:
             self._check_starts(range(count))
 
@@ -144,32 +143,32 @@ class Simulation:
     @property
     def q(self) -> Array:
         """Configurations, (N, nq), mixed units; a copy."""
-        return self._shown(self._robots.members.state[:, : self.robot.nq].copy())
+        return self._robots.shown(self._robots.members.state[:, : self.robot.nq].copy())
 
     @property
     def v(self) -> Array:
         """Velocities, (N, nv), mixed units; a copy."""
-        return self._shown(self._robots.members.state[:, self.robot.nq : self.robot.nq + self.robot.nv].copy())
+        return self._robots.shown(self._robots.members.state[:, self.robot.nq : self.robot.nq + self.robot.nv].copy())
 
     @property
     def t(self) -> Any:
         """Times since the reset of each robot, (N,), [s]."""
-        return self._shown(self._robots.clock.times)
+        return self._robots.shown(self._robots.clock.times)
 
     @property
     def fallen(self) -> Any:
         """Whether each robot has fallen, (N,), bool."""
-        return self._shown(self._robots.outcome > 0.0)
+        return self._robots.shown(self._robots.outcome > 0.0)
 
     @property
     def diverged(self) -> Any:
         """Whether the motion of each robot has diverged, (N,), bool."""
-        return self._shown(self._robots.outcome < 0.0)
+        return self._robots.shown(self._robots.outcome < 0.0)
 
     @property
     def ended(self) -> Any:
         """Whether each robot has fallen or diverged and therefore stays as it is, (N,), bool."""
-        return self._shown(self._robots.ended.copy())
+        return self._robots.shown(self._robots.ended.copy())
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -234,10 +233,9 @@ class Simulation:
         check_states(self.robot, self._robots.batch.closed, q, v)
         self._robots.reset(robots, q, v)
         if not is_initial:
-            self._unchecked -= set(robots.tolist())
             self._check_starts(robots.tolist())
-        elif not self._are_defaults_fit:
-            self._unchecked |= set(robots.tolist())
+        elif self._unchecked is not None:
+            self._unchecked |= set(robots)
 
     def change(self, values: Mapping[str, Any]) -> None:
         """Change numbers of robot, controller, ground or pushes while the robots go on.
@@ -299,10 +297,10 @@ class Simulation:
         """
         if type(n) is not int or not 0 < n < _MOST_STEPS:
             n = whole("n", n, 1, _MOST_STEPS)
-        robots = self._robots
-        engine, clock = robots.engine_for(self._commands, command, wrenches), robots.clock
         if self._unchecked:
             self._check_defaults()
+        robots = self._robots
+        engine, clock = robots.engine_for(self._commands, command, wrenches), robots.clock
         rows = clock.write(engine.intervals, n) if n <= clock.free_steps else clock.schedule(n)
         result = engine.run(rows, self._threads or default_threads())
         robots.left -= n
@@ -327,9 +325,9 @@ class Simulation:
         """
         clock = self._robots.clock
         until = number("until", until, "s", most=_MOST_STEPS * clock.integrator.step)
-        engine, before = self._robots.engine_for(self._commands, command, wrenches), clock.times
         if self._unchecked:
             self._check_defaults()
+        engine, before = self._robots.engine_for(self._commands, command, wrenches), clock.times
         if not (before < until).any():
             return
         engine.run(clock.until(until, ~self._robots.ended), self._threads or default_threads())
@@ -344,15 +342,15 @@ class Simulation:
         self._warn(text if self.num is None or not text else f"robot {i}: {text}")
 
     def _check_starts(self, robots: Sequence[int]) -> None:
-        """Warn once if some of given robots, whose states the user has given, have started inside of the ground."""
+        """Warn once if some robots in given states have started inside of the ground."""
+        self._unchecked = self._unchecked and self._unchecked.difference(robots)
         self._warn(self._overlap.warning(self._robots.template, self._robots.starts, robots, self._word))
 
     def _check_defaults(self) -> None:
         """Raise StateError if robots that begin in default states, which the user has not given, are in the ground."""
-        refuse_chosen(
-            OverlapCheck().warning(self._robots.template, self._robots.starts, sorted(self._unchecked), self._word)
-        )
-        self._unchecked, self._are_defaults_fit = set(), True
+        chosen = sorted(self._unchecked or ())
+        refuse_chosen(OverlapCheck().warning(self._robots.template, self._robots.starts, chosen, self._word))
+        self._unchecked = None
 
     def _warn(self, text: str) -> None:
         if text:
@@ -400,7 +398,3 @@ class Simulation:
             raise ArgumentError(f"function must be a function, got {shown(function)}")
         chosen = bool(instance("running", running, (bool, np.bool_), "True or False"))
         return self._robots.observe(function, self._commands, self._threads or default_threads(), chosen)
-
-    def _shown(self, values: Array) -> Any:
-        """Return values with a leading axis, or those of the only robot."""
-        return self._robots.shown(values)

@@ -132,7 +132,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.FreeBody": {"position": (0.0, 0.0, 1.0), "quaternion": (1.0, 0, 0, 0), "velocity": (0.0, 0, 0), "spin": (0.0, 0, 0)},
         "legged.Push": {"at": 0.001},
         "legged.Frame": {"on": "trunk"},
-        "legged.State": {}, "legged.Simulation": {"num": 2, "ground": legged.ground.paper_ground(values["robot"])},
+        "legged.State": {}, "legged.Simulation": {"num": 2, "q": values["q"], "ground": legged.ground.paper_ground(values["robot"])},
         "legged.Link": {},
         "legged.simulate": {"controller": values["law"], "ground": legged.ground.paper_ground(values["robot"])},
         "legged.rollout": {"controller": values["law"], "ground": legged.ground.paper_ground(values["robot"]), "vary": {}},

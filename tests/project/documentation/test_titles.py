@@ -56,6 +56,7 @@ Linear matrix inequalities for physically-consistent inertial parameter identifi
 Linear-time dynamics using Lagrange multipliers
 Load independence of the dynamically consistent inverse of the Jacobian matrix
 Maximum likelihood estimation of misspecified models
+Perceptive locomotion in rough terrain - online foothold optimization
 MIT Cheetah 3: design and control of a robust, dynamic quadruped robot
 Modeling and control of contact between constrained rigid bodies
 Modular framework for dynamic modeling and analyses of legged robots
