@@ -3,8 +3,9 @@
 Run `python -m examples.optimization.planned_motions FOLDER MOTION`, where MOTION is `turn` (a jump with a turn by
 90 degrees), `backflip`, `stand` (from lying), `gap` (a trot over a gap of half of the height of the hips) or `gaits`
 (trot, bound, trot) of Go2, or `jump`, forward by 0.2 m, of G1. It prints how many of 20 simulations with errors of
-masses, friction and states, and with pushes, succeed, and writes a page with the replay, FOLDER/MOTION.html. The robots
-are those of example-robot-data, with torque-speed curves of their motors.
+masses, friction and states, and with pushes, succeed, and writes a page with the replay, FOLDER/MOTION.html. Seeds of
+the random errors can follow, such as `FOLDER MOTION 0 1`; for each, 20 simulations are made. The robots are those of
+example-robot-data, with torque-speed curves of their motors.
 """
 
 import sys
@@ -37,7 +38,7 @@ def planned(name: str, tolerance: float = 1e-4) -> Execution:
     return Execution(subject, plan, solution)
 
 
-def main(folder: str = ".", name: str = "backflip") -> legged.Run:
+def main(folder: str = ".", name: str = "backflip", *seeds: str) -> legged.Run:
     """Plan and execute a motion, and return the run; the page of the replay is written to a folder."""
     execution = planned(name)
     solution = execution.solution
@@ -52,7 +53,9 @@ def main(folder: str = ".", name: str = "backflip") -> legged.Run:
         print(f"in MuJoCo:     {described(motion[-1])}: {success[execution.succeeds(motion)]}", flush=True)
     except ImportError:
         print("MuJoCo is not installed: pip install 'legged[mujoco]'")
-    print(f"disturbed: {execution.trials(TRIALS).sum()} of {TRIALS} simulations succeed")
+    for seed in seeds or ("0",):
+        succeeded = execution.trials(TRIALS, int(seed)).sum()
+        print(f"disturbed, seed {seed}: {succeeded} of {TRIALS} simulations succeed", flush=True)
     return run
 
 
