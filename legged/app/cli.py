@@ -278,10 +278,11 @@ def report(
 @command(REPORTS, "legged bench go2.urdf --output results/bench")
 def bench(robot: RobotName = "spatial_quadruped", base: BaseName = None, output: Output = None) -> None:
     """Measure the speeds of this machine in a minute, as ratios to Pinocchio and MuJoCo where they are installed."""
-    from legged.app.bench import bench as measured
+    from legged.app.selection import select_robot
     from legged.simulation.plots.pages import write_tables
+    from legged.verification.speeds import bench as measured
 
-    tables = measured(robot, base)
+    tables = measured(select_robot(robot, base), robot, base)
     show(*(table.text() for table in tables))
     print_written(output, lambda folder: write_tables(tables, folder))
 

@@ -17,7 +17,6 @@ import numpy as np
 from llvmlite import binding
 
 import legged
-from legged.app.selection import select_robot
 from legged.compiler import default_threads, thread_limit
 from legged.errors import MismatchError, MissingError
 from legged.robot.robot import Robot
@@ -65,17 +64,19 @@ Works = dict[tuple[str, str], Work]
 """(quantity, program) -> work."""
 
 
-def bench(text: str, base: str | None = None, rounds: int = ROUNDS, say: Callable[[str], None] = print) -> list[Table]:
+def bench(
+    robot: Robot, text: str, base: str | None = None, rounds: int = ROUNDS, say: Callable[[str], None] = print
+) -> list[Table]:
     """Return tables of the speeds of a robot on this machine; other programs agree before they are timed.
 
     Args:
-        text: A robot as `legged.app.selection` reads it. base: Key of `selection.BASES` that replaces its base.
+        robot: The robot. text, base: Its name and base on the command line, which new processes load.
         rounds: Number of rounds, whose median counts. say: Function that prints a line.
 
     Raises:
         MismatchError: The accelerations or forces differ from those of another program.
     """
-    robot, engines = select_robot(text, base), dict[str, Engine]()
+    engines = dict[str, Engine]()
     for name in _TOLERANCES:
         try:
             engines[name] = open_engine(name, robot)

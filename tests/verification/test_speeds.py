@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import robots
-from legged.app import bench
 from legged.compiler import default_threads
 from legged.errors import MismatchError, MissingError
+from legged.verification import speeds as bench
 from legged.verification.external import open_engine
 
 ROBOT = robots.spatial_quadruped()
@@ -34,7 +34,7 @@ def test_the_tables_have_the_ratios_of_the_programs_that_are_installed(small, mo
         return open_engine(name, robot)
 
     monkeypatch.setattr(bench, "open_engine", missing)
-    speeds, starts = bench.bench("spatial_quadruped", rounds=1)
+    speeds, starts = bench.bench(ROBOT, "spatial_quadruped", rounds=1)
     assert "without mujoco: MuJoCo is not installed" in capsys.readouterr().out
     assert len(speeds.rows) == 8 and all(float(row[1]) > 0.0 for row in speeds.rows)
     assert [bool(row[2]) for row in speeds.rows] == [True, True, False, True, True, False, False, False]
