@@ -6,6 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from legged.app.options import (
 )
 from legged.app.sweeping import app as sweep_commands
 from legged.app.viewing import demo_command, view_command
-from legged.errors import LeggedError
+from legged.errors import DefinitionError, LeggedError
 from legged.output import as_terminal
 from legged.version import __version__
 
@@ -157,7 +158,8 @@ def audit(
         paths = write_tables(tables, folder / "tables")
         if not audited.singular:
             shaped = legged.load(file, base, mimic=mimic, repair=repair, shapes=True)
-            paths.append(save(feet_figure(shaped), folder / "feet.svg"))
+            with suppress(DefinitionError):  # a robot without legs has no feet to draw
+                paths.append(save(feet_figure(shaped), folder / "feet.svg"))
         return paths
 
     show(audit_headline(audited), *(table.text() for table in tables))

@@ -275,6 +275,13 @@ def test_audit_draws_the_feet(cli, tmp_path):
     assert (tmp_path / "out" / "feet.svg").read_text().count('<g id="axes_') == 8  # four legs, two views
 
 
+def test_audit_of_a_robot_without_feet_writes_its_tables_alone(cli, tmp_path):
+    stone = legged.RobotBuilder("stone", legged.Link("stone", legged.sphere_inertia(1.0, 0.1))).build()
+    path, out = legged.save_urdf(stone, tmp_path / "stone.urdf"), tmp_path / "out"
+    status, _, err = cli(f"audit {path} --output {out}")
+    assert status == 0 and not err and [each.name for each in out.iterdir()] == ["tables"]
+
+
 def test_values_of_a_number_are_compared_side_by_side(cli, tmp_path):
     status, out, _ = cli(f"walk --duration 0.02 --compare controller.kp=50,200 --output {tmp_path}")
     assert status == 0 and "controller.kp = 50 " in out and "controller.kp = 200" in out

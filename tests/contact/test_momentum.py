@@ -1,11 +1,15 @@
 """Momentum of robots with joints in time steps with impulses: the closed form of each is exact up to rounding."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import legged
 import robots
-from legged.contact import Box, FreeBody, Rigid
+from legged.contact import Box, FreeBody, Rigid, Sphere
+from legged.errors import SimulationWarning
+from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.many_contacts import SceneInParts
 from tests.contact.test_groups import loop_of, stepped
@@ -86,6 +90,44 @@ def test_bodies_and_robots_keep_their_momentum_together():
         assert np.abs(np.array(totals) - totals[0]).max() < ROUNDING
         found.append(np.concatenate([x, s[: robot.nv]]))
     assert np.abs(found[0] - found[1]).max() < 1e-7  # the tolerance of the contact solver over the steps
+
+
+KINDS = tuple(kind for kind in ALL_JOINTS if kind != "free")
+
+
+def tree(seed, count):
+    """Return a weightless random robot with all kinds of joints and a ball on each link."""
+    robot = legged.random_tree(
+        seed, count, joints=KINDS, bases=["floating"], gravity=WEIGHTLESS, physics=True, coupled=True
+    )
+    editor = robot.edit()
+    for link in robot.links:
+        editor.change_link(link.name, shapes=[Sphere(0.3)])
+    return editor.build()
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_random_robots_that_collide_keep_their_momentum_in_every_step(seed, restitution):
+    rng = np.random.default_rng(seed)
+    group = legged.combine({name: tree(2 * seed + k, 4 - k) for k, name in enumerate("ab")})
+    q_of, v_of = {}, {}
+    for m, place, velocity in zip(group.members, ((0, 0, 0), (1.0, 0.1, 0.0)), (0.0, -4.0), strict=True):
+        q, v = legged.random_configuration(m.robot, rng), 0.5 * rng.normal(size=m.robot.nv)
+        q[4:7] += place - legged.center_of_mass(m.robot, q)
+        v[3:6] += m.robot.base.pose(q[:7])[0].T @ [velocity, 0.0, 0.0]
+        q_of[m.name], v_of[m.name] = q, v
+    q, v = group.join_states(q_of, v_of)
+    first, second = ([link.name for link in m.robot.links] for m in group.members)
+    pairs = [(f"a/{one}", f"b/{other}") for one in first for other in second]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # balls of a random robot may overlap at the start
+        run = legged.simulate(
+            group, ground=Rigid(0.5, restitution, pairs=pairs), q=q, v=v, until=0.25, sample=STEP, fall=False
+        )
+    found = np.array([momenta(group, *state)[3:] for state in zip(run.q, run.v, strict=True)])
+    assert np.abs(run.contacts.impulse).max() > 0.5  # [N s]: they have met
+    assert np.abs(found - found[0]).max() < ROUNDING
 
 
 def drive(t, q, v, wrenches):

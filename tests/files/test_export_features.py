@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from functools import partial
 from xml.etree import ElementTree
 
@@ -211,6 +212,38 @@ def test_a_negative_mass_is_refused(tmp_path):
     with pytest.raises(DefinitionError, match=r"body 'first' has the negative mass -0\.1 kg"):
         legged.save_mjcf(robot, tmp_path / "robot.xml")
     assert not list(tmp_path.iterdir())
+
+
+IN_SERIES = {
+    "seven hinges": [legged.Revolute(f"j{k}", "xyz"[k % 3]) for k in range(7)],
+    "a hinge after a ball": [legged.Spherical("j0"), legged.Revolute("j1", "x")],
+    "a slide after a ball": [legged.Spherical("j0"), legged.Prismatic("j1", "x")],
+    "a hinge after a free joint": [legged.Free("j0"), legged.Revolute("j1", "x")],
+}
+
+
+@pytest.mark.parametrize("name", IN_SERIES)
+def test_joints_in_series_are_on_one_body_as_far_as_mujoco_allows(name, tmp_path):
+    """Their links have no mass, and their armatures make the inertia matrix regular."""
+    pytest.importorskip("mujoco")
+    builder, parent = legged.RobotBuilder("series", legged.Link("root", BODY), base=legged.FixedBase()), "root"
+    for k, joint in enumerate(IN_SERIES[name]):
+        inertia = BODY if joint is IN_SERIES[name][-1] else MASSLESS
+        joint = replace(joint, physics=legged.JointPhysics(armature=0.1))
+        builder.add(joint, legged.Link(f"link{k}", inertia), to=parent, at=(0.0, 0.1, 0.2))
+        parent = f"link{k}"
+    robot, path = builder.build(), tmp_path / "robot.xml"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FileWarning)
+        legged.save_mjcf(robot, path)
+    tree = ElementTree.parse(path)
+    tree.getroot().remove(tree.getroot().find("custom"))
+    tree.write(path)
+    read = legged.load(path)
+    assert read.nv == robot.nv
+    for seed in range(3):
+        q = legged.random_configuration(robot, np.random.default_rng(seed))
+        assert np.abs(legged.inertia_matrix(read, q) - legged.inertia_matrix(robot, q)).max() < 1e-12
 
 
 def every_robot():

@@ -123,7 +123,7 @@ def test_large_damping_and_odd_scales_are_read(tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text(BIPED.replace('damping="0.2"', 'damping="1e11"'))
     assert legged.load(path).joint("left_hip").definition.physics.damping == 1e11
-    for scale in ("1 1 1 1", "1 2", "large", "1 1 x", "nan"):
+    for scale in ("1 1 1 1", "1 2", "large", "1 1 x", "nan", "", " "):
         mesh = f'<mesh filename="a.stl" scale="{scale}"/>'
         path.write_text(BIPED.replace('<box size="0.2 0.3 0.4"/>', mesh))
         assert "the scale of a <mesh> that is not three numbers" in legged.load(path).audit.lost

@@ -18,16 +18,15 @@ from legged.files.export_description import (
     format_numbers,
     format_vector,
     losses,
-    uniform_value,
     warn_of_losses,
 )
 from legged.files.inertias import entry_inertia, inertia_fault, nearest_consistent
 from legged.files.mjcf.equalities import ClosingEquality
+from legged.files.mjcf.export_joints import difference, fit_one_body, is_plain_free, physics_attributes, write_joint
 from legged.files.mjcf.scene import Scene, add_control, add_floor, geom_names, with_scene_shapes
 from legged.output import write_file
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed
-from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_of
@@ -39,8 +38,6 @@ _ROUNDING = 1e-13  # of MuJoCo's principal inertias, relative to the largest one
 DEEPEST = 495
 """Largest number of bodies inside each other; MuJoCo's reader refuses elements that are nested 500 times."""
 _Unwritten = tuple[ET.Element, str, bool]  # body, link, and whether the body is that of the link alone
-KINDS = {"revolute": "hinge", "prismatic": "slide", "ball": "ball"}
-"""Joint types of MuJoCo."""
 
 
 @checked
@@ -61,7 +58,7 @@ def save_mjcf(
     `legged.files.embedded`. Other programs, and `legged.load` once the file was changed, read the elements:
 
     - Joints of several degrees of freedom, and joints connected by massless links, become several joints of one body,
-      named as in `save_urdf`.
+      as far as MuJoCo allows them there, named as in `save_urdf`.
     - Links fixed to others and contact points become sites; their mass is added to the body.
     - A floating base has a free joint named "base", with its armature and damping; a link named "world" gets a
       trailing underscore.
@@ -182,7 +179,7 @@ class _Writer:
         if description.floating or self._group_inertia(first).mass:
             body = ET.SubElement(body, "body", name=_allowed(first))
         if description.floating:
-            physics = _physics(description.base_physics)
+            physics = physics_attributes(description.base_physics)
             kind = ("joint", {"type": "free"}) if physics else ("freejoint", {})
             ET.SubElement(body, kind[0], {"name": "base", **kind[1], **physics})
         unwritten, depth = [(body, first, True)], 0
@@ -279,7 +276,10 @@ class _Writer:
         """Write the body of a joint; massless links before it become further joints of the body."""
         chain, place = [joint], Placement(joint.rotation, joint.position)
         while self.links[joint.child].mass is None and len(self.joints_of[joint.child]) == 1:
-            (joint,) = self.joints_of[joint.child]
+            (following,) = self.joints_of[joint.child]
+            if not fit_one_body([*chain, following]):
+                break
+            joint = following
             chain.append(joint)
             place = place @ Placement(joint.rotation, joint.position)
         body, end = ET.SubElement(parent, "body", {"name": _allowed(joint.child), **_pose(place)}), IDENTITY
@@ -288,17 +288,17 @@ class _Writer:
             moved.insert(0, _BodyJoint(each, end))
             end = Placement(each.rotation, each.position) @ end
         moved = [each for each in moved if each.joint.kind != "fixed"]
-        is_free = parent.tag == "worldbody" and len(chain) == 1 and joint.kind == "free" and _is_plain_free(joint)
+        is_free = parent.tag == "worldbody" and len(chain) == 1 and joint.kind == "free" and is_plain_free(joint)
         if is_free:
-            ET.SubElement(body, "joint", {"name": joint.name, "type": "free", **_physics(joint.physics)})
+            ET.SubElement(body, "joint", {"name": joint.name, "type": "free", **physics_attributes(joint.physics)})
             return body, joint.child, True
         for each in moved:
-            words = _difference(each.joint)
+            words = difference(each.joint)
             if words and self.is_exact:
                 raise DefinitionError(f"joint {each.joint.name!r} {words}")
             if words:
                 self.approximations.append(f"joint {each.joint.name!r} {words}")
-            _joint(body, each.joint, each.place.inverse())
+            write_joint(body, each.joint, each.place.inverse())
         return body, joint.child, bool(moved)
 
     def _inertial(self, body: ET.Element, inertia: Inertia) -> None:
@@ -324,65 +324,8 @@ class _Writer:
         _inertial(body, inertia)
 
 
-def _is_plain_free(joint: JointEntry) -> bool:
-    """Return whether MuJoCo's free joint represents a joint on the world: its frame is that of the world."""
-    fields = ("damping", "friction", "armature")
-    is_alike = all(uniform_value(getattr(joint.physics, field)) is not None for field in fields)
-    is_plain = not np.any(joint.physics.stiffness) and not np.isfinite(np.asarray(joint.physics.effort)).any()
-    at_world = not joint.position.any() and np.array_equal(joint.rotation, np.eye(3))
-    return is_alike and is_plain and at_world
-
-
 def _allowed(name: str) -> str:
     return "world_" if name == "world" else name
-
-
-def _joint(body: ET.Element, joint: JointEntry, place: Placement) -> None:
-    """Write a joint; `place` is its frame relative to the body frame. A free joint becomes three slides and a ball."""
-    pos = {"pos": format_vector(place.position)} if place.position.any() else {}
-    if joint.kind == "free":
-        for letter, axis in zip("xyz", place.rotation.T, strict=True):
-            ET.SubElement(body, "joint", name=f"{joint.name}_{letter}", type="slide", axis=format_vector(axis))
-        ET.SubElement(body, "joint", {"name": joint.name, "type": "ball", **pos})
-        return
-    axis = {} if joint.kind == "ball" else {"axis": format_vector(place.rotation @ joint.axis)}
-    ET.SubElement(
-        body, "joint", {"name": joint.name, "type": KINDS[joint.kind], **axis, **pos, **_physics(joint.physics)}
-    )
-
-
-def _difference(joint: JointEntry) -> str:
-    """Return how the motion of a joint differs in MuJoCo, in words; "" if it does not differ."""
-    physics = joint.physics
-    differs = [field for field in ("damping", "friction") if uniform_value(getattr(physics, field)) is None]
-    if joint.kind not in KINDS:
-        return f"is {joint.kind}; MJCF allows such joints between the world and a body only"
-    if physics.rotor is not None and physics.rotor.gyroscopic:
-        return "has a gyroscopic rotor; MJCF represents reflected inertia only, so set gyroscopic=False"
-    if differs:
-        return f"has {' and '.join(differs)} that differ by axis; MJCF allows one number"
-    if joint.kind == "ball" and np.any(physics.rest) and np.any(physics.stiffness):
-        return "has a spring with a nonzero rest position; MJCF springs of ball joints rest at zero"
-    return ""
-
-
-def _physics(physics: JointPhysics) -> dict[str, str]:
-    rotor = physics.rotor
-    reflected = 0.0 if rotor is None else rotor.gear**2 * rotor.inertia
-    numbers = {
-        "damping": uniform_value(physics.damping),
-        "frictionloss": uniform_value(physics.friction),
-        "armature": (uniform_value(physics.armature) or 0.0) + reflected,
-        "stiffness": uniform_value(physics.stiffness),
-        "springref": uniform_value(physics.rest),
-    }
-    attributes = {name: format_numbers(value) for name, value in numbers.items() if value}
-    lower, upper, effort = (uniform_value(x) for x in (physics.lower, physics.upper, physics.effort))
-    if lower is not None and upper is not None and np.isfinite([lower, upper]).any():
-        attributes["range"] = format_vector(np.clip([lower, upper], -1e9, 1e9))
-    if effort and np.isfinite(effort):
-        attributes["actuatorfrcrange"] = format_vector(np.array([-effort, effort]))
-    return attributes
 
 
 def _inertial(body: ET.Element, inertia: Inertia) -> None:

@@ -125,7 +125,7 @@ def check_schema(root: Any, source: str) -> Counter[str]:
         raise FileError(source, f"is xacro, with <xacro:{name}> on line {macro.sourceline}: {expand}")
     lost: Counter[str] = Counter()
     for mesh in root.iter("mesh"):
-        words = (mesh.get("scale") or "1").split()
+        words = mesh.get("scale", "1").split()
         if len(words) not in (1, 3) or not all(map(_NUMBER.fullmatch, words)):
             mesh.set("scale", "nan")  # `legged.files.collision` refuses it, where the mesh is needed
             lost["the scale of a <mesh> that is not three numbers"] += 1
