@@ -16,10 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import binding
 
-import legged
+from legged.compiler import compile as compile_function
 from legged.compiler import default_threads, thread_limit
+from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import MismatchError, MissingError
+from legged.robot.configuration import integrate, random_configuration
 from legged.robot.robot import Robot
+from legged.simulation.integrators import SemiImplicitEuler
+from legged.simulation.stepping.simulation import Simulation
 from legged.spatial import Array
 from legged.table import Table
 from legged.verification.external import Engine, open_engine
@@ -97,14 +102,14 @@ def dynamics(robot: Robot, engines: Mapping[str, Engine]) -> Works:
         robot: The robot, without joint physics if there are other programs. engines: Other programs by name.
     """
     rng, works = np.random.default_rng(0), Works()
-    q = np.array([legged.random_configuration(robot, rng) for _ in range(STATES)])
+    q = np.array([random_configuration(robot, rng) for _ in range(STATES)])
     v, x = rng.normal(size=(2, STATES, robot.nv))
     x[:, : robot.base.nv] = 0.0
     for what, function in (
-        ("forward dynamics", legged.forward_dynamics),
-        ("inverse dynamics", legged.inverse_dynamics),
+        ("forward dynamics", forward_dynamics),
+        ("inverse dynamics", inverse_dynamics),
     ):
-        kernel, out = legged.compile(function, robot), np.empty((STATES, robot.nv))
+        kernel, out = compile_function(function, robot), np.empty((STATES, robot.nv))
         works[f"{what}, one state", "legged"] = Work(partial(kernel, q[0], v[0], x[0]))
         for words, threads in (("one thread", 1), ("all threads", default_threads())):
 
@@ -154,10 +159,10 @@ def flights(robot: Robot, engine: Engine | None) -> Works:
     """
     works, rng = Works(), np.random.default_rng(1)
     q, v = robot.neutral(), 0.1 * rng.normal(size=(ROBOTS, robot.nv))
-    q = np.array([legged.integrate(robot, q, dq) for dq in 0.1 * rng.normal(size=(ROBOTS, robot.nv))])
+    q = np.array([integrate(robot, q, dq) for dq in 0.1 * rng.normal(size=(ROBOTS, robot.nv))])
     for words, count in (("one robot", None), (f"{ROBOTS} robots, one thread", ROBOTS)):
         n = slice(0, count) if count else 0
-        sim = legged.Simulation(robot, num=count, q=q[n], v=v[n], integrator=legged.SemiImplicitEuler(1e-3), threads=1)
+        sim = Simulation(robot, num=count, q=q[n], v=v[n], integrator=SemiImplicitEuler(1e-3), threads=1)
 
         def steps(sim: Any = sim, n: Any = n) -> None:
             sim.reset(q[n], v[n])
@@ -245,11 +250,11 @@ def start_table(text: str, base: str | None) -> Table:
         cold, *warm = (_start(text, base, folder) for _ in range(4))
     least = [min(x) for x in zip(*warm, strict=True)]
     rows = [
-        ("import legged, controllers, robots", f"{least[0]:.2f}"),
-        ("load the robot, with the libraries for it", f"{least[1]:.2f}"),
+        ("import legged, controllers, robots", f"{least[0]:.2g}"),
+        ("load the robot, with the libraries for it", f"{least[1]:.2g}"),
     ]
-    rows.append(("compile forward dynamics, from the cache", f"{least[2]:.3f}"))
-    rows.append(("compile forward dynamics, with an empty cache", f"{cold[2]:.2f}"))
+    rows.append(("compile forward dynamics, from the cache", f"{least[2]:.2g}"))
+    rows.append(("compile forward dynamics, with an empty cache", f"{cold[2]:.2g}"))
     return Table("Start in a new process", ("", "elapsed [s]"), tuple(rows), ("Least of three processes.",))
 
 
