@@ -26,13 +26,13 @@ _ELSEWHERE = {
 _BESIDE = ("controllers", "robots")
 """Packages beside this one in which a name is looked up, too."""
 __all__ = sorted(_NAMES.modules)  # pyright: ignore[reportUnsupportedDunderAll]
+_imported, __dir__ = _NAMES.attached(globals())
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name or a module of this package."""
     try:
-        value = globals()[name] = _NAMES.get(name)
-        return value
+        return _imported(name)
     except AttributeError as error:
         if error.name != name or error.obj is not None:
             raise
@@ -55,8 +55,3 @@ def _found_elsewhere(name: str) -> str:
         if package.is_file() and name in LazyNames(beside, package).modules:
             return f"{beside}.{name}"
     return ""
-
-
-def __dir__() -> list[str]:
-    """Return the public names and those of the modules imported so far."""
-    return sorted({*globals(), *__all__})

@@ -6,6 +6,7 @@ lazy-loader is not used: it would be a dependency for twenty lines, and imports 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -43,3 +44,16 @@ class LazyNames:
             if error.name != f"{self._package}.{name}":
                 raise
         raise AttributeError(f"module {self._package!r} has no attribute {name!r}", name=name)
+
+    def attached(self, namespace: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+        """Return the functions `__getattr__` and `__dir__` of the package.
+
+        Args:
+            namespace: Its globals, which keep what has been imported.
+        """
+
+        def get(name: str) -> Any:
+            value = namespace[name] = self.get(name)
+            return value
+
+        return get, lambda: sorted({*namespace, *self.modules})

@@ -1,4 +1,4 @@
-"""`Cost` of a study, and `Pilot`: what the trials of a setup cost, from short batches of them."""
+"""Computing time of a study in core hours (`Cost`), estimated from short batches of its trials (`Pilot`)."""
 
 from __future__ import annotations
 

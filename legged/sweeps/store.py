@@ -54,7 +54,7 @@ FAILED, ENDED, SETUP = "error", "ended", "setup"
 
 @dataclass(frozen=True)
 class Description:
-    """What `study.json` holds.
+    """The content of `study.json`: versions, setups, units, samples and bounds of the chunks.
 
     Attributes:
         versions: As `content.versions`. setups: Name -> key of its content. units: Name of a column -> unit.
@@ -74,7 +74,8 @@ class Description:
         texts = (self.versions, self.setups, self.units)
         if not all(isinstance(x, dict) and all(isinstance(v, str) for v in x.values()) for x in texts):
             raise ValueError("versions, setups and units must map texts to texts")
-        list(map(check_name, (*self.units, *filter(None, self.setups))))
+        for name in (*self.units, *filter(None, self.setups)):
+            check_name(name)
         if not (isinstance(self.samples, str) and _SAMPLES.fullmatch(self.samples)):
             raise ValueError("samples must name the file of the samples")
         if not all(type(x) is int for x in (self.rows, *self.bounds)) or type(self.shuffled) is not bool:
@@ -262,7 +263,7 @@ def row_order(n: int, shuffled: bool) -> np.ndarray:
 
 
 class Study:
-    """What a store holds of the study that was computed last, without its code.
+    """Reader of the study that was computed last in a store; it does not need the code of the study.
 
     Args:
         path: The folder.
@@ -288,7 +289,7 @@ class Study:
         return {name: chunk_keys(key, self.columns, self.order, self.description.bounds) for name, key in names}
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return what is known of the computation of each finished chunk: rows, seconds, failures, warnings."""
+        """Return the metadata of each finished chunk: its numbers of rows and failures, its seconds and warnings."""
         files = self.store.chunk_files()
         wanted = [files[key] for keys in self.keys().values() for key in keys if key in files]
         return [self.store.facts(paths[0]) for paths in wanted]
@@ -348,7 +349,7 @@ class Study:
 
 
 def _first(paths: Sequence[Path], read: Callable[[Path], _T | None]) -> _T | None:
-    """Return what is read from the first intact file of a chunk, and warn of those before it."""
+    """Return the content of the first intact file of a chunk, and warn about damaged ones before it."""
     for path in paths:
         content = read(path)
         if content is not None:
@@ -374,11 +375,10 @@ def _verified(path: Path, pattern: re.Pattern[str]) -> pa.Table | None:
 def _content(path: Path, pattern: re.Pattern[str]) -> bytes | None:
     """Return the content of a file whose name has its checksum, None if it is missing or damaged."""
     match = pattern.fullmatch(path.name)
-    try:
+    with contextlib.suppress(OSError, ValueError):
         content = _read(path)
-    except (OSError, ValueError):
-        return None
-    return content if match is not None and match["sum"] == _checksum(content) else None
+        return content if match is not None and match["sum"] == _checksum(content) else None
+    return None
 
 
 def _checksum(content: bytes) -> str:

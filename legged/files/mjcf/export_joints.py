@@ -1,4 +1,4 @@
-"""Joints of MJCF: their elements, which of them one body may have, and what MuJoCo simulates differently."""
+"""Export of joints to MJCF: elements, the limits of joints per body, and joints that MuJoCo simulates differently."""
 
 from __future__ import annotations
 
