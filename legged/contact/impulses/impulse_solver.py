@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.compiler.ir import repeat_while, where
 from legged.contact.impulses.joint_rows import STICKS_FIRST, JointedSolution, JointedSystem
-from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton
+from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton, velocity_scale
 from legged.contact.impulses.semismooth import reduction, semismooth_newton
 from legged.contact.impulses.solver import (
     LEAST_CHANGE,
@@ -76,14 +76,13 @@ class ImpulseSolver:
             start: A first solution; by default that of the contacts with the impulses that the joints assume.
             needed: Whether a solution is needed at all.
         """
-        goal, free = CONVERGED * ground.tolerance, maximum_of(np.abs(problem.u_free))
-        friction = jointed.rows.has_friction
+        goal, friction = CONVERGED * ground.tolerance, jointed.rows.has_friction
         if start is None and friction:
             start = jointed.at(problem, target, jointed.present, np.concatenate(list(system.v_free)))
         elif start is None:
             alone = _first(ground, problem, system, target, jointed.split(jointed.present)[0])
             start = jointed.assumed(alone, system.after(alone.p))
-        attempts = needed & ~is_lost(start.residual, free)
+        attempts = needed & ~is_lost(start.residual, velocity_scale(problem, jointed, start.p))
         first, last = (
             where(attempts, x, _UNLIMITED) for x in (goal if friction else ground.tolerance, ground.tolerance)
         )
@@ -124,8 +123,8 @@ def _solved(
     solution = _first(ground, problem, system, target, guess, needed)
     if system is None:
         return solution
-    goal, free = CONVERGED * ground.tolerance, maximum_of(np.abs(problem.u_free))
-    tolerance = where(is_lost(solution.residual, free), _UNLIMITED, ground.tolerance)
+    goal, scale = CONVERGED * ground.tolerance, velocity_scale(problem, system, solution.p)
+    tolerance = where(is_lost(solution.residual, scale), _UNLIMITED, ground.tolerance)
     return proximal_newton(problem, target, system, solution, ground.iterations, tolerance, goal)
 
 

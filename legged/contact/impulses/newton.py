@@ -66,6 +66,7 @@ _LEAST_STEP = 1e-6  # r, relative to the mobility of a contact
 _REDUCTION, _RAISE, _SHORT = 0.2, 2.0, 0.2  # of r; a step of the line search shorter than this is short
 CONVERGED = 1e-3
 """Residual at which the iterations end, relative to the one at which they begin."""
+_FAILURES, _SMALLER = 10.0, 0.9  # iterations in single precision without a residual this much smaller, before the end
 
 
 class ContactJacobian(NamedTuple):
@@ -287,8 +288,10 @@ def proximal_newton(
     """Return the solution with the smallest residual of at most `iterations` iterations, or the start.
 
     A start with a residual below the tolerance is returned without computation. Otherwise the iterations end at the
-    goal, or where rounding loses the residual (`is_lost`). The goal may be smaller than the tolerance, since the last
-    iterations converge fast and Gauss-Seidel continues from there in the next step.
+    goal, where rounding loses the residual (`is_lost`), or below the tolerance with the first one that does not reduce
+    it. The goal may be smaller than the tolerance, since the last iterations converge fast and Gauss-Seidel continues
+    from there in the next step. In single precision rounding may keep the residual above the tolerance for ever: there
+    the iterations also end after several that hardly reduce it.
 
     Args:
         problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
@@ -297,24 +300,42 @@ def proximal_newton(
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
     """
     n, m, shape = sum(map(len, system.v_free)), start.p.size, start.p.shape
-    bounds, free = (0, n, n + m, n + 2 * m, n + 3 * m), maximum_of(np.abs(problem.u_free))
+    bounds, free = (0, n, n + m, n + 2 * m, n + 3 * m), velocity_scale(problem, system, start.p)
 
     def step(state: Array) -> Array:
         v, p_bar, p, u = (state[start:end] for start, end in pairwise(bounds))
-        residual, scale, _ = state[bounds[-1] :]
+        residual, scale, fails, _ = state[bounds[-1] :]
         best = Solution(p.reshape(shape), u.reshape(shape), residual)
         v, p_bar, solution, scale = _iterate(problem, target, system, v, p_bar.reshape(shape), best, scale, goal)
-        active = where((solution.residual > goal) & ~is_lost(solution.residual, free), 1.0, 0.0)
-        numbers = np.stack([solution.residual, scale, active])
+        fails = where(solution.residual < _SMALLER * residual, 0.0, fails + 1.0)
+        may_succeed = ~is_lost(1e-10 * residual, residual) | (fails < _FAILURES)
+        continues = may_succeed & ((solution.residual < residual) | (solution.residual > tolerance))
+        active = where((solution.residual > goal) & continues & ~is_lost(solution.residual, free), 1.0, 0.0)
+        numbers = np.stack([solution.residual, scale, fails, active])
         return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, solution.p, solution.u)), numbers])
 
     active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
     v = velocity_after(system, start.p, active)
-    p, numbers = start.p.reshape(-1), np.stack([start.residual, system.search.first])
+    p, numbers = start.p.reshape(-1), np.stack([start.residual, system.search.first, 0.0 * start.residual])
     state = np.concatenate([v, p, p, start.u.reshape(-1), numbers, active])
     end = repeat_while(step, state, iterations)
     p, u = (end[start:last].reshape(shape) for start, last in pairwise(bounds[2:]))
     return Solution(p, u, end[bounds[-1]])
+
+
+def velocity_scale(problem: P, system: ProximalSystem[P], p: Array) -> Any:
+    """Return the largest of the velocities that add up to those of the contacts, [m/s]; see `solver.is_lost`.
+
+    They are the velocities without impulses and those of single impulses, which are large for light feet with several
+    contacts, and cancel.
+
+    Args:
+        problem: The contacts. system: The bodies, with the methods of `GeneralizedSystem`.
+        p: Impulses, (m, 3), [N s], contact frames, or of all rows of a `JointedSystem`.
+    """
+    r = system.mobilities(problem)
+    moved = np.abs(p) * r.reshape(len(r), *[1] * (p.ndim - 1))
+    return np.maximum(maximum_of(np.abs(problem.u_free)), maximum_of(moved))
 
 
 def _iterate(

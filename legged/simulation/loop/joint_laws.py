@@ -55,6 +55,7 @@ _JOINT_CHANGES = 10  # of these, after which only the piece of the largest resid
 _STIFF, _STIFF_SINGLE = 1e8, 1e4  # E of sticking and rigid contact, relative to the inertia, float64 and float32
 _SCALE = 0.02  # of the velocity beside the impulse of a joint that turns around: it sticks before it slides back
 _UNLIMITED = 1e100  # [rad/s] or [m/s], the bound without a stop
+_NEAR = 1.0  # [rad/s] or [m/s], largest change of a velocity by motors against which contacts do not act
 _SLOW = 1e-8  # [rad/s] or [m/s], below which a joint is assumed to stick
 
 
@@ -267,7 +268,11 @@ class JointLaws:
 
         # A joint at rest sticks, another one slides; those whose motors drive them beyond a bound are at a stop.
         rub, effort = laws.friction * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0), h * drive[entries]
-        z = own + laws.inverse * effort, _SCALE * effort - rub
+        pushed = laws.inverse * effort
+        if not repeats:  # contacts resist the motors, which alone would throw light feet against their stops
+            most = np.maximum(np.abs(own), _NEAR)
+            pushed = np.minimum(np.maximum(pushed, -most), most)
+        z = own + pushed, _SCALE * effort - rub
         pieces = laws.pieces(*z)
         vdot, *now = attempt(pieces)
         if not repeats:
