@@ -75,8 +75,8 @@ class Stance:
 
     @property
     def speed(self) -> float:
-        """Largest commanded speed, 0.6 sqrt(g h), [m/s]."""
-        return 0.6 * float(np.sqrt(self.gravity * self.height))
+        """Largest commanded speed, 0.6 sqrt(g h), and on two legs 0.35 sqrt(g h), [m/s]."""
+        return (0.35 if len(self.home.legs) == 2 else 0.6) * float(np.sqrt(self.gravity * self.height))
 
     @property
     def stiffness(self) -> Array:
