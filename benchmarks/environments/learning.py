@@ -24,7 +24,8 @@ import numpy as np
 
 import controllers
 import legged
-from legged.environments import TASKS, Range, Task
+from legged.environments import TASKS, Range, Task, make
+from legged.ground import Flat
 from legged.learning.evaluation import COMMANDS, Tracking, heading_velocities, survival, tracking
 from legged.learning.ppo import Settings
 from legged.learning.training import CHECKPOINT, Training, progress
@@ -68,15 +69,22 @@ _MUJOCO_STEP = 1e-3  # [s]
 
 
 def tracking_in_mujoco(
-    task: Task, network: controllers.Network, duration: float = 6.0, delay: float = 0.0, mass: float = 1.0
+    task: Task,
+    network: controllers.Network,
+    duration: float = 6.0,
+    delay: float = 0.0,
+    mass: float = 1.0,
+    robots: int = 1,
+    seed: int = 7,
 ) -> Tracking:
-    """Return how a policy follows commands in MuJoCo, one robot for each, without noise, in time steps of 1 ms.
+    """Return how a policy follows commands in MuJoCo, without noise, in time steps of 1 ms, from starts of the task.
 
     MuJoCo takes the stiffness of servos explicitly: in its steps of 5 ms, delayed servos are not stable.
 
     Args:
         task: The task. network: The policy. duration: Of each run, [s]; means are those after the first 2 s.
         delay: Time after which targets arrive, [s]. mass: Factor of the mass and the inertia of the base.
+        robots: Number of robots for each command. seed: Of the starts.
     """
     import mujoco
 
@@ -96,13 +104,16 @@ def tracking_in_mujoco(
     model.body_inertia[base] *= mass
     data: Any = mujoco.MjData(model)
     mujoco.mj_setConst(model, data)
-    to, nj = legged.conversions.mujoco(task.robot, model), task.robot.nj
+    terrain, to, nj = task.ground.terrain, legged.conversions.mujoco(task.robot, model), task.robot.nj
     bent = task.robot.neutral()
     bent[-nj:] = np.arange(1.0, nj + 1.0) * 0.01
     order = np.rint(100.0 * to.to_configuration(bent)[7:]).astype(int) - 1  # number in q of each joint of MuJoCo
-    velocities, fallen = [], []
-    for command in np.asarray(COMMANDS):
-        mujoco.mj_resetDataKeyframe(model, data, 0)
+    velocities, fallen, given = [], [], np.repeat(np.asarray(COMMANDS), robots, axis=0)
+    starts = make(task, num_envs=len(given), threads=1)
+    starts.reset(seed=seed)
+    for command, start, speed in zip(given, starts.q, starts.v, strict=True):
+        mujoco.mj_resetData(model, data)
+        data.qpos[:], data.qvel[:] = to.to_configuration(start), to.to_velocity(start, speed)
         action, last, target, total, count, fell = np.zeros(nj), np.zeros(nj), task.posture, np.zeros(3), 0, False
         for step in range(round(duration / task.period)):
             q = to.from_configuration(data.qpos)
@@ -113,16 +124,18 @@ def tracking_in_mujoco(
             for k in range(round(task.period / _MUJOCO_STEP)):
                 data.ctrl[:] = (previous if k * _MUJOCO_STEP < delay - 1e-9 else target)[order]
                 mujoco.mj_step(model, data)
-            fell |= bool(data.qpos[2] < 0.4 * task.height)
+            height = data.qpos[2] - float(terrain.height(data.qpos[0], data.qpos[1]))
+            fell |= bool(height < 0.4 * task.height)
             if step * task.period >= 2.0:
                 q, v = to.from_configuration(data.qpos), to.from_velocity(data.qpos, data.qvel)
                 total, count = total + heading_velocities(q[None], v[None])[0], count + 1
         velocities.append(total / count)
         fallen.append(float(fell))
-    means = np.array(velocities)
-    errors = means - np.asarray(COMMANDS)
+    errors = np.array(velocities) - given
     size = np.stack([np.hypot(errors[:, 0], errors[:, 1]), np.abs(errors[:, 2])], axis=1)
-    return Tracking(np.asarray(COMMANDS), means, size, np.array(fallen))
+    means = (np.array(x).reshape(len(COMMANDS), robots, -1).mean(axis=1) for x in (velocities, size, fallen))
+    moved, error, fell_part = means
+    return Tracking(np.asarray(COMMANDS), moved, error, fell_part[:, 0])
 
 
 def time_as_c(task: Task, network: controllers.Network, steps: int = 50_000) -> Table:
@@ -163,8 +176,9 @@ def measure(
         (f"{push} m/s", f"{100.0 * survival(task, act, push, threads=threads):.1f} %") for push in (0.5, 0.75, 1.0)
     ]
     yield Table("Robots that do not fall within 3 s after a push", ("push", "part"), tuple(parts))
-    yield tracking_in_mujoco(task, network).table("In MuJoCo")
-    yield tracking_in_mujoco(task, network, delay=0.01, mass=1.2).table(f"In MuJoCo, {loaded}")
+    robots = 1 if isinstance(task.ground.terrain, Flat) else 4
+    yield tracking_in_mujoco(task, network, robots=robots).table("In MuJoCo")
+    yield tracking_in_mujoco(task, network, delay=0.01, mass=1.2, robots=robots).table(f"In MuJoCo, {loaded}")
     yield time_as_c(task, network)
 
 

@@ -32,10 +32,11 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
     """Return the rigid ground of the shapes in an MJCF file that are fixed to the world and collide.
 
     A plane becomes a terrain `Flat` or `Slope`, without bounds, a height field a `HeightMap`, whose surface is smooth
-    where MuJoCo's has facets, and each other shape an obstacle, meshes as convex hulls. The friction is the sliding
-    friction of the plane or height field, or of the first obstacle; obstacles of another friction or priority have a
-    `Material`, and coefficients are combined by the maximum, as in MuJoCo. A `legged.errors.FileWarning` names signed
-    distance fields, which are left out, and meshes that their hulls do not represent exactly.
+    where MuJoCo's has facets, both at the distance at which their contacts begin, and each other shape an obstacle,
+    meshes as convex hulls. The friction is the sliding friction of the plane or height field, or of the first obstacle;
+    obstacles of another friction or priority have a `Material`, and coefficients are combined by the maximum, as in
+    MuJoCo. A `legged.errors.FileWarning` names signed distance fields, which are left out, and meshes that their hulls
+    do not represent exactly.
 
     Args:
         path: Path of the file.
@@ -99,7 +100,8 @@ def _obstacle(model: Any, data: Any, geom: int, friction: float, where: str) -> 
 
 def _terrain(model: Any, data: Any, geom: int, source: str) -> Terrain:
     """Return the terrain of a plane or height field."""
-    position, rotation = data.geom_xpos[geom].copy(), data.geom_xmat[geom].reshape(3, 3)
+    rotation, thickness = data.geom_xmat[geom].reshape(3, 3), model.geom_margin[geom] - model.geom_gap[geom]
+    position = data.geom_xpos[geom] + thickness * rotation[:, 2]
     if model.geom_type[geom] == _HEIGHT_FIELD:
         return _height_map(model, int(model.geom_dataid[geom]), position, rotation, source)
     x, y, z = rotation[:, 2].tolist()

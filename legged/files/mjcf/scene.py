@@ -36,6 +36,9 @@ FRICTION = 0.8
 """Coefficient of the floor without a ground, that of `legged.contact.Rigid`."""
 SPACING, REACH = 0.05, 10.0
 """Spacing and half the side of the height field of a terrain that is neither a plane nor a height map, [m]."""
+MARGIN = 0.01
+"""Distance from a height field, [m], at which contacts begin; the field lies deeper by it. MuJoCo collides with convex
+prisms below the field, which push a point that is within one of them out of its nearest side, also sideways."""
 _FLAT = 1e-9
 """Largest distance from a plane, [m], of a terrain that becomes a plane."""
 _OPTIONS = {"integrator": "implicitfast", "cone": "elliptic", "impratio": "100"}
@@ -220,7 +223,8 @@ def _terrain(writer: Any, terrain: Any) -> dict[str, str]:
         size=format_vector([*half, rise, 1.0]),
         elevation=" ".join(f"{z:.7g}" for z in (heights.T[::-1] - low).ravel()),
     )
-    return {"type": "hfield", "hfield": "terrain", "pos": format_vector([*(start + half), low])}
+    place = {"pos": format_vector([*(start + half), low - MARGIN]), "margin": repr(MARGIN)}
+    return {"type": "hfield", "hfield": "terrain", **place}
 
 
 # Actuators, key frame, options
