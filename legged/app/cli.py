@@ -109,7 +109,9 @@ def info(
     from legged.app import robot_tables
     from legged.app.selection import select_any_robot
     from legged.loops.assembly import closed_configuration
+    from legged.loops.constraints import loop_table
     from legged.robot.configuration import random_configuration
+    from legged.robot.diagram.tables import link_table, module_table
     from legged.robot.robot import Robot
     from legged.simulation.plots.pages import save, write_tables
 
@@ -119,10 +121,10 @@ def info(
     where = "all joints at zero" if seed is None else f"random configuration {seed}"
     if not isinstance(chosen, Robot):
         q, where = closed_configuration(chosen, seed)
-    tables = [robot_tables.module_table(tree), robot_tables.link_table(tree)]
+    tables = [module_table(tree), link_table(tree)]
     tables.append(robot_tables.conditioning_table(tree, q, where))
     if not isinstance(chosen, Robot):
-        tables.append(robot_tables.loop_table(chosen, q))
+        tables.append(loop_table(chosen, q))
     show(robot_tables.headline(tree), *(table.text() for table in tables))
 
     def write(folder: Path) -> list[Path]:

@@ -132,6 +132,7 @@ def _compare(
 ) -> None:
     """Show and write the runs with several values of a number, "NAME=VALUE,VALUE", beside each other."""
     from legged.app import scenario
+    from legged.simulation.results.run_table import comparison
     from legged.viewer import save_html
     from legged.viewer import view as view_runs
 
@@ -145,7 +146,7 @@ def _compare(
     robot, law, options = setup
     runs = scenario.compare(robot, law, name, values, duration=duration, **options)
     names = [f"{name} = {value:g}" for value in values]
-    table = scenario.comparison(runs, names, velocity)
+    table = comparison(runs, names, velocity)
     show(table.text())
     beside: dict[str, Any] = {"names": names, "beside": 1.5 * max(run.base.position[0, 2] for run in runs)}
     if output is not None:

@@ -14,8 +14,10 @@ from legged.counting import robot_counts
 from legged.errors import LeggedError, SimulationError
 from legged.ground import Flat
 from legged.loops.assembly import closed_configuration
+from legged.loops.constraints import loop_table
 from legged.output import as_markdown, visible
 from legged.robot.base import FloatingBase, PlanarBase
+from legged.robot.diagram.tables import joint_table, link_table, module_table
 from legged.robot.robot import Robot
 from legged.simulation import Run
 from legged.simulation.plots.figures import figures
@@ -48,17 +50,17 @@ def report_robot(
     page.heading("Modules")
     save(chosen.draw_modules(), folder / "figures" / "modules.svg")
     page.text("![Kinematic modules](figures/modules.svg)")
-    page.table(robot_tables.module_table(robot))
+    page.table(module_table(robot))
     page.heading("Joints and links")
-    page.table(robot_tables.joint_table(robot))
-    page.table(robot_tables.link_table(robot))
+    page.table(joint_table(robot))
+    page.table(link_table(robot))
     page.heading("Conditioning")
     if isinstance(chosen, Robot):
         page.table(robot_tables.conditioning_table(robot, robot.neutral(), "all joints at zero"))
     else:
         q, where = closed_configuration(chosen)
         page.table(robot_tables.conditioning_table(robot, q, where))
-        page.table(robot_tables.loop_table(chosen, q))
+        page.table(loop_table(chosen, q))
     say(f"counting the operations of {visible(robot.name)}")
     page.heading("Operations")
     if not isinstance(chosen, Robot):

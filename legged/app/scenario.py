@@ -30,12 +30,8 @@ def on_gait(
     """Return the run of a robot on a gait; its attribute `ended` gives the reason of an early end.
 
     Args:
-        robot: The robot.
-        gait: Reference motion.
-        controller: Key of `legged.app.selection.CONTROLLERS`.
-        ground: Ground model.
-        duration: Simulated time, [s].
-        options: Further arguments of `simulate`, such as `pushes`.
+        robot: The robot. gait: Reference motion. controller: Key of `legged.app.selection.CONTROLLERS`.
+        ground: Ground model. duration: Simulated time, [s]. options: Further arguments of `simulate`.
     """
     return simulated(robot, select_controller(controller, gait), ground=ground, until=duration, **options)
 
@@ -46,13 +42,9 @@ def compare(
     """Return the runs of a robot with several values of a number, side by side in one rollout.
 
     Args:
-        robot: The robot.
-        law: The controller.
+        robot, law, ground, options: As in `rollout`. duration: Simulated time, [s].
         name: A name that `rollout(vary=...)` knows, such as "controller.kp".
         values: The values, each at every entry of the number if it is an array.
-        ground: The ground.
-        duration: Simulated time, [s].
-        options: Further arguments of `rollout`.
 
     Raises:
         UnknownNameError: The setup has no number of this name.
@@ -62,19 +54,6 @@ def compare(
     rows = np.array(values).reshape(-1, *[1] * len(shape)) * np.ones((len(values), *shape))
     runs = rollout(robot, law, ground=ground, until=duration, vary={name: rows}, **options)
     return [runs.run(i) for i in range(len(runs))]
-
-
-def comparison(runs: list[Run], names: list[str], command: tuple[float, float, float] | None = None) -> Table:
-    """Return the main figures of several runs beside each other.
-
-    Args:
-        runs: The runs. names: A heading for each. command: The commanded velocity, as in `run_table`.
-    """
-    columns = [{row[0]: row[1] for row in run_table(run, None, command).rows} for run in runs]
-    ended = [run.ended or "" for run in runs]
-    labels = dict.fromkeys(label for column in columns for label in column)
-    rows = [(label, *(column.get(label, "-") for column in columns)) for label in labels]
-    return Table("comparison", ("", *names), (*rows, *([("ended", *ended)] if any(ended) else [])))
 
 
 def check_start(robot: Robot, law: Any, ground: Ground) -> None:
@@ -98,11 +77,9 @@ def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], te
     """Return the run of a robot that walks at a commanded velocity on rigid ground.
 
     Args:
-        robot: The robot.
-        gait: Key of `controllers.locomotion.gait.schedule.GAITS`.
+        robot: The robot. gait: Key of `controllers.locomotion.gait.schedule.GAITS`.
         velocity: Velocity forward and to the left, [m/s], and yaw rate, [rad/s].
-        terrain: The surface, which the controller knows.
-        duration: Simulated time, [s].
+        terrain: The surface, which the controller knows. duration: Simulated time, [s].
     """
     law, options = commanded(gait, velocity, terrain)
     return simulated(robot, law, until=duration, **options)

@@ -1,4 +1,4 @@
-"""The loop constraints at a configuration: residual, Jacobian, bias, and rank."""
+"""The loop constraints at a configuration: residual, Jacobian, bias and rank, and a table of the loops."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from legged.loops.redundancy import (
     row_tolerances,
 )
 from legged.spatial import Array
+from legged.table import Table
 
 
 @checked
@@ -237,3 +238,22 @@ def independent_only(closed: ClosedRobot, q: Array) -> ClosedRobot:
     flags = independent_flags(closed, jacobian(closed, q))
     rows = tuple(row for row, flag in zip(closed.rows, flags, strict=True) if flag)
     return replace(closed, rows=rows, independent_count=None)
+
+
+def loop_table(closed: ClosedRobot, q: Array) -> Table:
+    """Return the loop joints with the links of each loop, and the mobility.
+
+    Args:
+        closed: The robot. q: Configuration with closed loops, (nq,).
+    """
+    rows = []
+    for loop in closed.loops:
+        kind = type(loop.joint).__name__.lower()
+        around = ", ".join(closed.cycle(loop.name))
+        rows.append((loop.name, kind, loop.parent or "world", loop.child, around, str(len(loop.constraints))))
+    header = ("joint", "kind", "parent", "child", "links around", "constraints")
+    notes = (
+        f"{mobility(closed, q)}.",
+        "The tables above describe the spanning tree, which defines q and v.",
+    )
+    return Table("Joints that close loops", header, tuple(rows), notes, left=5)

@@ -94,11 +94,7 @@ class Backend:
             return np.full_like(y, np.nan)
 
     def loads(self, t: float, h: float = 0.0) -> Array:
-        """Return the loads of the external wrenches at a time, or their means over a step, (k, 9).
-
-        Args:
-            t: Time, [s]. h: The step, [s].
-        """
+        """Return the loads of the external wrenches at a time, [s], or their means over a step h, [s], (k, 9)."""
         return self.loop.loads(t, h) if h else loads_at(self.loop.pushes, t)
 
     def after_impulse(self, q: Array, s: Array, loads: Array) -> Array:
@@ -120,11 +116,7 @@ class Backend:
         return self._method("recorded", "t", "q", "s")(float(t), q, s) if self.loop.history_size else s
 
     def step_function(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
-        """Return the function (t, h, phase, q, s) -> (q, s) of one time step, compiled if the loop is.
-
-        Args:
-            rule: Name of a method of `ClosedLoop`, such as "semi_implicit".
-        """
+        """Return the function (t, h, phase, q, s) -> (q, s) of one step by a rule, compiled if the loop is."""
         step = self._method(rule, "t", "h", "phase", "q", "s")
         return step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
 
@@ -132,18 +124,13 @@ class Backend:
         """Return the outputs of one state that a run stores besides q and v.
 
         Args:
-            t: Time, [s]. phase: Number of switch times passed.
-            q: Configuration, (nq,). s: Rest of the state, (n,).
+            t: Time, [s]. phase: Number of switch times passed. q, s: The state, (nq,) and (n,).
         """
         observe = self._method("observe", "t", "phase", "q", "s")
         return observe(float(t), float(phase) if self.whole else int(phase), q, s)
 
     def observe_all(self, states: Sequence[StateSample]) -> tuple[Observation, Array]:
-        """Return the outputs of T states, stacked, and their vdot, (T, nv), NaN where the equations have no solution.
-
-        Args:
-            states: The states.
-        """
+        """Return the outputs of T states, stacked, and their vdot, (T, nv), NaN without a solution."""
         if isinstance(self.loop, SceneInParts):
             return _observed_parts(self.loop, states)
         seen = [self.observe(*state) for state in states]
@@ -154,11 +141,7 @@ class Backend:
         return Observation(tau, points, forces, memory, stacked), np.array(vdot)
 
     def _acceleration(self, state: StateSample, memory: Array) -> Array:
-        """Return vdot of one state, (nv,); NaN where the equations have no solution.
-
-        Args:
-            state: The state. memory: Memory of the controller that replaces the one in the state, (m,).
-        """
+        """Return vdot of one state with another memory, (m,), of the controller; NaN without a solution."""
         n, m = self.nv, self.loop.memory
         s = np.concatenate([state.s[:n], memory, state.s[n + m :]])
         return self.rate(state.t, state.phase, np.concatenate([np.zeros(n), s]), state.q)[n : 2 * n]
@@ -273,11 +256,7 @@ def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | Non
 
 
 def warn_of_python(loop: ClosedLoop, reason: str) -> None:
-    """Warn once that a closed loop that should be compiled runs in Python.
-
-    Args:
-        loop: The closed loop; its `notices` hold the text, for `Run.warnings`. reason: Why it cannot be compiled.
-    """
+    """Warn once, also by the `notices` of a loop, why it runs in Python though it should be compiled."""
     if "compilation" not in loop.notices:
         loop.notices["compilation"] = text = (
             f"the controller runs in Python, which is slower, since the closed loop cannot be compiled: {reason}; "
@@ -287,11 +266,7 @@ def warn_of_python(loop: ClosedLoop, reason: str) -> None:
 
 
 def has_parts(loop: ClosedLoop) -> bool:
-    """Return whether a closed loop has so many contact candidates, besides feet on the terrain, that it runs in parts.
-
-    Args:
-        loop: The closed loop.
-    """
+    """Return whether a loop has so many contact candidates, besides feet on the terrain, that it runs in parts."""
     if type(loop) is not RigidLoop or not loop.scene.ground.iterations:  # Gauss-Seidel alone
         return False
     feet = {contact.name for contact in loop.robot.contacts}

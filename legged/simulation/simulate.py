@@ -30,11 +30,7 @@ from legged.simulation.checks.motion import motion_warnings
 from legged.simulation.checks.overlap import overlap_warning, refuse_chosen
 from legged.simulation.checks.stable_step import largest_stable_step, step_warning
 from legged.simulation.controller import ControllerLike
-from legged.simulation.integrators import (
-    FixedStep,
-    Integrator,
-    SemiImplicitEuler,
-)
+from legged.simulation.integrators import FixedStep, Integrator, SemiImplicitEuler
 from legged.simulation.loop.closed_chains import ClosedChainLoop
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
@@ -164,12 +160,7 @@ def _run(
     progress: bool | None,
     overlap: str,
 ) -> Run:
-    """Return the motion of a batch of one, whose controller has started; see `simulate`.
-
-    Args:
-        batch: The robot. times: Sample times, (T,), [s]. integrator: The integrator. reason: Why it was chosen.
-        fall, compiled, progress: As in `simulate`. overlap: Warning of the start, or "".
-    """
+    """Return the motion of a batch of one, whose controller has started, sampled at times (T,), [s]; see `simulate`."""
     loop, q, s, _ = batch.first
     warned = _warned(overlap, step_warning(loop, q, s, integrator))
     condition, stepper = _condition(fall, loop, q), Stepper(batch, integrator, compiled, times=times)
@@ -210,11 +201,7 @@ def _condition(fall: Fall | Termination | bool | None, loop: ClosedLoop, q: Arra
 
 
 def sample_times(until: float, sample: float) -> Array:
-    """Return the times at which a run is stored, (T,), [s], from 0 to `until`.
-
-    Args:
-        until: End time, [s]. sample: Time between samples, [s]; the last interval may be shorter.
-    """
+    """Return the times at which a run is stored, (T,), [s]; the last interval may be shorter than `sample`."""
     if not (np.isfinite(until) and until > 0.0):
         raise NotFiniteError(f"until must be a positive number of seconds, got {until}")
     if not (np.isfinite(sample) and sample > 0.0):
@@ -243,11 +230,7 @@ class ProgressBar:
             self._bar.stop()
 
     def update(self, t: float) -> None:
-        """Show the simulated time.
-
-        Args:
-            t: Time that the run has reached, [s].
-        """
+        """Show the simulated time, [s]."""
         if not self.shown or time.monotonic() - self.started < PROGRESS_DELAY:
             return
         if self._bar is None:

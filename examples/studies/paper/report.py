@@ -31,12 +31,12 @@ from examples.studies.paper.demonstrations import (
     add_demonstrations,
     write,
 )
-from legged.app.robot_tables import module_table
 from legged.app.scenario import on_gait
 from legged.counting import module_counts, module_figures
 from legged.counting.robot_counts import robot_table
 from legged.ground import paper_ground
 from legged.loops import ClosedRobot
+from legged.robot.diagram.tables import module_table
 from legged.robot.robot import Robot
 from legged.simulation import Run
 from legged.simulation.plots import pages

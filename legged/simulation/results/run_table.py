@@ -54,6 +54,19 @@ def run_table(run: Run, planned: float | None = None, command: Sequence[float] |
     return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
 
 
+def comparison(runs: Sequence[Run], names: Sequence[str], command: Sequence[float] | None = None) -> Table:
+    """Return the main figures of several runs beside each other, with a heading for each.
+
+    Args:
+        runs: The runs. names: The headings. command: The commanded velocity, as in `run_table`.
+    """
+    columns = [{row[0]: row[1] for row in run_table(run, None, command).rows} for run in runs]
+    ended = [run.ended or "" for run in runs]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    rows = [(label, *(column.get(label, "-") for column in columns)) for label in labels]
+    return Table("comparison", ("", *names), (*rows, *([("ended", *ended)] if any(ended) else [])))
+
+
 def _way(run: Run, planned: float | None) -> Rows:
     """Return the rows of duration, distance and mean speed."""
     moved = run.base.position - run.base.position[:1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_batch import CompiledBatch
-from legged.simulation.stepping.engines import SolverEngine
+from legged.simulation.stepping.compiled_engine import CompiledEngine
+from legged.simulation.stepping.engines import PythonEngine
 
 Array = np.ndarray
 
@@ -42,7 +42,7 @@ class MemberRuns:
     integrator: FixedStep
     times: Array
     backend: str = "none: no time step was taken"
-    compiled: CompiledBatch | None = None
+    compiled: CompiledEngine | None = None
 
     def __call__(self, runs: Rollouts, i: int) -> Run:
         """Return member i as a run; its outputs are computed by kernels that all members share, if they are compiled.
@@ -77,11 +77,12 @@ class MemberRuns:
     ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
         """Return the equations of member i, and the function that advances it from given states over a schedule."""
         if self.compiled is not None:
-            own = _MemberBackend(self._kernels, self.compiled, i, loop, self.backend)
-            return own, own.advance
+            return _MemberBackend(self._kernels, self.compiled, i, loop, self.backend), partial(
+                self.compiled.advance_one, i
+            )
         backend = select_backend(loop, members.state[0], members.state[0], False)
         backend.name = self.backend
-        return backend, SolverEngine([backend], members, self.integrator, "").advance
+        return backend, PythonEngine(members, self.integrator, "", system=backend).advance
 
     @cached_property
     def _kernels(self) -> dict[Any, Kernel]:
@@ -98,11 +99,10 @@ class _MemberBackend(Backend):
         loop: Its closed loop, with the points that `outputs` reports. name: What computed the rollout.
     """
 
-    def __init__(self, kernels: dict[Any, Kernel], compiled: CompiledBatch, i: int, loop: ClosedLoop, name: str):
+    def __init__(self, kernels: dict[Any, Kernel], compiled: CompiledEngine, i: int, loop: ClosedLoop, name: str):
         super().__init__(loop, True, name)
         self._kernels, self._compiled = kernels, compiled
         self._numbers = compiled.starts.numbers[i, compiled.template.varying]
-        self._parameters = compiled.parameters[i : i + 1] if len(compiled.parameters) > 1 else compiled.parameters
         self._links = tuple(link for link, _ in loop.nodes)
         self._points = np.array([point for _, point in loop.nodes]).reshape(-1, 3)
 
@@ -121,14 +121,3 @@ class _MemberBackend(Backend):
             self._kernels[name, links] = Kernel(trace(of_member, given), name)
         kernel = self._kernels[name, links]
         return lambda *state: kernel(*state, self._numbers, self._points)
-
-    def advance(self, members: Members, schedule: Schedule) -> None:
-        """Advance copies of the member from other states, in place.
-
-        Args:
-            members: Their states. schedule: The intervals.
-        """
-        own = Members.at(members.state, members.stored.shape[1], self._compiled.code.element.dtype)
-        own.outcome[:] = members.outcome
-        self._compiled.code.run(own, self._parameters, schedule, threads=1)
-        members.state[:], members.outcome[:], members.stored[:] = own.state, own.outcome, own.stored

@@ -120,7 +120,17 @@ class Rollouts:
         Raises:
             FileError: The path has the suffix of another format, or the file cannot be written.
         """
-        return _save(self, path)
+        path = output_file(path, ".npz")
+        arrays = {name: getattr(self, name) for name in FIELDS if "." not in name and name not in ("model", "names")}
+        arrays |= {name: np.asarray(arrays[name], dtype=str) for name in ("reasons", "warnings")}
+        arrays["model"] = "" if self.model is None else self.model.to_json()
+        arrays["names"] = np.asarray(list(self.vary), dtype=str)
+        arrays |= {f"vary {k}": np.asarray(values) for k, values in enumerate(self.vary.values())}
+        ground = self.run(0).ground
+        arrays |= {f"ground.{f.name}": getattr(ground, f.name) for f in fields(ground)}
+        with replaced(path) as draft, draft.open("wb") as file:
+            np.savez_compressed(file, kind=np.array(KIND), version=np.array(VERSION), **arrays)
+        return path
 
     def to_pandas(self, last: bool = False) -> Any:
         """Return a pandas DataFrame with one row per member and sample, without those after the end of a member.
@@ -165,7 +175,10 @@ class Rollouts:
             ArgumentError: The path is neither text nor a `Path`.
             FileError: The file is missing, damaged, too large, or no saved rollouts.
         """
-        return Rollouts(**_load(path, None if most is None else whole("most", most, 1)))
+        with opened(path, None if most is None else whole("most", most, 1), "rollouts") as (archive, source, limit):
+            fields_by_name = _read(archive, source, limit)
+        fields_by_name["model"] = ModelRecord.from_json(fields_by_name["model"], path)
+        return Rollouts(**fields_by_name)
 
 
 def _table(runs: Rollouts, last: bool) -> dict[str, Array]:
@@ -232,30 +245,8 @@ class RecordedMembers(NamedTuple):
         )
 
 
-def _save(runs: Rollouts, path: str | Path) -> Path:
-    """Write rollouts to an npz file and return its path; see `Rollouts.save`."""
-    path = output_file(path, ".npz")
-    arrays = {name: getattr(runs, name) for name in FIELDS if "." not in name and name not in ("model", "names")}
-    arrays |= {name: np.asarray(arrays[name], dtype=str) for name in ("reasons", "warnings")}
-    arrays["model"] = "" if runs.model is None else runs.model.to_json()
-    arrays["names"] = np.asarray(list(runs.vary), dtype=str)
-    arrays |= {f"vary {k}": np.asarray(values) for k, values in enumerate(runs.vary.values())}
-    ground = runs.run(0).ground
-    arrays |= {f"ground.{f.name}": getattr(ground, f.name) for f in fields(ground)}
-    with replaced(path) as draft, draft.open("wb") as file:
-        np.savez_compressed(file, kind=np.array(KIND), version=np.array(VERSION), **arrays)
-    return path
-
-
-def _load(path: str | Path, most: int | None) -> dict[str, Any]:
-    """Return the arguments of `Rollouts` from a file that `save` wrote; see `Rollouts.load`."""
-    with opened(path, most, "rollouts") as (archive, source, limit):
-        fields_by_name = _read(archive, source, limit)
-    fields_by_name["model"] = ModelRecord.from_json(fields_by_name["model"], path)
-    return fields_by_name
-
-
 def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
+    """Return the arguments of `Rollouts`, with the model as text, from a file of at most `most` bytes."""
     members = {name.removesuffix(".npy") for name in archive.namelist()}
     if "kind" not in members or str(stored_array(archive, "kind", source, 1000, most)) != KIND:
         hint = "; load it with legged.Run.load" if {"times", "tau"} <= members else ""

@@ -31,6 +31,7 @@ from legged.simulation.rollouts.members import MemberRuns
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import RolloutBatch
+from legged.simulation.stepping.compiled_engine import CompiledEngine
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper, select_integrator
 
@@ -124,12 +125,7 @@ def _run(
     threads: int,
     update: Callable[[float], None],
 ) -> Rollouts:
-    """Return the motions of all members.
-
-    Args:
-        batch: The members. integrator: The integrator. times: Sample times, (T,), [s].
-        compiled: As in `rollout`. threads: Maximal number of threads. update: Called with the simulated time, [s].
-    """
+    """Return the motions of all members, sampled at times (T,), [s]; see `rollout`."""
     count = batch.sweep.count
     starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
     members = MemberRuns(batch, integrator, times)
@@ -144,7 +140,8 @@ def _run(
     except KeyboardInterrupt:
         return _unfinished(members, starts)
     stepper.run(threads, update)
-    members = replace(members, backend=engine.name, compiled=getattr(engine, "compiled", None))
+    compiled_steps = engine.detached() if isinstance(engine, CompiledEngine) else None
+    members = replace(members, backend=engine.name, compiled=compiled_steps)
     return _result(members, stepper.members, _warnings(stepper, overlap), stepper.reason)
 
 
@@ -159,11 +156,7 @@ def _unfinished(runs: MemberRuns, starts: InitialStates) -> Rollouts:
 
 
 def _warnings(stepper: Stepper, overlap: str) -> tuple[str, ...]:
-    """Return the texts of all warnings, and give those that have not been given.
-
-    Args:
-        stepper: The members after the run. overlap: Warning of their starts, or "".
-    """
+    """Return the texts of all warnings after a run, and give those that have not been given."""
     batch, starts, members, engine = stepper.batch, stepper.starts, stepper.members, stepper.engine
     assert engine is not None and isinstance(stepper.integrator, FixedStep)
     first, robot = batch.first, batch.robot
@@ -200,12 +193,7 @@ def _contact_warning(batch: RolloutBatch, members: Members) -> str:
 
 
 def _result(runs: MemberRuns, members: Members, warned: tuple[str, ...], reason: Callable[[int], str]) -> Rollouts:
-    """Return the result of a rollout.
-
-    Args:
-        runs: Returns the run of a member. members: The members at the end. warned: Texts of warnings.
-        reason: Index of a member that fell or diverged -> why it ended.
-    """
+    """Return the result of a rollout. `reason` returns why a member, given by its index, fell or diverged."""
     robot, times, sweep = runs.batch.robot, runs.times, runs.batch.sweep
     code, when, rows = members.outcome.T
     states = members.stored

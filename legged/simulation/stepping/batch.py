@@ -115,11 +115,7 @@ class RolloutBatch:
             raise DefinitionError(f"robot {self.robot.name!r} has closed loops, whose parameters cannot vary")
 
     def member(self, i: int, nodes: Any = ()) -> RolloutMember:
-        """Return member i at the start.
-
-        Args:
-            i: Index of the member. nodes: Points that `ClosedLoop.outputs` reports.
-        """
+        """Return member i at the start, with the points that `ClosedLoop.outputs` reports."""
         return self.member_at(i, *self._state(i), nodes)
 
     def member_at(self, i: int, q: Array, v: Array, nodes: Any = ()) -> RolloutMember:
@@ -154,17 +150,15 @@ class RolloutBatch:
         return first
 
     @cached_property
-    def given_states(self) -> tuple[list[Array], list[Array]]:
-        """Initial configurations, (nq,) each, and velocities, (nv,) each, of all members."""
-        states: dict[bytes, tuple[Array, Array]] = {}
-        q, v = [], []
-        for i in range(self.sweep.count):
-            given = (np.asarray(x, dtype=float)[i].tobytes() for x in (self.q, self.v) if np.ndim(x) == 2)
-            key = self.sweep.key(i) + b"".join(given)
-            if key not in states:
-                states[key] = self._state(i)
-            q.append(states[key][0])
-            v.append(states[key][1])
+    def given_states(self) -> tuple[Array, Array]:
+        """Initial configurations, (B, nq), and velocities, (B, nv), of all members."""
+        known: dict[bytes, tuple[Array, Array]] = {}
+        keys = [self.sweep.key(i) for i in range(self.sweep.count)]
+        for x in (self.q, self.v):
+            if np.ndim(x) == 2:
+                keys = [key + row.tobytes() for key, row in zip(keys, np.asarray(x, dtype=float), strict=True)]
+        states = [known.get(key) or known.setdefault(key, self._state(i)) for i, key in enumerate(keys)]
+        q, v = (np.array(column) for column in zip(*states, strict=True))
         return q, v
 
     @cached_property
@@ -181,11 +175,7 @@ class RolloutBatch:
         return adapt(setup.controller).start(setup.robot, setup.ground, q, v)
 
     def limits(self, i: int, q: Array) -> FallLimits | None:
-        """Return the limits beyond which a member has fallen; None without limits.
-
-        Args:
-            i: Index of the member. q: Its initial configuration, (nq,), mixed units.
-        """
+        """Return the limits beyond which member i has fallen, see `Fall.limits`; None without limits."""
         setup = self.sweep.member(i)
         return None if self.fall is None else self.fall.limits(setup.robot, setup.ground, q)
 
@@ -204,12 +194,7 @@ class RolloutBatch:
 
 
 def select_fall(fall: Fall | bool | None, robot: Robot, ground: Ground | Rigid | None) -> Fall | None:
-    """Return the condition under which a robot has fallen, None if it never falls.
-
-    Args:
-        fall: As the user gave it; None selects `Fall()` for a robot with a free base on a ground.
-        robot: The robot. ground: The ground.
-    """
+    """Return when a robot has fallen, None for never; by default `Fall()` for a robot with a free base on a ground."""
     if fall is None:
         fall = can_fall(robot, ground)
     return fall if isinstance(fall, Fall) else Fall() if fall else None

@@ -107,51 +107,31 @@ class Clock:
                 self._common = self._common[0], self._common[1] + self._passed
             self._passed = 0
 
-    def restart(self, robots: Sequence[int], loops: Sequence[ClosedLoop]) -> None:
-        """Set the time of some robots to zero.
+    def set(
+        self, robots: Array, origin: Any = None, ticks: Any = 0.0, loops: Sequence[ClosedLoop] | None = None
+    ) -> None:
+        """Set the times of some robots, and use other closed loops from now on.
 
         Args:
-            robots: Their indices. loops: Their closed loops.
-        """
-        for i, loop in zip(robots, loops, strict=True):
-            self._loops[i] = loop
-        self.set(np.array(robots, dtype=int), np.zeros(len(robots)))
-
-    def set(self, robots: Array, times: Array) -> None:
-        """Set the times of some robots.
-
-        Args:
-            robots: Their indices, (k,), dimensionless. times: Their times, (k,), [s].
+            robots: Their indices, (k,), dimensionless. origin: Their times before `ticks` steps, (k,), [s], if they
+                change. loops: Their closed loops, if these change.
         """
         self._count_passed()
-        self._origin[robots], self._ticks[robots] = times, 0.0
+        if origin is not None:
+            self._origin[robots], self._ticks[robots] = origin, ticks
+        for i, loop in zip(robots.tolist(), loops or (), strict=loops is not None):
+            self._loops[i] = loop
         self._find_breaks(robots)
-
-    def follow(self, loops: Sequence[ClosedLoop]) -> None:
-        """Take the break times of other closed loops from now on.
-
-        Args:
-            loops: Closed loop of each robot.
-        """
-        self._loops = list(loops)
-        self._find_breaks(np.arange(len(loops)))
 
     def snapshot(self) -> tuple[Array, Array, list[ClosedLoop]]:
         """Return a copy of the clock's state: origins (N,), [s], numbers of steps (N,), and closed loops."""
         self._count_passed()
         return self._origin.copy(), self._ticks.copy(), list(self._loops)
 
-    def restore(self, saved: tuple[Array, Array, list[ClosedLoop]]) -> None:
-        """Return to a snapshot.
-
-        Args:
-            saved: The result of `snapshot`; for one robot, its time holds for all.
-        """
-        origin, ticks, loops = saved
-        self._passed = 0
-        self._origin[:], self._ticks[:] = origin, ticks
-        self._loops = list(loops) if len(loops) == len(self._loops) else list(loops) * len(self._loops)
-        self._find_breaks(np.arange(len(self._loops)))
+    def restore(self, origin: Any, ticks: Any, loops: Sequence[ClosedLoop]) -> None:
+        """Return to a snapshot, whose parts these are; that of one robot holds for all."""
+        count = len(self._loops)
+        self.set(np.arange(count), origin, ticks, loops if len(loops) == count else [*loops] * count)
 
     def write(self, intervals: Array, steps: int) -> int:
         """Write the intervals of at most `free_steps` next steps, and return the number of rows: 1 if all are equal.
@@ -171,11 +151,7 @@ class Clock:
         return len(intervals) if self._common is None else 1
 
     def schedule(self, steps: int) -> Schedule:
-        """Return the schedule of the next steps of each robot, after which robots that have fallen end.
-
-        Args:
-            steps: Number of steps.
-        """
+        """Return the schedule of the next steps of each robot, after which robots that have fallen end."""
         h, start = self.integrator.step, self.times  # `times` brings the ticks up to date
         end = self._origin + h * (self._ticks + steps)
         plain = np.stack([start, np.full(len(start), h), np.full(len(start), float(steps)), self.phase], axis=1)

@@ -18,21 +18,22 @@ from legged.simulation.forces import beyond_range, check_range
 from legged.simulation.loop.closed_chains import check_closed
 from legged.simulation.loop.external_wrenches import LOAD, ExternalWrench, names_in
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_batch import StepInput
+from legged.simulation.stepping.engines import StepInput
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)
 
 
 class Commands:
-    """The commands of all robots in the present step.
+    """What all robots are given in the present step: their commands, and external wrenches.
 
     Args:
         batch: The robots. num: Number of robots, N; None for one robot without a leading axis.
 
     Attributes:
         held: The commands, (N, nu), any unit, a copy; None before the first one. It changes with each call of `hold`.
-        wrenches: The external wrenches. has_wrenches: Whether any step has been given some.
+        places: (link, frame) of each place for a wrench. A call takes the first places that fit, and adds missing ones.
+        has_wrenches: Whether any step has been given some.
     """
 
     def __init__(self, batch: RolloutBatch, num: int | None):
@@ -46,15 +47,14 @@ class Commands:
             self._is_required = needs_command(batch.first.loop.controller)
         self._shape: tuple[int, ...] | None = None  # of the commands of all robots
         self._present = self._next = np.zeros((0, 0))  # two copies, (N, nu): the next command goes into the second
-        self.wrenches, self.has_wrenches = StepWrenches(batch, num), False
+        self.places: list[tuple[str, str]] = []
+        self.has_wrenches, self._names = False, names_in(batch.robot, batch.sweep.nominal.bodies)
+        self._joined = np.zeros((num or 1, 0), self._dtype)  # commands and wrenches, (N, nu + 9 k)
 
-    def given(self, held: Array | None) -> StepInput:
-        """Return the inputs of each step: the length of the command, and the keys of the external wrenches so far.
-
-        Args:
-            held: The commands, (N, nu), any unit, or None.
-        """
-        return StepInput(None if held is None else held.shape[1], tuple(self.wrenches.keys))
+    @property
+    def given(self) -> StepInput:
+        """The inputs of each step: the length of the command, and the places of the external wrenches so far."""
+        return StepInput(None if self.held is None else self.held.shape[1], tuple(self.places))
 
     def hold(self, command: Any) -> Array:
         """Return the commands of all robots, `held`; a command that is refused leaves the one before.
@@ -84,16 +84,6 @@ class Commands:
         self.held = self._present
         return self._present
 
-    def hold_wrenches(self, command: Any, wrenches: Any) -> tuple[Array | None, Array]:
-        """Return the commands, (N, nu), as `hold` or `clear` do, and all inputs side by side, (N, nu + 9 k).
-
-        Args:
-            command: As in `hold`, or None. wrenches: An `ExternalWrench`, or several.
-        """
-        keys, numbers = self.wrenches.numbers(wrenches)
-        held, self.has_wrenches = self.clear() if command is None else self.hold(command), True
-        return held, self.wrenches.joined(keys, held, numbers)
-
     def clear(self) -> Array | None:
         """Set all commands to zero and return them, (N, nu), any unit.
 
@@ -120,47 +110,31 @@ class Commands:
             raise ArgumentError("tau and command are known after the first step, which gives the command")
         return self.held
 
-    def _check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise an error if a command has a wrong shape, or the controller takes none."""
-        if self._sizes is None:
-            raise ArgumentError(
-                "the controller takes no command; give it an argument `command`, as in law(t, q, v, wrenches, command)"
-            )
-        sizes = self._sizes if self._shape is None else self._shape[-1:]
-        size, leads = shape[-1] if shape else 0, [()] if self._num is None else [(), (self._num,)]
-        if shape not in [(*lead, size) for lead in leads] or (sizes and size not in sizes):
-            wanted = " or ".join(str((*lead, n)) for lead in leads for n in dict.fromkeys(sizes or ("nu",)))
-            raise ShapeError(f"the command must be {wanted.replace(chr(39), '')}, got shape {shape}")
-
-
-class StepWrenches:
-    """The external wrenches that `Simulation.step` is given.
-
-    Args:
-        batch: The robots. num: Number of robots, N; None for one robot without a leading axis.
-
-    Attributes:
-        keys: (link, frame) of each place for a wrench. A call takes the first places that fit, and adds missing ones.
-    """
-
-    def __init__(self, batch: RolloutBatch, num: int | None):
-        self.keys: list[tuple[str, str]] = []
-        self._names, self._num = names_in(batch.robot, batch.sweep.nominal.bodies), num
-        self._joined = np.zeros((num or 1, 0), batch.element.dtype)
-
-    def numbers(self, wrenches: Any) -> tuple[list[tuple[str, str]], Array]:
-        """Return the keys of all places, and their numbers, (N, k, 9); nothing changes.
+    def hold_all(self, command: Any, wrenches: Any) -> Array:
+        """Return commands and external wrenches side by side, (N, nu + 9 k), in an array that calls of one kind share.
 
         Args:
-            wrenches: An `ExternalWrench`, or several.
+            command: As in `hold`, or None for that of `clear`. wrenches: An `ExternalWrench`, or several.
 
         Raises:
-            ArgumentError, ShapeError, UnknownNameError: As `Simulation.step`.
+            ArgumentError, ShapeError, UnknownNameError: As `Simulation.step`; nothing changes.
         """
+        places, numbers = self._placed(wrenches)
+        held, self.has_wrenches, self.places = self.clear() if command is None else self.hold(command), True, places
+        nu = 0 if held is None else held.shape[1]
+        if self._joined.shape[1] != nu + LOAD * len(places):
+            self._joined = np.zeros((len(numbers), nu + LOAD * len(places)), self._dtype)
+        if held is not None:
+            self._joined[:, :nu] = held
+        self._joined[:, nu:] = numbers.reshape(len(numbers), -1)
+        return self._joined
+
+    def _placed(self, wrenches: Any) -> tuple[list[tuple[str, str]], Array]:
+        """Return the places of all external wrenches, and their numbers, (N, k, 9), mixed units and frames."""
         given = [wrenches] if isinstance(wrenches, ExternalWrench) else wrenches
         if not (isinstance(given, list | tuple) and all(isinstance(wrench, ExternalWrench) for wrench in given)):
             raise ArgumentError(f"wrenches must be an ExternalWrench or a list of them, got {shown(wrenches)}")
-        keys, count, rows = list(self.keys), self._num or 1, dict[int, Array]()
+        places, rows = list(self.places), dict[int, Array]()
         for wrench in given:
             if not wrench.is_constant:
                 raise ArgumentError(
@@ -176,38 +150,31 @@ class StepWrenches:
                     )
             if wrench.link not in self._names:
                 raise UnknownNameError("link or free body", wrench.link, self._names)
-            key = wrench.link, wrench.frame
-            at = next((i for i, known in enumerate(keys) if known == key and i not in rows), len(keys))
-            if at == len(keys):
-                keys.append(key)
-            rows[at] = np.concatenate([np.broadcast_to(part, (count, 3)) for part in parts], axis=1)
-        numbers = np.zeros((count, len(keys), LOAD))
+            place = wrench.link, wrench.frame
+            at = next((i for i, known in enumerate(places) if known == place and i not in rows), len(places))
+            if at == len(places):
+                places.append(place)
+            rows[at] = np.concatenate([np.broadcast_to(part, (self._num or 1, 3)) for part in parts], axis=1)
+        numbers = np.zeros((self._num or 1, len(places), LOAD))
         for at, row in rows.items():
             numbers[:, at] = row
-        return keys, numbers
+        return places, numbers
 
-    def joined(self, keys: list[tuple[str, str]], held: Array | None, numbers: Array) -> Array:
-        """Return commands and wrenches side by side, (N, nu + 9 k), in an array that calls of one kind share.
-
-        Args:
-            keys: Of `numbers`. held: The commands, (N, nu), any unit, or None. numbers: Of the wrenches, (N, k, 9),
-                mixed units and frames.
-        """
-        self.keys, nu = keys, 0 if held is None else held.shape[1]
-        size = nu + LOAD * len(keys)
-        if self._joined.shape[1] != size:
-            self._joined = np.zeros((len(numbers), size), self._joined.dtype)
-        if held is not None:
-            self._joined[:, :nu] = held
-        self._joined[:, nu:] = numbers.reshape(len(numbers), -1)
-        return self._joined
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise an error if a command has a wrong shape, or the controller takes none."""
+        if self._sizes is None:
+            raise ArgumentError(
+                "the controller takes no command; give it an argument `command`, as in law(t, q, v, wrenches, command)"
+            )
+        sizes = self._sizes if self._shape is None else self._shape[-1:]
+        size, leads = shape[-1] if shape else 0, [()] if self._num is None else [(), (self._num,)]
+        if shape not in [(*lead, size) for lead in leads] or (sizes and size not in sizes):
+            wanted = " or ".join(str((*lead, n)) for lead in leads for n in dict.fromkeys(sizes or ("nu",)))
+            raise ShapeError(f"the command must be {wanted.replace(chr(39), '')}, got shape {shape}")
 
 
 def selected_robots(where: Any, num: int | None) -> Array:
-    """Return the indices of robots, (n,), in ascending order.
-
-    Args:
-        where: A mask, their indices, or None for all. num: Number of robots, None for one without a leading axis.
+    """Return the indices, (n,), in ascending order, of robots given by a mask, indices, or None for all.
 
     Raises:
         ArgumentError, ShapeError: `where` is neither.
@@ -231,10 +198,7 @@ def selected_robots(where: Any, num: int | None) -> Array:
 
 
 def rows_of(name: str, value: Any, count: int, size: int) -> Array:
-    """Return an argument as a row for each robot, (count, size), in its units.
-
-    Args:
-        name: Name of the argument. value: (size,) or (count, size), any unit. count: Number of robots. size: Length.
+    """Return an argument, (size,) or (count, size), as a row for each robot, (count, size), in its units.
 
     Raises:
         ShapeError: It has another shape.

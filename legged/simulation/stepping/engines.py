@@ -1,64 +1,85 @@
-"""Step engines: all robots in one time loop of machine code, or one integrator per robot in Python."""
+"""Step engines, which advance all robots: the interface, and one integrator per robot in Python.
+
+`legged.simulation.stepping.compiled_engine` has the time steps in machine code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import (
-    CODES_ONLY,
-    ENDED,
-    EXCEEDED,
-    FLOAT64,
-    NOT_FINITE,
-    Comparison,
-    Members,
-    PreparedLoop,
-    Schedule,
-)
-from legged.compiler import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
+from legged.compiler import CODES_ONLY, ENDED, EXCEEDED, NOT_FINITE, Members, Schedule
 from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend, select_backend
-from legged.simulation.checks.divergence import SLOW
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.controller import CommandedController
 from legged.simulation.hidden_state import independent_copy
-from legged.simulation.integrators import (
-    FixedStep,
-    Integrator,
-    Plan,
-    SmoothInterval,
-    StateSample,
-    StepSequence,
-)
+from legged.simulation.integrators import FixedStep, Integrator, Plan, SmoothInterval, StateSample, StepSequence
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
-from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, StepInput
 from legged.simulation.stepping.parameter_tree import flatten, unflatten
 from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
-_OPERATIONS_PER_THREAD = 1_000_000
-"""Operations for each thread from which several threads pay: 60 us of work, twice the time to wake one."""
-OPERATIONS_PER_CALL = 1.5e9
-"""Operations of a batch between two examinations of its samples: some tenths of a second."""
+
+
+def commanded(loop: ClosedLoop, command: Array) -> ClosedLoop:
+    """Return a closed loop whose controller has a command.
+
+    Args:
+        loop: The closed loop. command: The command, (nu,), any unit.
+    """
+    return replace(loop, controller=CommandedController(loop.controller, command))
+
+
+class StepInput(NamedTuple):
+    """The input of each time step, a vector: the command, then the numbers of external wrenches.
+
+    Attributes:
+        command: Length of the command of the controller, nu; None if it takes none.
+        wrenches: (link, frame) of each external wrench, see `StepWrench`.
+    """
+
+    command: int | None = None
+    wrenches: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Length of the vector."""
+        return (self.command or 0) + LOAD * len(self.wrenches)
+
+    def applied(self, loop: ClosedLoop, values: Array) -> ClosedLoop:
+        """Return a closed loop that is given a vector.
+
+        Args:
+            loop: The closed loop. values: The vector, (size,), mixed units; its wrenches may change in place.
+        """
+        n = self.command or 0
+        if self.command is not None:
+            loop = commanded(loop, values[:n])
+        if not self.wrenches:
+            return loop
+        starts = range(n, self.size, LOAD)
+        own = [StepWrench(*key, values[i : i + LOAD]) for key, i in zip(self.wrenches, starts, strict=True)]
+        return replace(loop, pushes=(*loop.pushes, *own))
+
+
+NO_INPUT = StepInput()
 
 
 class StepEngine:
-    """Base class of the objects that advance all robots of a run, a rollout or a `Simulation`.
+    """Base class of the objects that advance all robots in place.
 
     Args:
-        members: States and outcomes, which `run` changes in place.
+        members: States and outcomes of the robots. name: Description of the code that runs.
+        given: What each step is given: command and external wrenches.
 
     Attributes:
-        name: Description of the code that runs. is_compiled: Whether it is machine code.
-        given: What each step is given: command and external wrenches.
-        commands: This for each robot, (N, given.size), which `run` reads; another array may replace it.
+        is_compiled: Whether the code is machine code.
+        commands: What each robot is given, (N, given.size), which `run` reads; another array may replace it.
         intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
     """
 
@@ -70,19 +91,15 @@ class StepEngine:
         self.commands, self.intervals = np.zeros((count, given.size), dtype), np.zeros((count, 1, 4), dtype)
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
-        """Advance the robots from sample to sample in place; yield whenever new samples are stored.
-
-        Args:
-            plan: Samples and intervals. threads: Maximal number of threads.
-        """
+        """Advance the robots from sample to sample; yield whenever new samples are stored."""
         raise NotImplementedError
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
-        """Advance the robots in place, store the states of samples, and end robots.
+        """Advance the robots, store the states of samples, and end robots.
 
         Args:
-            schedule: The intervals [start, h, count, phase], (N, P, 4) or (1, P, 4), and samples; or the number of rows
-                of the attribute `intervals` that hold them, N or 1, after which robots that have fallen end.
+            schedule: The intervals and samples; or the number of rows of the attribute `intervals` that hold them, N or
+                1, after which robots that have fallen end.
             threads: Maximal number of threads.
 
         Returns:
@@ -96,159 +113,56 @@ class StepEngine:
         return ENDED if self._members.outcome[:, 0].any() else EXCEEDED
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
-        """Advance the robots from other states, as `run` does from the present ones.
-
-        Args:
-            members: States and outcomes, which change in place. schedule: As in `run`.
-            threads: Maximal number of threads.
-        """
+        """Advance robots from other states and outcomes, in place, as `run` does from the present ones."""
         raise NotImplementedError
 
     def failure(self, i: int) -> SimulationError | None:
-        """Return the error that ended the motion of robot i; None if its next state is not finite.
-
-        Args:
-            i: Index of the robot.
-        """
+        """Return the error that ended the motion of robot i; None if its next state is not finite."""
         raise NotImplementedError
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
-        """Set controllers, grounds, pushes and limits.
-
-        Args:
-            starts: All robots at the start; their states are not used.
-            robots: Indices of those that have changed.
-        """
+        """Set controllers, grounds, pushes and limits of the robots with these indices to those of the starts."""
         raise NotImplementedError
 
 
-class CompiledEngine(StepEngine):
-    """Time steps of all robots in machine code.
+class PythonEngine(StepEngine):
+    """Integration of one robot after the other by `Integrator.solve`: variable steps, and controllers in Python.
 
     Args:
-        compiled: The time steps, and their parameters, which `restart` replaces.
-        members: States and outcomes, which `run` changes in place.
-    """
-
-    is_compiled = True
-
-    def __init__(self, compiled: CompiledBatch, members: Members):
-        count, code, given = len(members.state), compiled.code, compiled.given
-        lanes, kind = code.lanes(count), "" if code.element == FLOAT64 else f" of {code.element}"
-        super().__init__(members, f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}", given)
-        self.compiled, self.code, self._integrator = compiled, code, compiled.integrator
-        self._parameters = np.zeros((count, code.parameters - given.size), code.element.dtype)
-        self._parameters[:] = compiled.parameters
-        self._plan: Plan | None = None
-        self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
-        self._calls: dict[tuple[int, int], PreparedLoop] = {}
-        self._last: tuple[int, Array | None, PreparedLoop | None] = 0, None, None  # rows, commands and call
-        self._operations = float(count * max(code.graph.size, 1))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes for `pickle` and `copy`, without calls, which hold addresses of arrays."""
-        return {**vars(self), "_calls": {}, "_last": (0, None, None)}
-
-    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
-        """Set the parameters of all robots; see `StepEngine.restart`."""
-        del robots  # all are evaluated in one call
-        self._parameters[:] = self.compiled.loop_parameters(starts.numbers)
-
-    def motion(self, plan: Plan, threads: int) -> Iterator[None]:
-        """Advance the robots from sample to sample; see `StepEngine.motion`."""
-        self._plan, schedule = plan, plan.schedule(self._integrator)
-        costs = schedule.steps * self._operations
-        most = OPERATIONS_PER_CALL if len(self._members.state) > 1 else OPERATIONS_OF_ONE
-        if costs.sum() < most:
-            self.run(schedule, threads)
-            yield
-            return
-        ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
-        bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / most)) > 0]
-        for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
-            self.run(schedule.part(begin, end), threads)
-            yield
-
-    def run(self, schedule: Schedule | int, threads: int) -> int:
-        """Advance the robots in place; see `StepEngine.run`."""
-        rows, commands, call = self._last
-        if call is None or rows != schedule or commands is not self.commands:
-            if not isinstance(schedule, int):
-                self.advance(self._members, schedule, self._used_threads(schedule.steps.sum(), threads))
-                return self._result()
-            call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
-            self._last = schedule, self.commands, call
-        return call.alone() if threads == 1 else call(self._used_threads(self.intervals[0, 0, 2], threads))
-
-    def _used_threads(self, steps: float, threads: int) -> int:
-        """Return the number of threads that pay for a number of steps."""
-        return min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
-
-    def _prepared(self, rows: int) -> PreparedLoop:
-        """Return the call for a number of rows of `intervals`, which keeps the array of the commands and so its id."""
-        intervals = Schedule(self.intervals[:rows], np.array([CODES_ONLY]))
-        arrays = self._members, self._parameters, intervals, self.commands
-        call = self._calls[rows, id(self.commands)] = self.code.prepared(*arrays, self._comparison)
-        return call
-
-    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
-        """Advance the robots from other states; see `StepEngine.advance`."""
-        self.code.run(members, self._parameters, schedule, threads, self.commands)
-
-    def failure(self, i: int) -> SimulationError | None:
-        """Return the error of the steps after the last sample of a single robot, which are taken again one by one.
-
-        Of many robots, and in `run`, which operation has no finite result is unknown.
-        """
-        if self._plan is None or len(self._members.state) > 1:
-            return None
-        loop, sequences = self.compiled.template.loop, self._integrator.step_sequences(self._plan.intervals[0])
-        nq, state, reached = loop.robot.nq, self._members.stored[0], int(self._members.outcome[0, 2])
-        begin = [k for k, sequence in enumerate(sequences) if sequence.sample is not None][reached - 1] + 1
-        before = state[reached - 1].astype(float)
-        try:
-            for _ in self._integrator.take(Backend(loop, True, ""), before[:nq], before[nq:], sequences[begin:]):
-                pass
-        except DivergenceError as error:
-            return error
-        return None
-
-
-class SolverEngine(StepEngine):
-    """Integration of one robot after the other by `Integrator.solve`.
-
-    Args:
-        systems: The equations of motion of each robot.
-        members: States and outcomes, which `run` changes in place. integrator: The integrator.
-        name: Description of the code that runs. given: What each step is given.
+        members, name, given: As in `StepEngine`. integrator: The integrator.
+        system: The equations of motion of the only robot. Without them, `restart` sets those of all robots.
+        limits: Limits of the first robot, beyond which it has fallen, for `restart`.
     """
 
     def __init__(
         self,
-        systems: Sequence[Backend],
         members: Members,
         integrator: Integrator,
         name: str,
         given: StepInput = NO_INPUT,
+        system: Backend | None = None,
+        limits: FallLimits | None = None,
     ):
         super().__init__(members, name, given)
-        self._systems, self._integrator = dict(enumerate(systems)), integrator
-        self._limits: dict[int, FallLimits | None] = {}  # beyond which robots have fallen
+        self._integrator, self._first_limits = integrator, limits
+        self._systems = {} if system is None else {0: system}
+        self._backends: dict[ClosedLoop, Backend] = {}  # which several robots may share, each with its own controller
+        self._controllers: dict[int, Any] = {}
+        self._limits: dict[int, FallLimits | None] = {}
         self._failures: dict[int, SimulationError] = {}
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
         """Advance the robots from sample to sample; see `StepEngine.motion`."""
-        del threads  # Python code
         members, solutions = self._members, {}
-        for i in self._live(members):
+        for i in _live(members):
             solutions[i] = self._integrator.solve(self._system(i), *self._state(members, i), plan.intervals[plan.of[i]])
         for k in range(len(plan.times)):
-            for i in self._live(members):
+            for i in _live(members):
                 self._take(members, i, solutions[i], k)
             yield
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
-        """Advance the robots in place; see `StepEngine.run`."""
+        """Advance the robots; see `StepEngine.run`."""
         if isinstance(schedule, int):
             schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
         self.advance(self._members, schedule, threads)
@@ -256,10 +170,8 @@ class SolverEngine(StepEngine):
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
-        del threads  # Python code
-        for i in self._live(members):
-            intervals = schedule.intervals[i if len(schedule.intervals) > 1 else 0].tolist()
-            solution = self._solution(i, members, intervals, schedule.samples.tolist())
+        for i in _live(members):
+            solution = self._solution(i, members, schedule)
             for sample in schedule.samples[schedule.samples != -1].tolist():
                 if members.outcome[i, 0] == 0.0:
                     self._take(members, i, solution, sample)
@@ -268,18 +180,35 @@ class SolverEngine(StepEngine):
         """Return the error that ended the motion of robot i; see `StepEngine.failure`."""
         return self._failures.get(i)
 
-    def _system(self, i: int) -> Backend:
-        """Return the equations of motion of robot i, with its own controller and command."""
-        return self._systems[i]
+    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
+        """Set the closed loops of some robots, each with its own copy of the controller; see `StepEngine.restart`."""
+        known, begin = self._backends, starts.numbers.shape[1] - len(flatten(self._first_limits)[0])
+        used = set(starts.loops)
+        self._backends = {loop: known[loop] if loop in known else _in_python(loop, self.given) for loop in used}
+        for i in robots:
+            self._systems[i] = self._backends[starts.loops[i]]
+            self._controllers[i] = independent_copy(starts.loops[i].controller)
+            self._limits[i] = unflatten(self._first_limits, iter(starts.numbers[i, begin:].tolist()))
 
-    def _solution(
-        self, i: int, members: Members, intervals: list[list[float]], samples: list[int]
-    ) -> Iterator[StateSample]:
+    def _system(self, i: int) -> Backend:
+        """Return the equations of motion of robot i, with its own controller, command and external wrenches."""
+        system = self._systems[i]
+        if self._controllers:
+            current: Any = system.loop.controller
+            current.controller, n = self._controllers[i], self.given.command
+            current.command = None if n is None else self.commands[i, :n].copy()
+            rows = self.commands[i, n or 0 :].reshape(-1, LOAD)
+            for push, numbers in zip(system.loop.pushes[len(system.loop.pushes) - len(rows) :], rows, strict=True):
+                assert isinstance(push, StepWrench)
+                push.numbers[:] = numbers
+        return system
+
+    def _solution(self, i: int, members: Members, schedule: Schedule) -> Iterator[StateSample]:
         """Yield the states of robot i at the ends of the intervals that have a sample."""
-        parts = zip(intervals, samples, strict=True)
+        intervals = schedule.intervals[i if len(schedule.intervals) > 1 else 0].tolist()
         sequences = [
             StepSequence(int(phase), start, h, int(count), start + h * count if sample != -1 else None)
-            for (start, h, count, phase), sample in parts
+            for (start, h, count, phase), sample in zip(intervals, schedule.samples.tolist(), strict=True)
         ]
         system, state = self._system(i), self._state(members, i)
         if isinstance(self._integrator, FixedStep):
@@ -315,58 +244,10 @@ class SolverEngine(StepEngine):
         nq = self._systems[i].loop.robot.nq
         return members.state[i, :nq].copy(), members.state[i, nq:].copy()
 
-    @staticmethod
-    def _live(members: Members) -> list[int]:
-        return [i for i, code in enumerate(members.outcome[:, 0].tolist()) if code == 0.0]
 
-
-class PythonEngine(SolverEngine):
-    """Integration of one robot after the other with the controllers in Python.
-
-    Args:
-        batch: The robots. starts: The robots at the start.
-        members: States and outcomes, which `run` changes in place.
-        integrator: The integrator. given: What each step is given.
-        reason: Why the controllers are in Python.
-    """
-
-    def __init__(
-        self,
-        batch: RolloutBatch,
-        starts: InitialStates,
-        members: Members,
-        integrator: Integrator,
-        given: StepInput,
-        reason: str,
-    ):
-        super().__init__([], members, integrator, f"one by one, controller in Python ({reason})", given)
-        self._batch = batch
-        self._backends: dict[ClosedLoop, Backend] = {}
-        self._controllers: dict[int, Any] = {}
-        self.restart(starts, range(len(members.state)))
-
-    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
-        """Set the closed loops of some robots, each with its own copy of the controller; see `StepEngine.restart`."""
-        first, used = self._batch.first.limits, set(starts.loops)
-        begin = starts.numbers.shape[1] - len(flatten(first)[0])
-        known = self._backends
-        self._backends = {loop: known[loop] if loop in known else _in_python(loop, self.given) for loop in used}
-        for i in robots:
-            self._limits[i] = unflatten(first, iter(starts.numbers[i, begin:].tolist()))
-            self._systems[i] = self._backends[starts.loops[i]]
-            self._controllers[i] = independent_copy(starts.loops[i].controller)
-
-    def _system(self, i: int) -> Backend:
-        system = self._systems[i]
-        current: Any = system.loop.controller
-        current.controller = self._controllers[i]
-        n = self.given.command
-        current.command = None if n is None else self.commands[i, :n].copy()
-        rows = self.commands[i, n or 0 :].reshape(-1, LOAD)
-        for push, numbers in zip(system.loop.pushes[len(system.loop.pushes) - len(rows) :], rows, strict=True):
-            assert isinstance(push, StepWrench)
-            push.numbers[:] = numbers
-        return system
+def _live(members: Members) -> list[int]:
+    """Return the indices of the robots that have not ended."""
+    return [i for i, code in enumerate(members.outcome[:, 0].tolist()) if code == 0.0]
 
 
 def _in_python(loop: ClosedLoop, given: StepInput) -> Backend:

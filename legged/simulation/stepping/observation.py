@@ -15,7 +15,8 @@ from legged.compiler.ir import flatten, where
 from legged.errors import SimulationWarning, UnknownNameError, warn_caller
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces
-from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
+from legged.simulation.stepping.compiled_engine import MemberTemplate
+from legged.simulation.stepping.engines import commanded
 
 Array = np.ndarray
 QUANTITIES = ("t", "phase", "q", "v", "contacts", "wrenches", "tau", "memory", "command")
@@ -49,9 +50,6 @@ class Contacts(NamedTuple):
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of the arguments of an observed function, without those that have default values.
 
-    Args:
-        function: The function.
-
     Raises:
         UnknownNameError: If a name is not in `QUANTITIES`.
     """
@@ -65,11 +63,7 @@ def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def depends_on_command(names: tuple[str, ...]) -> bool:
-    """Return whether one of these quantities depends on the command of the controller.
-
-    Args:
-        names: Some of `QUANTITIES`.
-    """
+    """Return whether one of these quantities depends on the command of the controller."""
     return not _OF_COMMAND.isdisjoint(names)
 
 
@@ -104,11 +98,7 @@ def observed(
 
 
 def contacts_of(contacts: Contacts) -> Contacts:
-    """Return the contacts, an observed function.
-
-    Args:
-        contacts: The contacts of one robot.
-    """
+    """Return the contacts of one robot, as an observed function."""
     return contacts
 
 
@@ -159,7 +149,7 @@ class Observer:
     def __init__(self, template: MemberTemplate, size: int):
         self.template, self._size = template, size
         self._kernels: dict[Any, Kernel] = {}
-        self._made = Counter[Any]()  # number of traced functions by the code that has made them
+        self._made = Counter[tuple[str, int, str]]()  # number of traced functions by the place of their code
 
     def observe(
         self,
@@ -188,8 +178,11 @@ class Observer:
 
     def _warn_of_new_functions(self, function: Callable[..., Any]) -> None:
         code = getattr(function, "__code__", None)
-        self._made[code] += 1
-        if code is not None and self._made[code] == _SAME_CODE:
+        if code is None:
+            return
+        place = code.co_filename, code.co_firstlineno, code.co_name
+        self._made[place] += 1
+        if self._made[place] == _SAME_CODE:
             warn_caller(
                 f"observe has traced {_SAME_CODE} functions made by the same code, line {code.co_firstlineno} of "
                 f"{os.path.basename(code.co_filename)}, each of which takes time and memory; make the function once, "

@@ -15,7 +15,7 @@ which may be expressions of a traced function.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from types import FunctionType, MethodType, ModuleType
@@ -37,13 +37,40 @@ _WITHOUT_PARTS = Robot, Kernel, type, FunctionType, MethodType, ModuleType
 def declared_names(x: Any) -> tuple[str, ...] | None:
     """Return the names of the attributes of an object that are its parameters; None if its class declares none.
 
-    Args:
-        x: Any object; `parameter_names` of its class precedes the fields of a dataclass.
+    `parameter_names` of the class precedes the fields of a dataclass.
     """
     if isinstance(x, type | Robot):  # a robot has parameters of its own, see `Robot.parameters`
         return None
     names = getattr(type(x), "parameter_names", None)
     return names if names is not None else tuple(f.name for f in fields(x)) if is_dataclass(x) else None
+
+
+def part_names(x: Any) -> list[str] | None:
+    """Return the names of the public parts of an object: indices, keys, or declared attributes; None if it has none."""
+    if isinstance(x, Mapping):
+        return list(x)
+    if isinstance(x, tuple | list):
+        return [str(i) for i in range(len(x))]
+    names = declared_names(x)
+    return None if names is None else [name for name in names if not name.startswith("_")]
+
+
+def part_of(x: Any, name: str) -> Any:
+    """Return the part of an object with one of its `part_names`."""
+    if isinstance(x, Mapping):
+        return x[name]
+    return x[int(name)] if isinstance(x, tuple | list) else getattr(x, name)
+
+
+def with_parts(x: Any, parts: Mapping[Any, Any]) -> Any:
+    """Return a copy of an object with other parts: all of a tuple, list or mapping, some attributes of others."""
+    if isinstance(x, tuple | list):
+        return type(x)(*parts.values()) if hasattr(x, "_fields") else type(x)(parts.values())  # type: ignore[call-arg]
+    if isinstance(x, Mapping):
+        return dict(parts)
+    made = copy.copy(x)
+    vars(made).update(parts)
+    return made
 
 
 class Leaf(NamedTuple):
@@ -71,11 +98,7 @@ class Leaf(NamedTuple):
 
 
 def undeclared(x: Any) -> str:
-    """Return the explanation that the class of an object declares no parameters.
-
-    Args:
-        x: The object.
-    """
+    """Return the explanation that the class of an object declares no parameters."""
     return (
         f"{type(x).__name__}, which declares no parameters: make it a dataclass, or name the attributes that hold "
         f'numbers in the class, as in parameter_names = ("kp",)'
@@ -83,11 +106,7 @@ def undeclared(x: Any) -> str:
 
 
 def flatten(tree: Any) -> tuple[list[float], list[Leaf]]:
-    """Return the parameters of a tree of objects, and its other leaves.
-
-    Args:
-        tree: Any object.
-    """
+    """Return the parameters of a tree of objects, and its other leaves."""
     numbers, leaves = list[float](), list[Leaf]()
     _Traversal(lambda x: numbers.append(x) or x, leaves.append).visit(tree, "")
     return numbers, leaves
@@ -117,10 +136,10 @@ def entry(tree: Any, path: str) -> Any:
         UnknownNameError: There is no such part.
     """
     name, _, rest = path.partition(".")
-    members = _members(tree)
-    if list(members) == [_ADAPTED] and name != _ADAPTED:
-        return entry(members[_ADAPTED], path)
-    part = members[known_name(f"part of {type(tree).__name__}", name, members)]
+    names = part_names(tree) or []
+    if names == [_ADAPTED] and name != _ADAPTED:
+        return entry(part_of(tree, _ADAPTED), path)
+    part = part_of(tree, known_name(f"part of {type(tree).__name__}", name, names))
     return entry(part, rest) if rest else part
 
 
@@ -131,28 +150,16 @@ def replaced_entry(tree: Any, path: str, value: Any) -> Any:
         tree: Any object. path: As in `entry`, of an existing part. value: The new value.
     """
     name, _, rest = path.partition(".")
-    members = _members(tree)
-    if list(members) == [_ADAPTED] and name != _ADAPTED:
+    parts = {known: part_of(tree, known) for known in part_names(tree) or ()}
+    if list(parts) == [_ADAPTED] and name != _ADAPTED:
         name, rest = _ADAPTED, path
-    members[name] = replaced_entry(members[name], rest, value) if rest else value
-    if isinstance(tree, tuple | list):
-        return type(tree)(*members.values()) if hasattr(tree, "_fields") else type(tree)(members.values())
-    if isinstance(tree, dict):
-        return members
-    made = copy.copy(tree)
-    vars(made)[name] = members[name]
+    parts[name] = replaced_entry(parts[name], rest, value) if rest else value
+    if isinstance(tree, tuple | list | Mapping):
+        return with_parts(tree, parts)
+    made = with_parts(tree, {name: parts[name]})
     for computed in [key for key in vars(made) if isinstance(getattr(type(made), key, None), cached_property)]:
         del vars(made)[computed]
     return made
-
-
-def _members(x: Any) -> dict[str, Any]:
-    """Return the declared parts of an object by name."""
-    if isinstance(x, tuple | list):
-        return {str(i): part for i, part in enumerate(x)}
-    if isinstance(x, dict):
-        return dict(x)
-    return {name: getattr(x, name) for name in declared_names(x) or () if not name.startswith("_")}
 
 
 class _Traversal:
@@ -181,13 +188,7 @@ class _Traversal:
         new = {name: self.visit(part, f"{path}.{name}" if path else str(name)) for name, part in parts.items()}
         if all(_unchanged(new[name], part) for name, part in parts.items()):
             return x
-        if isinstance(x, tuple | list):
-            return type(x)(*new.values()) if hasattr(x, "_fields") else type(x)(new.values())  # type: ignore[call-arg]
-        if isinstance(x, dict):
-            return new
-        made = copy.copy(x)
-        vars(made).update(new)
-        return made
+        return with_parts(x, new)
 
     def _parts(self, x: Any, path: str) -> dict[Any, Any] | None:
         """Return the members of an object that may hold parameters, by name; None if it has none."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +23,15 @@ from legged.robot.construction.parameters import ParameterVector
 from legged.robot.robot import Robot
 from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
-from legged.simulation.stepping.parameter_tree import declared_names, undeclared
+from legged.simulation.stepping.parameter_tree import part_names, part_of, undeclared, with_parts
 
 Array = np.ndarray
 ROBOT = "robot."
 """Beginning of the names of the robot's own parameters; see `Robot.parameters`."""
 
 
-class Setup(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Setup:
     """Robot, controller, ground, pushes and free bodies of one member."""
 
     robot: Robot
@@ -94,34 +95,25 @@ class ParameterSweep:
         return cls(nominal, values, next(iter(counts.values()), 1))
 
     def member(self, i: int) -> Setup:
-        """Return the setup of member i. The constructors of the changed objects check their values.
-
-        Args:
-            i: Index of the member.
-        """
-        if i not in self._last:
-            setup = self._setup(i)
+        """Return the setup of member i. The constructors of the changed objects check their values."""
+        if i not in self._last:  # which a start asks for several times
+            setup = replace(self.nominal, robot=self.robot(i))
+            for name, present in self._present.items():
+                if name.startswith(ROBOT):
+                    continue
+                try:
+                    setup = _replaced(setup, _path(name), _value(self.values[name][i], present))
+                except LeggedError as error:
+                    error.add_note(f"This is for {name!r} of member {i}.")
+                    raise
             self._last.clear()
             self._last[i] = setup
-            return setup
         return self._last[i]
 
     @cached_property
     def _last(self) -> dict[int, Setup]:
-        """The last member, which a start asks for several times."""
+        """The last member."""
         return {}
-
-    def _setup(self, i: int) -> Setup:
-        setup = self.nominal._replace(robot=self.robot(i))
-        for name, values in self.values.items():
-            if name.startswith(ROBOT):
-                continue
-            try:
-                setup = _replaced(setup, _path(name), _value(values[i], self._present[name]))
-            except LeggedError as error:
-                error.add_note(f"This is for {name!r} of member {i}.")
-                raise
-        return setup
 
     @cached_property
     def _present(self) -> dict[str, Any]:
@@ -131,17 +123,12 @@ class ParameterSweep:
     def present(self, names: Iterable[str]) -> dict[str, Array]:
         """Return the values of some fields for each member: name -> (B, ...), in the units of the fields.
 
-        Args:
-            names: Names of fields.
-
         Raises:
             UnknownNameError: A field does not exist. DefinitionError: it does not hold numbers.
         """
-        return {name: self.values[name] if name in self.values else self._repeated(name) for name in names}
-
-    def _repeated(self, name: str) -> Array:
-        value = _find(self.nominal, name)
-        return _checked(name, [value] * self.count, value)
+        nominal = {name: _find(self.nominal, name) for name in names if name not in self.values}
+        repeated = {name: _checked(name, [value] * self.count, value) for name, value in nominal.items()}
+        return {name: self.values[name] if name in self.values else repeated[name] for name in names}
 
     def changed(self, values: Mapping[str, Any]) -> ParameterSweep:
         """Return the sweep with other values of some fields.
@@ -159,14 +146,9 @@ class ParameterSweep:
         return ParameterSweep.of(self.nominal, rows, {}, self.count)
 
     def robot_numbers(self, i: int) -> Array:
-        """Return the entries of the robot's varying parameters, (n,), in the units of the parameters.
-
-        Args:
-            i: Index of the member.
-        """
-        return np.concatenate(
-            [np.zeros(0), *(x[i].ravel() for name, x in self.values.items() if name.startswith(ROBOT))]
-        )
+        """Return the entries of the varying parameters of robot i, (n,), in the units of the parameters."""
+        own = (x[i].ravel() for name, x in self.values.items() if name.startswith(ROBOT))
+        return np.concatenate([np.zeros(0), *own])
 
     @cached_property
     def robot_parameters(self) -> ParameterVector:
@@ -178,11 +160,7 @@ class ParameterSweep:
         return {b"": self.nominal.robot}
 
     def robot(self, i: int) -> Robot:
-        """Return the robot of member i; members with equal parameters share one.
-
-        Args:
-            i: Index of the member.
-        """
+        """Return the robot of member i; members with equal parameters share one."""
         numbers = self.robot_numbers(i)
         key = numbers.tobytes()
         if key not in self._robots:
@@ -194,11 +172,7 @@ class ParameterSweep:
         return self._robots[key]
 
     def key(self, i: int) -> bytes:
-        """Return a key that is equal for members with the same robot, controller, gait and ground.
-
-        Args:
-            i: Index of the member.
-        """
+        """Return a key of member i that is equal for members with the same robot, controller, gait and ground."""
         own = (values for name, values in self.values.items() if name.split(".")[0] not in ("pushes", "bodies"))
         return b"".join(values[i].tobytes() for values in own)
 
@@ -217,34 +191,22 @@ def _find(setup: Setup, name: str) -> Any:
     present: Any = setup
     seen: list[str] = []
     for part in _path(name):
-        names = _parameter_names(present)
+        names = _names(present)
         if part not in (names or ()):
             if not seen:
-                raise UnknownNameError("part of a rollout", part, [*setup._fields, "gait"])
+                raise UnknownNameError("part of a rollout", part, [*(names or ()), "gait"])
             kind = type(present).__name__ if names is not None else _without_parameters(present)
             raise UnknownNameError(f"field of {'.'.join(seen)} ({kind})", part, names or ())
-        present = _field(present, part)
+        present = part_of(present, part)
         seen.append(part)
     return present
 
 
-def _field(x: Any, name: str) -> Any:
-    if isinstance(x, Mapping):
-        return x[name]
-    return x[int(name)] if isinstance(x, tuple | list) and name.isdecimal() else getattr(x, name)
-
-
-def _parameter_names(x: Any) -> list[str] | None:
-    """Return the names of the public parameters of a definition; None if it declares none."""
-    if isinstance(x, Setup):
-        return list(x._fields)
-    if isinstance(x, Mapping):
-        return list(x)
-    if isinstance(x, tuple | list):
-        return [str(i) for i in range(len(x))]
-    names = declared_names(x)
+def _names(x: Any) -> list[str] | None:
+    """Return the names of the parts of a definition that its constructor takes; None if it declares none."""
     computed = {f.name for f in fields(x) if not f.init} if is_dataclass(x) else set()
-    return None if names is None else [name for name in names if name not in computed and not name.startswith("_")]
+    names = part_names(x)
+    return None if names is None else [name for name in names if name not in computed]
 
 
 def _without_parameters(x: Any) -> str:
@@ -284,13 +246,9 @@ def rollout_parameters(
 
 
 def numbers_of(setup: Setup) -> dict[str, Any]:
-    """Return the numbers of a setup: name -> present value, a number or an array, (...); see `rollout_parameters`.
-
-    Args:
-        setup: The setup.
-    """
+    """Return the numbers of a setup: name -> present value, a number or an array, (...); see `rollout_parameters`."""
     known = {ROBOT + name: value for name, value in setup.robot.parameters().items()}
-    for part in setup._fields[1:]:
+    for part in (_names(setup) or ())[1:]:
         _list_numbers(getattr(setup, part), part, known, set())
     return {name.replace("controller.gait.", "gait.", 1): value for name, value in known.items()}
 
@@ -302,8 +260,8 @@ def _list_numbers(x: Any, path: str, known: dict[str, Any], seen: set[int]) -> N
     try:
         numbers = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
-        for name in _parameter_names(x) or ():
-            _list_numbers(_field(x, name), f"{path}.{name}", known, seen | {id(x)})
+        for name in _names(x) or ():
+            _list_numbers(part_of(x, name), f"{path}.{name}", known, seen | {id(x)})
     else:
         if numbers.size:
             known[path] = x
@@ -330,23 +288,17 @@ def _checked(name: str, value: Any, present: Any) -> Array:
 
 
 def _replaced(x: Any, path: list[str], value: Any) -> Any:
-    """Return a copy of x with a value at the end of a path; the objects along the path are copied."""
+    """Return a copy of x with a value at the end of a path; the objects along the path are constructed anew."""
     if not path:
         return value
-    name, rest = path[0], path[1:]
-    if isinstance(x, Mapping):
-        return {**x, name: _replaced(x[name], rest, value)}
-    if isinstance(x, tuple | list) and not hasattr(x, "_fields"):
-        i = int(name)
-        return type(x)([_replaced(part, rest, value) if k == i else part for k, part in enumerate(x)])
-    part = _replaced(getattr(x, name), rest, value)
-    if isinstance(x, Setup):
-        return x._replace(**{name: part})
+    part = {path[0]: _replaced(part_of(x, path[0]), path[1:], value)}
+    if isinstance(x, tuple | list | Mapping):
+        return with_parts(x, {name: part_of(x, name) for name in part_names(x) or ()} | part)
     if is_dataclass(x) and not isinstance(x, type):
-        return replace(x, **{name: part})
+        return replace(x, **part)
     replaced = getattr(x, "__replace__", None)
     if replaced is not None:  # what follows from the attribute is computed anew
-        return replaced(**{name: part})
+        return replaced(**part)
     copied = copy.copy(x)  # a class with `parameter_names`
-    setattr(copied, name, part)
+    setattr(copied, *part.popitem())
     return copied

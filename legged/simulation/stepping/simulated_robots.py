@@ -18,8 +18,8 @@ from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
-from legged.simulation.stepping.compiled_batch import MemberTemplate
-from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine
+from legged.simulation.stepping.compiled_engine import CompiledEngine, MemberTemplate
+from legged.simulation.stepping.engines import PythonEngine, StepEngine
 from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
 from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
@@ -64,7 +64,7 @@ class SimulatedRobots(Stepper):
         compiled: As in `Simulation`.
 
     Attributes:
-        clock: Time and phase of each robot.
+        clock: Time and phase of each robot. commands: What they are given.
         ended: Whether each robot has fallen or diverged, (N,), bool, as of the last examination.
         steps: Number of time steps up to the last examination. left: Those before the next one.
     """
@@ -79,7 +79,7 @@ class SimulatedRobots(Stepper):
         compiled: bool | None,
     ):
         super().__init__(batch, integrator, compiled, starts)
-        self._num = num
+        self.commands, self._num = Commands(batch, num), num
         self.members.stored[:] = 0.0
         self._history = self._view_of_history()
         self.clock = Clock(grid, starts.loops, edges=not isinstance(integrator, FixedStep))
@@ -116,11 +116,7 @@ class SimulatedRobots(Stepper):
         self.ended = self.outcome != 0.0
 
     def reason(self, i: int) -> str:
-        """Return why a robot has ended, "" if it has not.
-
-        Args:
-            i: Index of the robot.
-        """
+        """Return why robot i has ended, "" if it has not."""
         code = int(self.outcome[i])
         if code >= 0:
             return super().reason(i)
@@ -142,11 +138,7 @@ class SimulatedRobots(Stepper):
         return [text for loop in loops for text in loop.notices.values()]
 
     def shown(self, values: Array) -> Any:
-        """Return values of all robots, or of the only robot without the leading axis.
-
-        Args:
-            values: (N, ...), mixed units and frames.
-        """
+        """Return values of all robots, (N, ...), or of the only one without the leading axis; see `num`."""
         return values if self._num is not None else values[0]
 
     @property
@@ -158,40 +150,24 @@ class SimulatedRobots(Stepper):
         return SimulationState(t, q, v, rest, outcome, self.clock.snapshot(), self.starts)
 
     def restore(self, state: SimulationState) -> None:
-        """Return to a state.
-
-        Args:
-            state: The state; one of a single robot holds for all.
-
-        Raises:
-            ShapeError: It is the state of another number of robots, or of other ones.
-            NotFiniteError: It holds NaN or infinity.
-            DefinitionError: It is older than the first change of a number, which it does not hold.
-        """
+        """Return to a state; see `Simulation.state`."""
         (count, size), nq, nv = self.members.state.shape, self.batch.robot.nq, self.batch.robot.nv
         sizes = {"q": nq, "v": nv, "rest": size - nq - nv}
         parts = [np.atleast_2d(array(f"{name} of the state", getattr(state, name))) for name in sizes]
         outcome = np.atleast_1d(array("outcome of the state", state.outcome))
-        if {len(x) for x in (*parts, outcome)} not in ({1}, {count}) or [x.shape[1:] for x in (*parts, outcome)] != [
-            *((n,) for n in sizes.values()),
-            (),
-        ]:
+        if [x.shape for x in (*parts, outcome)] not in [[*((k, n) for n in sizes.values()), (k,)] for k in (1, count)]:
             raise ShapeError(
                 f"the state of {len(parts[0])} robots with {sum(x.shape[-1] for x in parts)} entries does not fit this "
                 f"simulation of {count} robots with {size} entries"
             )
-        kept, present = state._starts, self.starts
-        if (
-            self._originals
-            and not (kept.refused or present.refused)
-            and kept.numbers.shape[1:] != present.numbers.shape[1:]
-        ):
+        shapes = [starts.numbers.shape[1:] for starts in (state._starts, self.starts) if not starts.refused]
+        if self._originals and len(set(shapes)) == 2:
             raise DefinitionError(
                 f"the state is older than the first change of {', '.join(self._originals)}, which it does not hold; "
                 f"take a state after the change"
             )
         self.members.state[:], self.outcome[:] = np.concatenate(parts, axis=1), outcome
-        self.clock.restore(state._clock)
+        self.clock.restore(*state._clock)
         if state._starts is not self.starts:
             self.restart(state._starts.repeated(count), np.arange(count))
         self.ended = self.outcome != 0.0
@@ -202,21 +178,17 @@ class SimulatedRobots(Stepper):
         self._monitor.forget(robots)
         self.energy.forget(robots)
 
-    def engine_for(self, commands: Commands, command: Any, wrenches: Any) -> StepEngine:
-        """Return the engine for a call of `Simulation.step` with its inputs, and clear the history of contacts.
-
-        Args:
-            commands: What calls are given. command, wrenches: As in `Simulation.step`.
-        """
-        engine = self.engine
+    def engine_for(self, command: Any, wrenches: Any) -> StepEngine:
+        """Return the engine for a call of `Simulation.step` with these inputs, and clear the history of contacts."""
+        engine, commands = self.engine, self.commands
         if wrenches is not None or commands.has_wrenches:
-            held, given = commands.hold_wrenches(command, () if wrenches is None else wrenches)
-            changes = engine is None or engine.given != commands.given(held)
+            given: Array | None = commands.hold_all(command, () if wrenches is None else wrenches)
+            changes = engine is None or engine.given != commands.given
         else:
-            given = held = commands.clear() if command is None else commands.hold(command)
-            changes = engine is None or (held is None) != (engine.given.command is None)
+            given = commands.clear() if command is None else commands.hold(command)
+            changes = engine is None or (given is None) != (engine.given.command is None)
         if engine is None or changes:
-            engine = self.prepare(commands.given(held))
+            engine = self.prepare(commands.given)
         if given is not None:
             engine.commands = given
         if self._history is not None:
@@ -230,12 +202,12 @@ class SimulatedRobots(Stepper):
             robots: Their indices, (k,), dimensionless. q: Configurations, (k, nq), mixed units.
             v: Velocities, (k, nv), mixed units.
         """
-        starts = self.batch.starts.of(self.compiled, robots.tolist(), [*q], [*v], self.starts.refused)
+        starts = self.batch.starts.of(self.compiled, robots.tolist(), q, v, self.starts.refused)
         self.starts = self.starts.limited(starts.refused, len(flatten(self.batch.first.limits)[0]))
         self.members.state[robots], self.members.outcome[robots] = starts.states, 0.0
         self.ended[robots] = False
         self._forget(robots)
-        self.clock.restart(robots.tolist(), starts.loops)
+        self.clock.set(robots, 0.0, loops=starts.loops)
         self.restart(self.starts.replaced(robots, starts), robots)
 
     def restart(self, starts: InitialStates, robots: Array) -> None:
@@ -256,14 +228,7 @@ class SimulatedRobots(Stepper):
                 self.engine = None
 
     def change(self, values: Mapping[str, Any]) -> None:
-        """Change numbers; see `Simulation.change`.
-
-        Args:
-            values: Name -> new value for all robots, (...), or for each, (N, ...), in the units of the number.
-
-        Raises:
-            DefinitionError: A number cannot change while the robots go on.
-        """
+        """Change numbers; see `Simulation.change`."""
         sweep, before = self.batch.sweep, self.starts
         batch, after = self._restarted(sweep.changed(values))
         if after.states.shape != before.states.shape:
@@ -274,7 +239,7 @@ class SimulatedRobots(Stepper):
         self._forget(slice(None))
         changed = after.states != before.states
         self.members.state[changed] = after.states[changed]
-        self.clock.follow(after.loops)
+        self.clock.set(np.arange(len(after.loops)), loops=after.loops)
         if known:
             self.restart(after, np.arange(len(after.loops)))
         else:
@@ -282,17 +247,13 @@ class SimulatedRobots(Stepper):
             self._set_template()
 
     def with_controller(self, controller: ControllerLike | Any) -> tuple[RolloutBatch, InitialStates]:
-        """Return the robots with another controller, started in their present states.
-
-        Args:
-            controller: As in `Simulation`.
-        """
-        nominal, values = self.batch.sweep.nominal._replace(controller=controller), self.batch.sweep.values
+        """Return the robots with another controller, started in their present states."""
+        nominal, values = replace(self.batch.sweep.nominal, controller=controller), self.batch.sweep.values
         kept = {name: x for name, x in values.items() if name.split(".")[0] not in ("controller", "gait")}
         batch = replace(self.batch, sweep=ParameterSweep(nominal, kept, self.batch.sweep.count))
         states, robot = self.members.state, batch.robot
         n = robot.nq + robot.nv
-        new = batch.starts.of(self.compiled, range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
+        new = batch.starts.of(self.compiled, range(len(states)), states[:, : robot.nq], states[:, robot.nq : n])
         memories = self.batch.first.loop.memory, batch.first.loop.memory
         limits = len(flatten(batch.first.limits)[0])
         if limits:  # those of the first states
@@ -300,17 +261,12 @@ class SimulatedRobots(Stepper):
         new.states[:, n + memories[1] :] = states[:, n + memories[0] :]
         return batch, new
 
-    def observe(self, function: Callable[..., Any], commands: Commands, threads: int, running: bool = False) -> Any:
-        """Return a function of the present states; see `Simulation.observe`.
-
-        Args:
-            function: The function. commands: The commands of the last step. threads: Maximal number of threads.
-            running: Whether the states of robots that have ended are replaced by their initial ones.
-        """
+    def observe(self, function: Callable[..., Any], threads: int, running: bool = False) -> Any:
+        """Return a function of the present states; see `Simulation.observe`."""
         names = self._names.get(function)
         if names is None:
             names = self._names[function] = argument_names(function)
-        held = commands.known() if depends_on_command(names) else None
+        held = self.commands.known() if depends_on_command(names) else None
         t, phase, numbers, states = self.clock.times, self.clock.phase, self.starts.numbers, self.members.state
         if running and self.ended.any():
             states = np.where(self.ended[:, None], self.starts.repeated(len(states)).states, states)
@@ -331,7 +287,7 @@ class SimulatedRobots(Stepper):
         """Return the robots with other numbers, from the states in which they have started."""
         batch, nq, nv = replace(self.batch, sweep=sweep), self.batch.robot.nq, self.batch.robot.nv
         q, v, _ = np.split(self.starts.states, [nq, nq + nv], axis=1)
-        return batch, batch.starts.of(self.compiled, range(len(q)), [*q], [*v], self.starts.refused)
+        return batch, batch.starts.of(self.compiled, range(len(q)), q, v, self.starts.refused)
 
     def _set_template(self) -> None:
         refused = self.starts.refused

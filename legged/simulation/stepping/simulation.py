@@ -36,7 +36,7 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.commands import Commands, check_states, rows_of, selected_robots
+from legged.simulation.stepping.commands import check_states, rows_of, selected_robots
 from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import numbers_of
 from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
@@ -118,8 +118,7 @@ class Simulation:
         self._threads = 1 if count == 1 else threads  # None for the default
         setup, options = (controller, ground, pushes, bodies), {"count": count, "element": element_type(dtype)}
         batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, **options)
-        self.robot, states = batch.robot, batch.given_states
-        self._initial = np.array(states[0]), np.array(states[1])
+        self.robot, self._initial = batch.robot, batch.given_states
         batch = replace(batch, q=self._initial[0], v=self._initial[1])
         self._warnings: list[str] = []
         self._warn(self._begin(batch, batch.starts.of(compiled, range(count), *batch.given_states)))
@@ -133,7 +132,7 @@ class Simulation:
         loop, q, s, _ = batch.first
         robots = SimulatedRobots(batch, starts, self.num, self.integrator, self._grid, self._compiled)
         warning = step_warning(loop, q, s, self.integrator)
-        self._robots, self._motion_warnings, self._commands = robots, MotionWarnings(robots), Commands(batch, self.num)
+        self._robots, self._motion_warnings = robots, MotionWarnings(robots)
         return warning
 
     def __repr__(self) -> str:
@@ -300,7 +299,7 @@ class Simulation:
         if self._unchecked:
             self._check_defaults()
         robots = self._robots
-        engine, clock = robots.engine_for(self._commands, command, wrenches), robots.clock
+        engine, clock = robots.engine_for(command, wrenches), robots.clock
         rows = clock.write(engine.intervals, n) if n <= clock.free_steps else clock.schedule(n)
         result = engine.run(rows, self._threads or default_threads())
         robots.left -= n
@@ -327,7 +326,7 @@ class Simulation:
         until = number("until", until, "s", most=_MOST_STEPS * clock.integrator.step)
         if self._unchecked:
             self._check_defaults()
-        engine, before = self._robots.engine_for(self._commands, command, wrenches), clock.times
+        engine, before = self._robots.engine_for(command, wrenches), clock.times
         if not (before < until).any():
             return
         engine.run(clock.until(until, ~self._robots.ended), self._threads or default_threads())
@@ -397,4 +396,4 @@ class Simulation:
         if not callable(function) or isinstance(function, type):
             raise ArgumentError(f"function must be a function, got {shown(function)}")
         chosen = bool(instance("running", running, (bool, np.bool_), "True or False"))
-        return self._robots.observe(function, self._commands, self._threads or default_threads(), chosen)
+        return self._robots.observe(function, self._threads or default_threads(), chosen)

@@ -59,11 +59,7 @@ class InitialStates(NamedTuple):
         return self._replace(states=states, numbers=numbers, loops=tuple(loops))
 
     def limited(self, refused: str, count: int) -> InitialStates:
-        """Return these members with the numbers of limits alone if numbers do not tell them apart from others.
-
-        Args:
-            refused: Why not, or "". count: Number of numbers of limits.
-        """
+        """Return these members with the last `count` numbers, of limits, alone if numbers do not tell them apart."""
         if not refused or self.refused:
             return self
         return self._replace(numbers=self.numbers[:, self.numbers.shape[1] - count :], refused=refused)
@@ -113,16 +109,15 @@ class MemberStarts:
         self,
         compiled: bool | None,
         members: Sequence[int],
-        q: Sequence[Array],
-        v: Sequence[Array],
+        q: Array,
+        v: Array,
         refused: str = "",
         is_partial: bool = False,
     ) -> InitialStates:
         """Return some members at the start, which may differ in more than numbers unless they have to be compiled.
 
         Args:
-            compiled: As in `rollout`. members: Indices of the members.
-            q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
+            compiled: As in `rollout`. members: Indices of the members. q, v: Their states, (k, nq) and (k, nv).
             refused: Why other members differ in more than numbers, "" if they do not.
             is_partial: Whether Ctrl-C returns the members that have started, if any.
 
@@ -144,40 +139,35 @@ class MemberStarts:
         states = np.array([np.concatenate([member.q, member.s]) for member in separate])
         return InitialStates(states, numbers, tuple(member.loop for member in separate), refused)
 
-    def started(
-        self, members: Sequence[int], q: Sequence[Array], v: Sequence[Array], is_partial: bool = False
-    ) -> InitialStates:
+    def started(self, members: Sequence[int], q: Array, v: Array, is_partial: bool = False) -> InitialStates:
         """Return some members at the start from given states; results that several members share are computed once.
 
         Args:
-            members: Indices of the members. q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
-            is_partial: As in `of`.
+            members, q, v, is_partial: As in `of`.
 
         Raises:
             TraceError: Members differ in more than numbers.
         """
-        starts: dict[bytes, _Start] = {}
-        limits: dict[bytes, list[float]] = {}
-        each = (self._started_member(*given, starts, limits) for given in zip(members, q, v, strict=True))
+        batch, starts, limits = self._batch, dict[bytes, _Start](), dict[bytes, list[float]]()
+
+        def member(i: int, q: Array, v: Array) -> tuple[ClosedLoop, list[float], Array]:
+            setup, start, key = batch.sweep.member(i), self._start(i, q, v, starts), batch.sweep.key(i) + q.tobytes()
+            if key not in limits:
+                limits[key] = flatten(batch.limits(i, q))[0]
+            for body, first in zip(setup.bodies, self._bodies, strict=True):
+                if flatten((body.inertia, body.shapes))[0] != first:
+                    raise TraceError(
+                        f"body {body.name!r} of member {i} has another inertia or shape than that of member 0"
+                    )
+            loop = start.loop if setup.pushes == start.loop.pushes else replace(start.loop, pushes=setup.pushes)
+            numbers = start.numbers + flatten(setup.pushes)[0] + limits[key]
+            return loop, numbers, np.concatenate([q, batch.first.loop.initial(v, start.memory, setup.bodies)])
+
+        each = (member(*given) for given in zip(members, q, v, strict=True))
         loops, numbers, rows = zip(*_until_interrupt(each, is_partial), strict=True)
         if len({(len(row), len(own)) for row, own in zip(rows, numbers, strict=True)}) > 1:
             raise TraceError("the members' controllers hold different numbers of numbers")
         return InitialStates(np.array(rows), np.array(numbers).reshape(len(rows), -1), loops)
-
-    def _started_member(
-        self, i: int, q: Array, v: Array, starts: dict[bytes, _Start], limits: dict[bytes, list[float]]
-    ) -> tuple[ClosedLoop, list[float], Array]:
-        """Return closed loop, numbers and state [q; s], (n,), of a member, with starts and limits of members before."""
-        batch, setup, start = self._batch, self._batch.sweep.member(i), self._start(i, q, v, starts)
-        key = batch.sweep.key(i) + q.tobytes()
-        if key not in limits:
-            limits[key] = flatten(batch.limits(i, q))[0]
-        for body, first in zip(setup.bodies, self._bodies, strict=True):
-            if flatten((body.inertia, body.shapes))[0] != first:
-                raise TraceError(f"body {body.name!r} of member {i} has another inertia or shape than that of member 0")
-        loop = start.loop if setup.pushes == start.loop.pushes else replace(start.loop, pushes=setup.pushes)
-        numbers = start.numbers + flatten(setup.pushes)[0] + limits[key]
-        return loop, numbers, np.concatenate([q, batch.first.loop.initial(v, start.memory, setup.bodies)])
 
     def _start(self, i: int, q: Array, v: Array, starts: dict[bytes, _Start]) -> _Start:
         """Return the start of a member, shared by all members for which the start of the law is the same.
@@ -186,27 +176,15 @@ class MemberStarts:
             i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
             starts: Starts that depend on the configuration, and receive new ones.
         """
-        setup = self._batch.sweep.key(i)
-        at_q = setup + q.tobytes()
-        shared = self._shared_start(self._starts, setup, {"q": q, "v": v}, i, q, v)
-        shared = shared or self._shared_start(starts, at_q, {"v": v}, i, q, v)
-        return shared or starts.setdefault(at_q + v.tobytes(), self._new_start(i, q, v))
-
-    def _shared_start(
-        self, starts: dict[bytes, _Start], key: bytes, unknown: dict[str, Array], i: int, q: Array, v: Array
-    ) -> _Start | None:
-        """Return the start of all members with a key; None if it depends on the states in which they differ.
-
-        Args:
-            starts: Starts by key, which receive new ones. key: What the members have in common.
-            unknown: The states in which they differ, by name. i, q, v: As in `_start`.
-        """
-        if key not in starts:
-            starts[key] = self._new_start(i, q, v)
-        start, state = starts[key], q.tobytes() + v.tobytes()
-        if start.state != state and start.ignores_state is None:
-            start.ignores_state = self._ignores_state(start, unknown, i, q, v)
-        return start if start.state == state or start.ignores_state else None
+        at_any, own = self._batch.sweep.key(i), q.tobytes() + v.tobytes()
+        at_q = at_any + q.tobytes()
+        for known, key, unknown in (self._starts, at_any, {"q": q, "v": v}), (starts, at_q, {"v": v}):
+            start = known[key] = known.get(key) or self._new_start(i, q, v)
+            if start.state != own and start.ignores_state is None:
+                start.ignores_state = self._ignores_state(start, unknown, i, q, v)
+            if start.state == own or start.ignores_state:
+                return start
+        return starts.setdefault(at_any + own, self._new_start(i, q, v))
 
     def _new_start(self, i: int, q: Array, v: Array) -> _Start:
         """Start the controller of member i."""
@@ -253,13 +231,13 @@ class MemberStarts:
     @cached_property
     def varying_at_reset(self) -> list[int]:
         """Indices of the numbers of a member that depend on its initial state: limits, and parts of controllers."""
-        batch, first = self._batch, self._batch.first
-        numbers = self.started([0], [batch.given_states[0][0]], [batch.given_states[1][0]]).numbers[0]
+        batch, first, (q, v) = self._batch, self._batch.first, self._batch.given_states
+        numbers = self.started([0], q[:1], v[:1]).numbers[0]
         limits = range(len(numbers) - len(flatten(first.limits)[0]), len(numbers))
         noise = 1e-2 * np.random.default_rng(0).standard_normal((2, batch.robot.nv))
         q, v = integrate(batch.robot, first.q, noise[0]), first.s[: batch.robot.nv] + noise[1]
         try:
-            moved = self.started([0], [q], [v]).numbers[0]
+            moved = self.started([0], q[None], v[None]).numbers[0]
         except LeggedError:  # such as a state that the controller does not accept
             return [*limits]
         if len(moved) != len(numbers):

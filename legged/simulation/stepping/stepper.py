@@ -34,8 +34,8 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.joint_laws import JointLaws
 from legged.simulation.many_contacts import SceneInParts
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_batch import NO_INPUT, CompiledBatch, MemberTemplate, StepInput
-from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, SolverEngine, StepEngine
+from legged.simulation.stepping.compiled_engine import CompiledEngine, MemberTemplate
+from legged.simulation.stepping.engines import NO_INPUT, PythonEngine, StepEngine, StepInput
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.variable_step import BDF
 
@@ -142,31 +142,28 @@ class Stepper:
 
     @gc_paused()
     def prepare(self, given: StepInput = NO_INPUT) -> StepEngine:
-        """Return a new engine: one of compiled time steps if possible.
+        """Return a new engine for steps that are given some inputs: one of compiled time steps if possible.
 
         Up to `FEW_ROBOTS` scenes with many contacts run in parts, since one kernel for their time step takes minutes to
         compile.
 
-        Args:
-            given: Which commands and wrenches each step receives.
-
         Raises:
             TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
         """
+        engine: StepEngine | None = None
         starts, reason = self.starts._replace(states=self.members.state.copy()), self._reason_for_python()
-        compiled = None
         if not reason:
-            compiled, reason = self._compiled_steps(starts, given)
-        element = self.batch.element
-        if compiled is not None:
-            self.engine = CompiledEngine(compiled, self.members)
-        elif self.backend is not None:
-            self.engine = SolverEngine([self.backend], self.members, self.integrator, reason)
-        elif element != FLOAT64:
-            raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
-        else:
-            self.engine = PythonEngine(self.batch, starts, self.members, self.integrator, given, reason)
-        return self.engine
+            engine, reason = self._compiled_engine(starts, given)
+        if engine is None and self.backend is not None:
+            engine = PythonEngine(self.members, self.integrator, reason, given, self.backend)
+        elif engine is None:
+            if self.batch.element != FLOAT64:
+                raise TraceError(f"{self.batch.element} needs compiled time steps: {reason}; use dtype='float64'")
+            name, limits = f"one by one, controller in Python ({reason})", self.batch.first.limits
+            engine = PythonEngine(self.members, self.integrator, name, given, limits=limits)
+            engine.restart(starts, range(len(starts.loops)))
+        self.engine = engine
+        return engine
 
     def _reason_for_python(self) -> str:
         """Return why the time steps are evaluated in Python without an attempt to trace them, "" for an attempt."""
@@ -185,17 +182,17 @@ class Stepper:
             return "parts of a scene with many contacts"
         return "as asked" if self.compiled is False else ""
 
-    def _compiled_steps(self, starts: InitialStates, given: StepInput) -> tuple[CompiledBatch | None, str]:
-        """Return the compiled time steps and "", or None and why they cannot be compiled."""
+    def _compiled_engine(self, starts: InitialStates, given: StepInput) -> tuple[CompiledEngine | None, str]:
+        """Return the engine of compiled time steps and "", or None and why they cannot be compiled."""
         assert isinstance(self.integrator, FixedStep)
         if self.backend is not None:  # `select_backend` has compared it with the equations in Python
-            return CompiledBatch(self.template, starts, self.integrator, given), ""
+            return CompiledEngine(self.template, starts, self.members, self.integrator, given), ""
         element = self.batch.element
         try:
-            compiled = CompiledBatch(self.template, starts, self.integrator, given)
-            difference = compiled.largest_difference()
+            engine = CompiledEngine(self.template, starts, self.members, self.integrator, given)
+            difference = engine.largest_difference()
             if difference < _AGREEMENT[element]:
-                return compiled, ""
+                return engine, ""
             reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
         except Exception as error:  # tracing runs the user's code, which may raise anything
             reason = f"{type(error).__name__}: {error}"
@@ -250,10 +247,8 @@ class Stepper:
         At each sample divergence is checked, and then the condition. The engine checks the falls of batches there.
 
         Args:
-            threads: Maximal number of threads.
-            update: Called with the simulated time of each sample, [s].
-            condition: Function of (t, q, v) that returns whether, or why, the motion of a single robot ends; see
-                `Termination`.
+            threads: Maximal number of threads. update: Called with the simulated time of each sample, [s].
+            condition: Whether, or why, the motion of a single robot ends; see `Termination`.
 
         Raises:
             KeyboardInterrupt: Ctrl-C came when all robots had ended.
@@ -274,19 +269,11 @@ class Stepper:
                 self._reasons[i] = self._failure(i)
 
     def states(self, i: int = 0) -> list[StateSample]:
-        """Return the states (t, phase, q, s) of a robot at the samples that it has reached.
-
-        Args:
-            i: Index of the robot.
-        """
+        """Return the states (t, phase, q, s) of robot i at the samples that it has reached."""
         return self.plan.states(self.members, self.batch.robot.nq, i)
 
     def reason(self, i: int) -> str:
-        """Return why a robot has ended, "" if it has not.
-
-        Args:
-            i: Index of the robot.
-        """
+        """Return why robot i has ended, "" if it has not."""
         code, known = int(self.outcome[i]), self._reasons.get(i, "")
         if known or not code:
             return known
@@ -294,11 +281,7 @@ class Stepper:
         return "" if limits is None else limits.message(self.batch.robot, code)
 
     def ending(self, i: int = 0) -> tuple[str, type[SimulationError | SimulationInterrupt] | None]:
-        """Return why and when the motion of a robot ended early, and the class of its exception; "" and None if not.
-
-        Args:
-            i: Index of the robot.
-        """
+        """Return why and when the motion of robot i ended early, and the class of its exception; "" and None if not."""
         code, t, _ = self.members.outcome[i].tolist()
         if code == 0.0 and self.interrupted:
             return f"interrupted at t = {self._time:.3f} s", SimulationInterrupt

@@ -170,7 +170,7 @@ def test_ctrl_c_while_the_steps_are_compiled_keeps_the_initial_states(monkeypatc
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stepper, "CompiledBatch", interrupted)
+    monkeypatch.setattr(stepper, "CompiledEngine", interrupted)
     robot, q, v = members()
     with pytest.raises(SimulationInterrupt) as error:
         legged.rollout(robot, q=q, v=v, until=0.01, integrator=EULER)

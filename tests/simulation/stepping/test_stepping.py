@@ -1,5 +1,6 @@
 """`Simulation`: steps as those of `simulate`, independent robots, resets, saved states."""
 
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -292,3 +293,16 @@ def test_intervals_are_shared_by_robots_at_the_same_time_and_phase():
     assert clock.write(intervals, 3) == 1
     clock.set(np.array([1]), np.array([0.9]))
     assert clock.write(intervals, 3) == 2
+
+
+def test_a_simulation_that_has_observed_is_pickled():
+    robot = robots.spatial_quadruped()
+    q, _ = controllers.Stand(hip_height=0.5).initial_state(robot)
+    sim = legged.Simulation(robot, ground=legged.Rigid(), num=2, q=q)
+    sim.step(n=20)
+    contacts = sim.contacts
+    again = pickle.loads(pickle.dumps(sim))
+    np.testing.assert_array_equal(again.contacts.forces, contacts.forces)
+    again.step(n=5)
+    sim.step(n=5)
+    np.testing.assert_array_equal(again.q, sim.q)
