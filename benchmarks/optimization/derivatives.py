@@ -18,9 +18,9 @@ import numpy as np
 
 import legged
 from legged import optimization as oc
-from legged.compiler import BatchKernel, thread_limit
+from legged.compiler import BatchKernel, FusedCalls, thread_limit
 from legged.optimization.equations.dynamics import ContactModel
-from legged.optimization.linearization import solved_derivatives
+from legged.optimization.linearization import motion_derivatives
 
 Array = np.ndarray
 BATCH, REPEATS = 64, 30
@@ -44,7 +44,15 @@ class Derivatives:
         self.model = ContactModel(robot, tuple(oc.Contact(c, surface) for c in contacts), tuple(range(6, robot.nv)))
         nq, nv = robot.nq, robot.nv
         self._mask = np.ones(len(contacts))
-        self._kernel = BatchKernel(self._compute, {"q": (nq,), "v": (nv,), "u": (nv - 6,)})
+        m, lead = self.model.rows, (BATCH,)
+        self._state = np.zeros((BATCH, nq)), np.zeros((BATCH, nv)), np.zeros((BATCH, nv - 6))
+        shapes = ((nv,), (m,), (nv, nv), (m, nv), (m, m), (nv + m, 3 * nv - 6))
+        results = [np.zeros(lead + shape) for shape in shapes]
+        kernel = BatchKernel(self._compute, {"q": (nq,), "v": (nv,), "u": (nv - 6,)})
+        self._kernel = kernel.prepare(BATCH, *self._state, results=results)
+        self._result = np.zeros((BATCH, nv + m, 3 * nv - 6))
+        places = self._result[:, nv:], self._result[:, :nv], np.tile([1.0, -1.0], (BATCH, 1))
+        self._solution = FusedCalls(motion_derivatives(results[2:], *places), 1)
         self.motion = BatchKernel(self._motion, {"q": (nq,), "v": (nv,), "u": (nv - 6,)})
 
     def _motion(self, q: Array, v: Array, u: Array) -> tuple:
@@ -53,13 +61,18 @@ class Derivatives:
     def _compute(self, q: Array, v: Array, u: Array) -> tuple:
         a, f = self.model.solve(q, v, u, self._mask)
         by = self.model.linearize(q, v, a, f, self._mask)
-        rows = [np.concatenate([by.tau_q, by.tau_v], axis=1), np.concatenate([by.row_q, by.row_v], axis=1)]
-        return a, f, by.M_inv, by.J_M_inv, by.contact_inertia, np.concatenate(rows)
+        by_u = np.zeros((self.robot.nv + len(f), len(u)))
+        by_u[6 : self.robot.nv] = -np.eye(len(u))
+        by_x = [np.concatenate([by.tau_q, by.row_q]), np.concatenate([by.tau_v, by.row_v])]
+        return a, f, by.M_inv, by.J_M_inv, by.contact_inertia, np.concatenate([*by_x, by_u], axis=1)
 
     def __call__(self, q: Array, v: Array, u: Array) -> Array:
-        """Return d[a; f]/d[dq, v, u], (n, nv + m, 2 nv + nu), of n states."""
-        _, _, M_inv, J_M_inv, contact_inertia, equations = self._kernel(q, v, u)
-        return solved_derivatives(M_inv, J_M_inv, contact_inertia, equations, self.model.actuated)[1]
+        """Return d[a; f]/d[dq, v, u], (BATCH, nv + m, 2 nv + nu), of as many states."""
+        for place, value in zip(self._state, (q, v, u), strict=True):
+            place[...] = value
+        self._kernel()
+        self._solution(1)
+        return self._result
 
     def resting(self, q: Array, v: Array) -> Array:
         """Return the velocity closest to v at which the contacts do not move, (nv,).

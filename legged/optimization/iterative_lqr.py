@@ -25,7 +25,7 @@ from legged.checked import checked
 from legged.compiler import BatchKernel, jacobian, where
 from legged.differentiation import DifferentiableSimulation
 from legged.errors import ArgumentError, ShapeError
-from legged.optimization.riccati import backward
+from legged.optimization.riccati import RiccatiRecursion
 from legged.optimization.terms import Cost, Point
 from legged.robot.configuration import integrate
 from legged.spatial import Array
@@ -178,28 +178,28 @@ class IterativeLQR:
     ) -> tuple[Array, Array, Array, float, float] | None:
         """Return commands, states, gains, cost and expected decrease of the best step, or None if none decreases it."""
         (T, nu), nx = u.shape, self.simulation.nx
-        F = np.concatenate([np.concatenate([A, B], axis=2), np.zeros((1, nx, nx + nu))])
-        gradient, hessian = np.zeros((T + 1, nx + nu)), np.zeros((T + 1, nx + nu, nx + nu))
+        model = RiccatiRecursion(1, T, nx, nu)
+        gradient, hessian = model.gradient[0], model.hessian[0]
+        model.F[0, :-1] = np.concatenate([A, B], axis=2)
         clocks = self._clocks(T)
         self._stage.add(gradient[:-1], hessian[:-1], states[:-1], u, clocks[:, 0], clocks[:, 1])
         end = np.array([clocks[-1, :2].sum()])
         self._final.add(gradient[-1:], hessian[-1:], states[-1:], np.zeros((1, nu)), end, np.ones(1))
         gradient[-1, nx:], hessian[-1, nx:] = 0.0, 0.0
-        feedforward, gain = np.zeros((1, T + 1, nu)), np.zeros((1, T + 1, nu, nx))
         bounds = self._lower - u, self._upper - u
         padded = [np.concatenate([x, np.zeros((1, nu))])[None] for x in bounds]
         limited = (padded[0], padded[1]) if np.isfinite(bounds).any() else None
-        gaps, extra = np.zeros((1, T + 1, nx)), np.array([regularization])
-        result = backward(F[None], gaps, gradient[None], hessian[None], feedforward, gain, extra, limited)
+        result = model.backward(np.array([regularization]), limited)
         if result.failed_node >= 0:
             return None
         expected = -float(result.slope[0] + 0.5 * result.curvature[0])
-        commands, moved, costs = self._search(u, states, feedforward[0, :T], gain[0, :T])
+        gain = model.transposed_gain[0, :T].swapaxes(-1, -2)
+        commands, moved, costs = self._search(u, states, model.feedforward[0, :T], gain)
         allowed = cost - _SUFFICIENT * STEP_LENGTHS * expected
         best = int(np.where(costs <= allowed, costs, np.inf).argmin())
         if not costs[best] <= allowed[best]:
             return None
-        return commands[:, best], moved[:, best], gain[0, :T], float(costs[best]), expected
+        return commands[:, best], moved[:, best], gain, float(costs[best]), expected
 
     def _search(self, u: Array, states: Array, k: Array, K: Array) -> tuple[Array, Array, Array]:
         """Return commands (T, n, nu), states and costs (n,) of all step lengths, with feedback."""

@@ -1,9 +1,7 @@
 """Linear dynamics of the nodes from the derivatives of their equations of motion, and the condensed model of the cost.
 
-A model of the cost in z = (x, u) and in quantities y that depend on z (contact forces, time, duration, acceleration)
-becomes one in z and the duration factors of phases by the chain rule, with Y = dy/dz:
-
-    gradient = g_z + Y^T g_y,      Hessian = H_zz + Y^T H_yz + H_yz^T Y + Y^T H_yy Y
+The calls of BLAS below follow each other in machine code, nodes in parallel. BLAS sees the transpose of each array.
+Parts of larger arrays are possible: their rows have the length of those of the larger one.
 """
 
 from __future__ import annotations
@@ -12,66 +10,70 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from legged.compiler import Call
 from legged.spatial import Array
 
 
-def solved_derivatives(
-    M_inv: Array, J_M_inv: Array, contact_inertia: Array, equations: Array, actuated: Sequence[int]
-) -> tuple[Array, Array]:
-    """Return G and Z: minus the inverse of the matrix of the equations of motion, and the derivatives of [a; f].
+def motion_derivatives(of_motion: Sequence[Array], forces: Array, result: Array, h: Array) -> list[Call]:
+    """Return the calls that compute the derivatives of the contact forces f, and those of the acceleration a times h.
 
-    The unknowns are the acceleration a, (nv,), and the contact forces f, (m,); S selects the actuated entries.
-
-        G = -[M -J^T; J 0]^-1, (..., nv + m, nv + m),     Z = G [equations, -S], (..., nv + m, 2 nv + nu)
+        dr + [M -J^T; J 0] [da; df] = 0:      df = (J M^-1 J^T)^-1 (J M^-1 dr_a - dr_f),      da = M^-1 (J^T df - dr_a)
 
     Args:
-        M_inv, J_M_inv, contact_inertia: As in `MotionDerivatives`, with leading axes (...).
-        equations: Derivatives of the equations of motion by x, (..., nv + m, 2 nv), mixed units.
-        actuated: Entries of v with a control, (nu,).
+        of_motion: M_inv, J_M_inv and contact_inertia of `MotionDerivatives`, (count, nv, nv), (count, m, nv) and
+            (count, m, m), and the derivatives dr of the equations of motion, (count, nv + m, n), mixed units.
+        forces: Receives df, (count, m, n), mixed units. result: Receives h da, (count, nv, n), mixed units.
+        h: Factors h and -h, (count, 2), [s]; 1 and -1 at impacts.
     """
-    m, nv = J_M_inv.shape[-2:]
-    *lead, rows, nx = equations.shape
-    G = np.empty((*lead, rows, nv + m))
-    W = contact_inertia @ J_M_inv
-    G[..., :nv, :nv] = J_M_inv.swapaxes(-1, -2) @ W - M_inv
-    G[..., nv:, nv:] = -contact_inertia
-    G[..., nv:, :nv] = W
-    G[..., :nv, nv:] = -W.swapaxes(-1, -2)
-    Z = np.empty((*lead, rows, nx + len(actuated)))
-    np.matmul(G, equations, out=Z[..., :nx])
-    Z[..., nx:] = -G[..., list(actuated)]
-    return G, Z
+    M_inv, J_M_inv, contact_inertia, equations = of_motion
+    count, m, nv = J_M_inv.shape
+    n, to_f, to_a = equations.shape[-1], _row(forces), _row(result)
+    less = np.zeros((count, m, n))
+    by_forces = [
+        Call.fortran("dlacpy", count, "A", n, m, equations[:, nv:], n, less, n),
+        Call.fortran("dgemm", count, "N", "N", n, m, nv, 1.0, equations, n, J_M_inv, nv, -1.0, less, n),
+        Call.fortran("dgemm", count, "N", "N", n, m, m, 1.0, less, n, contact_inertia, m, 0.0, forces, to_f),
+        Call.fortran("dgemm", count, "N", "T", n, nv, m, h[:, 0], forces, to_f, J_M_inv, nv, 0.0, result, to_a),
+    ]
+    rest = "dgemm", count, "N", "N", n, nv, nv, h[:, 1], equations, n, M_inv, nv, float(m > 0), result, to_a
+    return [*(by_forces if m else []), Call.fortran(*rest)]
 
 
-def extended(array: Array, columns: Sequence[int], size: int, both: bool = True) -> Array:
-    """Return an array with its last axis, or its last two, spread over more entries; the others are zero.
+def next_configuration(T: Array, N: Array, by_velocity: Array, result: Array) -> list[Call]:
+    """Return the calls that compute the derivatives of the next configuration, [T 0] + N D, from those of the velocity.
 
     Args:
-        array: (..., n) or (..., n, n), any unit. columns: Places of the n entries, (n,). size: New number of entries.
-        both: Whether to spread the last two axes.
+        T, N: As in `LinearQuadraticModel`, (count, nv, nv) each.
+        by_velocity: D, (count, nv, n), mixed units. result: Receives the derivatives, (count, nv, n), mixed units.
     """
-    lead = array.shape[:-2] if both else array.shape[:-1]
-    result = np.zeros((*lead, size, size) if both else (*lead, size))
-    if both:
-        result[(..., *np.ix_(columns, columns))] = array
-    else:
-        result[..., columns] = array
-    return result
+    count, nv, n = by_velocity.shape
+    row, to = _row(by_velocity), _row(result)
+    return [
+        Call.fortran("dlaset", count, "A", n, nv, 0.0, 0.0, result, to),
+        Call.fortran("dlacpy", count, "A", nv, nv, T, nv, result, to),
+        Call.fortran("dgemm", count, "N", "N", n, nv, nv, 1.0, by_velocity, row, N, nv, 1.0, result, to),
+    ]
 
 
-def add_condensed(hessian: Array, H_yz: Array, H_yy: Array, Y: Array, columns: Sequence[int] | slice) -> None:
-    """Add the part of a Hessian by y, after the chain rule, to that by z.
+def condensed(Y: Array, H_yz: Array, H_yy: Array, cost: Array) -> list[Call]:
+    """Return the calls that add the part of a cost by quantities y that depend on z to its model by z = (x, u).
+
+    By the chain rule, with Y = dy/dz,
+
+        gradient = g_z + Y^T g_y,      Hessian = H_zz + Y^T H_yz + H_yz^T Y + Y^T H_yy Y
+
+    where (1, z) is in the place of z, so that H_yz contains g_y. The upper triangle is computed.
 
     Args:
-        hessian: The Hessian by z, (..., nz, nz), any unit, which is changed.
-        H_yz: (..., ny, n), any unit. H_yy: (..., ny, ny), any unit.
-        Y: Derivatives of y, (..., ny, nz), any unit. columns: The n entries of z by which H_yz is.
+        Y: Derivatives of y by (1, z), (count, ny, 1 + n), any unit; the first column is zero.
+        H_yz: (count, ny, 1 + n), any unit, which is changed. H_yy: (count, ny, ny), any unit.
+        cost: As in `RiccatiRecursion`, (count, 1 + n, 1 + n), any unit.
     """
-    YT = Y.swapaxes(-1, -2)
-    cross = YT @ H_yz
-    hessian += YT @ (H_yy @ Y)
-    hessian[..., columns] += cross
-    hessian[..., columns, :] += cross.swapaxes(-1, -2)
+    count, ny, n = Y.shape
+    return [
+        Call.fortran("dgemm", count, "N", "N", n, ny, ny, 0.5, Y, n, H_yy, ny, 1.0, H_yz, n),
+        Call.fortran("dsyr2k", count, "L", "N", n, ny, 1.0, Y, n, H_yz, n, 1.0, cost, n),
+    ]
 
 
 def costates(F: Array, gradient: Array) -> Array:
@@ -86,3 +88,8 @@ def costates(F: Array, gradient: Array) -> Array:
     for k in range(F.shape[-3] - 2, -1, -1):
         result[..., k, :] += (result[..., k + 1, None, :] @ F[..., k, :, :nx])[..., 0, :]
     return result
+
+
+def _row(array: Array) -> int:
+    """Return the number of entries from one row to the next."""
+    return array.strides[-2] // array.itemsize

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from legged.compiler import PreparedCall, Rows
+from legged.compiler import Call, FusedCalls, PreparedCall, Rows, default_threads
 from legged.optimization.equations.dynamics import contact_names
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
-from legged.optimization.linearization import add_condensed, costates, extended, solved_derivatives
+from legged.optimization.linearization import condensed, costates, motion_derivatives, next_configuration
 from legged.optimization.problem import Problem, Stage
 from legged.optimization.trajectories import Trajectories
 from legged.spatial import Array
@@ -19,19 +19,15 @@ from legged.spatial import Array
 class LinearQuadraticModel(Trajectories):
     """Trajectories with their linear dynamics and the quadratic model of their costs.
 
-    With P phases of free duration, the state of the linear-quadratic model is (x, factors of the phases); otherwise P
-    is 0.
-
     Attributes:
         F: Derivatives of the next state by state and controls, (.., 2 nv + P, n) with n = 2 nv + P + nu.
-        full_gap: The gaps, with P zeros, (.., 2 nv + P).
-        gradient, hessian: Of the cost of each node by state and controls, (.., n) and (.., n, n).
+        gradient, hessian: Of the cost of each node by state and controls, (.., n) and the upper triangle of (.., n, n).
         T, N: Derivatives of the next configuration by the configuration and by the next velocity, or with a Runge-Kutta
             method by the chart coordinates, (.., nv, nv).
         M_inv, J_M_inv, contact_inertia: As in `MotionDerivatives`.
-        equation_derivatives: Derivatives of the equations of motion by x, (.., nv + m, 2 nv).
-        gradients: Of the cost by z = (x, u) and y = (f, t, h); y is f alone without free durations.
-        hessian_z, hessian_yz, hessian_yy: Its Hessian by z and by y.
+        equation_derivatives: Derivatives of the equations of motion by state and controls, (.., nv + m, n).
+        Y: Derivatives of y = (f, t, h) by (1, state, controls), (.., ny, 1 + n); y is f alone without free durations.
+        cost_yz, hessian_yy: Derivatives of the cost by y and (1, state, controls) as in `condensed`, and by y.
         gauss_newton: The Gauss-Newton approximation of the Hessian, if `hessian` is exact.
     """
 
@@ -43,30 +39,21 @@ class LinearQuadraticModel(Trajectories):
         """
         super().__init__(problem, alphas)
         memory, nv, nx, m, P = self._memory, problem.tree.nv, self.nx, self.m, len(self.durations.names)
-        n, ny = nx + self.nu, m + 2 * (P > 0)
-        self.columns = [*range(nx), *range(nx + P, n + P)]  # entries of z among those of state and controls
+        n, ny = nx + P + self.nu, m + 2 * (P > 0)
         self.T, self.N = memory(nv, nv), memory(nv, nv)
         self.M_inv, self.J_M_inv, self.contact_inertia = memory(nv, nv), memory(m, nv), memory(m, m)
-        self.equation_derivatives, self.gradients, self.hessian_z = memory(nv + m, nx), memory(n + ny), memory(n, n)
-        self.hessian_yz, self.hessian_yy = memory(ny, n), memory(ny, ny)
-        self.F, self.gradient = memory(nx + P, n + P), memory(n + P)
+        self.equation_derivatives, self.Y, self._h = memory(nv + m, n), memory(ny, 1 + n), memory(2)
+        self.cost_yz, self.hessian_yy = memory(ny, 1 + n), memory(ny, ny)
+        self.F, self.gradient, self.hessian = self.riccati.F, self.riccati.gradient, self.riccati.hessian
         self.F[..., range(nx, nx + P), range(nx, nx + P)] = 1.0
-        self.hessian = memory(n + P, n + P) if P else self.hessian_z
-        self.full_gap = memory(nx + P) if P else self.gap
         self._prepare_model()
+        self._solutions, self._condensed = self._prepare_algebra()
         self._curvatures: list[PreparedCall] = []
 
     def directional_derivatives(self) -> tuple[Array, Array]:
         """Return slope and curvature of the quadratic model of the cost along the full step, (problems,) each."""
-        slope, curvature = np.zeros(self.count), np.zeros(self.count)
-        dx = np.concatenate([np.zeros((self.count, self.nx)), self.durations.step], axis=1)
-        for k in range(self.nodes + 1):
-            du = self.feedforward[:, k] + (self.gain[:, k] @ dx[:, : self.nx, None])[..., 0]
-            z = np.concatenate([dx, du if k < self.nodes else 0.0 * du], axis=1)
-            slope += (self.gradient[:, k] * z).sum(axis=1)
-            curvature += (z * (self.hessian[:, k] @ z[..., None])[..., 0]).sum(axis=1)
-            dx = (self.F[:, k] @ z[..., None])[..., 0] + self.full_gap[:, k]
-        return slope, curvature
+        start = np.concatenate([np.zeros((self.count, self.nx)), self.durations.step], axis=1)
+        return self.riccati.directional_derivatives(start)
 
     def _prepare_model(self) -> None:
         """Prepare the calls that evaluate all nodes of a kind: motion and cost, and the linear-quadratic model."""
@@ -74,7 +61,7 @@ class LinearQuadraticModel(Trajectories):
         self._stages: list[tuple[tuple[Array, ...], list[Array], Array, Array]] = []
         self._next_q, self._next_v = np.zeros_like(self._flat(self.q)), np.zeros_like(self._flat(self.v))
         self._control = np.zeros_like(self._flat(self.u))
-        zero_feedforward, zero_gain = np.zeros(self.nu), np.zeros((self.nu, self.nx))
+        zero_feedforward, zero_gain = np.zeros(self.nu), np.zeros((self.nx, self.nu))
         for number, (_, model) in enumerate(self._with_models()):
             index, common = self._group_rows(number)
             after = index + ((index + 1) % (self.nodes + 1) > 0)
@@ -105,7 +92,7 @@ class LinearQuadraticModel(Trajectories):
                     *(rows(self.q, after), rows(self.v, after), *end, *common),
                     results=[
                         *(rows(x) for x in (self.gap, self.T, self.N, *of_motion)),
-                        *(rows(x) for x in (self.gradients, self.hessian_z, self.hessian_yz, self.hessian_yy)),
+                        *(rows(x) for x in (self.riccati.cost, self.cost_yz, self.hessian_yy)),
                         self.residuals[number],
                     ],
                 )
@@ -113,7 +100,7 @@ class LinearQuadraticModel(Trajectories):
 
     def _prepare_stages(self, model: NodeModel, index: Array) -> list[Rows]:
         """Prepare the calls for the stages of a Runge-Kutta method; return xi and v of the end."""
-        nv, m, count, memory = model.nv, self.m, len(self._flat(self.v)), self._memory
+        nv, count, memory = model.nv, len(self._flat(self.v)), self._memory
 
         def rows(array: Array) -> Rows:
             return Rows(self._flat(array), index)
@@ -129,7 +116,7 @@ class LinearQuadraticModel(Trajectories):
         for i in range(model.stages):
             of_motion = self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives
             if i:
-                of_motion = memory(nv, nv), memory(m, nv), memory(m, m), memory(nv + m, self.nx)
+                of_motion = tuple(np.zeros_like(x) for x in of_motion)
             charts = [memory(nv, nv) for _ in range(4)]
             arguments = [rows(x) for x in (self.q, points[i], velocities[i], self._a[i], self._f[i])]
             results = [rows(x) for x in (*of_motion, *charts)]
@@ -139,7 +126,7 @@ class LinearQuadraticModel(Trajectories):
 
     def _model_arrays(self) -> tuple[Array, ...]:
         """Return further arrays by node that must be finite."""
-        return self.gradients, self.gap, self.contact_inertia
+        return self.riccati.cost, self.cost_yz, self.gap, self.contact_inertia
 
     def contact_remarks(self, problem_number: int, forces: Mapping[str, Array]) -> list[str]:
         """Return warnings about the contacts of a solution: redundant contacts, and forces that pull.
@@ -197,101 +184,94 @@ class LinearQuadraticModel(Trajectories):
         for call in self._models:
             self._run(call, "the linear-quadratic model")
         self.gap[:, -1] = 0.0
-        nx, nv, m, P = self.nx, self.problem.tree.nv, self.m, len(self.durations.names)
-        act, impacts = self.problem.actuated, self._impacts
-        G, Z = solved_derivatives(self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives, act)
-        Z[:, impacts, :, nx:] = 0.0  # impacts have no controls
-        by_duration = self._linear_dynamics(Z)
-        Y = Z[..., nv:, :]  # the forces depend on x and u
+        nx, m, P, impacts = self.nx, self.m, len(self.durations.names), self._impacts
+        self.riccati.gap[..., :nx] = self.gap
+        self._h[..., 0] = self.durations.h
+        self._h[:, impacts, 0] = 1.0  # a is the change of velocity
+        self._h[..., 1] = -self._h[..., 0]
+        threads = default_threads()
+        self._solutions(threads)
+        if self._stages:
+            by_duration = self._runge_kutta()
         if P:
-            self.full_gap[..., :nx] = self.gap
+            if not self._stages:
+                by_duration = self._by_duration()
             self.F[..., :nx, nx : nx + P] = by_duration[..., None] * self.durations.h_by_factor[:, None]
             times = np.stack([self.durations.t_by_factor, self.durations.h_by_factor], axis=1)
-            Y = self._spread(np.concatenate([Y, np.zeros((*Y.shape[:2], 2, Y.shape[-1]))], axis=-2))
-            Y[..., m:, nx : nx + P] = times
-            self.hessian[...] = extended(self.hessian_z, self.columns, Y.shape[-1])
-        self.gradient[...] = self._spread(self.gradients[..., : nx + self.nu])
-        if Y.shape[-2] and (P or self.hessian_yy.any() or self.gradients[..., nx + self.nu :].any()):
-            add_condensed(self.hessian, self.hessian_yz, self.hessian_yy, Y, self.columns if P else slice(None))
-            self.gradient += (Y.swapaxes(-1, -2) @ self.gradients[..., nx + self.nu :, None])[..., 0]
+            self.Y[..., m:, 1 + nx : 1 + nx + P] = times
+        if self.Y.shape[-2] and (P or self.hessian_yy.any() or self.cost_yz[..., 0].any()):
+            self._condensed(threads)
         for k in impacts:  # so that Q_uu is not singular
             self.hessian[:, k, nx + P :, nx + P :] = np.eye(self.nu)
         if second_order:
             self.gauss_newton = self.hessian.copy()
-            self._add_curvature(G, Y, self._spread(Z[..., :nv, :]))
+            self._add_curvature()
 
-    def _spread(self, array: Array) -> Array:
-        """Return derivatives by z as derivatives by state and controls, with zero columns for the factors of phases."""
-        return extended(array, self.columns, self.F.shape[-1], both=False) if self.durations.names else array
+    def _prepare_algebra(self) -> tuple[FusedCalls, FusedCalls]:
+        """Prepare the calls that compute F and the derivatives of forces, and those that add these to the cost."""
+        nv, nx, m, flat = self.problem.tree.nv, self.nx, self.m, self._flat
+        F, Y, h = flat(self.F), flat(self.Y), flat(self._h)
+        D, count, row = F[:, nv:nx], len(F), F.strides[-2] // F.itemsize
+        of_motion = self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives
+        calls = [
+            *motion_derivatives([flat(x) for x in of_motion], Y[:, :m, 1:], D, h),
+            Call.fortran("daxpy", count, nv, 1.0, np.ones(()), 0, D[:, :, nv:], row + 1),
+            *next_configuration(flat(self.T), flat(self.N), D, F[:, :nv]),
+        ]
+        self._accelerations = [self._memory(nv, F.shape[-1]) for _ in self._stages]
+        for (of_stage, *_), a in zip(self._stages, self._accelerations, strict=True):
+            forces, factors = np.zeros((count, m, F.shape[-1])), np.tile([1.0, -1.0], (count, 1))
+            calls += motion_derivatives([flat(x) for x in of_stage], forces, flat(a), factors)
+        of_cost = condensed(Y, flat(self.cost_yz), flat(self.hessian_yy), flat(self.riccati.cost))
+        return FusedCalls(calls, 1), FusedCalls(of_cost, 1)
 
-    def _linear_dynamics(self, Z: Array) -> Array:
-        """Set the rows of F, and return the derivative of the next state by the duration, (problems, nodes + 1, nx)."""
-        nx, nv = self.nx, self.problem.tree.nv
-        h = self.durations.h.copy()
-        h[:, self._impacts] = 1.0  # a is the change of velocity
-        F = self.F if self.F.shape[-2] == nx else np.empty((*self.F.shape[:2], nx, nx + self.nu))
-        D = np.multiply(Z[..., :nv, :], h[..., None, None], out=F[..., nv:, :])
-        D[..., range(nv), range(nv, nx)] += 1.0
-        nb = self.problem.tree.base.nv
-        if self._has_balls or self._stages:
-            np.matmul(self.N, D, out=F[..., :nv, :])
-        else:
-            self._multiply_by_N(F, D, nb)
-        F[..., :nv, :nv] += self.T
-        by_duration = np.zeros((*F.shape[:2], nx))
-        if self._stages:
-            self._runge_kutta(F, by_duration)
-        elif F is not self.F:
-            rate = (self.v + h[..., None] * self.a) / np.where(h > 0.0, h, 1.0)[..., None] + self.a
-            by_duration[..., :nv], by_duration[..., nv:] = (self.N @ rate[..., None])[..., 0], self.a
-        if F is not self.F:
-            self.F[..., :nx, self.columns] = F
+    def _by_duration(self) -> Array:
+        """Return the derivative of the next state by the duration, (problems, nodes + 1, nx)."""
+        h = self._h[..., :1]
+        rate = (self.v + h * self.a) / np.where(h > 0.0, h, 1.0) + self.a
+        return np.concatenate([(self.N @ rate[..., None])[..., 0], self.a], axis=-1)
+
+    def _runge_kutta(self) -> Array:
+        """Set F of stages with a Runge-Kutta method, and return the derivative of the next state by the duration."""
+        method = self.problem.models[0].method
+        assert method
+        models = [
+            StageDerivatives(derivatives, charts[0], charts[1], charts[2], charts[3], a, rate)
+            for derivatives, (_, charts, a, rate) in zip(self._accelerations, self._stages, strict=True)
+        ]
+        F, by_duration = runge_kutta_derivatives(method, models, (self.T, self.N), self.durations.h)
+        self.F[:, self.problem.groups[0].indices, : self.nx] = F[:, self.problem.groups[0].indices]
+        by_duration[:, self._impacts] = 0.0
         return by_duration
 
-    def _runge_kutta(self, F: Array, by_duration: Array) -> None:
-        """Set the linear dynamics of stages with a Runge-Kutta method."""
-        method, act = self.problem.models[0].method, self.problem.actuated
-        assert method
-        nv, stages = self.problem.tree.nv, self.problem.groups[0].indices
-        models = list[StageDerivatives]()
-        for of_motion, charts, a, rate in self._stages:
-            M_inv, J_M_inv, contact_inertia, equations = of_motion
-            Z = solved_derivatives(M_inv, J_M_inv, contact_inertia, equations, act)[1]
-            by_start, by_chart, rate_xi, rate_v = charts
-            models.append(StageDerivatives(Z[..., :nv, :], by_start, by_chart, rate_xi, rate_v, a, rate))
-        found, rates = runge_kutta_derivatives(method, models, (self.T, self.N), self.durations.h)
-        F[:, stages], by_duration[:, stages] = found[:, stages], rates[:, stages]
-
-    def _add_curvature(self, G: Array, Y: Array, Za: Array) -> None:
-        """Add the second derivatives of the motion and of the residuals to the Hessian.
-
-        Args:
-            G: As in `solved_derivatives`. Y, Za: Derivatives of (f, t, h) and of a by state and controls.
-        """
+    def _add_curvature(self) -> None:
+        """Add the second derivatives of the motion and of the residuals to the Hessian."""
         if not self._curvatures:
             self._prepare_curvature()
-        nx, nv, m = self.nx, self.problem.tree.nv, self.m
+        nx, nv, m, P = self.nx, self.problem.tree.nv, self.m, len(self.durations.names)
         self._costate[:, :-1] = costates(self.F, self.gradient)[:, 1:, :nx]
-        h = self.durations.h.copy()
-        h[:, self._impacts] = 1.0
-        by_a = self._costate[..., nv:] + (self._costate[..., None, :nv] @ self.N)[..., 0, :]
-        n = nx + self.nu
-        by = np.concatenate([h[..., None] * by_a, self.gradients[..., n : n + m]], axis=-1)
-        self._multipliers[...] = (by[..., None, :] @ G)[..., 0, :]
+        h = self._h[..., :1]
+        by_a = h[..., None] * (self._costate[..., None, nv:] + self._costate[..., None, :nv] @ self.N)
+        J, M_inv = self.J_M_inv, self.M_inv
+        by_f = self.cost_yz[..., None, :m, 0] + by_a @ J.swapaxes(-1, -2)
+        of_forces = by_f @ self.contact_inertia  # solution of the transposed equations of motion
+        self._multipliers[..., :nv] = (of_forces @ J - by_a @ M_inv)[..., 0, :]
+        self._multipliers[..., nv:] = -of_forces[..., 0, :]
         for call in self._curvatures:
             self._run(call, "the second derivative")
         zz, yz, yy = self._curvature_blocks
-        P = len(self.durations.names)
-        extra = extended(zz, self.columns, n + P) if P else zz.copy()
-        Y = np.concatenate([Y, Za], axis=-2)
-        add_condensed(extra, yz, yy, Y, self.columns if P else slice(None))
+        by_state = self.F[..., nv:nx, :] - np.eye(nv, self.F.shape[-1], nv)
+        by_state[..., nx : nx + P] = 0.0  # a does not depend on durations
+        Y = np.concatenate([self.Y[..., 1:], by_state / np.where(h > 0.0, h, 1.0)[..., None]], axis=-2)
+        cross = Y.swapaxes(-1, -2) @ (yz + 0.5 * yy @ Y)
+        extra = zz + cross + cross.swapaxes(-1, -2)
         extra[:, self._impacts, nx + P :] = 0.0
         extra[:, self._impacts, :, nx + P :] = 0.0
         self.hessian += extra
 
     def _prepare_curvature(self) -> None:
         """Allocate memory for second derivatives, and prepare the calls."""
-        nx, nv, n = self.nx, self.problem.tree.nv, self.nx + self.nu
+        nx, nv, n = self.nx, self.problem.tree.nv, self.F.shape[-1]
         ny = self.hessian_yy.shape[-1] + nv
         lead = self.count, self.nodes + 1
         self._costate, self._multipliers = np.zeros((*lead, nx)), np.zeros((*lead, nv + self.m))
@@ -304,13 +284,3 @@ class LinearQuadraticModel(Trajectories):
             arguments = [Rows(self._flat(x), at) for x, at in places]
             results = [Rows(self._flat(x), index) for x in self._curvature_blocks]
             self._curvatures.append(model.curvature.prepare(len(index), *arguments, *common, results=results))
-
-    @property
-    def _has_balls(self) -> bool:
-        return any(body.kind == "ball" for body in self.problem.tree.bodies)
-
-    def _multiply_by_N(self, F: Array, D: Array, nb: int) -> None:
-        """Set the rows N D of F; outside of the base's block, N is the duration times the identity."""
-        nv = self.problem.tree.nv
-        np.matmul(self.N[..., :nb, :nb], D[..., :nb, :], out=F[..., :nb, :])
-        np.multiply(self.durations.h[..., None, None], D[..., nb:, :], out=F[..., nb:nv, :])

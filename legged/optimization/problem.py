@@ -194,8 +194,7 @@ class Problem:
         models = []
         for group in self.groups:
             equations = ContactModel(self.robot, self.contacts, self.actuated, group.impact, **self._equations)
-            sizes, free = group.sizes, bool(self.phases)
-            models.append(NodeModel(equations, group.terms, sizes, self.nu, self.method, free))
+            models.append(NodeModel(equations, group.terms, group.sizes, self.nu, self.method, len(self.phases)))
         return models
 
     def advance(self, nodes: Sequence[Stage]) -> None:

@@ -1,7 +1,11 @@
 """The backward pass of differential dynamic programming: a Riccati recursion over the linear-quadratic model.
 
     Q = H + F^T V F,      q = g + F^T (v + V gap),      u = k + K x,      Q_uu [k K] = -[q_u Q_ux]
-    V = Q_xx + Q_xu K,    v = q_x + Q_xu k
+    V = Q_xx + K^T Q_ux,    v = q_x + Q_xu k
+
+It is computed for (1, x) instead of x, so that matrices contain the vectors: F the gap, H and Q the gradients, V the
+gradient v, and K the feedforward k. The functions of BLAS and LAPACK follow each other in machine code, problems in
+parallel.
 
 Bounds of controls are met by a projected Newton method on the small quadratic program of each node.
 
@@ -14,11 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
+from legged.compiler import Call, FusedCalls, default_threads
 from legged.spatial import Array
-
-dpotrf, dpotrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 class Backward(NamedTuple):
@@ -27,7 +29,7 @@ class Backward(NamedTuple):
     Attributes:
         slope: Sum of q_u k, (problems,).
         curvature: Sum of k^T Q_uu k, (problems,).
-        failed_node: Number of the node whose Q_uu is not positive definite, at which the pass ended, or -1.
+        failed_node: Number of the node whose Q_uu is not positive definite, or -1.
         value_gradient, value_hessian: Of the value function at the first state, (problems, nx) and (problems, nx, nx).
     """
 
@@ -38,57 +40,146 @@ class Backward(NamedTuple):
     value_hessian: Array
 
 
-def backward(
-    F: Array, gap: Array, gradient: Array, hessian: Array, feedforward: Array, gain: Array, regularization: Array,
-    bounds: tuple[Array, Array] | None = None, shift: Array | None = None,
-) -> Backward:  # fmt: skip
-    """Compute the feedforward k and the feedback K of all nodes.
+class RiccatiRecursion:
+    """The linear-quadratic model of problems, in memory where the recursion reads it, and its solution.
 
-    Args:
+    Attributes:
         F: Derivatives of the next state, (problems, nodes + 1, nx, nx + nu), any unit.
         gap: Of each node, (problems, nodes + 1, nx), any unit.
-        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit.
-        feedforward, gain: Arrays that receive k, (problems, nodes + 1, nu), and K, (.., nu, nx), any unit.
-        regularization: Added to the diagonal of Q_uu, (problems,), any unit.
-        bounds: Least and largest change of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes; or
-            None.
-        shift: Expected step of the last entries of the state, (problems, P), any unit, which are constant: bounds are
-            those of the controls after it. None for zero.
+        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and the upper triangle of (.., nx + nu, nx + nu),
+            any unit.
+        cost: Both of them, (problems, nodes + 1, 1 + nx + nu, 1 + nx + nu): the gradient is in the first row.
+        feedforward: k, (problems, nodes + 1, nu), any unit. transposed_gain: K^T, (.., nx, nu), any unit.
     """
-    if len(F) == 1:
-        limits = None if bounds is None else (bounds[0][0], bounds[1][0])
-        arrays = F[0], gap[0], gradient[0], hessian[0], feedforward[0], gain[0], float(regularization[0])
-        return _backward_of_one(*arrays, limits, shift)
-    problems, nodes, nx = len(F), F.shape[1] - 1, F.shape[2]
-    nu = F.shape[3] - nx
-    V, v = hessian[:, -1, :nx, :nx], gradient[:, -1, :nx]
-    slope, curvature = np.zeros(problems), np.zeros(problems)
-    extra = regularization[:, None, None] * np.eye(nu)
-    for k in reversed(range(nodes)):
-        Ft = F[:, k].swapaxes(-1, -2)
-        Q = Ft @ (V @ F[:, k])
-        Q += hessian[:, k]
-        q = (Ft @ (v + (V @ gap[:, k, :, None])[..., 0])[..., None])[..., 0] + gradient[:, k]
-        Quu = Q[:, nx:, nx:] + extra
-        qu, Qux = q[:, nx:], Q[:, nx:, :nx]
-        try:
-            np.linalg.cholesky(Quu)
-        except np.linalg.LinAlgError:
-            return Backward(slope, curvature, k, v, V)
+
+    def __init__(self, problems: int, nodes: int, nx: int, nu: int):
+        """Allocate memory, and prepare the calls.
+
+        Args:
+            problems: Number of problems. nodes: Number of nodes besides the final one. nx, nu: Sizes of state and
+                controls, dimensionless.
+        """
+        self._sizes = problems, nodes, nx, nu
+        m, n = 1 + nx, 1 + nx + nu
+        self._dynamics, self.cost = np.zeros((problems, nodes + 1, m, n)), np.zeros((problems, nodes + 1, n, n))
+        self._gains = np.zeros((problems, nodes + 1, m, nu))
+        self._dynamics[..., 0, 0] = 1.0
+        self.F, self.gap = self._dynamics[..., 1:, 1:], self._dynamics[..., 1:, 0]
+        self.gradient, self.hessian = self.cost[..., 0, 1:], self.cost[..., 1:, 1:]
+        self.feedforward, self.transposed_gain = self._gains[..., 0, :], self._gains[..., 1:, :]
+        self._Q, self._VF = np.zeros((2, problems, n, n)), np.zeros((problems, m, n))
+        self._factor, self._info = np.zeros((problems, nu, nu)), np.zeros((nodes, problems), np.int32)
+        self._qu, self._regularization = np.zeros((problems, nodes + 1, nu)), np.zeros(problems)
+        self._step, self._products = np.zeros((2, nodes + 1, problems, n))
+        self._nodes = [self._node_calls(k) for k in range(nodes)]
+        self._pass = FusedCalls([call for calls in reversed(self._nodes) for part in calls for call in part], 1)
+        self._parts = [[FusedCalls(part, 1) for part in calls] for calls in self._nodes]
+        steps = [call for k in range(nodes) for call in self._direction_calls(k)]
+        self._directions = FusedCalls([*steps, self._product_call(nodes)], 1)
+
+    def _node_calls(self, k: int) -> tuple[list[Call], list[Call]]:
+        """Return the calls that compute Q, k and K of a node, and those that compute V.
+
+        BLAS sees the transpose of each array. V is the block of (1, x) of the Q of the node after, of which the upper
+        triangle is used.
+        """
+        problems, nodes, nx, nu = self._sizes
+        m, n, Q, gains, factor = 1 + nx, 1 + nx + nu, self._Q[k % 2], self._gains[:, k], self._factor
+        V = self.cost[:, -1] if k == nodes - 1 else self._Q[(k + 1) % 2]
+        F, H, Qux, Quu, diagonal = self._dynamics[:, k], self.cost[:, k], Q[:, 0, m:], Q[:, m:, m:], Q[:, m:, m:]
+
+        def call(name: str, *arguments: Array | str | int | float, info: Array | None = None) -> Call:
+            return Call.fortran(name, problems, *arguments, info=info)
+
+        solution = [
+            call("dcopy", n * n, H, 1, Q, 1),
+            call("dsymm", "R", "L", n, m, 1.0, V, n, F, n, 0.0, self._VF, n),
+            call("dgemm", "N", "T", n, n, m, 1.0, self._VF, n, F, n, 1.0, Q, n),
+            call("daxpy", nu, 1.0, self._regularization, 0, diagonal, n + 1),
+            call("dcopy", nu, Qux, 1, self._qu[:, k], 1),
+            call("dlacpy", "L", nu, nu, Quu, n, factor, nu),
+            call("dpotrf", "L", nu, factor, nu, info=self._info[k]),
+            call("dlacpy", "A", nu, m, Qux, n, gains, nu),
+            call("dtrsm", "L", "L", "N", "N", nu, m, -1.0, factor, nu, gains, nu),
+            call("dtrsm", "L", "L", "T", "N", nu, m, 1.0, factor, nu, gains, nu),
+        ]
+        return solution, [call("dgemm", "T", "N", m, m, nu, 1.0, Qux, n, gains, nu, 1.0, Q, n)]
+
+    def _direction_calls(self, k: int) -> list[Call]:
+        """Return the calls that compute the controls of a node and the next state along the full step."""
+        problems, _, nx, nu = self._sizes
+        m, n, z, after = 1 + nx, 1 + nx + nu, self._step[k], self._step[k + 1]
+        return [
+            Call.fortran("dgemv", problems, "N", nu, m, 1.0, self._gains[:, k], nu, z, 1, 0.0, z[:, m:], 1),
+            Call.fortran("dgemv", problems, "T", n, m, 1.0, self._dynamics[:, k], n, z, 1, 0.0, after, 1),
+            self._product_call(k),
+        ]
+
+    def _product_call(self, k: int) -> Call:
+        """Return the call that multiplies the model of the cost of a node by the full step."""
+        n = self.cost.shape[-1]
+        return Call.fortran(
+            "dsymv", len(self.cost), "L", n, 1.0, self.cost[:, k], n, self._step[k], 1, 0.0, self._products[k], 1
+        )
+
+    def backward(
+        self, regularization: Array, bounds: tuple[Array, Array] | None = None, shift: Array | None = None
+    ) -> Backward:
+        """Compute the feedforward k and the feedback K of all nodes.
+
+        Args:
+            regularization: Added to the diagonal of Q_uu, (problems,), any unit.
+            bounds: Least and largest change of the controls, (problems, nodes + 1, nu) each, [N m] or [N], joint axes;
+                or None.
+            shift: Expected step of the last entries of the state, (problems, P), any unit, which are constant: bounds
+                are those of the controls after it. None for zero.
+        """
+        problems, nodes, nx, _ = self._sizes
+        self._regularization[...], self._info[...] = regularization, 0
+        changed = np.zeros(problems)
         if bounds is None:
-            solution = np.linalg.solve(Quu, np.concatenate([qu[..., None], Qux], axis=-1))
-            feedforward[:, k], gain[:, k] = -solution[..., 0], -solution[..., 1:]
+            self._pass(default_threads())
         else:
-            feedforward[:, k], gain[:, k] = _bounded_step(Quu, qu, Qux, (bounds[0][:, k], bounds[1][:, k]), shift)
-        du, K = feedforward[:, k], gain[:, k]
-        slope += (qu * du).sum(axis=-1)
-        curvature += (du * (Quu @ du[..., None])[..., 0]).sum(axis=-1)
-        KQ = K.swapaxes(-1, -2) @ Qux
-        V = Q[:, :nx, :nx] + KQ + KQ.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ (Quu @ K)
-        V = 0.5 * (V + V.swapaxes(-1, -2))  # otherwise the asymmetry from rounding grows
-        v = q[:, :nx] + ((Qux.swapaxes(-1, -2) + K.swapaxes(-1, -2) @ Quu) @ du[..., None])[..., 0]
-        v = v + (K.swapaxes(-1, -2) @ qu[..., None])[..., 0]
-    return Backward(slope, curvature, -1, v, V)
+            for k in reversed(range(nodes)):
+                self._parts[k][0](default_threads())
+                if self._info[k].any():
+                    break
+                changed += self._meet_bounds(k, (bounds[0][:, k], bounds[1][:, k]), shift)
+                self._parts[k][1](default_threads())
+        slope = (self._qu * self.feedforward)[:, :-1].sum(axis=(1, 2))
+        failed = np.flatnonzero(self._info.any(axis=1))
+        V = self._Q[0][:, : nx + 1, : nx + 1]
+        hessian = np.triu(V[:, 1:, 1:]) + np.triu(V[:, 1:, 1:], 1).swapaxes(-1, -2)
+        return Backward(slope, changed - slope, int(failed[-1]) if len(failed) else -1, V[:, 0, 1:].copy(), hessian)
+
+    def _meet_bounds(self, k: int, bounds: tuple[Array, Array], shift: Array | None) -> Array:
+        """Replace k and K of a node where k exceeds bounds; return q_u k + k^T Q_uu k, which is zero elsewhere."""
+        problems, _, nx, _ = self._sizes
+        Q, gains, m, changed = self._Q[k % 2], self._gains[:, k], 1 + nx, np.zeros(problems)
+        expected = gains[:, 0].copy()
+        if shift is not None:
+            expected += (shift[:, None] @ gains[:, m - shift.shape[1] :])[:, 0]
+        which = np.flatnonzero(((expected < bounds[0]) | (expected > bounds[1])).any(axis=1))
+        if len(which):
+            qu, Qux = Q[which, 0, m:], Q[which, 1:m, m:].swapaxes(-1, -2)
+            Quu = np.triu(Q[which, m:, m:]) + np.triu(Q[which, m:, m:], 1).swapaxes(-1, -2)
+            own = None if shift is None else shift[which]
+            u, K = _bounded_step(Quu, qu, Qux, (bounds[0][which], bounds[1][which]), own, expected[which])
+            gains[which, 0], gains[which, 1:] = u, K.swapaxes(-1, -2)
+            changed[which] = (qu * u).sum(axis=-1) + (u * (Quu @ u[..., None])[..., 0]).sum(axis=-1)
+        return changed
+
+    def directional_derivatives(self, start: Array) -> tuple[Array, Array]:
+        """Return slope and curvature of the cost along the full step, (problems,) each.
+
+        Args:
+            start: Step of the first state, (problems, nx), any unit.
+        """
+        z = self._step
+        z[0, :, 0], z[0, :, 1 : 1 + start.shape[1]] = 1.0, start
+        self._directions(default_threads())
+        slope = self._products[..., 0].sum(axis=0)
+        return slope, (z[..., 1:] * self._products[..., 1:]).sum(axis=(0, 2)) - slope
 
 
 def _bounded_step(
@@ -123,50 +214,6 @@ def parameter_step(
     slope = result.slope + (g * step).sum(axis=-1)
     curvature = result.curvature + (step * (H @ step[..., None])[..., 0]).sum(axis=-1)
     return step, result._replace(slope=slope, curvature=curvature)
-
-
-def _backward_of_one(
-    F: Array, gap: Array, gradient: Array, hessian: Array, feedforward: Array, gain: Array, regularization: float,
-    bounds: tuple[Array, Array] | None, shift: Array | None,
-) -> Backward:  # fmt: skip
-    """Compute the pass of `backward` for one problem, with direct calls of LAPACK, which are faster."""
-    nodes, nx, n = len(F) - 1, F.shape[1], F.shape[2]
-    nu = n - nx
-    V, v = hessian[-1, :nx, :nx], gradient[-1, :nx]
-    slope = curvature = 0.0
-    VF, Q = np.empty((nx, n)), np.empty((n, n))
-    right = np.empty((nu, nx + 1), order="F")
-    diagonal = np.einsum("ii->i", Q[nx:, nx:])
-    for k in range(nodes - 1, -1, -1):
-        Fk = F[k]
-        np.matmul(V, Fk, out=VF)
-        np.matmul(Fk.T, VF, out=Q)
-        Q += hessian[k]
-        q = (v + V @ gap[k]) @ Fk + gradient[k]
-        diagonal += regularization
-        factor, info = dpotrf(Q[nx:, nx:].T, 1)
-        if info:
-            return Backward(np.array([slope]), np.array([curvature]), k, v[None], V[None])
-        Qux, qu = Q[nx:, :nx], q[nx:]
-        right[:, :nx], right[:, nx] = Qux, qu
-        solution, _ = dpotrs(factor, right, 1)
-        np.negative(solution[:, :nx], out=gain[k])
-        du = np.negative(solution[:, nx], out=feedforward[k])
-        descent = float(qu @ du)
-        bend = -descent
-        if bounds is not None:
-            expected = du if shift is None else du + gain[k, :, nx - shift.shape[-1] :] @ shift[0]
-            if (expected < bounds[0][k]).any() or (expected > bounds[1][k]).any():
-                Quu, pair = Q[None, nx:, nx:], (bounds[0][None, k], bounds[1][None, k])
-                step, K = _bounded_step(Quu, qu[None], Qux[None], pair, shift, expected[None])
-                du[...], gain[k] = step[0], K[0]
-                descent, bend = float(qu @ du), float(du @ Quu[0] @ du)
-        slope += descent
-        curvature += bend
-        V = Q[:nx, :nx] + Qux.T @ gain[k]
-        V = 0.5 * (V + V.T)
-        v = q[:nx] + du @ Qux
-    return Backward(np.array([slope]), np.array([curvature]), -1, v[None], V[None])
 
 
 def bounded(

@@ -25,7 +25,7 @@ from legged.arguments import array, number, whole
 from legged.errors import ArgumentError, ShapeError
 from legged.optimization.model import LinearQuadraticModel
 from legged.optimization.problem import Problem, Stage
-from legged.optimization.riccati import Backward, backward, parameter_step
+from legged.optimization.riccati import Backward, parameter_step
 from legged.optimization.solution import Iterations, Solution
 from legged.spatial import Array
 
@@ -229,17 +229,7 @@ class Solver:
         limits = durations.lower - durations.factors, durations.upper - durations.factors
         step = np.zeros_like(durations.step)
         for _ in range(_BOUNDED_PASSES if is_bounded and durations.names else 1):
-            result = backward(
-                trajectories.F,
-                trajectories.full_gap,
-                trajectories.gradient,
-                trajectories.hessian,
-                trajectories.feedforward,
-                trajectories.full_gain,
-                self._regularization,
-                bounds,
-                step,
-            )
+            result = trajectories.riccati.backward(self._regularization, bounds, step)
             if not durations.names or result.failed_node >= 0:
                 break
             step, result = parameter_step(result, len(durations.names), self._regularization, limits)
@@ -303,7 +293,7 @@ class Solver:
         message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state)
         message = "; ".join([message, *trajectories.contact_remarks(b, named)])
         q, v, u = (array[b].copy() for array in (trajectories.q, trajectories.v, trajectories.u[:, :-1]))
-        durations, gain = trajectories.durations, trajectories.gain[b, :-1].copy()
+        durations, gain = trajectories.durations, trajectories.transposed_gain[b, :-1].swapaxes(-1, -2).copy()
         times, factors = durations.t[b].copy(), dict(zip(durations.names, durations.factors[b].tolist(), strict=True))
         cost = float(trajectories.true_costs()[b])
         return Solution(done, message, cost, times, q, v, u, named, gain, log, factors)

@@ -11,6 +11,7 @@ from legged.errors import NotFiniteError
 from legged.optimization.durations import Durations
 from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.problem import Problem
+from legged.optimization.riccati import RiccatiRecursion
 from legged.optimization.terms import Term
 from legged.spatial import Array
 
@@ -23,8 +24,9 @@ class Trajectories:
         durations: Durations and times of the nodes.
         a, f: Accelerations (.., nv) and forces of the constraints (.., m). cost: Of each node, (problems, nodes + 1).
         gap: State after node k minus the state x_k+1, in its tangent space, (.., 2 nv).
-        feedforward, gain, full_gain: k (.., nu) and K (.., nu, 2 nv) of the controls, and K with a further column for
-            the factor of each phase.
+        riccati: The linear-quadratic model and its solution. With P phases of free duration its state is (x, factors of
+            the phases); otherwise P is 0.
+        feedforward, transposed_gain: k of the full step (.., nu) and K^T (.., 2 nv, nu) of the controls.
         trial: Results of a rollout, arrays by node and by problem and step length.
     """
 
@@ -43,9 +45,10 @@ class Trajectories:
         self.q, self.v, self.u = memory(tree.nq), memory(nv), memory(nu)
         self._a, self._f = [memory(nv) for _ in range(stages)], [memory(self.m) for _ in range(stages)]
         self.a, self.f, self.cost, self.gap = self._a[0], self._f[0], memory(), memory(self.nx)
-        self.feedforward, self.gain = memory(nu), memory(nu, self.nx)
         phases = len(self.durations.names)
-        self.full_gain = memory(nu, self.nx + phases) if phases else self.gain
+        self.riccati = RiccatiRecursion(self.count, self.nodes, self.nx + phases, nu)
+        self.feedforward = memory(nu) if phases else self.riccati.feedforward
+        self.transposed_gain = self.riccati.transposed_gain[..., : self.nx, :]
         self.q[...] = problem.q[:, None]
         self.v[:, 0] = problem.v
         self.inputs = [self._inputs(k) for k in range(len(problem.groups))]
@@ -169,7 +172,8 @@ class Trajectories:
             inputs, model = self.inputs[number], problem.models[number]
             index = np.repeat(np.arange(B) * M + k, A)
             node_of_row = np.repeat(np.arange(B) * len(inputs["mask"]) + row, A)
-            nominal = [Rows(self._flat(x), index) for x in (self.q, self.v, self.u, self.feedforward, self.gain)]
+            around = self.q, self.v, self.u, self.feedforward, self.transposed_gain
+            nominal = [Rows(self._flat(x), index) for x in around]
             call = model.rollout.prepare(
                 lanes,
                 *(trial["q"][k], trial["v"][k], *nominal, self.alpha, Rows(self._flat(self.gap), index)),
@@ -229,8 +233,8 @@ class Trajectories:
             step: (problems, P), dimensionless.
         """
         self.durations.step[...] = step
-        self.gain[...] = self.full_gain[..., : self.nx]
-        self.feedforward += (self.full_gain[..., self.nx :] @ step[:, None, :, None])[..., 0]
+        by_factors = self.riccati.transposed_gain[..., self.nx :, :]
+        self.feedforward[...] = self.riccati.feedforward + (step[:, None, None] @ by_factors)[..., 0, :]
 
     def rollout(self) -> Array:
         """Roll out all problems with all step lengths; return the costs, (problems, step lengths)."""

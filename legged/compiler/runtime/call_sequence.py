@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -112,6 +113,25 @@ class Call(NamedTuple):
         table = _table(address_of(band.matrix), address_of(band.right), band.width)
         function = _address(call_sequence.SOLVE_BANDED)
         return Call(function, band.size, address_of(table), "a system of equations", 0, (band, table))
+
+    @staticmethod
+    def fortran(name: str, count: int, *arguments: Array | str | int | float, info: Array | None = None) -> Call:
+        """Return the call of a function of BLAS or LAPACK for each item; it stops at an item whose info is not zero.
+
+        Args:
+            name: Name of the function, such as "dgemm". count: Number of items.
+            arguments: Its arguments in order: constants, or arrays of which the first entry of row k, with any strides,
+                is the argument of item k, (count, ...), any unit and frame. An info is not among them.
+            info: Receives the infos, (count,), 32-bit integers, dimensionless; None for functions without one.
+        """
+        kinds = {str: lambda x: np.array(x, "S1"), int: lambda x: np.array(x, np.int32), float: np.array}
+        info_array = np.zeros((), np.int32) if info is None else info
+        given = [*arguments, *([] if info is None else [info])]
+        arrays = [info_array, *(x if isinstance(x, Array) else kinds[type(x)](x) for x in given)]
+        places = [number for x in arrays for number in (address_of(x), x.strides[0] if x.ndim else 0)]
+        missing = 2 * (call_sequence.FORTRAN_ARGUMENTS + 1) - len(places)
+        table = _table(_fortran_address(name), *places, *([0] * missing))
+        return Call(_address(call_sequence.FORTRAN), count, address_of(table), name, 0, (arrays, table))
 
 
 class CallSequence:
@@ -246,3 +266,14 @@ def _function(name: str) -> Callable[..., int]:
 @cache
 def _address(name: str) -> int:
     return _code().address(name)
+
+
+@cache
+def _fortran_address(name: str) -> int:
+    """Return the address of a function of BLAS or LAPACK among those that SciPy gives to machine code."""
+    modules = [import_module(f"scipy.linalg.cython_{part}") for part in ("blas", "lapack")]
+    capsule = next(m.__pyx_capi__[name] for m in modules if name in m.__pyx_capi__)
+    get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(get_pointer(capsule, get_name(capsule)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import BatchKernel, jacobian, where
-from legged.optimization.equations.dynamics import ContactModel, Motion
+from legged.optimization.equations.dynamics import ContactModel, Motion, MotionDerivatives
 from legged.optimization.equations.integration import (
     RungeKutta,
     chart_derivatives,
@@ -40,25 +40,26 @@ class NodeModel:
         multiplier_slices: Entries of the multipliers of each constraint among all inputs; None for a cost.
         residual_count, input_count: Numbers of residuals and inputs. size: Number of states and controls, 2 nv + nu.
         method: Runge-Kutta method of time steps, or None. stages: Number of its stages, 1 without one.
-        has_free_times: Whether derivatives by time and duration are computed.
+        phases: Number P of phases of free duration. Derivatives by state and controls have P columns of zeros between
+            them, and with phases those by time and duration are computed.
         rollout, forces, quadratic: The compiled functions.
         points, stage: Those of the stages of a Runge-Kutta method. curvature: That of second derivatives.
     """
 
     def __init__(
         self, equations: ContactModel, terms: Sequence[Term], sizes: Sequence[int], nu: int,
-        method: RungeKutta | None = None, has_free_times: bool = False,
+        method: RungeKutta | None = None, phases: int = 0,
     ):  # fmt: skip
         """Assign residuals and inputs to the terms, and prepare the compiled functions.
 
         Args:
             equations: The equations of motion. terms: Distinct terms. sizes: Number of residuals of each.
             nu: Number of controls, dimensionless. method: Runge-Kutta method of the problem, or None.
-            has_free_times: Whether derivatives by time and duration are computed.
+            phases: Number of phases of free duration, dimensionless.
         """
         self.equations, self.terms, self.nu = equations, list(terms), nu
         self.stages, self.method = len(method.inner) if method else 1, None if equations.impact else method
-        self.has_free_times = has_free_times
+        self.phases = phases
         self.nv, self.nq = equations.robot.nv, equations.robot.nq
         self.size = 2 * self.nv + nu
         at = 0
@@ -81,22 +82,9 @@ class NodeModel:
         nx, m, c = 2 * self.nv, equations.rows, len(equations.contacts)
         common = {"mask": (c,), "h": (), "instant": (), "t": (), "w": (self.residual_count,), "p": (self.input_count,)}
         state = {"q": (self.nq,), "v": (self.nv,)}
-        self.rollout = BatchKernel(
-            self._rollout,
-            {
-                **state,
-                **{
-                    "q0": (self.nq,),
-                    "v0": (self.nv,),
-                    "u0": (nu,),
-                    "feedforward": (nu,),
-                    "gain": (nu, nx),
-                    "alpha": (),
-                },
-                **{"gap": (nx,), "lower": (nu,), "upper": (nu,)},
-                **common,
-            },
-        )
+        around = {"q0": (self.nq,), "v0": (self.nv,), "u0": (nu,), "feedforward": (nu,), "transposed_gain": (nx, nu)}
+        line = {"alpha": (), "gap": (nx,), "lower": (nu,), "upper": (nu,)}
+        self.rollout = BatchKernel(self._rollout, {**state, **around, **line, **common})
         self.forces = BatchKernel(self._forces, {"q": (self.nq,), "f": (m,)})
         motion = {**state, "u": (nu,), "a": (self.nv,), "f": (m,)}
         after = {"q1": (self.nq,), "v1": (self.nv,)}
@@ -159,8 +147,9 @@ class NodeModel:
         return r
 
     def _rollout(
-        self, q: Array, v: Array, q0: Array, v0: Array, u0: Array, feedforward: Array, gain: Array, alpha: Any,
-        gap: Array, lower: Array, upper: Array, mask: Array, h: Any, instant: Any, t: Any, w: Array, p: Array,
+        self, q: Array, v: Array, q0: Array, v0: Array, u0: Array, feedforward: Array, transposed_gain: Array,
+        alpha: Any, gap: Array, lower: Array, upper: Array, mask: Array, h: Any, instant: Any, t: Any, w: Array,
+        p: Array,
     ) -> tuple:  # fmt: skip
         """Return the next state, the control, the cost, and the motion of one node of a rollout with feedback.
 
@@ -174,7 +163,7 @@ class NodeModel:
         """
         robot = self.equations.robot
         dx = np.concatenate([difference(robot, q0, q), v - v0])
-        u = u0 + alpha * feedforward + gain @ dx
+        u = u0 + alpha * feedforward + dx @ transposed_gain
         u = np.array([where(x < lo, lo, where(x > up, up, x)) for x, lo, up in zip(u, lower, upper, strict=True)])
         q1, v1, motions = self._advanced(q, v, u, mask, h)
         a, f = motions[0]
@@ -236,11 +225,25 @@ class NodeModel:
             T, N = position_derivatives(robot, q, after, h, q1)
         gap = np.concatenate([difference(robot, q1, moved), after - v1])
         by = equations.linearize(q, v, a, f, mask)
-        derivatives = np.concatenate(
-            [np.concatenate([by.tau_q, by.tau_v], axis=1), np.concatenate([by.row_q, by.row_v], axis=1)]
-        )
         cost = self._cost(q, v, u, f, t, h, instant, w, p)
-        return gap, T, N, by.M_inv, by.J_M_inv, by.contact_inertia, derivatives, *cost
+        return gap, T, N, *self._of_motion(by), *cost
+
+    def _of_motion(self, by: MotionDerivatives) -> tuple[Array, ...]:
+        """Return M^-1, J M^-1, the contact inertia, and the derivatives of the equations of motion by x and u."""
+        nv, m, act = self.nv, len(by.row_q), self.equations.actuated
+        by_u = np.zeros((nv + m, self.nu))
+        if not self.equations.impact:
+            by_u[list(act), range(len(act))] = -1.0
+        by_q, by_v = np.concatenate([by.tau_q, by.row_q]), np.concatenate([by.tau_v, by.row_v])
+        derivatives = self._spread(np.concatenate([by_q, by_v, by_u], axis=1), 1)
+        return by.M_inv, by.J_M_inv, by.contact_inertia, derivatives
+
+    def _spread(self, array: Array, axis: int, first: int = 0) -> Array:
+        """Return derivatives by state and controls with zeros between them, `first` entries after their beginning."""
+        before, after = np.split(array, [first + 2 * self.nv], axis=axis)
+        shape = list(array.shape)
+        shape[axis] = self.phases
+        return np.concatenate([before, np.zeros(shape), after], axis=axis)
 
     def _quadratic_runge_kutta(
         self, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array, xi: Array, end: Array,
@@ -262,11 +265,8 @@ class NodeModel:
         robot = self.equations.robot
         moved = integrate(robot, q, xi)
         by = self.equations.linearize(moved, v, a, f, mask)
-        derivatives = np.concatenate(
-            [np.concatenate([by.tau_q, by.tau_v], axis=1), np.concatenate([by.row_q, by.row_v], axis=1)]
-        )
         charts = chart_derivatives(robot, q, xi, moved)
-        return by.M_inv, by.J_M_inv, by.contact_inertia, derivatives, *charts, *rate_derivatives(robot, xi, v)
+        return *self._of_motion(by), *charts, *rate_derivatives(robot, xi, v)
 
     def _moved_residual(
         self, number: int, z: Array, q: Array, v: Array, u: Array, f: Array, t: Any, h: Any, instant: Any, p: Array
@@ -278,7 +278,7 @@ class NodeModel:
         nv, n = self.nv, self.size
         moved_q, moved_v = integrate(self.equations.robot, q, z[:nv]), v + z[nv : 2 * nv]
         moved_u, moved_f = u + z[2 * nv : n], f + z[n : n + len(f)]
-        if not self.has_free_times:
+        if not self.phases:
             return self.residual(number, self.point(moved_q, moved_v, moved_u, moved_f, t), p)
         r = self.residual(number, self.point(moved_q, moved_v, moved_u, moved_f, t + z[n + len(f)]), p)
         if isinstance(self.terms[number], Constraint):
@@ -288,8 +288,12 @@ class NodeModel:
     def _cost(
         self, q: Array, v: Array, u: Array, f: Array, t: Any, h: Any, instant: Any, w: Array, p: Array
     ) -> tuple[Array, ...]:
-        """Return gradient (n,) and blocks of the Hessian of the cost in (dq, v, u) and (f, t, h), and the residuals."""
-        nv, nu, m = self.nv, self.nu, len(f) + 2 * self.has_free_times
+        """Return the model of the cost in z = (dq, v, u) and y = (f, t, h), and the residuals.
+
+        The Hessian is that by (1, z) and y, with the gradient as derivatives by 1: in the first row of the block zz and
+        in the first column of the block yz. The third block is yy.
+        """
+        nv, nu, m = self.nv, self.nu, len(f) + 2 * bool(self.phases)
         n, size = self.size, 2 * nv + nu + m
         gradient: list[Any] = [0.0] * size
         hessian: list[list[Any]] = [[0.0] * size for _ in range(size)]
@@ -320,11 +324,12 @@ class NodeModel:
         for i in range(size):
             for j in range(i):
                 hessian[i][j] = hessian[j][i]
-        as_array = np.empty((size, size), object)
-        for i in range(size):
-            as_array[i, :] = hessian[i]
-        H = as_array
-        return np.array(gradient), H[:n, :n], H[n:, :n], H[n:, n:], np.array(residuals)
+        H, g = np.empty((size, size), object), np.array(gradient)
+        for i, row in enumerate(hessian):
+            H[i, :] = row
+        zz = np.concatenate([np.zeros((1 + n, 1)), np.concatenate([g[None, :n], H[:n, :n]])], axis=1)
+        yz = self._spread(np.concatenate([g[n:, None], H[n:, :n]], axis=1), 1, 1)
+        return self._spread(self._spread(zz, 0, 1), 1, 1), yz, H[n:, n:], np.array(residuals)
 
     def _curvature(
         self, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array, costate: Array,
@@ -336,7 +341,7 @@ class NodeModel:
         the equations of motion. The blocks are those of z = (dq, v, u) and y = (f, t, h, a): zz, yz and yy.
         """
         nv, n = self.nv, self.size
-        m = len(f) + 2 * self.has_free_times
+        m = len(f) + 2 * bool(self.phases)
         H, zero = np.zeros((n + m + nv, n + m + nv)), np.zeros(n + m + nv)
         for number, rows in enumerate(self.residual_slices):
             r = self.residual(number, self.point(q, v, u, f, t), p)
@@ -353,7 +358,7 @@ class NodeModel:
             part = _hessian(weighted, zero[: n + m], factors, q, v, u, f, t, h, instant, p)
             H = H + np.pad(_where_used(used, part), (0, nv))
         H = H + _hessian(self._lagrangian, zero, q, v, u, a, f, q1, v1, costate, multipliers, mask, h)
-        return H[:n, :n], H[n:, :n], H[n:, n:]
+        return self._spread(self._spread(H[:n, :n], 0), 1), self._spread(H[n:, :n], 1), H[n:, n:]
 
     def _lagrangian(
         self, z: Array, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array, costate: Array,
@@ -363,7 +368,7 @@ class NodeModel:
         robot, nv, n = self.equations.robot, self.nv, self.size
         q, v, u = integrate(robot, q, z[:nv]), v + z[nv : 2 * nv], u + z[2 * nv : n]
         f, a = f + z[n : n + len(f)], a + z[len(z) - nv :]
-        if self.has_free_times and not self.equations.impact:
+        if self.phases and not self.equations.impact:
             h = h + z[n + len(f) + 1]
         after = (q, v + a) if self.equations.impact else time_step(robot, q, v, a, h)
         step = np.concatenate([difference(robot, q1, after[0]), after[1] - v1])

@@ -119,3 +119,22 @@ def test_fused_calls_compute_the_same_as_one_after_the_other(count, threads):
     x[count // 2, 0] = 0.0
     assert FusedCalls(calls, 8)(threads) == count // 2
     assert FusedCalls(calls, 8, ignored=[0, 1])(threads) == -1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_functions_of_blas_and_lapack_are_called_for_each_item(threads):
+    rng = np.random.default_rng(0)
+    A, B, scale = rng.normal(size=(40, 3, 4)), rng.normal(size=(40, 4, 2)), rng.normal(size=40)
+    S, C, info = A @ A.swapaxes(1, 2), np.full((40, 3, 5), 7.0), np.zeros(40, np.int32)
+    S[5] = -S[5]
+    L = S.copy()
+    calls = [
+        # BLAS sees transposes; the result is a part of a larger array
+        Call.fortran("dgemm", 40, "N", "N", 2, 3, 4, scale, B, 2, A, 4, 0.0, C[:, :, 1:], 5),
+        Call.fortran("dpotrf", 40, "L", 3, L, 3, info=info),
+    ]
+    assert FusedCalls(calls, 1)(threads) == 5 and info[5] > 0 and not np.delete(info, 5).any()
+    np.testing.assert_allclose(C[:, :, 1:3], scale[:, None, None] * (A @ B), rtol=1e-13, atol=1e-14)
+    assert (C[:, :, [0, 3, 4]] == 7.0).all()
+    R = np.triu(np.delete(L, 5, axis=0))
+    np.testing.assert_allclose(R.swapaxes(1, 2) @ R, np.delete(S, 5, axis=0), rtol=1e-12, atol=1e-13)
