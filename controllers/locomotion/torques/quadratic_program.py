@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers.locomotion.torques import second_order_cone as soc
-from controllers.locomotion.torques.quasidefinite import Factors, factor
+from controllers.locomotion.torques.quasidefinite import Factors, change_unknowns, factor
 from legged.compiler.ir import repeat_while, stage, where
 from legged.spatial import Array, is_finite, is_zero, sum_of
 
@@ -154,6 +154,7 @@ class _Method:
         nodes = [("bound", i) for i in self.bounded] + [("equation", i) for i in (*soft, *hard)]
         self.node = {key: n + k for k, key in enumerate(nodes)}
         self.hard = hard
+        self.cones = [(normal, one, two) for one, two, normal in problem.cones]
         n_c = 3 * len(problem.cones)
         m, k = len(problem.e), len(self.sides)
         self.cuts = np.cumsum([n, m, n_c, k, n_c, k, n, m, n_c, k])
@@ -225,19 +226,25 @@ class _Method:
         for i in self.single:
             ((j, value),) = self.B[i].items()
             K[j][j] = K[j][j] + value * value * total[i]
-        for indices, mu, W in zip(p.cones, p.friction, scalings, strict=True):
-            G, order, factors = W.weight(), (indices[2], *indices[:2]), (mu, 1.0, 1.0)
-            for a in range(3):
-                for b in range(3):
-                    i, j = order[a], order[b]
-                    if i <= j:
-                        K[i][j] = K[i].get(j, 0.0) + factors[a] * factors[b] * G[a, b]
         for (kind, i), node in self.node.items():
             for j, value in (self.B if kind == "bound" else self.E)[i].items():
                 K[j][node] = value
             K[node][node] = -1.0 / total[i] if kind == "bound" else -p.compliance[i]
+        for cone, T, W in zip(self.cones, self._along_axes(scalings), scalings, strict=True):
+            change_unknowns(K, cone, T)
+            for j, weight in zip(cone, W.weights, strict=True):
+                K[j][j] = K[j][j] + weight
         with stage(FACTORIZATION):
             return factor(K, len(self.hard)), total, weights
+
+    def _along_axes(self, scalings: list[soc.Scaling]) -> list[Array]:
+        """Return for each cone T, (3, 3), with (x_n, x_1, x_2) = T y for the parts y of the cone value along the axes.
+
+        In these coordinates the large weights of a cone whose boundary is reached stay on the diagonal. Otherwise their
+        sums with small entries of the Hessian lose digits, and rounding errors of the data change the solution visibly.
+        """
+        friction = self.problem.friction
+        return [np.concatenate([W.axes[:1] / mu, W.axes[1:]]) for W, mu in zip(scalings, friction, strict=True)]
 
     def _step(
         self,
@@ -254,24 +261,30 @@ class _Method:
         factors, total, weights = system
         p, n = self.problem, len(self.problem.g)
         a_cone = [W @ soc.quotient(x, y) for W, x, y in zip(scalings, scaled, d_cone, strict=True)]
-        G = [W.weight() for W in scalings]
-        pull_cone = [w @ (a - r) for w, a, r in zip(G, a_cone, now.cone, strict=True)]
+        gap_cone = [W.axes.T @ (a - r) for W, a, r in zip(scalings, a_cone, now.cone, strict=True)]
         pull = weights * (d / point.z - now.bounds)
         by_row: dict[int, Any] = {}
         for (i, sign), force in zip(self.sides, pull, strict=True):
             by_row[i] = by_row[i] + sign * force if i in by_row else sign * force
         b: list[Any] = [*(-now.stationarity), *([0.0] * len(self.node))]
-        for (one, two, normal), mu, force in zip(p.cones, p.friction, pull_cone, strict=True):
-            for j, value in ((normal, mu * force[0]), (one, force[1]), (two, force[2])):
-                b[j] = b[j] + value
         for i in self.single:
             ((j, value),) = self.B[i].items()
             b[j] = b[j] + value * by_row[i]
+        changes = self._along_axes(scalings)
+        for cone, T, W, gap in zip(self.cones, changes, scalings, gap_cone, strict=True):
+            for j, value in zip(cone, T.T @ np.array([b[j] for j in cone]) + W.weights * gap, strict=True):
+                b[j] = value
         for (kind, i), node in self.node.items():
             b[node] = by_row[i] / total[i] if kind == "bound" else -now.equations[i]
         with stage(SUBSTITUTION):
             solution = factors.solve(b)
         # The steps of the unknowns, and from them those of slacks and multipliers.
+        dz_cone = []
+        for cone, T, W, gap in zip(self.cones, changes, scalings, gap_cone, strict=True):
+            y = np.array([solution[j] for j in cone])
+            dz_cone.append(W.axes @ (W.weights * (gap - y)))
+            for j, value in zip(cone, T @ y, strict=True):
+                solution[j] = value
         dx = np.array(solution[:n])
         dy = np.array([solution[self.node["equation", i]] for i in range(len(p.e))])
         rates = {i: (solution[self.node["bound", i]] + by_row[i]) / total[i] for i in self.bounded}
@@ -280,7 +293,6 @@ class _Method:
             rates[i] = value * dx[j]
         change = np.array([sign * rates[i] for i, sign in self.sides])
         change_cone = self._cone_values(dx)
-        dz_cone = [w @ (a - r - c) for w, a, r, c in zip(G, a_cone, now.cone, change_cone, strict=True)]
         dz = pull - weights * change
         return _Point(dx, dy, change_cone + now.cone, change + now.bounds + self.softness * dz, _rows(dz_cone), dz)
 

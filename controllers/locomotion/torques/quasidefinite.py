@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from legged.spatial import is_zero
+import numpy as np
+
+from legged.spatial import Array, is_zero
 
 Pattern = tuple[frozenset[int], ...]
 """For each row the columns of its entries beside the diagonal that are not zero."""
@@ -42,6 +44,26 @@ class Factors(NamedTuple):
             for j, value in reversed(self.L[i].items()):
                 x[i] = x[i] - value * x[j]
         return x
+
+
+def change_unknowns(K: Sequence[dict[int, Any]], indices: Sequence[int], T: Array) -> None:
+    """Replace unknowns x of a symmetric matrix, whose rows on and above the diagonal are given, by y with x = T y.
+
+    Args:
+        K: For each row its entries by column, which change. indices: Indices of x, (k,). T: (k, k), mixed units.
+    """
+
+    def entry(i: int, j: int) -> Any:
+        return K[min(i, j)].get(max(i, j), 0.0)
+
+    others = [i for i in range(len(K)) if i not in indices and any(max(i, j) in K[min(i, j)] for j in indices)]
+    block = T.T @ np.array([[entry(i, j) for j in indices] for i in indices]) @ T
+    changed = {(i, j): block[a, b] for a, i in enumerate(indices) for b, j in enumerate(indices) if i <= j}
+    for i in others:
+        row = np.array([entry(i, j) for j in indices]) @ T
+        changed |= {(min(i, j), max(i, j)): value for j, value in zip(indices, row, strict=True)}
+    for (i, j), value in changed.items():
+        K[i][j] = value
 
 
 def factor(K: Sequence[dict[int, Any]], last: int) -> Factors:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir import where
 from legged.spatial import Array
 
 _TINY = 1e-30  # least determinant, for points at the boundary within rounding
+_NO_DIRECTION = 1e-12  # length of (w_1, w_2) below which W is a multiple of the identity within rounding
 
 
 def size(x: Array) -> Any:
@@ -114,8 +116,17 @@ class Scaling(NamedTuple):
         factor = x[0] + along / (1.0 + self.w[0])
         return np.array([self.w[0] * x[0] + along, x[1] + factor * w_1, x[2] + factor * w_2])
 
-    def weight(self) -> Array:
-        """Return W^-2 = (2 u u^T - J) / eta^2, (3, 3), with u = J w and J = diag(1, -1, -1)."""
-        u = np.array([self.w[0], -self.w[1], -self.w[2]])
-        scale = 1.0 / (self.eta * self.eta)
-        return scale * (2.0 * np.outer(u, u) - np.diag([1.0, -1.0, -1.0]))
+    @property
+    def axes(self) -> Array:
+        """Eigenvectors of W, (3, 3), its columns: (1, u), (1, -u) and (0, u turned by 90 degrees), of unit length."""
+        length = size(self.w)
+        u_1 = where(length > _NO_DIRECTION, self.w[1] / length, 1.0)
+        u_2 = where(length > _NO_DIRECTION, self.w[2] / length, 0.0)
+        h = np.sqrt(0.5)
+        return np.array([[h, h, 0.0], [h * u_1, -h * u_1, -u_2], [h * u_2, -h * u_2, u_1]])
+
+    @property
+    def weights(self) -> Array:
+        """Eigenvalues of W^-2, (3,), in the order of `axes`."""
+        p, scale = self.w[0] + size(self.w), 1.0 / (self.eta * self.eta)
+        return scale * np.array([1.0 / (p * p), p * p, 1.0])
