@@ -276,7 +276,7 @@ def has_parts(loop: ClosedLoop) -> bool:
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
-    if not has_parts(loop):
+    if not isinstance(loop, RigidLoop) or not has_parts(loop):
         return None
     parts = compiled_parts(loop)
     _ = parts.tables  # built outside of `try`, since its errors are not caused by the terrain

@@ -140,13 +140,15 @@ def compiled_plant(loop: ClosedLoop) -> ClosedLoop:
     return _with_fields(_PLANTS[type(loop)], loop) if type(loop) in _PLANTS else loop
 
 
-def compiled_parts(loop: ClosedLoop) -> SceneInParts:
-    """Return a closed loop on rigid ground with many contact candidates in compiled parts.
+def compiled_parts(loop: RigidLoop) -> SceneInParts:
+    """Return a closed loop on rigid ground with many contact candidates in compiled parts, with the same scene.
 
     Args:
         loop: The closed loop.
     """
-    return _with_fields(_CompiledParts, loop)
+    parts = _with_fields(_CompiledParts, loop)
+    parts.__dict__["scene"] = loop.scene
+    return parts
 
 
 def _with_fields(kind: Any, loop: ClosedLoop) -> Any:

@@ -34,6 +34,9 @@ from legged.simulation.loop.momentum import Momentum, free_parts
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
 
+_SAMPLES = 4
+"""Number of samples, of robots outside of steps, that a kernel computes together; more take longer to compile."""
+
 
 class Start(NamedTuple):
     """Robots in the middle of a step, with a leading axis of robots.
@@ -188,7 +191,7 @@ class EqualRobots:
         v, v_end, tau, damping, middle, free, v_next = (Rows(windows(array, nv), first_v) for array in arrays)
         shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
         loads = {"loads": self.loads.shape} if len(self.loads) else {}
-        kernel = self._kernel(self._start, h=(), **shapes, **loads)
+        kernel = BatchKernel(self._start, {"h": (), **shapes, **loads}, states=count)
         places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         q_middle, slope, impulse, momenta = places[0], *places[3:6]
         places[1], places[2] = middle, free
@@ -208,7 +211,8 @@ class EqualRobots:
             do.scatter(part.reshape(-1, size), own.reshape(-1), size * numbers)
 
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
-        kernel = self._kernel(self._end, h=(), q=(nq,), **shapes, momenta=momenta.shape[1:], **loads)
+        shapes = {"h": (), "q": (nq,), **shapes, "momenta": momenta.shape[1:], **loads}
+        kernel = BatchKernel(self._end, shapes, states=count)
         works = np.empty((count, 4))
         arguments = memory.h, q_middle, middle, free, v_next, v, tau, damping, slope, impulse, momenta, *pushed
         return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
@@ -317,9 +321,9 @@ class EqualRobots:
         return point_positions(self.loop.robot, q, list(self.loop.nodes))
 
     def _kernel(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
-        """Return the kernel of a function of one robot."""
+        """Return the kernel of a function of one robot, which is called for the samples of a run, not in steps."""
         if function.__name__ not in self._kernels:
-            self._kernels[function.__name__] = BatchKernel(function, shapes)
+            self._kernels[function.__name__] = BatchKernel(function, shapes, states=_SAMPLES)
         return self._kernels[function.__name__]
 
 

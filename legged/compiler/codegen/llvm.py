@@ -236,7 +236,7 @@ def _address(function: Any) -> int:
 
 
 def target_description(target: Target) -> str:
-    """Return everything that machine code depends on besides the graph: processor, numbers, LLVM's version and options.
+    """Return everything that machine code depends on besides the graph: processor, lanes, numbers and LLVM's options.
 
     Args:
         target: The target.
@@ -244,7 +244,7 @@ def target_description(target: Target) -> str:
     version = ".".join(map(str, llvm.llvm_version_info))
     triple = llvm.get_process_triple()
     model = " small" if has_small_code_model(triple) else ""
-    processor = f"{triple}{model} {target.cpu} {target.features} {target.element}"
+    processor = f"{triple}{model} {target.cpu} {target.features} {target.width} {target.element}"
     off = sorted(mechanisms.switched_off() & mechanisms.OF_CODE)
     options = [*_OPTIONS, *(f"without {name}" for name in off)]
     return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(options)}"

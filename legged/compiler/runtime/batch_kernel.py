@@ -52,13 +52,17 @@ class BatchKernel:
         dtype: NumPy's data type of all numbers.
     """
 
-    def __init__(self, function: Callable[..., Any], shapes: Mapping[str, Shape], dtype: Any = None):
+    def __init__(
+        self, function: Callable[..., Any], shapes: Mapping[str, Shape], dtype: Any = None, states: int | None = None
+    ):
         """Trace a function.
 
         Args:
             function: Plain NumPy code that does not branch on values, except by `legged.where`.
             shapes: Name and shape of each argument of one state, in order.
             dtype: Type of the numbers, "float64" by default, or "float32".
+            states: Number of states of most calls. The kernel has no more lanes than are needed for them, since code
+                of fewer lanes is compiled faster. None for all lanes of the processor's vectors.
         """
         element = element_type(dtype)
         self.dtype = element.dtype
@@ -67,6 +71,8 @@ class BatchKernel:
             self.graph: Graph = trace(function, shapes)
         self.shapes = [shape for _, shape in self.graph.inputs]
         target = llvm.default_target().with_element(element)
+        if states is not None:
+            target = target._replace(width=min(target.width, 1 << max(states - 1, 1).bit_length()))
         self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, target)
 
     def __call__(self, *arrays: Any) -> Any:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from functools import reduce
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
 from legged.contact.detection.box_box import FAR, sign_of
 from legged.contact.detection.frames import contact_frame
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
+from legged.robot.shapes import MOST_VERTICES, Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 from legged.spatial import Array, cross
 
 ITERATIONS = 100
@@ -33,8 +34,7 @@ ACCURACY = 1e-12
 """Distance relative to that of the centers and the size of the shapes at which a triangle is on the surface."""
 _COARSE = 4.0
 """A step that rounding loses beside this multiple of the size ends the iterations, for numbers of float32."""
-FACET = 5
-"""Rows of a face of a hull: its normal and four corners."""
+_FACET = 4  # numbers of a face of a hull: its normal, and one for its four corners
 _STEEP = 1e4  # depth of the first triangle relative to its size
 _ASIDE = np.array([0.0061, -0.0073, 0.0031])  # of the ray's start, relative to the smallest radius: avoids symmetry
 _TINY = 1e-300
@@ -56,9 +56,27 @@ class Solid(NamedTuple):
         """Return the vertices of a hull, (n, 3), [m]."""
         return self.size[: 3 * self.vertices].reshape(-1, 3)
 
-    def facets(self) -> Array:
-        """Return the faces of a hull, (f, 5, 3): outward normals, and four corners each, [m]."""
-        return self.size[3 * self.vertices :].reshape(-1, FACET, 3)
+    def face(self, n: Array) -> tuple[Array, list[Array]]:
+        """Return the outward normal, (3,), of the face of a hull that faces a direction most, and four corners, [m].
+
+        Args:
+            n: The direction, (3,), unit vector.
+        """
+        facets = self.size[3 * self.vertices : -2].reshape(-1, _FACET)
+        best, face = facets[0, :3] @ n, facets[0]
+        for facet in facets[1:]:
+            facing = facet[:3] @ n
+            better = facing > best
+            best, face = where(better, facing, best), where(better, facet, face)
+        corners, number = [], face[3]
+        for _ in range(4):
+            rest = np.floor(number / MOST_VERTICES)
+            digit, point = number - MOST_VERTICES * rest, self.corners()[0]
+            for k, corner in enumerate(self.corners()[1:], 1):
+                point = where(digit == float(k), corner, point)
+            corners.append(point)
+            number = rest
+        return face[:3], corners
 
 
 class Crossing(NamedTuple):
@@ -75,32 +93,43 @@ class Crossing(NamedTuple):
 
 
 def hull_size(hull: Hull, vertices: int | None = None) -> Array:
-    """Return vertices and faces of a hull relative to its center as one vector, (d,), [m], link axes; see `Solid`.
+    """Return the numbers that define a hull relative to its center as one vector, (d,), link axes; see `Solid`.
+
+    They are its vertices, [m]; the normal of each face and the number of its corners, whose digits to the base
+    `MOST_VERTICES` are numbers of vertices; and the radii of balls about the center inside and outside of it, [m].
 
     Args:
         hull: The hull.
         vertices: Number of vertices n to which it is padded by its center, and to the 2 n - 4 faces that a hull of n
             vertices has at most by repeating a face; this changes no contact. None for no padding.
     """
-    points, n = hull.vertices - hull.center, len(hull.vertices)
-    facets = _facets(hull, points)
+    points, normals, corners = hull.vertices - hull.center, hull.faces[0], _face_corners(hull)
+    inner = (normals * points[corners[:, 0]]).sum(axis=1).min()
+    outer = np.sqrt((points**2).sum(axis=1).max())
+    facets = np.column_stack([normals, corners @ MOST_VERTICES ** np.arange(4)])
     if vertices is not None:
-        facets += [facets[0]] * (2 * vertices - 4 - len(facets))
-        points = np.concatenate([points, np.zeros((vertices - n, 3))])
-    return np.concatenate([points.ravel(), *(facet.ravel() for facet in facets)])
+        facets = facets[np.minimum(np.arange(2 * vertices - 4), len(facets) - 1)]
+        points = np.concatenate([points, np.zeros((vertices - len(points), 3))])
+    return np.concatenate([points.ravel(), facets.ravel(), [inner, outer]])
 
 
-def _facets(hull: Hull, points: Array) -> list[Array]:
-    """Return (normal, four corners), (5, 3), of each face; those of a large quadrilateral if it has more corners."""
-    facets = []
-    for normal in hull.faces[0]:
-        height = points @ normal
-        own = points[height > height.max() - 1e-7 * np.ptp(height)]
-        far = ((own[:, None] - own[None]) ** 2).sum(axis=2)
-        i, j = np.unravel_index(np.argmax(far), far.shape)
-        beside = np.cross(normal, own[j] - own[i]) @ (own - own[i]).T
-        facets.append(np.array([normal, own[i], own[np.argmin(beside)], own[j], own[np.argmax(beside)]]))
-    return facets
+_corners_of_faces = WeakKeyDictionary[Hull, Array]()  # of hulls, which do not change
+
+
+def _face_corners(hull: Hull) -> Array:
+    """Return the numbers of four vertices around each face, (f, 4); of a large quadrilateral if it has more corners."""
+    if hull not in _corners_of_faces:
+        points, corners = hull.vertices - hull.center, []
+        for normal in hull.faces[0]:
+            height = points @ normal
+            numbers = np.flatnonzero(height > height.max() - 1e-7 * np.ptp(height))
+            own = points[numbers]
+            far = ((own[:, None] - own[None]) ** 2).sum(axis=2)
+            i, j = np.unravel_index(np.argmax(far), far.shape)
+            beside = (own - own[i]) @ np.cross(normal, own[j] - own[i])
+            corners.append(numbers[[i, np.argmin(beside), j, np.argmax(beside)]])
+        _corners_of_faces[hull] = np.array(corners)
+    return _corners_of_faces[hull]
 
 
 def inner_radius(solid: Solid) -> Any:
@@ -112,7 +141,7 @@ def inner_radius(solid: Solid) -> Any:
     if solid.kind in (Sphere, Capsule):
         return solid.size[0]
     if solid.kind is Hull:
-        return reduce(np.minimum, [facet[0] @ facet[1] for facet in solid.facets()])
+        return solid.size[-2]
     return reduce(np.minimum, list(solid.size))
 
 
@@ -196,7 +225,7 @@ def _turn(u: Array, w: Array) -> Any:
 def _outer(solid: Solid) -> Any:
     """Return the radius of a ball about the center that contains a shape, [m]."""
     if solid.kind is Hull:
-        return np.sqrt(reduce(np.maximum, [corner @ corner for corner in solid.corners()]))
+        return solid.size[-1]
     return reduce(lambda x, y: x + y, list(solid.size))
 
 

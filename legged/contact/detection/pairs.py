@@ -213,7 +213,7 @@ def dimensions(shape: Shape | Ball, vertices: int | None = None) -> Array:
     """Return the numbers that define a shape without its place, (d,), [m].
 
     They are the radius of a sphere; the radius and half the length of a capsule or a cylinder; the half edges of a box;
-    the half axes of an ellipsoid; vertices and faces of a hull, see `legged.contact.detection.convex.Solid`.
+    the half axes of an ellipsoid; those of a hull, see `legged.contact.detection.convex.hull_size`.
 
     Args:
         shape: The shape. vertices: Of a padded hull, see `legged.contact.detection.convex.hull_size`.

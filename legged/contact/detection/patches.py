@@ -102,13 +102,8 @@ def _face(solid: Solid, n: Array) -> _Face:
         side = np.array([x / a[0], y / a[0], 0.0])
         normal = where(flat, np.array([0.0, 0.0, 1.0]) * sign_of(z), side)
         return _Face([where(flat, p, q) for p, q in zip(disc, line, strict=True)], normal)
-    facets = solid.facets()
-    best, face = facets[0, 0] @ n, facets[0]
-    for facet in facets[1:]:
-        facing = facet[0] @ n
-        better = facing > best
-        best, face = where(better, facing, best), where(better, facet, face)
-    return _Face(list(face[1:]), face[0])
+    normal, corners = solid.face(n)
+    return _Face(corners, normal)
 
 
 def _diameter(face: _Face) -> Any:

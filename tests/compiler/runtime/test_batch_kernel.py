@@ -45,3 +45,17 @@ def test_prepared_calls_read_and_write_rows_in_place(kernel, count):
 def test_results_that_are_not_finite_raise_an_error(kernel):
     with pytest.raises(NotFiniteError, match="state 2"):
         kernel(np.eye(3), np.where(np.arange(5)[:, None] == 2, np.inf, np.ones(3)))
+
+
+@pytest.mark.parametrize("states", [1, 2, 3, 5])
+def test_the_lanes_of_a_kernel_for_few_states_change_no_bit(states):
+    shapes, rng = {"A": (3, 3), "x": (3,)}, np.random.default_rng(0)
+    few, full = (
+        BatchKernel(lambda A, x: (np.sin(A @ x), x / (1.0 + x @ x)), shapes, states=count) for count in (states, None)
+    )
+    for count in (1, 2, 3, 11):
+        arguments = rng.normal(size=(count, 3, 3)), rng.normal(size=(count, 3))
+        for one, other in zip(few(*arguments), full(*arguments), strict=True):
+            assert np.array_equal(one, other)
+    most = full.code.target.width
+    assert few.code.target.width == min(most, {1: 2, 2: 2, 3: 4, 5: 8}[states])

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 import legged
 from legged.compiler import BatchKernel, Kernel, record
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Sphere
-from legged.contact.detection.convex import Solid, crossing
+from legged.contact.detection.convex import Solid, crossing, hull_size
 from legged.contact.detection.pairs import candidate_count, dimensions, kind_of, shape_contacts
 from legged.simulation import backend
 
@@ -107,6 +107,33 @@ def test_faces_of_hulls_and_boxes_meet_in_the_corners_of_their_overlap(depth, sh
         np.testing.assert_allclose([contact.frame[0] for contact in detected], [[0.0, 0.0, 1.0]] * 4, atol=1e-12)
         np.testing.assert_allclose(np.sort(points[:, :2].max(axis=0)), np.sort(size[:2] / 2), atol=1e-9)
         np.testing.assert_allclose(np.ptp(points[:, :2], axis=0), size[:2] - shift, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_face_of_a_hull_that_faces_a_direction_has_four_corners_in_its_plane(seed):
+    rng = np.random.default_rng(seed)
+    hull, n = Hull(rng.normal(size=(32, 3))), rng.normal(size=3)
+    for vertices in (len(hull.vertices), 32):
+        solid = Solid(Hull, vertices, hull_size(hull, vertices))
+        normal, corners = solid.face(n)
+        normals, offsets = hull.faces
+        best = np.argmax(normals @ n)
+        np.testing.assert_array_equal(normal, normals[best])
+        height = np.array(corners) @ normal - (offsets[best] - hull.center @ normal)
+        np.testing.assert_allclose(height, 0.0, atol=1e-8)  # faces are rounded to 1e-9
+        assert len({tuple(corner) for corner in corners}) >= 3
+        assert {tuple(corner) for corner in corners} <= {tuple(corner) for corner in solid.corners()}
+
+
+def test_the_kernel_of_two_hulls_stays_small():
+    """Compiling it is the longest part of the start of a robot whose links collide; so is that of its arguments."""
+    size, pose = (3 * 32 + 4 * 60 + 2,), {"R": (3, 3), "c": (3,), "Q": (3, 3), "o": (3,)}
+    assert hull_size(Hull(np.random.default_rng(0).normal(size=(20, 3))), 32).shape == size
+
+    def pair(a, b, R, c, Q, o):
+        return [contact.gap for contact in shape_contacts((Hull, 32), a, R, c, (Hull, 32), b, Q, o)]
+
+    assert len(record(pair, {"a": size, "b": size, **pose}).nodes) < 5200  # 4911, and 6400 with corners for each face
 
 
 def test_a_lying_cylinder_rests_on_a_line_and_an_upright_one_on_a_disc():
