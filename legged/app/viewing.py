@@ -13,6 +13,12 @@ Html = Annotated[
     Path | None,
     typer.Option(help="Write this page instead, which plays in any browser.", callback=output_file, dir_okay=False),
 ]
+Video = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write this stick-figure video instead, .mp4 (with ffmpeg) or .gif.", callback=output_file, dir_okay=False
+    ),
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page.")]
 
 
@@ -21,20 +27,27 @@ def view_command(
     base: BaseName = None,
     port: Port = 8080,
     html: Html = None,
+    video: Video = None,
 ) -> None:
     """Show a robot with sliders for its joints, or play a saved run, in the browser until Ctrl-C."""
     import legged
     from legged.app.selection import select_robot
 
+    files = {"--html": html, "--video": video}
+    wanted = [name for name, path in files.items() if path is not None]
     if not what.lower().endswith(".npz"):
-        if html is not None:
-            raise typer.BadParameter("a page needs a saved run (.npz)", param_hint="--html")
+        if wanted:
+            raise typer.BadParameter("a page or a video needs a saved run (.npz)", param_hint=wanted[0])
         legged.view(select_robot(what, base), port=port, wait=True)
         return
     run = legged.Run.load(what)
     if html is not None:
         print(run.save_html(html))
-    else:
+    if video is not None:
+        from legged.simulation import plots
+
+        print(plots.animate(run, video, fps=25.0))
+    if not wanted:
         legged.view(run, port=port, wait=True)
 
 

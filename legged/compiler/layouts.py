@@ -59,12 +59,15 @@ def layout(robot: Any, quantity: str) -> str:
     lines = [words + (" of the joints" if without_base else "")]
     if not without_base:
         lines += _base_lines(robot.base, of_q, angle, length)
+    bodies: dict[int, list[Any]] = {}  # by their first entry; coupled joints share entries
+    for body in robot.bodies:
+        part = body.q if of_q else body.v
+        if not body.is_base and part.start < part.stop:
+            bodies.setdefault(part.start, []).append(body)
     for joint in robot.joints:
         own = joint.q if of_q else joint.v
-        for body in robot.bodies:
+        for body in [body for start in range(own.start, own.stop) for body in bodies.get(start, ())]:
             part = body.q if of_q else body.v
-            if body.is_base or part.start >= part.stop or not own.start <= part.start < own.stop:
-                continue
             name = f"joint {joint.name}"
             if own.stop - own.start > 1:
                 name += f", coordinate {_range(part.start - own.start, part.stop - own.start)}"

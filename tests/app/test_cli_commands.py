@@ -3,6 +3,7 @@
 import re
 import sys
 
+import numpy as np
 import pytest
 
 import legged
@@ -118,7 +119,23 @@ def test_walk_writes_data_figures_and_an_animation(cli, tmp_path):
     status, out, _ = cli(f"view {tmp_path / 'out' / 'run.npz'} --html {tmp_path / 'again.html'}")
     assert status == 0 and (tmp_path / "again.html").is_file() and "again.html" in out
     status, _, err = cli(f"view planar_biped --html {tmp_path / 'robot.html'}")
-    assert status == 2 and "a page needs a saved run" in err
+    assert status == 2 and "a page or a video needs a saved run" in err
+
+
+def test_view_writes_a_video_without_a_browser(cli, tmp_path):
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    assert cli(f"walk --controller feed-forward --duration 0.5 --output {tmp_path}")[0] == 0
+    status, out, _ = cli(f"view {tmp_path / 'run.npz'} --video {tmp_path / 'run.mp4'}")
+    assert status == 0 and "run.mp4" in out
+    frames = ffmpeg.read_frames(str(tmp_path / "run.mp4"))
+    width, height = next(frames)["size"]
+    pictures = [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames]
+    assert len(pictures) == 13  # 0.5 s at 25 frames per second
+    assert (pictures[0] < 128).any() and (pictures[0] != pictures[-1]).any()  # a figure that moves
+    status, _, err = cli(f"view {tmp_path / 'run.npz'} --video {tmp_path / 'run.avi'}")
+    assert status == 1 and ".gif, an .mp4" in err
+    status, _, err = cli(f"view planar_biped --video {tmp_path / 'robot.mp4'}")
+    assert status == 2 and "--video" in err
 
 
 def test_view_shows_robots_and_runs_in_the_browser(cli, monkeypatch, tmp_path):

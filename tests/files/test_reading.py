@@ -8,6 +8,7 @@ import tracemalloc
 from collections import Counter
 
 import pytest
+from oracles.calls import calls
 
 import legged
 from legged.errors import ArgumentError, DefinitionError, FileError
@@ -209,22 +210,6 @@ def chain_file(path, links):
         parts.append(f'<joint name="joint{k}" type="revolute">{ends}</joint>')
     path.write_text(f'<robot name="chain">{"".join(parts)}</robot>')
     return path
-
-
-def calls(function):
-    """Return the number of calls of functions, those in C included, that a call makes."""
-    count = 0
-
-    def counted(frame, event, argument):
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("work", ["load", "audit", "save_urdf", "save_mjcf"])

@@ -301,7 +301,11 @@ def _entry(value: Any) -> Any:
 def eliminate_dead_code(
     tracer: Tracer, results: Sequence[Expression | float]
 ) -> tuple[tuple[Node, ...], tuple[Operand, ...]]:
-    """Return the nodes that the results depend on, and the results, with the values numbered as in `Graph`."""
+    """Return the nodes that the results depend on, and the results, with the values numbered as in `Graph`.
+
+    The tracer makes no operations after this.
+    """
+    tracer.table = {}  # its memory holds the nodes
     made = tracer.nodes  # the index of an expression is its place in this list
     alive = bytearray(len(made))
     for x in results:

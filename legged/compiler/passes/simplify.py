@@ -7,6 +7,7 @@ operations.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from dataclasses import replace
 
@@ -139,17 +140,40 @@ class _Factoring:
     def _factor(self, number: int) -> Expression | float:
         return self.rebuilt[number] if number >= 0 else self.constants[-1 - number]
 
+    def _factored(self, terms: list[_Term]) -> tuple[Expression | float | None, list[_Term]]:
+        """Return (the sum of the terms that share a factor with another one, None if there is none; the other terms).
+
+        The factor of most terms is factored out first, the lowest number of equal ones.
+        """
+        total: Expression | float | None = None
+        users: dict[int, list[int]] = {}
+        for k, (_, factors) in enumerate(terms):
+            for factor in set(factors):
+                users.setdefault(factor, []).append(k)
+        counts = {factor: len(those) for factor, those in users.items()}
+        queue = [(-n, factor) for factor, n in counts.items() if n > 1]
+        heapq.heapify(queue)
+        rest: dict[int, _Term] = dict(enumerate(terms))
+        while queue:
+            n, factor = heapq.heappop(queue)
+            if counts[factor] < -n:  # some of the terms have another factor that was factored out
+                if counts[factor] > 1:
+                    heapq.heappush(queue, (-counts[factor], factor))
+                continue
+            taken = [rest.pop(k) for k in users[factor] if k in rest]
+            for _, factors in taken:
+                for other in set(factors):
+                    counts[other] -= 1
+            product = multiply(self._factor(factor), self._sum([_divided(term, factor) for term in taken]))
+            total = product if total is None else add(total, product)
+        return total, list(rest.values())
+
     def _sum(self, terms: list[_Term]) -> Expression | float:
         """Return the sum of the terms, factoring the most frequent factor out as long as two terms share one."""
         total: Expression | float | None = None
-        while len(terms) > 1:
-            factor, times = _most_frequent(terms)
-            if times < 2:
-                break
-            quotients = [_divided(term, factor) for term in terms if factor in term[1]]
-            terms = [term for term in terms if factor not in term[1]]
-            product = multiply(self._factor(factor), self._sum(quotients))
-            total = product if total is None else add(total, product)
+        every = [factor for _, factors in terms for factor in factors]
+        if len(set(every)) < len(every):
+            total, terms = self._factored(terms)
         if len(terms) > _LONGEST_CHAIN:  # sum halves, so that the depth grows with the logarithm of the number of terms
             half = len(terms) // 2
             rest = add(self._sum(terms[:half]), self._sum(terms[half:]))
@@ -171,19 +195,6 @@ class _Factoring:
                 total = add(total, product)
         assert total is not None
         return total
-
-
-def _most_frequent(terms: list[_Term]) -> tuple[int, int]:
-    """Return (the factor that most terms contain, the number of these terms); the lowest number of equal ones."""
-    every = [factor for _, factors in terms for factor in factors]
-    if len(set(every)) == len(every):
-        return 0, 1
-    times: dict[int, int] = {}
-    for _, factors in terms:
-        for factor in factors if len(factors) == 1 else set(factors):
-            times[factor] = times.get(factor, 0) + 1
-    highest = max(times.values(), default=0)
-    return (min([factor for factor, n in times.items() if n == highest]), highest) if highest > 1 else (0, highest)
 
 
 def _divided(term: _Term, factor: int) -> _Term:

@@ -65,21 +65,19 @@ def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], li
             source = run
         earliest[i] = source
     assigned = dict.fromkeys(run_of, 0)
-    using_runs: dict[int, set[int]] = {}
+    first_user: dict[int, int] = {}  # the earliest run that uses a node
+    shared: set[int] = set()  # the nodes that a run with the label of their earliest run uses
     for i, run in reversed(run_of.items()):
-        using, source = using_runs.get(i), earliest[i]
-        if using is None:
+        source = earliest[i]
+        if i not in first_user:
             assigned[i] = own = source if label_numbers[source] == label_numbers[run] else run
         else:
-            number = label_numbers[source]
-            assigned[i] = own = source if number in [label_numbers[k] for k in using] else min(run, *using)
+            assigned[i] = own = source if i in shared else min(run, first_user[i])
         for a in graph.nodes[i - first].arguments:
-            if type(a) is int:
-                users = using_runs.get(a)
-                if users is None:
-                    using_runs[a] = {own}
-                else:
-                    users.add(own)
+            if type(a) is int and a in earliest:
+                first_user[a] = min(own, first_user.get(a, own))
+                if label_numbers[own] == label_numbers[earliest[a]]:
+                    shared.add(a)
     return assigned, labels
 
 
