@@ -1,4 +1,10 @@
-"""The bodies of a scene in parts in one step: motion without impulses, and velocities of contacts."""
+"""The bodies of a scene in parts in one step: motion without impulses, and velocities of contacts.
+
+A time step of such a scene is a sequence of kernel calls that read and write fixed arrays. `Bodies` owns those of the
+bodies. How far they may move in the step is computed before contacts are detected, and with `update_reach` again for
+the velocities that the impulses give; `update_blocks` prepares the inertia for the contact problem. Matrices and
+velocities are stored in blocks of 6, so that one kernel multiplies those of robots of any size.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class SceneInParts(RigidLoop):
         bodies = {side.body for side in sides if side.robot == 0}
         return equal_robots(self, {body for body in bodies if self._robot_of[body] is not None})
 
-    def _numbers(self) -> list[tuple[Array, Array]]:
+    def _layout_kinds(self) -> list[tuple[Array, Array]]:
         """Return the `kinds` of a `BodyLayout`: robots with generalized velocities, and bodies with Jacobians."""
         starts, moves = {part.start: k for k, part in enumerate(self._robots)}, [x is not None for x in self._robot_of]
         kinds = list[tuple[Array, Array]]()
@@ -256,7 +256,7 @@ class SceneInParts(RigidLoop):
         first = np.concatenate([starts, nv + _V * np.arange(count), [0]]).astype(int)
         is_free = np.repeat([False, True, False], [len(starts), count, 1])
         sizes = [*(part.stop - part.start for part in self._robots), *[_V] * count]
-        return BodyLayout(first, is_free, self._numbers(), np.cumsum([0, *sizes]), self.tables.extent)
+        return BodyLayout(first, is_free, self._layout_kinds(), np.cumsum([0, *sizes]), self.tables.extent)
 
     def poses(self, q: Array, s: Array) -> Poses:
         """Return the poses of all bodies of the scene, (..., B, 3, 3) and (..., B, 3).

@@ -24,7 +24,7 @@ _EDGE = 1e-7  # distance relative to the face by which a corner may lie outside 
 _SAME = 1e-3  # distance relative to the face below which two corners are one
 _STEEPEST = 0.1  # least cosine between the normals of a face and of the contact
 
-Spot = tuple[Any, Array]
+ContactPoint = tuple[Any, Array]
 """Gap, [m], and point half way between the surfaces, (3,), [m]."""
 
 
@@ -35,7 +35,7 @@ class _Face(NamedTuple):
     normal: Array
 
 
-def convex_contacts(one: Solid, other: Solid, C: Array, d: Array, count: int) -> tuple[Array, list[Spot]]:
+def convex_contacts(one: Solid, other: Solid, C: Array, d: Array, count: int) -> tuple[Array, list[ContactPoint]]:
     """Return the normal from B to A, (3,), unit vector, and the contact points of two convex shapes, in B's axes.
 
     Args:
@@ -59,7 +59,7 @@ def convex_contacts(one: Solid, other: Solid, C: Array, d: Array, count: int) ->
         *_covered(lower, upper, scale, -1.0),
         *_crossings(upper, lower),
     ]
-    spots: list[Spot] = []
+    contacts: list[ContactPoint] = []
     used: list[Corner] = []
     for corner in extreme_corners(corners, 1.0 / scale, crossed.gap)[:count]:
         gap = corner.height
@@ -67,8 +67,8 @@ def convex_contacts(one: Solid, other: Solid, C: Array, d: Array, count: int) ->
             apart = (corner.y - earlier.y) ** 2 + (corner.z - earlier.z) ** 2
             gap = where(apart < (_SAME * scale) ** 2, corner.height + FAR, gap)
         used.append(corner)
-        spots.append((gap, frame.T @ np.array([deepest[0], corner.y, corner.z])))
-    return n, spots
+        contacts.append((gap, frame.T @ np.array([deepest[0], corner.y, corner.z])))
+    return n, contacts
 
 
 def contact_count(one: type[Any], other: type[Any]) -> int:

@@ -15,11 +15,18 @@ from legged.compiler.ir import where
 from legged.contact.detection.box_box import FAR, largest, sign_of
 from legged.spatial import Array
 
+SAME = 1e-3
+"""Distance of two candidates relative to half the segment below which the second is not used."""
 _COINCIDENT = 1e-12  # [m], centers closer than this define no direction
-_UP = np.array([0.0, 0.0, 1.0])
+_SKEW = 1e-12  # least squared sine between segments
+_TINY = 1e-12  # least component of a direction that is divided by
+_X, _UP = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+
+Contact = tuple[Any, Array, Array]
+"""Gap, [m], unit normal from the second to the first shape, (3,), and point half way between their surfaces, (3,)."""
 
 
-def sphere_sphere(radius: float, other: float, d: Array) -> tuple[Any, Array, Array]:
+def sphere_sphere(radius: float, other: float, d: Array) -> Contact:
     """Return (gap, normal from the second sphere to the first (3,), point half way (3,) from the second center).
 
     Args:
@@ -31,7 +38,7 @@ def sphere_sphere(radius: float, other: float, d: Array) -> tuple[Any, Array, Ar
     return gap, n, (other + 0.5 * gap) * n
 
 
-def sphere_box(radius: float, half: Array, d: Array) -> tuple[Any, Array, Array]:
+def sphere_box(radius: float, half: Array, d: Array) -> Contact:
     """Return (gap, normal from the box to the sphere (3,), point half way (3,)), in box axes from the box center.
 
     For a center inside the box the normal is that of the nearest face.
@@ -64,17 +71,7 @@ def direction(d: Array, otherwise: Array) -> tuple[Any, Array]:
     return where(short, 0.0, length), where(short, otherwise, d / length)
 
 
-SAME = 1e-3
-"""Distance of two candidates relative to half the segment below which the second is not used."""
-_SKEW = 1e-12  # least squared sine between segments
-_TINY = 1e-12  # least component of a direction that is divided by
-_X = np.array([1.0, 0.0, 0.0])
-
-Spot = tuple[Any, Array, Array]
-"""Gap, [m], unit normal from the second to the first shape, (3,), and point half way between their surfaces, (3,)."""
-
-
-def sphere_capsule(radius: float, other: float, half: float, d: Array) -> Spot:
+def sphere_capsule(radius: float, other: float, half: float, d: Array) -> Contact:
     """Return the contact of a sphere and a capsule, in capsule axes from the capsule's center.
 
     For a center of the sphere on the capsule's axis, the normal is the capsule's x axis.
@@ -89,7 +86,7 @@ def sphere_capsule(radius: float, other: float, half: float, d: Array) -> Spot:
 
 def capsule_capsule(
     radius: float, half: float, a: Array, other: float, half_b: float, b: Array, d: Array
-) -> list[Spot]:
+) -> list[Contact]:
     """Return three contacts of two capsules, from the center of the second.
 
     Args:
@@ -106,14 +103,14 @@ def capsule_capsule(
     low, high = np.maximum(-half, -along_a - reach), np.minimum(half, reach - along_a)
     otherwise = _normal_to(a)
 
-    def spot(s: Any, t: Any) -> Spot:
+    def contact(s: Any, t: Any) -> Contact:
         return _spheres(radius, other, d + s * a, t * b, otherwise)
 
-    ends = [spot(end, _clip(cosine * end + along_b, -half_b, half_b)) for end in (low, high)]
-    return [spot(s, t), *_beside(ends, (low, high), s, half)]
+    ends = [contact(end, _clip(cosine * end + along_b, -half_b, half_b)) for end in (low, high)]
+    return [contact(s, t), *_beside(ends, (low, high), s, half)]
 
 
-def capsule_box(radius: float, half: float, a: Array, box: Array, d: Array) -> list[Spot]:
+def capsule_box(radius: float, half: float, a: Array, box: Array, d: Array) -> list[Contact]:
     """Return three contacts of a capsule and a box, in box axes from the box center.
 
     The gap of the first is the distance of the shapes if the segment of the capsule does not enter the box. Inside of
@@ -176,7 +173,7 @@ def _inside(x: Any, u: Any, h: Any) -> tuple[Any, Any]:
     return np.minimum(one, other), np.maximum(one, other)
 
 
-def _beside(ends: list[Spot], places: tuple[Any, Any], nearest: Any, half: float) -> list[Spot]:
+def _beside(ends: list[Contact], places: tuple[Any, Any], nearest: Any, half: float) -> list[Contact]:
     """Return the contacts at both ends of an interval of the segment, far apart if the interval is empty or if they
     coincide with the nearest point or with each other."""
     low, high = places
@@ -187,7 +184,7 @@ def _beside(ends: list[Spot], places: tuple[Any, Any], nearest: Any, half: float
     return contacts
 
 
-def _spheres(radius: float, other: float, center: Array, center_b: Array, otherwise: Array) -> Spot:
+def _spheres(radius: float, other: float, center: Array, center_b: Array, otherwise: Array) -> Contact:
     """Return the contact of two spheres; the normal is `otherwise` if the centers coincide."""
     distance, n = direction(center - center_b, otherwise)
     gap = distance - radius - other

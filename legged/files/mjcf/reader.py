@@ -65,7 +65,7 @@ def read(
     """Return the description in an MJCF file.
 
     The root is the robot's body with a free joint or with slides and hinges that move it as a base, otherwise the
-    world, see `legged.files.mjcf.roots.choose`.
+    world, see `legged.files.mjcf.roots.choose_root`.
 
     Args:
         path: Path of the file.
@@ -157,7 +157,7 @@ class _Reader:
         self.moving, self.new_joint = _names([model.joint(i).name for i in range(model.njnt)], "joint")
         self.links: list[LinkEntry] = []
         self.joints: list[JointEntry] = []
-        self.root, self.trees = roots.choose(model, self.bodies, root, source)
+        self.root, self.trees = roots.choose_root(model, self.bodies, root, source)
         chain = roots.root_chain(model, self.root) if self.root else None
         self.kind = "floating" if self.root and chain is None else ""
         self.choices: list[str] = []

@@ -39,7 +39,7 @@ class RootChain:
     signs: Array
 
 
-def choose(model: Any, names: list[str], root: str | None, source: str) -> tuple[int, list[int]]:
+def choose_root(model: Any, names: list[str], root: str | None, source: str) -> tuple[int, list[int]]:
     """Return (the root body of the robot, 0 for the world; the moving bodies on the world that belong to the robot).
 
     The robot is the only moving body on the world. Among several it is the one with further joints on a free body or

@@ -251,6 +251,7 @@ class JointLaws:
             return vdot, u, pieces.constant - pieces.slope * (u - pieces.target)
 
         def change(state: Array) -> Array:
+            """Return the next [vdot; z; now; count, 1.0 to go on]: `now` is (u, p) on the pieces that z indicates."""
             z = state[nv : nv + 2 * n].reshape(2, n)
             now, count = state[nv + 2 * n : nv + 4 * n].reshape(2, n), state[-2]
             residual = laws.residual(now[0], now[1], laws.pieces(now[0], now[1]))

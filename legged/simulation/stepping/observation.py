@@ -47,96 +47,9 @@ class Contacts(NamedTuple):
     peak: Array
 
 
-def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the arguments of an observed function, without those that have default values.
-
-    Raises:
-        UnknownNameError: If a name is not in `QUANTITIES`.
-    """
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(function).parameters.values()
-    names = tuple(p.name for p in parameters if p.default is p.empty and p.kind not in kinds)
-    for name in names:
-        if name not in QUANTITIES:
-            raise UnknownNameError("quantity to observe", name, QUANTITIES)
-    return names
-
-
-def depends_on_command(names: tuple[str, ...]) -> bool:
-    """Return whether one of these quantities depends on the command of the controller."""
-    return not _OF_COMMAND.isdisjoint(names)
-
-
-def observed(
-    function: Callable[..., Any],
-    names: tuple[str, ...],
-    loop: ClosedLoop,
-    t: Any,
-    phase: Any,
-    q: Array,
-    s: Array,
-    command: Array,
-) -> Any:
-    """Return the result of an observed function at one state.
-
-    Args:
-        function: The function. names: Names of its arguments.
-        loop: The closed loop. t: Time, [s]. phase: Number of switch times passed.
-        q: Configuration, (nq,). s: Rest of the state, (n,).
-        command: The command, (nu,), any unit.
-    """
-    part = loop.split(s)
-    known: dict[str, Any] = {"t": t, "phase": phase, "q": q, "v": part.v, "memory": part.memory, "command": command}
-    if not known.keys() >= set(names):
-        external = loop.external_forces(q, s)
-        known["wrenches"] = external.contact
-        known["contacts"] = _contacts(loop, s, external)
-        if "tau" in names:
-            updated = loop.controller_update(t, phase, q, s, external.contact)
-            known["tau"] = loop.actuation(t, phase, q, updated, external.contact)[0]
-    return function(**{name: known[name] for name in names})
-
-
 def contacts_of(contacts: Contacts) -> Contacts:
     """Return the contacts of one robot, as an observed function."""
     return contacts
-
-
-def observed_one_by_one(
-    function: Callable[..., Any],
-    names: tuple[str, ...],
-    loops: Sequence[ClosedLoop],
-    t: Array,
-    phase: Array,
-    states: Array,
-    commands: Array | None,
-) -> tuple[list[Array], Callable[[Iterator[Any]], Any]]:
-    """Return the arrays of an observed function in Python, (N, ...) each, and the function that restores its structure.
-
-    Args:
-        function: The function. names: Names of its arguments. loops: Closed loop of each robot.
-        t: Times, (N,), [s]. phase: Numbers of switch times passed, (N,), dimensionless.
-        states: States [q; s], (N, n), mixed units. commands: Commands, (N, nu), any unit; None without a command.
-    """
-    rows, nq, rebuild = [], loops[0].robot.nq, tuple
-    for i, loop in enumerate(loops):
-        command = np.zeros(0) if commands is None else commands[i]
-        own = loop if commands is None else commanded(loop, command)
-        state = states[i].copy()
-        observation = observed(function, names, own, float(t[i]), int(phase[i]), state[:nq], state[nq:], command)
-        arrays, rebuild = flatten(observation)
-        rows.append(arrays)
-    return [np.array([np.asarray(x, dtype=float) for x in column]) for column in zip(*rows, strict=True)], rebuild
-
-
-def _contacts(loop: ClosedLoop, s: Array, external: ExternalForces) -> Contacts:
-    """Return the contacts of one state."""
-    forces, history = external.forces, loop.contact_history(s)
-    impulse, peak = (
-        (history.impulse, history.peak) if loop.ground is not None else (0.0 * forces, np.zeros(len(forces)))
-    )
-    acts = [where(force @ force + most > 0.0, 1.0, 0.0) for force, most in zip(forces, peak, strict=True)]
-    return Contacts(external.points, forces, np.stack(acts) if acts else np.zeros(0), impulse, peak)
 
 
 class Observer:
@@ -147,9 +60,26 @@ class Observer:
     """
 
     def __init__(self, template: MemberTemplate, size: int):
-        self.template, self._size = template, size
+        self._template, self._size = template, size
+        self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._kernels: dict[Any, Kernel] = {}
         self._made = Counter[tuple[str, int, str]]()  # number of traced functions by the place of their code
+
+    def depends_on_command(self, function: Callable[..., Any]) -> bool:
+        """Return whether an observed function has an argument that depends on the command of the controller.
+
+        Raises:
+            UnknownNameError: An argument without a default value is not in `QUANTITIES`.
+        """
+        if function not in self._names:
+            kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+            parameters = inspect.signature(function).parameters.values()
+            names = tuple(p.name for p in parameters if p.default is p.empty and p.kind not in kinds)
+            for name in names:
+                if name not in QUANTITIES:
+                    raise UnknownNameError("quantity to observe", name, QUANTITIES)
+            self._names[function] = names
+        return not _OF_COMMAND.isdisjoint(self._names[function])
 
     def observe(
         self,
@@ -163,7 +93,8 @@ class Observer:
         """Return an observed function of all robots' states, (N, ...), any unit and frame.
 
         Args:
-            function: The function. t: Times, (N,) or one, [s]. phase: Numbers of switch times passed, (N,) or one.
+            function: The function, known from `depends_on_command`. t: Times, (N,) or one, [s].
+            phase: Numbers of switch times passed, (N,) or one.
             numbers: Numbers of the robots, (N, m), mixed units and frames.
             commands: Commands, (N, nu), any unit; None without a command.
             states: States [q; s], (N, n).
@@ -172,11 +103,64 @@ class Observer:
         if key not in self._kernels:
             self._kernels[key] = self._traced(*key)
             self._warn_of_new_functions(function)
-        given = t, phase, numbers[..., self.template.varying], np.zeros(0) if commands is None else commands, states
-        dtype = self.template.batch.element.dtype
+        given = t, phase, numbers[..., self._template.varying], np.zeros(0) if commands is None else commands, states
+        dtype = self._template.batch.element.dtype
         return self._kernels[key](*(x.astype(dtype, copy=False) if isinstance(x, np.ndarray) else x for x in given))
 
+    def one_by_one(
+        self,
+        function: Callable[..., Any],
+        loops: Sequence[ClosedLoop],
+        t: Array,
+        phase: Array,
+        states: Array,
+        commands: Array | None,
+    ) -> tuple[list[Array], Callable[[Iterator[Any]], Any]]:
+        """Return the arrays of an observed function in Python, (N, ...) each, and the function that joins them again.
+
+        Args:
+            function, t, phase, states, commands: As in `observe`. loops: Closed loop of each robot.
+        """
+        rows, rebuild = [], tuple
+        for i, loop in enumerate(loops):
+            command = None if commands is None else commands[i]
+            observation = self._observed(function, loop, float(t[i]), int(phase[i]), states[i].copy(), command)
+            arrays, rebuild = flatten(observation)
+            rows.append(arrays)
+        return [np.array([np.asarray(x, dtype=float) for x in column]) for column in zip(*rows, strict=True)], rebuild
+
+    def _observed(
+        self, function: Callable[..., Any], loop: ClosedLoop, t: Any, phase: Any, state: Array, command: Array | None
+    ) -> Any:
+        """Return the result of an observed function at one state [q; s], (n,), with the command, (nu,), or None."""
+        names, nq = self._names[function], loop.robot.nq
+        q, s, loop = state[:nq], state[nq:], loop if command is None else commanded(loop, command)
+        part = loop.split(s)
+        known: dict[str, Any] = {"t": t, "phase": phase, "q": q, "v": part.v, "memory": part.memory}
+        known["command"] = np.zeros(0) if command is None else command
+        if not known.keys() >= set(names):
+            external = loop.external_forces(q, s)
+            known["wrenches"] = external.contact
+            known["contacts"] = _contacts(loop, s, external)
+            if "tau" in names:
+                updated = loop.controller_update(t, phase, q, s, external.contact)
+                known["tau"] = loop.actuation(t, phase, q, updated, external.contact)[0]
+        return function(**{name: known[name] for name in names})
+
+    def _traced(self, function: Callable[..., Any], size: int | None) -> Kernel:
+        """Return an observed function as a kernel, with a command of a given size, or None without a command."""
+        template = self._template
+
+        def values(t: Any, phase: Any, parameters: Any, command: Any, state: Any) -> Any:
+            loop, _ = template.member(parameters)
+            return self._observed(function, loop, t, phase, state, None if size is None else command)
+
+        shapes = {"t": (), "phase": (), "parameters": (len(template.varying),), "command": (size or 0,)}
+        graph = trace(values, {**shapes, "state": (self._size,)})
+        return Kernel(graph, getattr(function, "__name__", "observation"), dtype=template.batch.element.dtype)
+
     def _warn_of_new_functions(self, function: Callable[..., Any]) -> None:
+        """Warn if the place of a function's code has made many functions."""
         code = getattr(function, "__code__", None)
         if code is None:
             return
@@ -190,15 +174,12 @@ class Observer:
                 SimulationWarning,
             )
 
-    def _traced(self, function: Callable[..., Any], command: int | None) -> Kernel:
-        template, nq = self.template, self.template.batch.robot.nq
-        names = argument_names(function)
 
-        def values(t: Any, phase: Any, parameters: Any, command_: Any, state: Any) -> Any:
-            loop, _ = template.member(parameters)
-            loop = loop if command is None else commanded(loop, command_)
-            return observed(function, names, loop, t, phase, state[:nq], state[nq:], command_)
-
-        shapes = {"t": (), "phase": (), "parameters": (len(template.varying),), "command": (command or 0,)}
-        graph = trace(values, {**shapes, "state": (self._size,)})
-        return Kernel(graph, getattr(function, "__name__", "observation"), dtype=template.batch.element.dtype)
+def _contacts(loop: ClosedLoop, s: Array, external: ExternalForces) -> Contacts:
+    """Return the contacts of one state."""
+    forces, history = external.forces, loop.contact_history(s)
+    impulse, peak = (
+        (history.impulse, history.peak) if loop.ground is not None else (0.0 * forces, np.zeros(len(forces)))
+    )
+    acts = [where(force @ force + most > 0.0, 1.0, 0.0) for force, most in zip(forces, peak, strict=True)]
+    return Contacts(external.points, forces, np.stack(acts) if acts else np.zeros(0), impulse, peak)

@@ -20,7 +20,7 @@ from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
 from legged.simulation.stepping.compiled_engine import CompiledEngine, MemberTemplate
 from legged.simulation.stepping.engines import PythonEngine, StepEngine
-from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
+from legged.simulation.stepping.observation import Observer
 from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
 from legged.simulation.stepping.starts import InitialStates
@@ -86,7 +86,6 @@ class SimulatedRobots(Stepper):
         self.ended = np.zeros(len(starts.states), dtype=bool)
         self.steps, self._interval = 0, max(round(_INTERVAL / grid.step), 1)
         self.left = self._interval
-        self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._originals: dict[str, Array] = {}  # values before `change` of the numbers that it has changed
         self._set_template()
 
@@ -263,15 +262,12 @@ class SimulatedRobots(Stepper):
 
     def observe(self, function: Callable[..., Any], threads: int, running: bool = False) -> Any:
         """Return a function of the present states; see `Simulation.observe`."""
-        names = self._names.get(function)
-        if names is None:
-            names = self._names[function] = argument_names(function)
-        held = self.commands.known() if depends_on_command(names) else None
+        held = self.commands.known() if self._observer.depends_on_command(function) else None
         t, phase, numbers, states = self.clock.times, self.clock.phase, self.starts.numbers, self.members.state
         if running and self.ended.any():
             states = np.where(self.ended[:, None], self.starts.repeated(len(states)).states, states)
         if self.compiled is False or self.starts.refused or isinstance(self.engine, PythonEngine):
-            columns, rebuild = observed_one_by_one(function, names, self.starts.loops, t, phase, states, held)
+            columns, rebuild = self._observer.one_by_one(function, self.starts.loops, t, phase, states, held)
             return rebuild(self.shown(column) for column in columns)
         if len(states) == 1:
             held = None if held is None else held[0]
