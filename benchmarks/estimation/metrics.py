@@ -43,6 +43,25 @@ def relative_pose_error(true: Array, estimate: Array, delta: float = 1.0) -> Pos
     return _root_mean_squares(_relative(*moved))
 
 
+def yaw_aligned(true: Array, estimate: Array) -> Array:
+    """Return estimated poses, (T, 7), moved and turned about the vertical so that they fit the true positions best.
+
+    The alignment has the four degrees of freedom that a legged robot's sensors cannot measure. The sum of the squares
+    of the distances of corresponding positions is the least possible.
+
+    Args:
+        true, estimate: As in `absolute_pose_error`.
+    """
+    p, r = true[:, 4:7] - true[:, 4:7].mean(axis=0), estimate[:, 4:7] - estimate[:, 4:7].mean(axis=0)
+    angle = np.arctan2(np.sum(r[:, 0] * p[:, 1] - r[:, 1] * p[:, 0]), np.sum(r[:, 0] * p[:, 0] + r[:, 1] * p[:, 1]))
+    c, s = np.cos(angle), np.sin(angle)
+    moved = r @ np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]).T + true[:, 4:7].mean(axis=0)
+    w, x, y, z = estimate[:, :4].T
+    c, s = np.cos(0.5 * angle), np.sin(0.5 * angle)
+    turned = np.stack([c * w - s * z, c * x - s * y, c * y + s * x, c * z + s * w], axis=1)
+    return np.concatenate([turned, moved], axis=1)
+
+
 def tum(times: Array, poses: Array) -> str:
     """Return poses in the format of TUM: time x y z qx qy qz qw.
 

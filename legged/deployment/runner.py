@@ -25,6 +25,8 @@ from legged.spatial import Array
 
 _DAMPING_COMMANDS = 50
 """Number of damping commands after a stop, so that the robot gets one although packets are lost."""
+_CLOCK_ERROR = 1e-3
+"""Time by which a clock may go back, [s]: the rounding of its numbers, and corrections of a synchronized clock."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +82,11 @@ class Runner:
     In every period it reads the newest measurement, evaluates the law, limits the command and writes it. Without a new
     measurement it repeats the last command. Periods that a busy computer has missed are left out.
 
-    The loop ends at the end of its time, `watchdog` seconds after the last measurement or the last period, when a joint
-    or the base is beyond a limit, after an exception in the law, the interface or the log, when numbers of the law or
-    the readings are not finite, and by the signals SIGINT (Ctrl-C) and SIGTERM. It then writes commands that damp all
-    joints, and returns. It raises no exception because of the robot or the law.
+    The loop ends at the end of its time, `watchdog` seconds after the last measurement or the last period, when the
+    clock of the robot goes back, when a joint or the base is beyond a limit, after an exception in the law, the
+    interface or the log, when numbers of the law or the readings are not finite, and by the signals SIGINT (Ctrl-C) and
+    SIGTERM. It then writes commands that damp all joints, and returns. It raises no exception because of the robot or
+    the law. A measurement whose time does not exceed that of the one before is no new measurement.
 
     Args:
         interface: The robot; its `close` is left to the caller.
@@ -201,6 +204,8 @@ class Runner:
         start = heard = interface.clock()
         while k < round(duration / self.period):
             due = start + k * self.period
+            if (back := due - self.period - interface.clock()) > _CLOCK_ERROR:  # sleep_until would wait for long
+                return f"the clock of the robot went back by {1e3 * back:.0f} ms"
             interface.sleep_until(due)
             now = interface.clock()
             pause = state.begin(now)
@@ -210,7 +215,7 @@ class Runner:
             if pause > self.watchdog:
                 return f"the loop paused for {1e3 * pause:.0f} ms"
             measured = interface.read()
-            if measured is not None:
+            if measured is not None and state.is_new(measured):
                 heard = now
                 if reason := self._evaluate(measured, state, recorder):
                     return reason
@@ -231,6 +236,9 @@ class Runner:
         with self._lock:
             limits, law, source, parameters = self._limits, self.law, self._command, self._parameters
         state.nj = len(measured.reading.joints)
+        for name, value in measured.reading._asdict().items():
+            if not np.isfinite(value).all():
+                return f"the reading {name!r} is not finite"
         if state.first is None:
             state.first = measured.time
         t = measured.time - state.first
@@ -287,6 +295,13 @@ class _State:
         self.last: JointCommand | None = None
         self.torques: Array | None = None
         self.first: float | None = None
+        self.newest = -np.inf
+
+    def is_new(self, measured: Measurement) -> bool:
+        """Return whether a measurement is later than the last one, and record its time."""
+        is_new = measured.time > self.newest
+        self.newest = max(self.newest, measured.time)  # in this order NaN changes nothing
+        return is_new
 
     def begin(self, now: float) -> float:
         """Record the beginning of a period at a time, [s], and return the time since the beginning before, [s]."""

@@ -127,7 +127,7 @@ def test_a_measurement_that_is_not_finite_ends_in_damping(robot, loop):
         return measured and measured._replace(reading=measured.reading._replace(joint_rates=np.full(12, np.nan)))
 
     started.interface.read = damaged
-    assert "no finite answer" in started.run(0.1).reason
+    assert "'joint_rates' is not finite" in started.run(0.1).reason
     assert not last_command(started).torques.any()
 
 

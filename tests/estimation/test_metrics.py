@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.estimation.metrics import absolute_pose_error, relative_pose_error, tum
-from legged.rotations import quaternion_exp, quaternion_product
+from benchmarks.estimation.metrics import absolute_pose_error, relative_pose_error, tum, yaw_aligned
+from legged.rotations import quaternion_exp, quaternion_matrix, quaternion_product
 
 
 def trajectories(seed):
@@ -52,3 +52,16 @@ def test_a_constant_drift_is_the_relative_error_of_a_meter():
     true[:, 4], estimate[:, 4] = times, 1.01 * times
     assert relative_pose_error(true, estimate).position == pytest.approx(0.01 / 1.01, rel=5e-3)
     assert absolute_pose_error(true, estimate).position == pytest.approx(0.1 / np.sqrt(3.0), rel=1e-3)
+
+
+def test_alignment_of_position_and_yaw_takes_back_a_motion_about_the_vertical_and_no_tilt():
+    _, true, _ = trajectories(0)
+    turn = quaternion_exp(np.array([0.0, 0.0, 2.5]))
+    R = quaternion_matrix(turn)
+    moved = np.array([[*quaternion_product(turn, pose[:4]), *(R @ pose[4:7] + [1.0, -2.0, 3.0])] for pose in true])
+    aligned = yaw_aligned(true, moved)
+    assert np.allclose(aligned[:, 4:], true[:, 4:], atol=1e-12)
+    assert np.allclose(np.abs(np.sum(aligned[:, :4] * true[:, :4], axis=1)), 1.0, atol=1e-14)
+    tilt = quaternion_matrix(quaternion_exp(np.array([0.1, 0.0, 0.0])))
+    tilted = np.concatenate([true[:, :4], true[:, 4:] @ tilt.T], axis=1)
+    assert absolute_pose_error(true, yaw_aligned(true, tilted)).position > 0.1
