@@ -26,11 +26,11 @@ _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
-_FASTEST, _FASTEST_ON_TWO = 1.9, 0.8
+_FASTEST, _FASTEST_ON_TWO = 2.1, 0.8
 """Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
-LEAST_DUTY = 0.43
+LEAST_DUTY = 0.33
 """Least duty factor of fast gaits."""
 _TURNS = 0.05
 """Least rotation of a foot at a fixed place per joint velocity, dimensionless, with which a leg turns it."""

@@ -33,7 +33,7 @@ from legged.spatial import Array, factor_symmetric, solve_factored
 
 HORIZON = 10
 """Number of steps of predictive control."""
-_STEP = 0.28  # [sqrt(h / g)], duration of a step
+_STEP, _SHARE = 0.28, 0.17  # [sqrt(h / g)], duration of a step, and at most this share of a cycle
 _ITERATIONS = 6  # of predictive control, which starts from the last plan
 _POSITION = 0.1  # [h], tolerated error of the center of mass
 _VELOCITY = 0.2  # [sqrt(g h)], tolerated error of its velocity
@@ -155,7 +155,7 @@ class MotionPlanner:
             friction: Coefficient of friction.
             guess: Wrenches of the last plan, (N, 6), [N m, N], world axes.
         """
-        h = _STEP * self.time_unit
+        h = np.minimum(_STEP * self.time_unit, _SHARE * state.period)
         ends = [reference.after((k + 1.0) * h) for k in range(HORIZON)]
         arms, active = self._contact_points(body, reference, state, feet, h)
         points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.points]

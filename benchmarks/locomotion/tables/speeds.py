@@ -12,7 +12,7 @@ from benchmarks.locomotion.trials import GAITS, PLAIN, Trial
 from benchmarks.locomotion.walkers import Walker
 from legged.table import Table
 
-_STEP, _COUNT = 0.1, 20
+_STEP, _COUNT = 0.1, 21
 """Distance of two speeds, [sqrt(g h)] and [sqrt(g / h)], half of it for two feet; number of speeds."""
 _FORWARD = (1.0, 0.0, 0.0)
 _OTHERS = {"backward": (-1.0, 0.0, 0.0), "sideways": (0.0, 0.5, 0.0), "turning": (0.0, 0.0, 1.0)}
