@@ -25,6 +25,7 @@ import numpy as np
 import controllers
 import legged
 from legged.environments import TASKS, Range, Task, make
+from legged.environments.tasks.common import Stance
 from legged.ground import Flat
 from legged.learning.evaluation import COMMANDS, Tracking, heading_velocities, survival, tracking
 from legged.learning.ppo import Settings
@@ -198,7 +199,8 @@ def main() -> None:
     parser.add_argument("--resume", type=Path)
     given = parser.parse_args()
     task = TASKS[given.task](legged.load(given.robot))
-    settings = Settings(mirrored=True, halving=8e6 if given.task == "velocity" else 2e7)
+    is_easy = given.task == "velocity" and len(Stance.of(task.robot).home.legs) > 2
+    settings = Settings(mirrored=True, halving=8e6 if is_easy else 2.5e7)
     known = {"num_envs": given.num_envs, "seed": given.seed, "threads": given.threads, "resume": given.resume}
     training = Training(task, given.out, settings=settings, **known)
     minutes = 5.0 if given.minutes is None and given.steps is None else given.minutes
