@@ -69,17 +69,33 @@ class EnergyMonitor:
             np.maximum(most, np.where(running, values, 0.0).max(axis=0), out=most)
         self._lowest, self._works = lowest[-1], works[-1].copy()
 
+    @property
+    def _moved(self) -> Array:
+        """Energy that the motion of each robot has moved, (N,), [J]."""
+        return self._kinetic + self._work
+
+    @property
+    def _shares(self) -> Array:
+        """Rise of the balance of each robot, (N,), relative to the energy that its motion has moved."""
+        return self._rise / np.maximum(self._moved, self._least)
+
+    @property
+    def rising(self) -> Array:
+        """Indices of the robots whose balance rises, (k,), the largest relative rise first."""
+        shares = self._shares
+        order = np.argsort(-shares, kind="stable")
+        return order[(shares[order] > LARGEST_RISE) & (shares[order] < np.inf)] if self.is_judged else order[:0]
+
     def warning(self) -> tuple[int, str]:
         """Return the robot with the largest relative rise of its balance, and the warning about it, "" if it is small.
 
         Its step is that for a rise of `GOAL`.
         """
-        moved = self._kinetic + self._work
-        shares = self._rise / np.maximum(moved, self._least)
-        i = int(shares.argmax())
-        share = float(shares[i])
-        if not (self.is_judged and LARGEST_RISE < share < np.inf):
-            return i, ""
+        rising = self.rising.tolist()
+        if not rising:
+            return 0, ""
+        i, moved = rising[0], self._moved
+        share = float(self._shares[i])
         remedy = "use smaller tolerances"
         if isinstance(self._integrator, FixedStep):
             step = self._integrator.step

@@ -62,7 +62,7 @@ class Rollouts:
         reasons: Why it ended early, one for each member; "" for members that reached the end time.
         vary: Name of a varied field -> its values, (B, ...), in the units of the field.
         warnings: Texts of the `SimulationWarning`s: a step too long for the ground, the first member with a joint that
-            chatters.
+            chatters, the members whose energy rises without work.
         model: The robot, before parameters of it vary, and its surroundings; None in files of robots that plain data
             cannot contain.
     """

@@ -46,6 +46,9 @@ Array = np.ndarray
 INTERRUPTED = "interrupted"
 """Reason of the end of a member that an interrupt has ended."""
 
+_NUMBERS = 1_000_000  # of states whose energies are computed together
+_NAMED = 10  # members whose energies rise, beside the first one, that a warning names
+
 
 @checked
 def rollout(
@@ -174,6 +177,8 @@ def _warnings(stepper: Stepper, overlap: str) -> tuple[str, ...]:
         schedule = stepper.plan.schedule(stepper.integrator)
         texts.append(chatter_of_members(robot, engine.advance, schedule, members, times))
     texts.append(_contact_warning(batch, members))
+    if not any(texts):
+        texts.append(_energy_warning(stepper))
     for text in filter(None, texts):
         warn_caller(text, SimulationWarning)
     for loop in starts.loops:
@@ -197,6 +202,28 @@ def _contact_warning(batch: RolloutBatch, members: Members) -> str:
     if text and loop.ground.strict:
         raise SimulationError(text)
     return text
+
+
+def _energy_warning(stepper: Stepper) -> str:
+    """Return the warning about the members whose energy balance rises at the samples, or "".
+
+    Members that have fallen or diverged are left out, as in `motion_warnings`.
+    """
+    members = stepper.members
+    if not stepper.knows_energies:
+        return ""
+    count, samples, size = members.stored.shape
+    runs = members.outcome[:, 0] == 0.0
+    running = (np.arange(samples) < members.outcome[:, 2, None]) & runs[:, None]
+    block = max(_NUMBERS // (count * size), 1)
+    for k in range(0, samples, block):
+        part = slice(k, k + block)
+        stepper.follow_energy(members.stored[:, part].swapaxes(0, 1), running[:, part].T)
+    i, text = stepper.energy.warning()
+    others = stepper.energy.rising[1:].tolist()
+    named = ", ".join(map(str, others[:_NAMED])) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
+    word = f"member {i}: " if count > 1 else ""
+    return f"{word}{text}" + (f"; so do those of members {named}" if others else "") if text else ""
 
 
 def _result(runs: MemberRuns, members: Members, warned: tuple[str, ...], reason: Callable[[int], str]) -> Rollouts:

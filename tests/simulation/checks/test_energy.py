@@ -1,4 +1,4 @@
-"""The warning that kinetic and potential energy minus all work rise, by `simulate` and `Simulation`."""
+"""The warning that kinetic and potential energy minus all work rise, by `simulate`, `rollout` and `Simulation`."""
 
 import re
 import warnings
@@ -102,3 +102,19 @@ def test_the_energies_of_robots_are_those_with_their_own_masses():
         run = legged.simulate(whip().with_parameters({"rod1.mass": mass}), **options)
         energies = sim._robots.energies(sim._robots.members.state)[i]
         assert energies == pytest.approx([run.energy.kinetic[-1], run.energy.potential[-1]], abs=1e-6)
+
+
+def test_a_rollout_names_the_members_whose_energy_rises_and_a_step_at_which_it_does_not():
+    """Members 0 and 2 are slow enough for their step."""
+    slow, fast = [0.0, 0.0, 0.0], [0.0, 50.0, -80.0]
+    options = START | {"v": [slow, fast, slow, fast], "until": 0.5}
+    with pytest.warns(SimulationWarning, match="minus all work rise") as caught:
+        runs = legged.rollout(whip(), **options, integrator=legged.TimeStepping(0.01))
+        alone = legged.rollout(whip(), **options | {"v": fast}, integrator=legged.TimeStepping(0.01))
+    assert runs.warnings == (f"member 1: {alone.warnings[0]}; so do those of members 3",)
+    assert [str(warning.message) for warning in caught] == [*runs.warnings, *alone.warnings]
+    assert moved(0.01)[0].warnings == alone.warnings
+    step = float(re.search(r"step of ([\d.e-]+) s", runs.warnings[0])[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        legged.rollout(whip(), **options, integrator=legged.TimeStepping(step))
