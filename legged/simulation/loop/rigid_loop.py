@@ -24,8 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir import where
 from legged.contact.impulses.dense import LoopRows
 from legged.contact.impulses.impact import SOLVER, Impact, ImpulseSolver
+from legged.contact.impulses.solver import maximum_of
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
@@ -299,6 +301,7 @@ class RigidLoop(ClosedLoop):
         """
         robot, laws, wrenches = self.robot, self.joint_laws, self.with_pushed(contact, loads, q, v)
         repeats = contact is None or not (isinstance(self.ground, Rigid) and self.ground.iterations)
+        own, entries = laws.at(h, q, v, self.ground), [row.entry for row in laws.rows]
 
         def accelerate(extra: Array, more: Array, last: Array | None) -> Array:
             def at(v_at: Array) -> Array:
@@ -311,9 +314,13 @@ class RigidLoop(ClosedLoop):
                 return at(midpoint(h, v, at))
             # A stop may turn a joint around within the step: the mean of products, not the product of mean velocities.
             begin = at(v)
-            return 0.5 * (begin + at(v + h * (begin if last is None else last)))
+            end = v + h * (begin if last is None else last)
+            if not repeats:  # contact forces of the last step, without those of the stops that resist them
+                beyond = maximum_of(np.maximum(own.lower - end[entries], end[entries] - own.upper)) > 0.0
+                end = where(beyond, v, end)
+            return 0.5 * (begin + at(end))
 
-        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, accelerate, refines=True, repeats=repeats)
+        return laws.step(own, h, v, tau, accelerate, refines=True, repeats=repeats)
 
     def works(
         self, h: Any, loads: Array, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep

@@ -118,3 +118,28 @@ def test_a_rollout_names_the_members_whose_energy_rises_and_a_step_at_which_it_d
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         legged.rollout(whip(), **options, integrator=legged.TimeStepping(step))
+
+
+def test_falls_that_drive_joints_against_their_stops_gain_no_energy_in_long_steps():
+    """Contact forces of the last step, without those of the stops, must not set the velocities of gyroscopic terms."""
+    from oracles.urdfs import all_urdfs
+
+    path = next((path for name, path in all_urdfs().items() if name.startswith("go2/go2")), None)
+    if path is None:
+        pytest.skip("no example-robot-data")
+    robot, rng, count = legged.load(path), np.random.default_rng(0), 48
+    q, v = np.tile(robot.neutral(), (count, 1)), np.zeros((count, robot.nv))
+    q[:, :4] = rng.normal(size=(count, 4))
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1)[:, None]
+    q[:, 6] = rng.uniform(0.5, 1.0, count)
+    for k, joint in enumerate(robot.joints, 7):
+        stops = joint.definition.physics
+        q[:, k] = rng.uniform(float(stops.lower) + 1e-3, float(stops.upper) - 1e-3, count)
+    v[:, :3], v[:, 6:] = 3.0 * rng.normal(size=(count, 3)), 3.0 * rng.normal(size=(count, robot.nv - 6))
+    q[:, 6] += 0.2  # above the ground
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runs = legged.rollout(
+            robot, q=q, v=v, until=1.0, ground=legged.Rigid(0.6), integrator=legged.TimeStepping(4e-3), fall=False
+        )
+    assert not runs.warnings and np.isfinite(runs.q).all()
