@@ -79,6 +79,22 @@ def test_tracking_compares_velocities_along_the_heading():
     np.testing.assert_allclose(terms.heading_velocity(state(q=q, v=v)), [np.cos(0.5), 0.0], atol=1e-12)
 
 
+def test_mean_errors_of_velocities_leave_out_oscillations():
+    """After five durations the mean of an error that oscillates is that of its constant part, and the rewards follow."""
+    update, memory = terms.mean_velocity_error(1.0), np.zeros(3)
+    for k in range(250):
+        x = np.sin(10.0 * np.pi * 0.02 * k)
+        q, v = base(v=(0.4 + 0.3 * x, 0.1, 0.0), omega=(0, 0, 0.3 - x), yaw=1.1)
+        memory = update(state(q=q, v=v, command=np.array([0.7, -0.1, 0.5]), memory={"mean_velocity_error": memory}))
+    decayed = 1.0 - np.exp(-5.0)
+    np.testing.assert_allclose(memory, decayed * np.array([0.3, -0.2, 0.2]), rtol=0.0, atol=0.035)  # 1 / (10 pi)
+    s = state(memory={"mean_velocity_error": np.array([0.3, -0.2, 0.2])})
+    assert terms.track_mean_velocity(0.5)(s) == pytest.approx(np.exp(-(0.09 + 0.04) / 0.25))
+    assert terms.track_mean_yaw_rate(0.5)(s) == pytest.approx(np.exp(-0.04 / 0.25))
+    with pytest.raises(ArgumentError, match="duration"):
+        terms.mean_velocity_error(0.0)
+
+
 def test_penalties_of_the_base_and_joints():
     q, v = base(v=(0.0, 0.0, 0.3), omega=(0.1, -0.2, 5.0), pitch=0.4)
     v[6:] = 2.0

@@ -56,6 +56,9 @@ def velocity(
     has_two_legs = len(stance.home.legs) == 2
     fallen = terms.fallen(0.8, 0.6 * h) if has_two_legs else terms.fallen(1.2, 0.4 * h)
     stepping, memory = _steps_by_clock(stance, gait) if gait is not None else _steps_without_clock(stance)
+    if has_two_legs:
+        still, period = np.zeros(3), stance.gait().period if gait is None else gait.period
+        memory["mean_velocity_error"] = Memory(lambda s: still, terms.mean_velocity_error(period), still)
     task = stance.task(
         ground,
         seen,
@@ -132,7 +135,7 @@ def _biped_rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[st
     """Return the rewards of robots with two legs.
 
     What a robot earns while it does not fall is more than what the first steps cost, since learners otherwise fall
-    soon. The yaw rate of a walking biped oscillates by 1 rad/s, within the deviation of its reward.
+    soon. The yaw rate of a walking biped oscillates by 1 rad/s, so that means over a period are rewarded.
     """
     robot, legs = stance.robot, stance.home.legs
     pitching = {k for leg in legs for k in leg.pitch_columns}
@@ -140,9 +143,10 @@ def _biped_rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[st
     others = [k for k in range(robot.nj) if k not in swinging]
     sideways = sorted(swinging - pitching)
     rewards = {
-        "track_linear_velocity": Reward(terms.track_linear_velocity(0.35), 3.0),
-        "track_yaw_rate": Reward(terms.track_yaw_rate(1.0), 3.0),
-        "linear_velocity_error": Reward(terms.linear_velocity_error, -2.0),
+        "track_mean_velocity": Reward(terms.track_mean_velocity(0.25), 3.0),
+        "track_mean_yaw_rate": Reward(terms.track_mean_yaw_rate(0.5), 3.0),
+        "linear_velocity_error": Reward(terms.linear_velocity_error, -1.5),
+        "yaw_rate_error": Reward(terms.yaw_rate_error, -0.5),
         "alive": Reward(terms.alive(fallen), 4.0),
         "flight": Reward(terms.flight, -0.5),
         "feet_slip": Reward(terms.feet_slip, -0.1),

@@ -13,7 +13,15 @@ from legged.environments.terms.feet import (
     single_stance_time,
     touching,
 )
-from legged.environments.terms.gait import Gait, clock, gait_contacts, swing_height
+from legged.environments.terms.gait import (
+    Gait,
+    clock,
+    gait_contacts,
+    mean_velocity_error,
+    swing_height,
+    track_mean_velocity,
+    track_mean_yaw_rate,
+)
 from legged.environments.terms.goals import (
     above,
     angle_vector,
@@ -121,6 +129,7 @@ __all__ = [
     "last_action",
     "linear_velocity_error",
     "link_tilt",
+    "mean_velocity_error",
     "motion_base_velocity",
     "motion_feet",
     "motion_joint_positions",
@@ -143,6 +152,8 @@ __all__ = [
     "torques",
     "touching",
     "track_linear_velocity",
+    "track_mean_velocity",
+    "track_mean_yaw_rate",
     "track_yaw_rate",
     "upright",
     "vertical_velocity",

@@ -13,7 +13,7 @@ from legged.arguments import number
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.environments.state import State
-from legged.environments.terms.parts import is_moving
+from legged.environments.terms.parts import heading_velocity, is_moving
 
 Array = np.ndarray
 
@@ -105,3 +105,59 @@ def swing_height(gait: Gait, height: float) -> Callable[[State], Any]:
         return is_moving(s) * total
 
     return penalty
+
+
+def mean_velocity_error(duration: float) -> Callable[[State], Array]:
+    """Return the mean error of the velocity, (3,), [m/s, m/s, rad/s], heading axes: the update of a `Memory`.
+
+    The mean has weights that decay by a factor e in a duration, such as the period of a gait, within which the velocity
+    of the base oscillates.
+
+    Args:
+        duration: [s].
+
+    Formula: m + (e - m) period / duration with e = c - (v_x, v_y, omega_z)
+
+    Raises:
+        ArgumentError: The duration is not positive.
+    """
+    rate = 1.0 / number("duration", duration, "s", above=0.0)
+
+    def update(s: State) -> Array:
+        turned = s.rotation[2] @ s.angular_velocity
+        error = s.command - np.concatenate([heading_velocity(s), np.stack([turned])])
+        last = s.memory["mean_velocity_error"]
+        return last + (error - last) * (s.task.period * rate)
+
+    return update
+
+
+def track_mean_velocity(deviation: float = 0.25) -> Callable[[State], Any]:
+    """Return a reward: exp(-|m|^2 / deviation^2) with m, the mean error of the horizontal velocity, [m/s].
+
+    The task needs the memory `mean_velocity_error` of the function of this name.
+
+    Args:
+        deviation: [m/s].
+
+    Formula: exp(-|m_xy|^2 / s^2)
+    """
+
+    def reward(s: State) -> Any:
+        m = s.memory["mean_velocity_error"][:2]
+        return np.exp((m @ m) * (-1.0 / deviation**2))
+
+    return reward
+
+
+def track_mean_yaw_rate(deviation: float = 0.5) -> Callable[[State], Any]:
+    """Return a reward: exp(-m^2 / deviation^2) with m, the mean error of the yaw rate, [rad/s].
+
+    The task needs the memory `mean_velocity_error` of the function of this name.
+
+    Args:
+        deviation: [rad/s].
+
+    Formula: exp(-m_w^2 / s^2)
+    """
+    return lambda s: np.exp(s.memory["mean_velocity_error"][2] ** 2 * (-1.0 / deviation**2))
