@@ -40,14 +40,14 @@ LEG_GAINS: dict[str, Any] = {"kp": 15.0, "kd": 0.5}
 NOISE = 1e-3  # [rad]
 
 
-def mujoco_log(robot: legged.Robot, commands: Log, delay: float, step: float = 2.5e-4) -> Log:
+def mujoco_log(robot: legged.Robot, commands: Log, delay: float, step: float = 2.5e-4, integrator: str = "RK4") -> Log:
     """Return the log of MuJoCo's simulation of a robot with servos whose commands, interpolated linearly, come late."""
     import mujoco
 
     with tempfile.TemporaryDirectory() as folder:
         path = legged.save_mjcf(robot, Path(folder) / "leg.xml", scene=True, time_step=step, **LEG_GAINS)
         model = mujoco.MjModel.from_xml_path(str(path))
-    model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     model.dof_solref[:] = 2.0 * step, 1.0  # the stiffest friction of MuJoCo
     data = mujoco.MjData(model)
@@ -65,15 +65,37 @@ def mujoco_log(robot: legged.Robot, commands: Log, delay: float, step: float = 2
     return dataclasses.replace(commands, positions=np.array(positions), rates=None)
 
 
+INTEGRATORS = (("RK4", 1.0), ("EULER", 1.0), ("EULER", 0.25), ("EULER", 0.125), ("IMPLICITFAST", 1.0))
+"""Integrators of MuJoCo and time steps, [ms]."""
+TRUTH = (0.2, 0.3, 0.02, 0.1, 0.01, 0.8)
+"""Values of the parameters of `LEG` for `errors_without_noise`."""
+
+
+def errors_without_noise() -> dict[tuple[str, float], dict[str, float]]:
+    """Return (integrator, time step [ms]) of MuJoCo -> parameter -> relative error of a fit of a log without noise."""
+    d1, d2, armature, friction, delay, mass = TRUTH
+    model, commands = _model_and_commands()
+    robot, found = leg((d1, d2), armature, friction, mass), {}
+    for integrator, step in INTEGRATORS:
+        fit = model.fit(mujoco_log(robot, commands, delay, 1e-3 * step, integrator))
+        found[integrator, step] = dict(zip(fit.names, (fit.numbers / np.array(TRUTH) - 1.0).tolist(), strict=True))
+    return found
+
+
+def _model_and_commands() -> tuple[Model, Log]:
+    """Return the model of the leg at nominal values, and the commands of its excitation."""
+    nominal = leg((0.2, 0.2), 0.015, 0.05, 0.6)
+    motors = Motors(kp=LEG_GAINS["kp"], kd=LEG_GAINS["kd"])
+    model = Model(nominal, LEG, motors=motors, noise={"positions": NOISE}, time_step=1.25e-3)
+    return model, excitation(nominal, duration=4.0, speed=8.0, lower=-1.2, upper=1.2).log
+
+
 def recovery(seeds: int, level: float = 0.9) -> dict[str, Any]:
     """Return the share of intervals that hold the parameters with which MuJoCo made the logs, name -> share.
 
     Each seed has other parameters and other noise of the encoders.
     """
-    nominal = leg((0.2, 0.2), 0.015, 0.05, 0.6)
-    motors = Motors(kp=LEG_GAINS["kp"], kd=LEG_GAINS["kd"])
-    model = Model(nominal, LEG, motors=motors, noise={"positions": NOISE}, time_step=1.25e-3)
-    commands = excitation(nominal, duration=4.0, speed=8.0, lower=-1.2, upper=1.2).log
+    model, commands = _model_and_commands()
     inside, errors = [], []
     start = time.perf_counter()
     for seed in range(seeds):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.contact import derivatives
 from benchmarks.optimization.derivatives import accuracy_and_time
-from benchmarks.pages import algorithms, balance, estimation, others, sizes, terms, walks
+from benchmarks.pages import algorithms, balance, estimation, identification, others, sizes, terms, walks
 from benchmarks.pages.parts import Part
 
 _PAGE = "explanation/contact_derivatives.md"
@@ -17,6 +17,7 @@ PARTS: dict[str, Part] = {
     **algorithms.PARTS,
     **balance.PARTS,
     **estimation.PARTS,
+    **identification.PARTS,
     **others.PARTS,
     **sizes.PARTS,
     **terms.PARTS,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,13 +84,15 @@ def read(
     except MemoryError:
         raise FileError(source, "does not fit into memory") from None
     except Exception as error:  # libraries raise errors of many kinds for broken files
-        raise FileError(source, f"cannot be read: {visible(error)}") from None
+        raise FileError(source, f"cannot be read: {visible(error) or type(error).__name__}") from None
 
 
 def _read_npz(path: Path, joints: tuple[str, ...] | None, channels: dict[str, str]) -> Log:
     wanted, source = ("times", *PER_JOINT, *OTHERS), visible(path)
     for name in channels:
         known_name("channel", name, wanted)
+    if not zipfile.is_zipfile(path):
+        raise FileError(source, "the file is no npz file, or it is damaged")
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
         given = {name: channels.get(name, name) for name in wanted}
         arrays = {name: np.asarray(file[key]) for name, key in given.items() if key in file}
@@ -108,27 +112,30 @@ def _read_npz(path: Path, joints: tuple[str, ...] | None, channels: dict[str, st
 
 def _read_csv(path: Path) -> Log:
     source = visible(path)
-    with path.open(encoding="utf-8-sig") as file:
-        header = [name.strip() for name in file.readline().split(",")]
-        lines = [line for line in file if line.strip()]
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, skipinitialspace=True)
+            header = [name.strip() for name in next(reader, [])]
+            lines = [(reader.line_num, row) for row in reader if any(x.strip() for x in row)]
+    except UnicodeDecodeError:
+        raise FileError(source, "the file is not encoded as UTF-8") from None
     if len(lines) > MOST_SAMPLES:
         raise FileError(source, f"the file has {len(lines)} rows, more than {MOST_SAMPLES}")
     if "time" not in header:
-        raise FileError(source, "the header has no column 'time'")
+        words = visible(", ".join(map(repr, header)), 80) or "none"
+        raise FileError(source, f"the first line has no column 'time', separated by commas; its columns are {words}")
     if len(set(header)) < len(header):
         repeated = next(name for name in header if header.count(name) > 1)
         raise FileError(source, f"the column {visible(repeated)!r} occurs twice")
     rows = np.empty((len(lines), len(header)))
-    for k, line in enumerate(lines):
-        entries = line.split(",")
+    for k, (line, row) in enumerate(lines):
         try:
-            rows[k] = np.array([float(x) for x in entries]).reshape(len(header))
+            rows[k] = np.array([float(x) for x in row]).reshape(len(header))
         except ValueError:
-            raise FileError(
-                source, f"row {k + 2} must hold {len(header)} numbers, got {visible(line.strip(), 60)}"
-            ) from None
+            words = visible(",".join(row), 60)
+            raise FileError(source, f"line {line} must hold {len(header)} numbers, got {words}") from None
     at = {name: i for i, name in enumerate(header)}
-    joints = tuple(name.removesuffix(".position") for name in header if name.endswith(".position"))
+    joints = tuple(name.removesuffix(".position") for name in header if name[1:].endswith(".position"))
     if not joints:
         raise FileError(source, "the header has no column '<joint>.position'")
     channels: dict[str, Array] = {}
@@ -242,8 +249,6 @@ def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source:
         )
     names, times, joints = _joint_states(sources["joints"], source)
     channels: dict[str, Array] = {_FIELDS[k]: x for k, x in joints.items()}
-    if "positions" not in channels:
-        raise FileError(source, "the messages of the joints have no positions")
     others: dict[str, tuple[Array, Array]] = {}
     if "desired" in sources:
         own_names, own_times, commands = _joint_states(sources["desired"], source)
@@ -283,13 +288,21 @@ def _vectors(messages: list[Message], entries: list[tuple[str, ...]]) -> Array:
 
 def _joint_states(messages: list[Message], source: str) -> tuple[tuple[str, ...], Array, dict[str, Array]]:
     """Return (names, times (T,) [s], "position", "velocity", "effort" -> (T, n)) of JointState messages."""
-    names = tuple(map(str, messages[0].fields("name")))
+    names = tuple(map(str, messages[0].fields("name") or ()))
+    if not names:
+        raise FileError(source, f"message 0 on {visible(messages[0].topic)} has no names of joints")
     fields: dict[str, Array] = {}
     for field in _FIELDS:
         rows = [m.fields(field) for m in messages]
-        if all(row is not None and len(row) == len(names) for row in rows):
+        counts = [0 if row is None else len(row) for row in rows]
+        if field == "position" or any(counts):
+            wrong = next((k for k, count in enumerate(counts) if count != len(names)), None)
+            if wrong is not None:
+                topic = visible(messages[wrong].topic)
+                words = f"message {wrong} on {topic} has {counts[wrong]} entries of {field!r} for {len(names)} joints"
+                raise FileError(source, words)
             fields[field] = np.array([np.asarray(row, float) for row in rows])
     for k, message in enumerate(messages):
-        if tuple(map(str, message.fields("name"))) != names:
+        if tuple(map(str, message.fields("name") or ())) != names:
             raise FileError(source, f"message {k} on {visible(message.topic)} lists other joints than the first one")
     return names, _times(messages), fields

@@ -194,14 +194,17 @@ def test_broken_files_give_errors_that_name_them(tmp_path, kind):
     [
         ("", "time"),
         ("time\n0\n1", "position"),
-        ("time,a.position\n0,1\n1", "row 3"),
-        ("time,a.position\n0,1\n1,x", "row 3"),
+        ("time,a.position\n0,1\n1", "line 3"),
+        ("time,a.position\n0,1\n1,x", "line 3"),
         ("time,a.position,a.position\n0,1,1\n1,1,1", "twice"),
         ("time,a.position,a.speed\n0,1,1\n1,1,1", "a.speed"),
         ("time,a.position,b.position,a.rate\n0,1,1,1\n1,1,1,1", "b.rate"),
         ("time,a.position,gyro.x\n0,1,1\n1,1,1", "gyro.y"),
         ("time,a.position\n0,nan\n1,1", "nan"),
         ("time,a.position\n0,1\n0,1", "increase"),
+        ("time,a.position\n\n\n0,1\n1,x", "line 5"),
+        ("time;a.position\n0;1\n1;1", "separated by commas"),
+        ("time,.position\n0,1\n1,1", "<joint>.position"),
         ("time,<script>.position\n0,nan\n1,1", "script"),
     ],
 )
@@ -267,3 +270,36 @@ def test_joints_are_mapped_by_name():
     assert other.ordered(robot, names=["x", "y"]).joints == log.joints
     with pytest.raises(UnknownNameError, match="upper_joint"):
         other.ordered(robot)
+
+
+def test_csv_files_of_spreadsheets_are_read_and_other_encodings_refused(tmp_path):
+    (tmp_path / "log.csv").write_bytes(b'\xef\xbb\xbf"time", "a.position"\r\n"0", "1"\r\n"1", "2"\r\n')
+    assert read(tmp_path / "log.csv").positions.tolist() == [[1.0], [2.0]]
+    (tmp_path / "log.csv").write_bytes("time,hüfte.position\n0,1\n1,2\n".encode("latin-1"))
+    with pytest.raises(FileError, match="UTF-8"):
+        read(tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"position": [1.0]}, "message 1 on /joints has 1 entries of 'position' for 2 joints"),
+        ({"position": None}, "message 1 on /joints has 0 entries of 'position' for 2 joints"),
+        ({"velocity": []}, "message 1 on /joints has 0 entries of 'velocity' for 2 joints"),
+        ({"name": ["b", "a"]}, "message 1 on /joints lists other joints"),
+        ({"name": None}, "message 1 on /joints lists other joints"),
+    ],
+)
+def test_messages_with_missing_entries_are_named(tmp_path, fields, words):
+    writers = pytest.importorskip("mcap.writer")
+    with (tmp_path / "log.mcap").open("wb") as file:
+        writer = writers.Writer(file)
+        writer.start()
+        schema = writer.register_schema("sensor_msgs/msg/JointState", "jsonschema", b"{}")
+        channel = writer.register_channel("/joints", "json", schema)
+        for k, change in enumerate(({}, fields)):
+            message = {"name": ["a", "b"], "position": [0.0, 1.0], "velocity": [0.0, 1.0], **change}
+            writer.add_message(channel, 10**9 * k, json.dumps(message).encode(), 10**9 * k)
+        writer.finish()
+    with pytest.raises(FileError, match=words):
+        read(tmp_path / "log.mcap")
