@@ -1,13 +1,16 @@
-"""Gains of control laws for any robot, from its time constant of falling and the inertia at its joints."""
+"""Gains of control laws for any robot, from its time constant of falling and the inertia at its joints; their table."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
 
 from controllers.balance import Balanced
+from controllers.gaits.gait import Gait
 from controllers.gaits.numerical_gait import NumericalGait
+from controllers.gaits.standing import Stand
 from controllers.law import GaitLaw
 from controllers.tracking import ComputedTorque, FeedForward, JointPD
 from legged.algorithms.legs.leg_chains import leg_chains
@@ -16,6 +19,7 @@ from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
+from legged.table import Table
 
 Array = np.ndarray
 Law = TypeVar("Law", bound=GaitLaw)
@@ -25,6 +29,14 @@ _FEET = 4.4  # swinging feet under `Balanced`
 _JOINTS = 4.0  # joints under `ComputedTorque`
 _SERVOS = 3.0  # joint servos
 _CAPTURE_GAIN = 2.0  # `Balanced.gain`; with a larger one the feet of a pushed standing robot lift off
+_GAIN_WORDS = {
+    "kp": "joint stiffness",
+    "kd": "joint damping",
+    "attitude": "trunk's attitude",
+    "height": "trunk's height",
+    "foot": "swinging feet",
+    "posture": "joints of no leg",
+}
 
 
 @checked
@@ -81,3 +93,31 @@ def servo_gains(robot: Robot, home: Array, hip_height: float) -> tuple[Array, Ar
 
 def _critical(omega: float) -> tuple[float, float]:
     return omega**2, 2 * omega
+
+
+def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:
+    """Return a table of the parameters of a gait and the gains of a controller."""
+    plan = gait.gait if isinstance(gait, NumericalGait) else gait
+    name = type(plan).__name__ + (", suited to the robot's size" if isinstance(gait, NumericalGait) else "")
+    rows = [("height of the hips", f"{plan.height:.3f} m")]
+    if not isinstance(plan, Stand):
+        speed, froude = plan.stride / plan.period, (plan.stride / plan.period) ** 2 / (plan.gravity * plan.height)
+        rows += [
+            ("period, stride of a step", f"{plan.period:.3f} s, {plan.stride:.3f} m"),
+            ("speed", f"{speed:.3f} m/s, Froude number {froude:.2g}"),
+            ("clearance of the feet", f"{plan.clearance:.3f} m"),
+        ]
+    return Table(name, ("", ""), (*rows, *_gain_rows(law)), left=2)
+
+
+def _gain_rows(law: Any) -> list[tuple[str, str]]:
+    """Return the gains of a controller, one row each: a number, a pair, or the range over the joints."""
+    gains = [(item.name, getattr(law, item.name)) for item in fields(law) if item.name in _GAIN_WORDS]
+    return [(f"{_GAIN_WORDS[name]} ({name})", _gain(value)) for name, value in gains if value is not None]
+
+
+def _gain(value: Any) -> str:
+    low, high = float(np.min(value)), float(np.max(value))
+    if isinstance(value, tuple):
+        return ", ".join(f"{x:.4g}" for x in value)
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

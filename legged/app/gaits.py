@@ -86,6 +86,7 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         output: Output = None,
         view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
+        from controllers.suited_laws import gait_table
         from legged.app import scenario, selection
 
         sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
@@ -108,7 +109,7 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
             plan = selection.select_gait(gait, chosen, law, **sizes)
             setup = chosen, selection.select_controller(law, plan), {"ground": floor}
             scenario.check_start(chosen, setup[1], floor)
-            show(scenario.gait_table(plan, setup[1]).text(), str(floor))
+            show(gait_table(plan, setup[1]).text(), str(floor))
         if compare is not None:
             _compare(setup, compare, duration, velocity, output, view)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -123,44 +122,6 @@ def simulated(robot: Robot, law: Any, **options: Any) -> Run:
         if isinstance(error.run, Run) and len(error.run) > 1:
             return error.run
         raise
-
-
-def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:
-    """Return a table of the parameters of a gait and the gains of a controller."""
-    plan = gait.gait if isinstance(gait, NumericalGait) else gait
-    name = type(plan).__name__ + (", suited to the robot's size" if isinstance(gait, NumericalGait) else "")
-    rows = [("height of the hips", f"{plan.height:.3f} m")]
-    if not isinstance(plan, controllers.Stand):
-        speed, froude = plan.stride / plan.period, (plan.stride / plan.period) ** 2 / (plan.gravity * plan.height)
-        rows += [
-            ("period, stride of a step", f"{plan.period:.3f} s, {plan.stride:.3f} m"),
-            ("speed", f"{speed:.3f} m/s, Froude number {froude:.2g}"),
-            ("clearance of the feet", f"{plan.clearance:.3f} m"),
-        ]
-    return Table(name, ("", ""), (*rows, *gain_rows(law)), left=2)
-
-
-def gain_rows(law: Any) -> list[tuple[str, str]]:
-    """Return the gains of a controller, one row each: a number, a pair, or the range over the joints."""
-    gains = [(item.name, getattr(law, item.name)) for item in fields(law) if item.name in GAINS]
-    return [(f"{GAINS[name]} ({name})", _gain(value)) for name, value in gains if value is not None]
-
-
-GAINS = {
-    "kp": "joint stiffness",
-    "kd": "joint damping",
-    "attitude": "trunk's attitude",
-    "height": "trunk's height",
-    "foot": "swinging feet",
-    "posture": "joints of no leg",
-}
-
-
-def _gain(value: Any) -> str:
-    low, high = float(np.min(value)), float(np.max(value))
-    if isinstance(value, tuple):
-        return ", ".join(f"{x:.4g}" for x in value)
-    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
 def summary(
