@@ -20,7 +20,7 @@ from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_BIPED_HIPS = 0.85
+_BIPED_HIPS = 0.82
 """Height of the hips of standing robots with two legs, relative to the length of a leg."""
 _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
@@ -30,8 +30,8 @@ _FASTEST, _FASTEST_ON_TWO = 2.1, 0.8
 """Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
-LEAST_DUTY = 0.33
-"""Least duty factor of fast gaits."""
+LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.33, 0.52
+"""Least duty factors of fast gaits."""
 _TURNS = 0.05
 """Least rotation of a foot at a fixed place per joint velocity, dimensionless, with which a leg turns it."""
 _LEVEL = 0.5

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.locomotion.fitting import LEAST_DUTY, MOVES, QUICK, fitted_parts, standing_parts
+from controllers.locomotion.fitting import LEAST_DUTY, LEAST_DUTY_ON_TWO, MOVES, QUICK, fitted_parts, standing_parts
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
@@ -53,7 +53,7 @@ class Locomotion:
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
             0.15 h more on ground at heights that it did not expect.
-        home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.85 of their length,
+        home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.82 of their length,
             so that legs reach to the side and to the front.
     """
 
@@ -152,7 +152,7 @@ class Locomotion:
                 )
             schedules.append((float(begin), schedule))
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
-        least = 1.0 if len(stances) == 2 else LEAST_DUTY
+        least = LEAST_DUTY_ON_TWO if len(stances) == 2 else LEAST_DUTY
         return GaitChoice(tuple(schedules), by_speed, least, radius, height, gravity)
 
 

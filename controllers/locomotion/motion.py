@@ -125,6 +125,7 @@ class FeetMotion(NamedTuple):
         places: Last place of contact of each foot, (n, 3), [m], world axes.
         footsteps: Next landing place of each foot, (n, 3), [m], world axes.
         normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
+        progress: Fraction of the swing of each foot in the air that has passed, (n,).
     """
 
     positions: Sequence[Array]
@@ -134,6 +135,7 @@ class FeetMotion(NamedTuple):
     places: Sequence[Array]
     footsteps: Sequence[Array]
     normals: Sequence[Array]
+    progress: Sequence[Any]
 
 
 def body_reference(

@@ -41,11 +41,12 @@ _VELOCITY_ON_SOLES = 0.1  # the same on flat feet, beyond whose soles the center
 _JUMP_STIFFNESS = 9.0  # factor of the weights of the vertical motion in the push of a jump
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _FLAT_FOOT = 0.05  # weight of a flat foot in a swing; at 1 a leg that is stretched at its lift-off turns the base
+_LIFTED = 0.1  # share of this weight for the orientation at lift-off, of an ankle near its range; it is 1 at touchdown
 _LATE_FOOT = 1.0  # weight of the downward motion of a foot that is to stand
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
 _LEGS, _OTHERS = 1e-3, 0.1  # weights of the posture: joints of legs, which other tasks determine, and all others
 _BASE = 3.0  # [sqrt(g / h)], natural frequency of the base's orientation
-_BASE_WEIGHT = 1e-3  # its weight beside the average angular velocity
+_BASE_WEIGHT = 0.03  # its weight beside the average angular velocity
 _SEARCH = 0.6  # [sqrt(g h)], speed at which a foot that is to stand and misses the ground moves down
 _SEARCH_ON_SOLES = 0.2  # the same for flat feet
 
@@ -287,7 +288,7 @@ class MotionPlanner:
         zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count
         plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
         feet = FeetMotion(
-            [zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count, up
+            [zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count, up, one
         )
         still = Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
         reference = BodyReference(zero, zero, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
@@ -322,8 +323,8 @@ class MotionPlanner:
         search = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
         down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
         gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.on_soles else 1.0
-        rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, strict=True)
-        for foot, touches, stands, swing, normal in rows:
+        rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, feet.progress, strict=True)
+        for foot, touches, stands, swing, normal, progress in rows:
             axes = tangent_axes(normal, reference.rotation[:, 0])
             weight = where(stands > 0.5, _LATE_FOOT, free) * (1.0 - touches)
             for link, point in foot.points:
@@ -336,7 +337,8 @@ class MotionPlanner:
             tracking = Tracking(velocity, acceleration, gains, weight)
             tasks.append(point_position(model, foot.link, foot.sole, position, tracking))
             if foot.is_flat:
-                tracking = Tracking(gains=gains, weight=weight)
+                level_share = where(stands > 0.5, 1.0, _LIFTED + (1.0 - _LIFTED) * progress * progress)
+                tracking = Tracking(gains=gains, weight=level_share * weight)
                 level = link_orientation(model, foot.link, axes @ foot.rotation, tracking)
                 if len(foot.turns) < 3:  # the leg cannot turn the foot about all axes
                     turns = foot.turns @ axes.T

@@ -240,7 +240,7 @@ class StartedLocomotion:
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
         reference = body_reference(path, limited, plane, mass, self.planner.base_height + over_base, sway, rises_by)
         normals = [self._normal(place, plane) for place in places]
-        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals)
+        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, state.swing_progress)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
         torques = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
         return memory._replace(

@@ -17,7 +17,7 @@ from legged.spatial import Array, join
 
 ACCELERATION = 0.15
 """Largest change of the commanded velocity, [g]."""
-ACCELERATION_ON_TWO = 0.05
+ACCELERATION_ON_TWO = 0.04
 """The same for two feet, away from zero, [g]. A robot that stands on two accelerates as far as its center of pressure
 moves back; one that walks decelerates by the places of its feet."""
 _YAW_ACCELERATION = 0.2  # [g / h]

@@ -22,7 +22,9 @@ AUTOMATIC = "automatic"
 SPEEDS = {"walk": 0.0, "trot": 0.12}
 """Speed from which on each gait of robots with more than two feet is chosen, [sqrt(g h)]."""
 _LEAVES = 0.8  # of the speed at which a gait begins: it ends below
-_TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on period and duty factor become smaller
+_TRAVEL, _TRAVEL_ON_TWO = 1.1, 0.7
+"""Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which
+stay flat while the leg behind the body is stretched, it is less."""
 _PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
 _LOWEST, _HIGHEST = 0.01, 1.0  # [h], least and largest rise of the center of mass in a jump
 _DEPTH = 0.45  # [h], distance by which it moves down before at most
@@ -77,18 +79,19 @@ class GaitChoice:
     def at_speed(self, target: Array, command: Array) -> Array:
         """Return the parameters of a gait with a shorter period and lower duty factors at high speed, (1 + 2 n,).
 
-        The body then moves by at most 1.1 h in a stance. Forward and in turns both fall by the same factor, until the
-        duty factor is the least; sideways the period alone falls.
+        The body then moves by at most 1.1 h in a stance, on two feet 0.7 h. Forward and in turns both fall by the same
+        factor, until the duty factor is the least; sideways the period alone falls. On two feet the duty factor falls
+        first: a swing that takes longer needs less torque and momentum of heavy legs.
 
         Args:
             target: Parameters of the gait, (1 + 2 n,), mixed units. command: As in `Command`, (7,).
         """
         n = (len(target) - 1) // 2
         duty = target[1 : 1 + n]
-        stance = target[0] * duty[0] / (_TRAVEL * self.height)
+        stance = target[0] * duty[0] / self._travel(n)
         excess = np.maximum(1.0, self.speed(command) * stance)
         forward = np.maximum(1.0, (np.abs(command[0]) + np.abs(command[2]) * self.radius) * stance)
-        factor = np.minimum(np.sqrt(forward), np.maximum(duty[0] / self.least_duty, 1.0))
+        factor = np.minimum(forward if n == 2 else np.sqrt(forward), np.maximum(duty[0] / self.least_duty, 1.0))
         return np.concatenate([np.stack([target[0] * factor / excess]), duty / factor, target[1 + n :]])
 
     def patience(self, parameters: Array, command: Array) -> Any:
@@ -101,9 +104,13 @@ class GaitChoice:
             parameters: Of the gait, (1 + 2 n,), mixed units. command: As in `Command`, (7,).
         """
         speed = self.speed(command)
-        ahead = 0.5 * (_TRAVEL * self.height - speed * parameters[0] * parameters[1])
+        ahead = 0.5 * (self._travel((len(parameters) - 1) // 2) - speed * parameters[0] * parameters[1])
         left = np.maximum(ahead, 0.0) / np.maximum(speed, 1e-3 * np.sqrt(self.gravity * self.height))
         return np.minimum(left, _PATIENCE * np.sqrt(self.height / self.gravity))
+
+    def _travel(self, n: int) -> float:
+        """Return the longest way of the body in a stance with n feet, [m]."""
+        return (_TRAVEL_ON_TWO if n == 2 else _TRAVEL) * self.height
 
     def speed(self, command: Array) -> Any:
         """Return the largest commanded speed of a place of the feet relative to the body, [m/s].

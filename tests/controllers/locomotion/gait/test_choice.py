@@ -88,7 +88,15 @@ def test_the_body_moves_by_a_bounded_distance_in_a_stance_and_fast_gaits_have_lo
             assert speed * parameters[0] * parameters[1] == pytest.approx(1.1 * HEIGHT)
         assert 0.33 - 1e-12 < fast[1] < 0.5
         assert sideways[1] == pytest.approx(0.5)
-    assert choice(least=1.0).at_speed(TROT.parameters, command(3.0))[1] == pytest.approx(0.5)  # two feet
+
+
+def test_on_two_feet_the_duty_factor_falls_before_the_period_and_stances_are_shorter():
+    walk, gaits = ContactSchedule(0.6, 0.6, (0.0, 0.5)), choice(least=0.52)
+    assert gaits.at_speed(walk.parameters, command(0.5)) == pytest.approx(walk.parameters)
+    for speed in (0.6, 0.66, 0.8, 1.5):
+        period, duty, *_ = gaits.at_speed(walk.parameters, command(speed))
+        assert speed * period * duty == pytest.approx(0.7 * HEIGHT)
+        assert period == pytest.approx(min(0.6, 0.7 * HEIGHT / (0.52 * speed)))  # as scheduled while the duty falls
 
 
 def test_a_robot_at_rest_takes_the_parameters_of_a_gait_at_once():
