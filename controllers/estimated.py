@@ -187,7 +187,7 @@ class Estimated(SampledWrapper):
         """
         started, memory = self._started_loop(robot, q, v)
         memory = np.append(memory, -1.0)
-        begin, n = started._sizes[0], len(started.estimator.sensed.feet)
+        begin = started._sizes[0]
         estimator_memory = slice(begin, sum(started._sizes))
         live = _numbers(started, parameters)
 
@@ -206,9 +206,7 @@ class Estimated(SampledWrapper):
             force = full_torque(robot, loop._of_law("torque", regular, 0.0, after, *commands))
             return np.concatenate([after, np.stack([t])]), force, *loop.estimate(after)
 
-        nj = (robot.nj,)
-        shapes: dict[str, Any] = {"t": (), "memory": memory.shape}
-        shapes |= Reading((3,), (3,), (robot.nq - robot.base.nq,), nj, nj, (n, 3), (n,))._asdict()
+        shapes: dict[str, Any] = {"t": (), "memory": memory.shape, **started.estimator.sensed.shapes._asdict()}
         shapes |= {"command": (command,)} if command else {}
         shapes |= {"parameters": (sum(value.size for value in live.values()),)} if live else {}
         kernel = compile_function(step, **shapes)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from legged.arguments import real_array
+from legged.errors import ShapeError
 from legged.estimation.readings import Reading
 from legged.spatial import Array
 
@@ -49,9 +51,15 @@ class JointCommand:
 
         Args:
             torques: (nj,), [N m] or [N], joint coordinates.
+
+        Raises:
+            ArgumentError, ShapeError: For torques that are no real numbers, (nj,). A `Runner` stops at NaN.
         """
+        torques = real_array("torques", torques).astype(float)
+        if torques.ndim != 1:
+            raise ShapeError(f"torques must be (nj,), one entry per joint coordinate, got shape {torques.shape}")
         zero = np.zeros(len(torques))
-        return cls(np.asarray(torques, dtype=float), zero, zero, zero, zero)
+        return cls(torques, zero, zero, zero, zero)
 
     @classmethod
     def damping(cls, nj: int, kd: float) -> JointCommand:

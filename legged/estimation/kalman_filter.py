@@ -224,6 +224,7 @@ class ContactKalmanFilter(ABC):
             memory: (k,), mixed units. reading: The reading. dt: Time since the last reading, [s].
         """
         d, sensed = self.deviations, self.sensed
+        reading = sensed.used(reading)
         feet = sensed.foot_motions(reading.joints, reading.joint_rates, d.encoder, d.foot_model)
         before = self.parts(memory)
         moved = self._predicted_state(before, reading, dt)

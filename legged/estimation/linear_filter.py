@@ -96,6 +96,7 @@ class LinearFilter:
     def update(self, memory: Array, reading: Reading, dt: Any) -> Array:
         """Return the memory after a reading, (k,), mixed units; arguments as in `ContactKalmanFilter.update`."""
         orientation, bias, x, P = self._parts(memory)
+        reading = self.sensed.used(reading)
         orientation, bias = self._turned(orientation, bias, reading, dt)
         x, P = self._predicted(x, P, quaternion_matrix(orientation), reading, dt)
         x, P = self._corrected(x, P, quaternion_matrix(orientation), reading.gyro - bias, reading)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import known_name, number
+from legged.arguments import array, known_name, number
 from legged.checked import checked
 from legged.dynamics.frames import Frame, Pose, resolve_frame
 from legged.dynamics.kinematics import jacobian_at, motion, on_bodies
@@ -143,6 +143,25 @@ class SensedRobot:
             )
         R = np.asarray(base.in_body.rotation).T
         return cls(robot, Pose(R @ at.in_body.rotation, R @ (at.in_body.position - base.in_body.position)), chosen)
+
+    @property
+    def shapes(self) -> Reading:
+        """The shapes of the arrays of a `Reading`."""
+        nj, n = self.robot.nj, len(self.feet)
+        return Reading((3,), (3,), (self.robot.nq - self.robot.base.nq,), (nj,), (nj,), (n, 3), (n,))
+
+    def used(self, reading: Reading) -> Reading:
+        """Return a reading whose parts that filters use are arrays of finite numbers.
+
+        Args:
+            reading: The reading.
+
+        Raises:
+            ArgumentError, ShapeError, NotFiniteError: For a part that is none; the message names it.
+        """
+        names = ("gyro", "specific_force", "joints", "joint_rates", "contacts")
+        parts = {name: array(name, getattr(reading, name), getattr(self.shapes, name)) for name in names}
+        return reading._replace(**parts)
 
     def foot_motions(self, joints: Array, rates: Array, encoder: float, model: float) -> list[FootMotion]:
         """Return the motion of each foot.

@@ -140,8 +140,6 @@ def estimator_kernel(started: Any, size: int, dt: float) -> Kernel:
     Args:
         started: The filter that `start` has returned. size: Length of its memory. dt: Time between readings, [s].
     """
-    sensed = started.sensed
-    robot, n = sensed.robot, len(sensed.feet)
 
     def update(
         memory: Any,
@@ -157,9 +155,7 @@ def estimator_kernel(started: Any, size: int, dt: float) -> Kernel:
         following = started.update(memory, reading, dt)
         return following, *started.state(following, reading)
 
-    nj = (robot.nj,)
-    shapes = Reading((3,), (3,), (robot.nq - robot.base.nq,), nj, nj, (n, 3), (n,))
-    return compile_function(update, memory=(size,), **shapes._asdict())
+    return compile_function(update, memory=(size,), **started.sensed.shapes._asdict())
 
 
 def _period(times: Array) -> float:

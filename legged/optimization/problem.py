@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, number
+from legged.arguments import array, number, real_array, shown
 from legged.checked import checked
 from legged.compiler import Counts, run_passes
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
@@ -338,12 +338,15 @@ def control_bound(name: str, value: Any, default: float, nu: int) -> Array:
         default: [N m] or [N]. nu: Number of controls.
 
     Raises:
-        ArgumentError: A bound is NaN.
+        ArgumentError: The value is no array of real numbers, or a bound is NaN.
+        ShapeError: The value is neither a number nor (nu,).
     """
-    bound = np.array(np.broadcast_to(default if value is None else np.asarray(value, float), (nu,)))
-    if np.isnan(bound).any():
-        raise ArgumentError(f"{name} must hold numbers, got {value}")
-    return bound
+    given = real_array(name, default if value is None else value).astype(float)
+    if given.shape not in ((), (nu,)):
+        raise ShapeError(f"{name} must be a number or ({nu},), one entry per control, got shape {given.shape}")
+    if np.isnan(given).any():
+        raise ArgumentError(f"{name} must hold numbers, got {shown(value)}")
+    return np.broadcast_to(given, (nu,)).copy()
 
 
 def _phases(nodes: Sequence[Stage | Impact], bounds: Any) -> dict[str, tuple[float, float]]:

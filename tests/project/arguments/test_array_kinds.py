@@ -15,7 +15,8 @@ import pytest
 import controllers
 import legged
 import robots
-from legged import environments, sweeps
+from legged import environments, estimation, optimization, sweeps
+from legged.elements import to_float
 from legged.errors import LeggedError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -76,6 +77,18 @@ def rolled_out(**options):
     return legged.rollout(BIPED, LAW, ground=GROUND, until=UNTIL, **options).q
 
 
+def optimal_control(upper):
+    return optimization.Problem(CHAIN, [optimization.Stage(0.01)], q=CHAIN.neutral(), upper=upper)
+
+
+def updated(**parts):
+    robot = robots.spatial_quadruped()
+    q, rest = robot.neutral(), np.zeros(robot.nj)
+    reading = estimation.Reading(np.zeros(3), -robot.gravity, q[7:], rest, rest, np.zeros((4, 3)), np.ones(4))
+    law, memory = estimation.InvariantFilter().start(robot, q, np.zeros(robot.nv))
+    return np.array([to_float(x) for x in law.update(memory, reading._replace(**parts), 0.01).tolist()])
+
+
 SAMPLES = np.array([0.5, 1.0, 2.0])
 DOORS = {
     "dynamics, q": (Q, lambda x: legged.forward_dynamics(BIPED, x, V, TAU)),
@@ -104,6 +117,9 @@ DOORS = {
     "Follow": (np.array([[0.5, 1.0], [2.0, 3.0]]), lambda x: controllers.Follow(LOCOMOTION, x).waypoints),
     "samples of a sweep": (SAMPLES, lambda x: sweeps.Samples({"mass": x}).columns["mass"]),
     "environment": (np.full((2, 1), 0.5), acted),
+    "bounds of controls": (np.full(CHAIN.nj, 0.5), lambda x: optimal_control(x).upper),
+    "contacts of a reading": (np.full(4, 0.5), lambda x: updated(contacts=x)),
+    "gyroscope": (SAMPLES, lambda x: updated(gyro=x)),
 }
 """Calls that take an array, by name: a valid array, and the call."""
 LOCOMOTION = controllers.Locomotion("trot", None)
