@@ -80,7 +80,7 @@ def test_tracking_compares_velocities_along_the_heading():
 
 
 def test_mean_errors_of_velocities_leave_out_oscillations():
-    """After five durations the mean of an error that oscillates is that of its constant part, as the rewards have it."""
+    """After five durations the mean of an error that oscillates is that of its constant part."""
     update, memory = terms.mean_velocity_error(1.0), np.zeros(3)
     for k in range(250):
         x = np.sin(10.0 * np.pi * 0.02 * k)
