@@ -13,7 +13,6 @@ from legged.compiler import NOT_FINITE, thread_limit
 from legged.compiler.ir import flatten as flatten_result
 from legged.errors import DefinitionError, LeggedError, ShapeError
 from legged.simulation.checks.divergence import GAINED_ENERGY
-from legged.simulation.checks.energy import EnergyMonitor
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.stepping.batch import RolloutBatch
@@ -65,7 +64,7 @@ class SimulatedRobots(Stepper):
         compiled: As in `Simulation`.
 
     Attributes:
-        clock: Time and phase of each robot. commands: What they are given. energy: Their energy balance.
+        clock: Time and phase of each robot. commands: What they are given.
         ended: Whether each robot has fallen or diverged, (N,), bool, as of the last examination.
         steps: Number of time steps up to the last examination. left: Those before the next one.
     """
@@ -81,7 +80,6 @@ class SimulatedRobots(Stepper):
     ):
         super().__init__(batch, integrator, compiled, starts)
         self.commands, self._num = Commands(batch, num), num
-        self.energy = EnergyMonitor(batch.first.loop, integrator, len(self.outcome))
         self.members.stored[:] = 0.0
         self._history = self._view_of_history()
         self.clock = Clock(grid, starts.loops, edges=not isinstance(integrator, FixedStep))
@@ -115,23 +113,6 @@ class SimulatedRobots(Stepper):
         codes = self._monitor.codes(self.clock.times, self.members.state, running)
         self.outcome[codes != 0.0] = codes[codes != 0.0]
         self.ended = self.outcome != 0.0
-
-    @property
-    def knows_energies(self) -> bool:
-        """Whether the energy balance is judged and `energies` holds for each robot, whose masses may differ."""
-        differ = any(name.split(".")[0] in ("robot", "bodies") for name in self.batch.sweep.values)
-        return self.energy.is_judged and not (self.starts.refused and differ)
-
-    def follow_energy(self, states: Array, running: Array) -> None:
-        """Take states at successive times into the energy balance.
-
-        Args:
-            states: States [q; s] of all robots, (T, N, n), mixed units.
-            running: Whether robots have not ended, (T, N), dimensionless.
-        """
-        states = np.where(running[..., None], states, self.starts.states)  # a motion that diverged has no energy
-        works = self.batch.first.loop.split(states[..., self.batch.robot.nq :]).works
-        self.energy.add(self.energies(states), works, running)
 
     def reason(self, i: int) -> str:
         """Return why robot i has ended, "" if it has not."""

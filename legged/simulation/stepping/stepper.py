@@ -16,6 +16,7 @@ from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.simulation.backend import check_base_forces, has_parts, select_backend, warn_of_python
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
+from legged.simulation.checks.energy import EnergyMonitor
 from legged.simulation.checks.fall import Termination
 from legged.simulation.integrators import (
     NEXT_NOT_FINITE,
@@ -103,7 +104,7 @@ class Stepper:
         engine: The step engine; None before `prepare`, and after a change for which it is not valid.
         backend: The evaluation of the closed loop of `simulate`, compiled or in Python; None for a rollout or a
             `Simulation`.
-        check: Bounds within which a motion has not diverged.
+        check: Bounds within which a motion has not diverged. energy: The energy balance.
         interrupted: Whether Ctrl-C has ended `run` early.
     """
 
@@ -126,6 +127,7 @@ class Stepper:
         self.outcome = self.members.outcome[:, 0]
         self.check = DivergenceCheck.of(loop, integrator)
         self._monitor = DivergenceMonitor(self.check, self.energies, len(self.outcome))
+        self.energy = EnergyMonitor(loop, integrator, len(self.outcome))
         self.engine: StepEngine | None = None
         self._reasons: dict[int, str] = {}  # by robot, for ends that are no falls beyond its limits
         self._stalled: set[int] = set()  # robots for which a solver failed without divergence
@@ -200,6 +202,12 @@ class Stepper:
             warn_of_python(self.batch.first.loop, reason)
         return None, reason
 
+    @property
+    def knows_energies(self) -> bool:
+        """Whether the energy balance is judged and `energies` holds for each robot, whose masses may differ."""
+        differ = any(name.split(".")[0] in ("robot", "bodies") for name in self.batch.sweep.values)
+        return self.energy.is_judged and not (self.starts.refused and differ)
+
     def energies(self, states: Array, robots: Any = slice(None)) -> Array:
         """Return kinetic and potential energy of robots and free bodies, (..., k, 2), [J].
 
@@ -213,6 +221,17 @@ class Stepper:
         if states.size == states.shape[-1]:  # one state, for which a call takes a tenth of the time
             return self.template.energies(numbers[0], states.ravel()).reshape(*states.shape[:-1], 2)
         return self.template.energies(numbers, states)
+
+    def follow_energy(self, states: Array, running: Array) -> None:
+        """Take states at successive times into the energy balance.
+
+        Args:
+            states: States [q; s] of all robots, (T, N, n), mixed units.
+            running: Whether robots have not ended, (T, N), dimensionless.
+        """
+        states = np.where(running[..., None], states, self.starts.states)  # a motion that diverged has no energy
+        works = self.batch.first.loop.split(states[..., self.batch.robot.nq :]).works
+        self.energy.add(self.energies(states), works, running)
 
     # The motion from sample to sample.
 
