@@ -16,7 +16,7 @@ import ctypes
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from legged.spatial import Array
 
 _FLAGS = ("-O2", "-Wall", "-Werror", "-std=c99", "-shared", "-fPIC")
 _PERIOD = 2e-3  # [s]
-_RESULTS = ("memory", "generalized forces", "estimated q", "estimated v")
+RESULTS = ("memory", "generalized forces", "estimated q", "estimated v")
 _EQUAL = 1e-9  # relative difference of results that count as equal
 Step = Callable[..., list[Array]]
 
@@ -59,13 +59,22 @@ def differences(one: Any, other: Any) -> Array:
     return np.array([np.max(np.abs(a - b) / np.maximum(np.abs(b), 1.0), initial=0.0) for a, b in pairs])
 
 
-def walk_in_c(walker: Walker, seconds: float, folder: Path) -> dict[str, Any]:
-    """Return the differences and the path of a walk whose loop is closed by the C file."""
+def installed_compilers() -> list[str]:
+    """Return the names of the compilers that are installed, of gcc and clang."""
+    return [name for name in ("gcc", "clang") if shutil.which(name)]
+
+
+def walk_in_c(walker: Walker, seconds: float, folder: Path, compilers: Sequence[str]) -> dict[str, Any]:
+    """Return the differences of a walk whose loop is closed by the C file, and whether the robot stands at its end.
+
+    Args:
+        walker: The robot. seconds: Duration of the walk, [s]. folder: Folder of the C file and the libraries.
+        compilers: The library of the first one closes the loop; those of the others are compared with it.
+    """
     robot = walker.robot
     law = controllers.Estimated(controllers.Locomotion(walker.gait, command=None), estimation.InvariantFilter())
     q, v = law.initial_state(robot)
     kernel, memory = law.kernel(robot, q, v, command=5)
-    compilers = [name for name in ("gcc", "clang") if shutil.which(name)]
     steps = {name: c_step(kernel, name, folder) for name in compilers}
     plant = deployment.MujocoPlant(robot, q, instruments=estimation.Instruments(seed=1))
     chain, accumulated = memory, 0.0
@@ -83,10 +92,8 @@ def walk_in_c(walker: Walker, seconds: float, folder: Path) -> dict[str, Any]:
         accumulated = max(accumulated, float(differences([memory], [chain])[0]))
         for _ in range(inner):
             plant.advance(deployment.JointCommand.of_torques(results[1][robot.base.nv :]))
-    q, _ = plant.state
-    height = float(q[6])
+    height = float(plant.state[0][6])
     return {
-        "compilers": compilers,
         "steps": count,
         "differences": {name: np.array(rows) for name, rows in found.items()},
         "accumulated": accumulated,
@@ -120,11 +127,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("results/deployment"), metavar="FOLDER")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    found = walk_in_c(walkers([options.robot])[0], options.seconds, options.output)
+    compilers = installed_compilers()
+    found = walk_in_c(walkers([options.robot])[0], options.seconds, options.output, compilers)
     state = "upright" if found["upright"] else "on the ground"
-    print(f"{options.robot}: {found['steps']} steps at 500 Hz, compiled by {found['compilers'][0]}; {state} at the end")
+    print(f"{options.robot}: {found['steps']} steps at 500 Hz, compiled by {compilers[0]}; {state} at the end")
     for name, rows in found["differences"].items():
-        for result, values in zip(_RESULTS, rows.T, strict=True):
+        for result, values in zip(RESULTS, rows.T, strict=True):
             print(
                 f"{result} beside {name}: difference of one step at most {values.max():.1e}, median "
                 f"{np.median(values):.1e}, above {_EQUAL:g} in {np.count_nonzero(values > _EQUAL)} steps"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.contact import derivatives
 from benchmarks.optimization.derivatives import accuracy_and_time
-from benchmarks.pages import algorithms, balance, estimation, identification, others, sizes, terms, walks
+from benchmarks.pages import algorithms, balance, deployment, estimation, identification, others, sizes, terms, walks
 from benchmarks.pages.parts import Part
 
 _PAGE = "explanation/contact_derivatives.md"
@@ -16,6 +16,7 @@ _DERIVATIVES = {
 PARTS: dict[str, Part] = {
     **algorithms.PARTS,
     **balance.PARTS,
+    **deployment.PARTS,
     **estimation.PARTS,
     **identification.PARTS,
     **others.PARTS,

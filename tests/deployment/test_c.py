@@ -13,6 +13,8 @@ from deployment.test_loops import FEET, SENSORS
 import controllers
 import legged
 import robots
+from benchmarks.deployment.c_step import RESULTS, walk_in_c
+from benchmarks.locomotion.walkers import walkers
 from legged import deployment, estimation
 
 COMPILERS = [
@@ -57,6 +59,23 @@ def test_c_file_of_estimator_and_law_is_equal_to_python(compiler, tmp_path):
         for one, other in zip((ours, force, q, v), results, strict=True):
             assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
         simulated.write(deployment.JointCommand.of_torques(force[6:]))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
+@pytest.mark.parametrize("compiler, seconds", [("gcc", 60.0), ("clang", 10.0)])
+def test_a_walk_in_mujoco_by_the_c_file_is_equal_to_python(compiler, seconds, tmp_path):
+    pytest.importorskip("mujoco")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    if not (chosen := walkers(["Go2"])):
+        pytest.skip("example-robot-data is not installed")
+    found = walk_in_c(chosen[0], seconds, tmp_path, [compiler])
+    assert found["upright"] and found["steps"] == round(500.0 * seconds)
+    largest = dict(zip(RESULTS, found["differences"]["Python"].max(axis=0), strict=True))
+    memory = largest.pop("memory")
+    assert max(largest.values()) < 1e-9, largest
+    assert memory < 1e-8
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
