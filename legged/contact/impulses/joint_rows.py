@@ -181,6 +181,15 @@ class JointedSystem:
         at = len(x) - len(self.rows.entries)
         return x[:at].reshape(-1, 3), x[at:]
 
+    def _steps(self, r: Array) -> tuple[Array, Array]:
+        """Return the step of each contact, (m,), which its three rows share, and of each joint, (n,), mixed units.
+
+        Args:
+            r: Steps of all rows, (3 m + n,), mixed units.
+        """
+        at = len(r) - len(self.rows.entries)
+        return r[:at:3], r[at:]
+
     def generalized(self, p: Array) -> Array:
         """Return impulses of the rows of joints as generalized ones of the robot, (nv,), mixed units.
 
@@ -232,8 +241,8 @@ class JointedSystem:
             p, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
             r: Steps of the projections, (3 m + n,), mixed units. reduction: Factor of the linearization.
         """
-        (p, own_p), (u, own_u), (r, own_r) = self.split(p), self.split(u), self.split(r)
-        moved, slopes = self.system.linearized(problem, target, p, u, r[:, 0], reduction)
+        (p, own_p), (u, own_u), (r, own_r) = self.split(p), self.split(u), self._steps(r)
+        moved, slopes = self.system.linearized(problem, target, p, u, r, reduction)
         projected, slides = self.rows.projected(own_p, own_u, own_r)
         factor = where(slides, 1.0, 1.0 / reduction)
         return np.concatenate([moved.reshape(-1), factor * (projected - own_p)]), (slopes, (factor - 1.0) / own_r)
@@ -248,9 +257,9 @@ class JointedSystem:
             p, u: Impulses and velocities of all rows, (3 m + n,), mixed units. slopes: As from `linearized`.
             du: Step of the velocities, (3 m + n,), mixed units. r: Steps of the projections, (3 m + n,), mixed units.
         """
-        parts = [self.split(x) for x in (p, u, du, r)]
-        (p, own_p), (u, own_u), (du, own_du), (r, _) = parts
-        p, u, violations = self.system.advanced(problem, target, p, slopes[0], u, du, r[:, 0])
+        (p, own_p), (u, own_u), (du, own_du) = (self.split(x) for x in (p, u, du))
+        r, _ = self._steps(r)
+        p, u, violations = self.system.advanced(problem, target, p, slopes[0], u, du, r)
         own_p, own_u = own_p - slopes[1] * own_du, own_u + own_du
         own = self.rows.violation(own_p, own_u)
         pairs = (p, own_p), (u, own_u), (violations, own)
@@ -266,8 +275,8 @@ class JointedSystem:
             p_bar, u: Impulses and velocities of all rows, (3 m + n,), mixed units.
             r: Steps of the projections, (3 m + n,), mixed units.
         """
-        (p_bar, own_p), (u, own_u), (r, own_r) = self.split(p_bar), self.split(u), self.split(r)
-        p, slopes = self.system.projected(problem, target, p_bar, u, r[:, 0])
+        (p_bar, own_p), (u, own_u), (r, own_r) = self.split(p_bar), self.split(u), self._steps(r)
+        p, slopes = self.system.projected(problem, target, p_bar, u, r)
         projected, slides = self.rows.projected(own_p, own_u, own_r)
         return np.concatenate([p.reshape(-1), projected]), (slopes, where(slides, 0.0, 1.0 / own_r))
 

@@ -220,7 +220,7 @@ class JointLaws:
         h: Any,
         v: Array,
         drive: Array,
-        acceleration: Callable[[Array, Array, Array | None], Array],
+        acceleration: Callable[[Array, Array, Callable[[Array], Array]], Array],
         refines: bool = False,
         repeats: bool = True,
     ) -> JointStep:
@@ -231,19 +231,19 @@ class JointLaws:
             drive: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes, from which the first pieces are
                 guessed.
             acceleration: Function (extra, tau, last) -> vdot, (nv,), mixed units, with an inertia added to the joints,
-                (nv,), generalized forces beside the others, (nv,), and the last vdot, (nv,), or None.
+                (nv,), generalized forces beside the others, (nv,), and last(x), the last vdot or x without one.
             refines: Whether the acceleration depends on the last one; it is then computed again after the last change
-                of the pieces.
+                of the pieces, and traced once, in a loop, which may not contain new elementary functions.
             repeats: Whether pieces change until the laws are satisfied; otherwise the first ones are taken, as a guess
                 of the rows of a contact problem.
         """
         if not self.rows:
             none = np.zeros(self.nv)
-            return JointStep(acceleration(none, none, None), none, none)
+            return JointStep(acceleration(none, none, lambda vdot: vdot), none, none)
         entries, nv, n = [row.entry for row in self.rows], self.nv, len(self.rows)
         own, rate = v[entries], 1.0 / h
 
-        def attempt(pieces: Pieces, last: Array | None = None) -> tuple[Array, Array, Array]:
+        def attempt(pieces: Pieces, last: Callable[[Array], Array] = lambda vdot: vdot) -> tuple[Array, Array, Array]:
             """Return the acceleration on these pieces, and the velocities and impulses that it has."""
             impulse = pieces.slope * (pieces.target - own) + pieces.constant
             vdot = acceleration(self._spread(pieces.slope), self._spread(impulse * rate), last)
@@ -254,18 +254,18 @@ class JointLaws:
             """Return the next [vdot; z; now; count, 1.0 to go on]: `now` is (u, p) on the pieces that z indicates."""
             z = state[nv : nv + 2 * n].reshape(2, n)
             now, count = state[nv + 2 * n : nv + 4 * n].reshape(2, n), state[-2]
+            is_first = refines and count < 0.0  # without vdot; `now` is z
             residual = laws.residual(now[0], now[1], laws.pieces(now[0], now[1]))
             largest, speed = maximum_of(residual), maximum_of(np.abs(now[0]))
             z = np.array(
                 [where((residual >= largest) | (count < _JOINT_CHANGES), *x) for x in zip(now, z, strict=True)]
             )
             before, pieces = laws.pieces(*state[nv : nv + 2 * n].reshape(2, n)), laws.pieces(*z)
-            vdot, *now = attempt(pieces, state[:nv] if refines else None)
+            vdot, *now = attempt(pieces, lambda begin: where(is_first, begin, state[:nv]))
             differ = pieces.differ(laws.pieces(*now))
             differ = differ | pieces.differ(before) if refines else differ
-            changes = (largest > LEAST_CHANGE) & ~is_lost(largest, speed) & differ
-            numbers = np.stack([count + 1.0, where(changes, 1.0, 0.0)])
-            return np.concatenate([vdot, *z, *now, numbers])
+            changes = (is_first | ((largest > LEAST_CHANGE) & ~is_lost(largest, speed))) & differ
+            return np.concatenate([vdot, *z, *now, np.stack([count + 1.0, where(changes, 1.0, 0.0)])])
 
         # A joint at rest sticks, another one slides; those whose motors drive them beyond a bound are at a stop.
         rub, effort = laws.friction * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0), h * drive[entries]
@@ -275,15 +275,17 @@ class JointLaws:
             pushed = np.minimum(np.maximum(pushed, -most), most)
         z = own + pushed, _SCALE * effort - rub
         pieces = laws.pieces(*z)
-        vdot, *now = attempt(pieces)
         if not repeats:
-            impulse = pieces.slope * pieces.target + pieces.constant
-            return JointStep(vdot, self._spread(pieces.slope), self._spread(impulse))
-        numbers = np.stack([0.0 * h, where(pieces.differ(laws.pieces(*now)), 1.0, 0.0)])
-        end = repeat_while(change, np.concatenate([vdot, *z, *now, numbers]), MOST_CHANGES)
-        pieces = laws.pieces(end[nv : nv + n], end[nv + n : nv + 2 * n])
+            vdot = attempt(pieces)[0]
+        else:
+            begin = np.zeros(nv), *z, *z, np.stack([0.0 * h - 1.0, 0.0 * h + 1.0])
+            if not refines:
+                vdot, *now = attempt(pieces)
+                begin = vdot, *z, *now, np.stack([0.0 * h, where(pieces.differ(laws.pieces(*now)), 1.0, 0.0)])
+            end = repeat_while(change, np.concatenate(begin), MOST_CHANGES + refines)
+            vdot, pieces = end[:nv], laws.pieces(end[nv : nv + n], end[nv + n : nv + 2 * n])
         impulse = pieces.slope * pieces.target + pieces.constant
-        return JointStep(end[:nv], self._spread(pieces.slope), self._spread(impulse))
+        return JointStep(vdot, self._spread(pieces.slope), self._spread(impulse))
 
     def rows_of(self, h: Any, q: Array, v: Array, ground: Ground | Rigid | None, step: JointStep) -> JointRows:
         """Return the rows of the contact problem of a step on rigid ground.
@@ -321,7 +323,7 @@ def joint_step(
     """
     viscous, laws = h * (viscous_damping(loop, v) + damping), loop.joint_laws
 
-    def acceleration(extra: Array, more: Array, last: Array | None) -> Array:
+    def acceleration(extra: Array, more: Array, last: Callable[[Array], Array]) -> Array:
         return loop.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
 
     return laws.step(laws.at(h, q, v, loop.ground), h, v, tau, acceleration)

@@ -17,7 +17,7 @@ The ground's memory is a `ContactMemory`. Works use the mean of the velocities b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,7 @@ from legged.contact.impulses.impact import SOLVER, Impact, ImpulseSolver
 from legged.contact.impulses.solver import maximum_of
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
-from legged.dynamics.kinematics import kinetic_energy, potential_energy
+from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.configuration import drift, normalized
 from legged.simulation.loop.chart import flight, friction_change, midpoint, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -303,7 +303,9 @@ class RigidLoop(ClosedLoop):
         repeats = contact is None or not (isinstance(self.ground, Rigid) and self.ground.iterations)
         own, entries = laws.at(h, q, v, self.ground), [row.entry for row in laws.rows]
 
-        def accelerate(extra: Array, more: Array, last: Array | None) -> Array:
+        motion(robot, q, v)  # elementary functions, which the loop of the laws may not compute
+
+        def accelerate(extra: Array, more: Array, last: Callable[[Array], Array]) -> Array:
             def at(v_at: Array) -> Array:
                 forces = tau + more + friction_change(self.smooth_robot, v, v_at)
                 return self.smooth_acceleration(q, v_at, forces, wrenches, viscous + extra) + velocity_product(
@@ -314,7 +316,7 @@ class RigidLoop(ClosedLoop):
                 return at(midpoint(h, v, at))
             # A stop may turn a joint around within the step: the mean of products, not the product of mean velocities.
             begin = at(v)
-            end = v + h * (begin if last is None else last)
+            end = v + h * last(begin)
             if not repeats:  # contact forces of the last step, without those of the stops that resist them
                 beyond = maximum_of(np.maximum(own.lower - end[entries], end[entries] - own.upper)) > 0.0
                 end = where(beyond, v, end)

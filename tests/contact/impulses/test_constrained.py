@@ -102,7 +102,11 @@ def test_delassus_operator_equals_the_inverse_of_the_constrained_system(number):
     assert np.abs(A - J @ W @ J.T).max() < 1e-11 * scale
     p = rng.normal(size=(m, 3))
     vs = [np.zeros(robot.nv), np.zeros(6)]
-    assert np.abs(np.concatenate(contacts.after(vs, p)) - W @ J.T @ p.ravel()).max() < 1e-11 * scale
+    joints = rng.normal(size=robot.nv)  # generalized impulses
+    for generalized in (None, joints):
+        momentum = J.T @ p.ravel() + (0.0 if generalized is None else np.r_[joints, np.zeros(6)])
+        after = np.concatenate(contacts.after(vs, p, generalized))
+        assert np.abs(after - W @ momentum).max() < 1e-11 * np.abs(W).max() * np.abs(momentum).max()
     inertia, jacobian = GeneralizedSystem(contacts, vs).matrices()
     projected = np.array([jacobian.velocities(unit).ravel() for unit in np.eye(n)]).T
     assert np.abs(projected @ np.linalg.solve(inertia, projected.T) - A).max() < 1e-11 * scale
