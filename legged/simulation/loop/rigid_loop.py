@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir import where
 from legged.contact.impulses.dense import LoopRows
 from legged.contact.impulses.impact import SOLVER, Impact, ImpulseSolver
 from legged.contact.impulses.solver import maximum_of
@@ -43,6 +42,7 @@ from legged.simulation.loop.results import ExternalForces, Outputs
 
 Array = np.ndarray
 Pair = tuple[Array, Array]
+_TINY = 1e-30  # [rad/s] or [m/s], avoids 0 / 0 without a change of velocities
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,8 +301,7 @@ class RigidLoop(ClosedLoop):
         """
         robot, laws, wrenches = self.robot, self.joint_laws, self.with_pushed(contact, loads, q, v)
         repeats = contact is None or not (isinstance(self.ground, Rigid) and self.ground.iterations)
-        own, entries = laws.at(h, q, v, self.ground), [row.entry for row in laws.rows]
-
+        own = laws.at(h, q, v, self.ground)
         motion(robot, q, v)  # elementary functions, which the loop of the laws may not compute
 
         def accelerate(extra: Array, more: Array, last: Callable[[Array], Array]) -> Array:
@@ -316,11 +315,10 @@ class RigidLoop(ClosedLoop):
                 return at(midpoint(h, v, at))
             # A stop may turn a joint around within the step: the mean of products, not the product of mean velocities.
             begin = at(v)
-            end = v + h * last(begin)
-            if not repeats:  # contact forces of the last step, without those of the stops that resist them
-                beyond = maximum_of(np.maximum(own.lower - end[entries], end[entries] - own.upper)) > 0.0
-                end = where(beyond, v, end)
-            return 0.5 * (begin + at(end))
+            change = h * last(begin)
+            if not repeats:  # the contact forces of the last step may be those of an impact, which does not repeat
+                change = change * np.minimum(maximum_of(np.abs(v)) / (maximum_of(np.abs(change)) + _TINY), 1.0)
+            return 0.5 * (begin + at(v + change))
 
         return laws.step(own, h, v, tau, accelerate, refines=True, repeats=repeats)
 
