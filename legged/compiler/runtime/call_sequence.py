@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -271,8 +270,10 @@ def _address(name: str) -> int:
 @cache
 def _fortran_address(name: str) -> int:
     """Return the address of a function of BLAS or LAPACK among those that SciPy gives to machine code."""
-    modules = [import_module(f"scipy.linalg.cython_{part}") for part in ("blas", "lapack")]
-    capsule = next(m.__pyx_capi__[name] for m in modules if name in m.__pyx_capi__)
+    from scipy.linalg import cython_blas, cython_lapack  # type: ignore[attr-defined]
+
+    tables: list[Any] = [getattr(module, "__pyx_capi__") for module in (cython_blas, cython_lapack)]  # noqa: B009
+    capsule = next(table[name] for table in tables if name in table)
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

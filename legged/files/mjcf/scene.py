@@ -36,7 +36,7 @@ FRICTION = 0.8
 """Coefficient of the floor without a ground, that of `legged.contact.Rigid`."""
 SPACING, REACH = 0.05, 10.0
 """Spacing and half the side of the height field of a terrain that is neither a plane nor a height map, [m]."""
-MARGIN = 0.01
+MARGIN = 5e-3
 """Distance from a height field, [m], at which contacts begin; the field lies deeper by it. MuJoCo collides with convex
 prisms below the field, which push a point that is within one of them out of its nearest side, also sideways."""
 _FLAT = 1e-9
