@@ -272,7 +272,7 @@ def wait_for_chunks(store, n, seconds=60.0):
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_client_leaves_a_store_that_goes_on(sent, tmp_path):
-    client = process(tmp_path, rows=6000)  # more than a busy machine computes before the signal arrives
+    client = process(tmp_path, rows=1500)  # more than a busy machine computes before the signal arrives
     wait_for_chunks(tmp_path, 10)
     client.send_signal(sent)
     printed, errors = client.communicate(timeout=30)
