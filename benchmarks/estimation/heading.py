@@ -53,13 +53,13 @@ def cases() -> list[Case]:
 
 
 def rows(walker: Walker, seconds: float, seeds: int) -> list[tuple[str, ...]]:
-    """Return the rows of the table, two for each case: what the filter states, and what is measured."""
+    """Return the rows of the table: for each case the deviations that the filter states, then the measured errors."""
     run = motion(walker, Walk(0.3), seconds)
     way = float(np.linalg.norm(np.diff(run.q[:, 4:6], axis=0), axis=1).sum())
     alone = np.degrees(estimation.Deviations().gyro * np.sqrt(seconds / RATE))
     # A heading that is a random walk moves the end of a straight path aside by 1 / sqrt(3) of its last deviation.
-    found = [("gyroscope alone, known bias: stated", f"{alone:.2f}", f"{100 * np.radians(alone) / np.sqrt(3):.2f}")]
-    found = [(*found[0], *[""] * 4)]
+    aside = 100.0 * np.radians(alone) / np.sqrt(3.0)
+    found = [("gyroscope alone, known bias: stated", f"{alone:.2f}", f"{aside:.2f}", *[""] * 4)]
     for case in cases():
         found += _rows(walker, run, way, case, seeds)
     return found

@@ -22,9 +22,9 @@ from legged.rotations import axis_quaternion
 
 Array = np.ndarray
 ITERATIONS = 50
-"""Largest number of iterations of a contact step in tasks. All robots of a chunk wait for the one with the most: a G1,
-with eight contact points, takes 1.4 times as long with the 200 of `Rigid`. With 10 a step of a falling G1 in single
-precision ended at 380 rad/s instead of 28."""
+"""Largest number of iterations of a contact step in tasks. All robots of a chunk wait for the one with the most. For
+a G1 in random motion in single precision, with eight contact points, residuals are those of 200 iterations; with 10,
+one control step of a robot in a thousand keeps one above 1 m/s."""
 Observations = Mapping[str, Observation]
 
 

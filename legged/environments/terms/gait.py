@@ -133,7 +133,8 @@ def mean_velocity_error(duration: float) -> Callable[[State], Array]:
 
 
 def track_mean_velocity(deviation: float = 0.25) -> Callable[[State], Any]:
-    """Return a reward: exp(-|m|^2 / deviation^2) with m, the mean error of the horizontal velocity, [m/s].
+    """Return a reward: exp(-|m|^2 / deviation^2) with m, the mean error of the horizontal
+    velocity up to the last control step, [m/s].
 
     The task needs the memory `mean_velocity_error` of the function of this name.
 
@@ -151,7 +152,8 @@ def track_mean_velocity(deviation: float = 0.25) -> Callable[[State], Any]:
 
 
 def track_mean_yaw_rate(deviation: float = 0.5) -> Callable[[State], Any]:
-    """Return a reward: exp(-m^2 / deviation^2) with m, the mean error of the yaw rate, [rad/s].
+    """Return a reward: exp(-m^2 / deviation^2) with m, the mean error of the yaw rate up to the
+    last control step, [rad/s].
 
     The task needs the memory `mean_velocity_error` of the function of this name.
 

@@ -25,7 +25,7 @@ _FLOAT = np.dtype(float)
 
 
 class Commands:
-    """What all robots are given in the present step: their commands, and external wrenches.
+    """The commands and the external wrenches of all robots in the present step.
 
     Args:
         batch: The robots. num: Number of robots, N; None for one robot without a leading axis.
