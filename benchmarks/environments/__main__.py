@@ -127,21 +127,24 @@ def peer_speeds(python: str, num: int, seconds: float) -> Table | None:
         with tempfile.TemporaryDirectory() as folder:
             write_scene(task(go2()), Path(folder))
             command = [python, str(Path(__file__).with_name("peer.py")), folder, str(num), "1", str(seconds)]
-            ours = Runner(task(go2()), num, 1, "float64")
-            ours.run(0.0, _WARM)
-            transitions, _, cpu = ours.run(0.5 * seconds)
+            ours = [Runner(task(go2()), num, 1, dtype) for dtype in ("float64", "float32")]
+            for runner in ours:
+                runner.run(0.0, _WARM)
+            first = [runner.run(0.5 * seconds) for runner in ours]
             answer = subprocess.run(command, capture_output=True, text=True)
             if answer.returncode:
                 reason = (answer.stderr.strip().splitlines() or ["no reason"])[-1]
                 print(f"mjbatch is skipped: {reason}. Name an interpreter that has it by --peer, see --help.")
                 return None
-            more, _, rest = ours.run(0.5 * seconds)
-        own = (transitions + more) / (cpu + rest)
+            both = zip(first, [runner.run(0.5 * seconds) for runner in ours], strict=True)
+        own = [(one[0] + two[0]) / (one[2] + two[2]) for one, two in both]
         for settings, speed in json.loads(answer.stdout.splitlines()[-1]).items():
-            outside = f"{100 * speed['outside']:.0f} %"
-            rows.append((name, settings, f"{speed['core']:.3g}", outside, f"{own:.3g}", f"{own / speed['core']:.1f}"))
-    heads = ("ground", "settings of mjbatch", "mjbatch", "outside physics", "legged", "ratio")
-    return Table("Transitions/s and core beside mjbatch 0.1.4", heads, tuple(rows), (f"{num} Go2, float64.",), left=2)
+            theirs, outside = speed["core"], f"{100 * speed['outside']:.0f} %"
+            ratios = [x for rate in own for x in (f"{rate:.3g}", f"{rate / theirs:.1f}")]
+            rows.append((name, settings, f"{theirs:.3g}", outside, *ratios))
+    heads = ("ground", "settings of mjbatch", "mjbatch", "outside physics", "float64", "ratio", "float32", "ratio")
+    notes = (f"{num} Go2. mjbatch computes in float64; policies are trained in float32 here.",)
+    return Table("Transitions/s and core beside mjbatch 0.1.4", heads, tuple(rows), notes, left=2)
 
 
 def start_and_memory() -> Table:

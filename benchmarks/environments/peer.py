@@ -52,7 +52,7 @@ class Peer:
         self.posture, self.scale = np.array(self.task["posture"]), np.array(self.task["action_scale"])
         self.action, self.last, self.command = np.zeros((k, nj)), np.zeros((k, nj)), np.zeros((k, 3))
         self.steps, self.wait, self.push = np.zeros(k, int), np.zeros(k), np.zeros(k)
-        self.air, self.column = np.zeros((k, len(self.feet))), np.zeros(k)
+        self.column = np.zeros(k)
         self.level = np.floor(self.random.uniform(0.0, 0.5 * self.task.get("levels", 1), k))
         self.outside = 0.0
         if self.heights is not None:
@@ -88,14 +88,16 @@ class Peer:
         self.v[rows, :6], self.v[rows, 6:] = draw(-0.5, 0.5, (k, 6)), 0.0
         self.friction[rows, :, 0] = draw(0.5, 1.25, k)[:, None]
         self.mass[rows, 1] = self.nominal * draw(0.8, 1.2, k)
-        self.action[rows], self.last[rows], self.steps[rows], self.air[rows] = 0.0, 0.0, 0, 0.0
+        self.action[rows], self.last[rows], self.steps[rows] = 0.0, 0.0, 0
         self.push[rows] = draw(10.0, 15.0, k)
         self.new_commands(rows)
 
     def new_commands(self, rows: Array) -> None:
         """Draw new commands of some robots."""
-        moves = self.random.uniform(size=len(rows)) < 0.9
-        self.command[rows] = moves[:, None] * self.random.uniform([-0.5, -0.4, -1.0], [1.0, 0.4, 1.0], (len(rows), 3))
+        k, limits = len(rows), np.array([self.task["low"], self.task["high"]])
+        alone = np.floor(self.random.uniform(0.0, 6.0, (k, 1)))
+        kept = (self.random.uniform(size=(k, 1)) < 0.9) & ((alone >= 3.0) | (alone == np.arange(3)))
+        self.command[rows] = kept * self.random.uniform(*limits, (k, 3))
         self.wait[rows] = 10.0
 
     def step(self, action: Array) -> tuple[Array, Array, Array, Array]:
@@ -109,9 +111,10 @@ class Peer:
         physics = time.process_time() - physics
         self.steps += 1
         rotation, up, linear = self.rotations()
-        reward = self.rewards(rotation, up, linear, before)
-        height = self.q[:, 2] - self.height_at(self.q[:, 0], self.q[:, 1])
-        ended = (up[:, 2] < np.cos(1.2)) | (height < 0.4 * self.task["height"])
+        values, weights = self.terms(rotation, up, linear, before), self.task["weights"]
+        assert values.keys() == weights.keys(), "the terms of the peer are not those of the task"
+        reward = self.task["period"] * sum(weights[name] * value for name, value in values.items())
+        ended = self.fallen(up, self.q[:, 2] - self.height_at(self.q[:, 0], self.q[:, 1]))
         late = (self.steps >= self.task["episode_steps"]) & ~ended
         period = self.task["period"]
         self.wait -= period
@@ -128,6 +131,10 @@ class Peer:
         self.outside += time.process_time() - begin - physics
         return observations, reward, ended, late
 
+    def fallen(self, up: Array, height: Array) -> Array:
+        """Return which robots have fallen, (N,)."""
+        return (up[:, 2] < np.cos(1.2)) | (height < 0.4 * self.task["height"])
+
     def rotations(self) -> tuple[Array, Array, Array]:
         """Return rotations (N, 3, 3), the vertical and the velocity in base axes, (N, 3) each."""
         w, x, y, z = self.q[:, 3:7].T
@@ -139,8 +146,8 @@ class Peer:
         rotation = np.moveaxis(np.array(rows), -1, 0)
         return rotation, rotation[:, 2], (rotation.transpose(0, 2, 1) @ self.v[:, :3, None])[..., 0]
 
-    def rewards(self, rotation: Array, up: Array, linear: Array, before: Array) -> Array:
-        """Return the rewards of a control step, (N,)."""
+    def terms(self, rotation: Array, up: Array, linear: Array, before: Array) -> dict[str, Array]:
+        """Return the values of the reward terms of a control step, (N,) each."""
         c, d = rotation[:, 0, 0], rotation[:, 1, 0]
         norm = np.sqrt(c * c + d * d) + 1e-12
         c, d = c / norm, d / norm
@@ -149,33 +156,42 @@ class Peer:
         angular = self.v[:, 3:6]
         turn = self.command[:, 2] - (up * angular).sum(axis=1)
         places = self.places[:, self.feet]
-        touching = places[..., 2] - self.height_at(places[..., 0], places[..., 1]) < 2e-3
-        moves = (self.command[:, :2] ** 2).sum(axis=1) > 0.01
-        air = ((touching & (self.air > 0.0)) * (self.air - 0.25)).sum(axis=1) * moves
-        self.air = ~touching * (self.air + self.task["period"])
-        values = {
-            "track_linear_velocity": np.exp(-4.0 * (error**2).sum(axis=1)),
+        heights = places[..., 2] - self.height_at(places[..., 0], places[..., 1])
+        touching, gait = heights < 2e-3, self.task["gait"]
+        moves = (self.command**2).sum(axis=1) > 0.01
+        phase = (self.steps[:, None] * (self.task["period"] / gait["period"]) - np.array(gait["touchdowns"])) % 1.0
+        swing = np.maximum(phase - gait["duty"], 0.0) / (1.0 - gait["duty"])
+        low = np.minimum(heights - 4.0 * gait["height"] * swing * (1.0 - swing), 0.0)
+        height = self.q[:, 2] - self.height_at(self.q[:, 0], self.q[:, 1])
+        return {
+            "track_linear_velocity": np.exp(-16.0 * (error**2).sum(axis=1)),
             "track_yaw_rate": np.exp(-4.0 * turn**2),
             "linear_velocity_error": np.sqrt((error**2).sum(axis=1)),
             "yaw_rate_error": np.abs(turn),
+            "alive": ~self.fallen(up, height),
             "vertical_velocity": linear[:, 2] ** 2,
+            "flight": ~touching.any(axis=1),
             "roll_and_pitch_rates": (angular[:, :2] ** 2).sum(axis=1),
             "torques": (self.torques**2).sum(axis=1),
             "joint_accelerations": (((self.v[:, 6:] - before) / self.task["period"]) ** 2).sum(axis=1),
             "action_rate": ((self.action - self.last) ** 2).sum(axis=1),
-            "feet_air_time": air,
+            "height_error": (height - self.task["height"]) ** 2,
             "tilt": (up[:, :2] ** 2).sum(axis=1),
+            "posture_error": ((self.q[:, 7:] - self.posture) ** 2).sum(axis=1),
+            "gait_contacts": moves * ((phase < gait["duty"]) == touching).mean(axis=1),
+            "swing_height": moves * (low**2).sum(axis=1),
         }
-        return self.task["period"] * sum(self.task["weights"][name] * value for name, value in values.items())
 
     def observe(self, rotation: Array, up: Array, linear: Array) -> Array:
-        """Return the observations of the actor with noise, (N, 48) or with heights."""
+        """Return the observations of the actor with noise, (N, 50) or with heights."""
 
         def noisy(x: Array, noise: float) -> Array:
             return x + self.random.uniform(-noise, noise, x.shape)
 
         parts = [noisy(linear, 0.1), noisy(self.v[:, 3:6], 0.2), noisy(-up, 0.05), self.command]
         parts += [noisy(self.q[:, 7:] - self.posture, 0.01), noisy(self.v[:, 6:], 1.5), self.action]
+        phase = (2.0 * np.pi * self.task["period"] / self.task["gait"]["period"]) * self.steps[:, None]
+        parts += [np.cos(phase), np.sin(phase)]
         if self.heights is not None:
             yaw = np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0])[:, None]
             a, b = self.grid.T

@@ -11,6 +11,7 @@ import numpy as np
 
 import legged
 from legged.environments import Task
+from legged.environments.tasks.common import Stance
 from legged.ground.height_map import HeightMap
 from tests.oracles.programs.mujoco_floor import on_floor
 
@@ -35,7 +36,17 @@ def write_scene(task: Task, folder: Path) -> None:
         effort = float(np.max(joint.definition.physics.effort))
         limits = {"forcerange": f"{-effort} {effort}"} if np.isfinite(effort) else {}
         ElementTree.SubElement(actuators, "position", {"name": joint.name, "joint": joint.name, **gains, **limits})
+    stance = Stance.of(robot)
+    gait, high = stance.gait(), [1.2 * stance.speed, 0.5 * stance.speed, 1.5]
     numbers = {
+        "gait": {
+            "period": gait.period,
+            "touchdowns": list(gait.touchdowns),
+            "duty": gait.duty,
+            "height": 0.25 * stance.height,
+        },
+        "low": [-0.8 * stance.speed, -high[1], -high[2]],
+        "high": high,
         "posture": task.posture.tolist(),
         "height": task.height,
         "action_scale": task.action_scale.tolist(),
