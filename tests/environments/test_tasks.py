@@ -141,6 +141,14 @@ def test_robots_start_on_their_tiles():
         assert ground.nearest(x, y) - ground.nearest(x + 1.0, y) == pytest.approx(step)  # stairs go down
 
 
+def test_tiles_meet_without_cliffs():
+    """Between neighboring heights of different tiles, no step is higher than the highest one of stairs."""
+    tiles = TiledTerrain.of(columns=6)
+    n = round(tiles.side / tiles.terrain.spacing)
+    for heights in (tiles.terrain.heights, tiles.terrain.heights.T):
+        assert abs(heights[n::n] - heights[n - 1 : -1 : n]).max() <= 0.15
+
+
 def test_the_center_of_mass_differs_by_a_bounded_offset():
     task = environments.velocity(ROBOT)
     env = environments.make(task, num_envs=300)

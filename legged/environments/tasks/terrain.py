@@ -14,7 +14,7 @@ from legged.ground.height_map import HeightMap
 Array = np.ndarray
 Tile = Callable[[Array, Array, float, np.random.Generator], Array]
 """Function (x, y, difficulty, random) -> heights: x and y from the middle of the tile, (n, n), [m]; difficulty from 0
-to 1; heights (n, n), [m], zero on the platform in the middle."""
+to 1; heights (n, n), [m], level on the platform in the middle and about zero at the edges, where tiles meet."""
 _PLATFORM = 0.8  # [m], half the side of the level square in the middle of a tile
 
 
@@ -23,8 +23,14 @@ def _rise(x: Array, y: Array) -> Array:
     return np.maximum(np.maximum(np.abs(x), np.abs(y)) - _PLATFORM, 0.0)
 
 
+def _to_edge(x: Array, y: Array) -> Array:
+    """Return the distance from the edges of the tile, [m]."""
+    rise = _rise(x, y)
+    return rise.max() - rise
+
+
 def _slope(x: Array, y: Array, difficulty: float, random: np.random.Generator) -> Array:
-    return 0.4 * difficulty * _rise(x, y)
+    return -0.4 * difficulty * _to_edge(x, y)
 
 
 def _inverted_slope(x: Array, y: Array, difficulty: float, random: np.random.Generator) -> Array:
@@ -33,7 +39,8 @@ def _inverted_slope(x: Array, y: Array, difficulty: float, random: np.random.Gen
 
 def _stairs(x: Array, y: Array, difficulty: float, random: np.random.Generator) -> Array:
     height, depth = 0.02 + 0.13 * difficulty, 0.3
-    return -height * np.ceil(_rise(x, y) / depth - 1e-9)
+    steps = np.ceil(_rise(x, y) / depth - 1e-9)
+    return height * (steps.max() - steps)
 
 
 def _inverted_stairs(x: Array, y: Array, difficulty: float, random: np.random.Generator) -> Array:
@@ -41,7 +48,7 @@ def _inverted_stairs(x: Array, y: Array, difficulty: float, random: np.random.Ge
 
 
 def _waves(x: Array, y: Array, difficulty: float, random: np.random.Generator) -> Array:
-    fade = np.minimum(_rise(x, y) / 0.5, 1.0)
+    fade = np.minimum(np.minimum(_rise(x, y), _to_edge(x, y)) / 0.5, 1.0)
     return fade * 0.12 * difficulty * (np.sin(2.0 * np.pi * x / 1.6) + np.sin(2.0 * np.pi * y / 1.6))
 
 
@@ -60,8 +67,9 @@ TILES: dict[str, Tile] = {
     "waves": _waves,
     "boxes": _boxes,
 }
-"""Kinds of tiles by name. Slopes rise by up to 0.4, steps of stairs by 0.02 to 0.15 m, waves by up to 0.24 m, and boxes
-by up to 0.075 m, from the platform in the middle outward or, inverted, downward; stairs go down."""
+"""Kinds of tiles by name. From the platform in the middle outward, slopes rise by up to 0.4 and stairs go down in steps
+of 0.02 to 0.15 m, and inverted ones the other way; waves rise by up to 0.24 m, and boxes by up to 0.075 m. All tiles
+have about the same height at their edges, so that robots can walk from one to the next."""
 
 
 @dataclass(frozen=True, eq=False)
