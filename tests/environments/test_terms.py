@@ -91,8 +91,6 @@ def test_mean_errors_of_velocities_leave_out_oscillations():
     s = state(memory={"mean_velocity_error": np.array([0.3, -0.2, 0.2])})
     assert terms.track_mean_velocity(0.5)(s) == pytest.approx(np.exp(-(0.09 + 0.04) / 0.25))
     assert terms.track_mean_yaw_rate(0.5)(s) == pytest.approx(np.exp(-0.04 / 0.25))
-    assert terms.mean_linear_velocity_error(s) == pytest.approx(np.hypot(0.3, 0.2))
-    assert terms.mean_yaw_rate_error(s) == pytest.approx(0.2)
     with pytest.raises(ArgumentError, match="duration"):
         terms.mean_velocity_error(0.0)
 

@@ -135,8 +135,7 @@ def _biped_rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[st
     """Return the rewards of robots with two legs.
 
     What a robot earns while it does not fall is more than what the first steps cost, since learners otherwise fall
-    soon. The yaw rate of a walking biped oscillates by 1 rad/s, so that means over a period are rewarded, and
-    their errors penalized in proportion: policies otherwise keep errors of 0.1 m/s that vary with the delay of servos.
+    soon. The yaw rate of a walking biped oscillates by 1 rad/s, so that means over a period are rewarded.
     """
     robot, legs = stance.robot, stance.home.legs
     pitching = {k for leg in legs for k in leg.pitch_columns}
@@ -146,8 +145,6 @@ def _biped_rewards(stance: Stance, fallen: Callable[[State], Any]) -> Mapping[st
     rewards = {
         "track_mean_velocity": Reward(terms.track_mean_velocity(0.25), 3.0),
         "track_mean_yaw_rate": Reward(terms.track_mean_yaw_rate(0.5), 3.0),
-        "mean_linear_velocity_error": Reward(terms.mean_linear_velocity_error, -2.0),
-        "mean_yaw_rate_error": Reward(terms.mean_yaw_rate_error, -1.0),
         "linear_velocity_error": Reward(terms.linear_velocity_error, -1.5),
         "yaw_rate_error": Reward(terms.yaw_rate_error, -0.5),
         "alive": Reward(terms.alive(fallen), 4.0),

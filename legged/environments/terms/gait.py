@@ -163,26 +163,3 @@ def track_mean_yaw_rate(deviation: float = 0.5) -> Callable[[State], Any]:
     Formula: exp(-m_w^2 / s^2)
     """
     return lambda s: np.exp(s.memory["mean_velocity_error"][2] ** 2 * (-1.0 / deviation**2))
-
-
-def mean_linear_velocity_error(s: State) -> Any:
-    """Return the magnitude of the mean error of the horizontal velocity up to the last control step, [m/s]: a penalty.
-
-    Its slope is one also for small errors, which `track_mean_velocity` hardly distinguishes, and oscillations within a
-    period hardly change it, unlike `linear_velocity_error`. The task needs the memory `mean_velocity_error` of the
-    function of this name.
-
-    Formula: |m_xy|
-    """
-    m = s.memory["mean_velocity_error"][:2]
-    return np.sqrt(m @ m + 1e-12)
-
-
-def mean_yaw_rate_error(s: State) -> Any:
-    """Return the magnitude of the mean error of the yaw rate up to the last control step, [rad/s]: a penalty.
-
-    See `mean_linear_velocity_error`.
-
-    Formula: |m_w|
-    """
-    return np.abs(s.memory["mean_velocity_error"][2])
