@@ -8,6 +8,7 @@ from benchmarks.pages.parts import Part, table
 
 def integrators() -> str:
     """Return the table of the integrators and time steps of MuJoCo."""
+    # "robot.thigh_joint.damping" -> "thigh, damping", "robot.*.friction" -> "all, friction".
     heads = [f"{name.split('.')[1].removesuffix('_joint').replace('*', 'all')}, {name.split('.')[2]}" for name in LEG]
     rows = [
         [f"{integrator}, {step:g} ms", *(f"{100.0 * error:.2f}" for error in errors.values())]

@@ -143,7 +143,12 @@ class Conversion:
         return out
 
     def _place(self, size: int, where: str, like: Array, part: Callable[[JointConversion], Array | float]) -> Array:
-        """Return a vector assembled from the joints; our vectors have no entries for followers."""
+        """Return a vector, (..., size), assembled from the joints; our vectors have no entries for followers.
+
+        Args:
+            size: Length of the vector. where: Field of `JointConversion` with the entries of a joint in it.
+            like: An array with its leading axes. part: The entries of a joint.
+        """
         out = np.zeros((*like.shape[:-1], size))
         for p in self.parts:
             if where.startswith("other") or not p.follows:
@@ -248,12 +253,15 @@ _CHARTS: Mapping[tuple[str, type[Joint]], type[Chart]] = {
 
 
 class _Matcher:
+    """Matches our joints with those of another program by name; each joint is taken from `remaining` once."""
+
     def __init__(self, robot: Robot, program: str, joints: tuple[OtherJoint, ...], w_first: bool):
         self.robot, self.program, self.w_first = robot, program, w_first
         self.by_name = {joint.name: joint for joint in joints}
         self.remaining = dict(self.by_name)
 
     def conversion(self, nq: int, nv: int) -> Conversion:
+        """Return the conversion; followers and slides of screws are optional in the other program."""
         robot = self.robot
         parts = [part for joint in robot.joints for part in self._joint(joint)]
         for joint in robot.followers:

@@ -1,5 +1,9 @@
 """Controllers of planar balance that set the third derivative of the angular momentum about the support.
 
+The plant of `controllers.balance.planar.model` is q2' = Y1 L + Y2 L'' + Y3, with the angular momentum L, the balancing
+motion q2 of the joints and the time constant T_c of toppling. A law chooses L''' from the errors of q2, L, L' and L'',
+and the torques follow from the equations of motion. The commanded q2 is u.
+
 Source: Featherstone 2015, ISRR, and 2017, IJRR, as in `controllers.PlanarBalance`; Azad and Featherstone 2016,
 Autonomous Robots, "Angular momentum based balance controller for an under-actuated planar robot". The laws are
 reconstructed from the abstracts: gains from the poles of the closed loop, the reference momentum from the plant.
@@ -37,7 +41,7 @@ class BalanceGains(NamedTuple):
         s^4 + k_dd s^3 + (k_d + k_q Y2) s^2 + k_L s + k_q Y1 = (s + p)^4
 
         Args:
-            pole: p, [1/s]. Y1, Y2: The plant.
+            pole: p, [1/s]. Y1, Y2: Parameters of the plant, see `BalancePlant`.
         """
         k_q = pole**4 / Y1
         return cls(4.0 * pole, 6.0 * pole**2 - k_q * Y2, 4.0 * pole**3, k_q)

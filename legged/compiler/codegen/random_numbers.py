@@ -1,4 +1,7 @@
-"""Code of `ir.philox.uniform`: integer arithmetic on words of 32 bits in integers of 64 bits."""
+"""The random number generator Philox4x32-10 as LLVM IR and as C; `ir.philox` has the same in NumPy, and the source.
+
+LLVM IR keeps the words of 32 bits in integers of 64 bits, which hold the products of two words.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,13 @@ from legged.compiler.ir.philox import INCREMENTS, MULTIPLIERS, ROUNDS
 
 C_NAME = "legged_random_uniform"
 _LOW = 0xFFFFFFFF
-
-
+"""Mask of the lower word of an integer."""
 MOST_INLINED = 16
-"""Number of uniform numbers from which on a kernel calls a function, whose 150 instructions then stand once."""
+"""Largest number of uniform numbers whose 150 instructions a kernel repeats; kernels with more call a function."""
 
 
 def uniform(w: IRWriter, arguments: Sequence[Value]) -> Value:
-    """Return a uniform number.
+    """Write the instructions of a number that is uniform in [0, 1), and return it; see `ir.philox.uniform`.
 
     Args:
         w: Writer of the function. arguments: Seed, stream, step and draw.
@@ -43,6 +45,7 @@ def uniform(w: IRWriter, arguments: Sequence[Value]) -> Value:
             apply("xor", apply("xor", apply("lshr", first, 32), c_3), r * INCREMENTS[1] & _LOW),
             apply("and", first, _LOW),
         )
+    # The upper bits of two words, as many as a mantissa holds, divided by their range.
     bits = w.element.mantissa_bits + 1
     mantissa = apply("lshr", apply("or", apply("shl", c_0, 32), c_1), 64 - bits)
     number = w.assign(f"uitofp {integers} {mantissa} to {w.float_type}")

@@ -1,4 +1,7 @@
-"""The picture of a robot's modules, drawn with matplotlib."""
+"""The picture of a robot's modules, drawn with matplotlib at the places that `layout` computes.
+
+All lengths are in inches, from the upper left corner of the picture.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from legged.robot.modules import COLORS
 from legged.robot.robot import Robot
 
 _BASE, _INK, _QUIET = "#1f3d66", "#222222", "#555555"
-_MARGIN, _TOP, _LINE = 0.15, 0.62, 0.26
+_MARGIN, _TOP, _LINE = 0.15, 0.62, 0.26  # around the picture, of the title and its summary, of a line of the legend
 _LOOP = "#c1272d"
 
 
