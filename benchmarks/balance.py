@@ -126,7 +126,7 @@ def step_costs() -> dict[str, tuple[int, int, int]]:
 
 
 def _step_cost(robot: legged.Robot, *bodies: FreeBody, pairs: Any = None) -> tuple[int, int, int]:
-    loop = RigidLoop(robot, adapt(None), Rigid(0.3, 0.2, pairs=pairs), 0, (), [], bodies)
+    loop = RigidLoop(robot, adapt(None), Rigid(0.3, 0.2, pairs=pairs), 0, (), bodies)
 
     def step(q: Any, s: Any, tau: Any) -> Any:
         h = TIME_STEPS[FINE]

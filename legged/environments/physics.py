@@ -107,7 +107,7 @@ class Physics:
         self.names = (*own, *(name for name in varying if name not in own))
         still = np.zeros(robot.nj)
         self.loop: ClosedLoop = closed_loop(
-            robot, adapt(Servo(kp, kd, still, still, task.time_step)), ground, 0, (), [(0, np.zeros(3))], ()
+            robot, adapt(Servo(kp, kd, still, still, task.time_step)), ground, 0, (), ()
         )
         self.size = robot.nq + self.loop.size
         names = contact_names(self.loop)

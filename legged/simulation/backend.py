@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,12 @@ class Backend:
         whole: Whether it runs as one compiled kernel.
         name: Description of what runs, as `Run.backend` reports it.
         failure: The error of the last evaluation without a result, in words.
+        compiler: Function (method of the loop, shapes of its arguments) that returns it compiled.
     """
 
-    def __init__(self, loop: ClosedLoop, whole: bool, name: str):
+    def __init__(self, loop: ClosedLoop, whole: bool, name: str, compiler: Callable[..., Any] | None = None):
         self.loop, self.whole, self.name, self.failure = loop, whole, name, ""
+        self.compiler = compiler or partial(compile_function, robot=None)
         self._methods: dict[str, Callable[..., Any]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,11 +71,9 @@ class Backend:
             nq, nv, size = loop.robot.nq, loop.robot.nv, loop.size
             shapes: dict[str, Any] = {"q": nq, "q_ref": nq, "xi": nv, "s": size, "y": nv + size, "t": (), "h": ()}
             shapes |= {"phase": (), "loads": (len(loop.pushes), LOAD)}
-            self._methods[name] = self._function(getattr(loop, name), **{x: shapes[x] for x in arguments})
+            method = getattr(loop, name)
+            self._methods[name] = self.compiler(method, **{x: shapes[x] for x in arguments}) if self.whole else method
         return self._methods[name]
-
-    def _function(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
-        return compile_function(function, None, **shapes) if self.whole else function
 
     def rate(self, t: float, phase: int, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
         """Return the time derivatives of states, (..., n); NaN where the equations have no solution.

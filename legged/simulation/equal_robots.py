@@ -21,7 +21,7 @@ from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Poses
 from legged.contact.recording import Recording
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
+from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.dynamics.passive import without_dry_friction
 from legged.robot.base import FloatingBase
 from legged.robot.configuration import drift, normalized
@@ -111,14 +111,12 @@ class Part(NamedTuple):
     Attributes:
         q, v: Its entries in the q and v of the scene's robot, (nq,) and (nv,).
         bodies: Numbers in the scene's robot of its bodies with links, (b,).
-        nodes: Numbers of its nodes among those of the scene's loop, (k,).
         shift: Its place relative to that of the robot alone, (3,), [m], world axes.
     """
 
     q: Array
     v: Array
     bodies: Array
-    nodes: Array
     shift: Array
 
 
@@ -148,7 +146,6 @@ class EqualRobots:
         q, v: Their entries in the q and v of the scene's robot, (m, nq) and (m, nv).
         bodies: Numbers in the scene's robot of their bodies with links, (m, b).
         touching: Which of these b bodies have Jacobians: those that move and touch something in the scene, (c,).
-        nodes: Numbers of their nodes among those of the scene's loop, (m, k).
         wrench_rows: Numbers of the external wrenches of the scene that act on them.
         loads: Mean loads of the external wrenches on the robot in a step, (k, 9), mixed units and frames, which each
             step writes; see `external_wrenches`.
@@ -167,7 +164,7 @@ class EqualRobots:
         """
         self._free_parts = free_parts(loop.robot) if balances else ()
         self.loop, self._kernels = loop, dict[str, BatchKernel]()
-        self.q, self.v, self.bodies, self.nodes, self._shift = (np.array(column) for column in zip(*parts, strict=True))
+        self.q, self.v, self.bodies, self._shift = (np.array(column) for column in zip(*parts, strict=True))
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
         self.wrench_rows = wrench_rows
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
@@ -255,16 +252,6 @@ class EqualRobots:
         robot = self.loop.robot
         return energies - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
 
-    def positions(self, q: Array) -> Array:
-        """Return the positions of the nodes of each robot, (..., m, k, 3), [m], world axes.
-
-        Args:
-            q: Configurations of all robots of the scene, (..., nq), mixed units.
-        """
-        if not self.nodes.size:
-            return np.zeros((*q.shape[:-1], *self.nodes.shape, 3))
-        return self._kernel(self._positions, q=self.q.shape[1:])(q[..., self.q]) + self._shift[:, None]
-
     # Equations of one robot.
 
     def _start(
@@ -317,9 +304,6 @@ class EqualRobots:
     def _energies(self, q: Array, v: Array) -> Array:
         return np.stack([kinetic_energy(self.loop.robot, q, v), potential_energy(self.loop.robot, q)])
 
-    def _positions(self, q: Array) -> Array:
-        return point_positions(self.loop.robot, q, list(self.loop.nodes))
-
     def _kernel(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
         """Return the kernel of a function of one robot, which is called for the samples of a run, not in steps."""
         if function.__name__ not in self._kernels:
@@ -341,9 +325,9 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
     robot = loop.robot
     if not isinstance(robot, RobotGroup):
         bodies = np.array(carriers(robot))
-        numbers = np.arange(robot.nq), np.arange(robot.nv), bodies, np.arange(len(loop.nodes))
+        numbers = np.arange(robot.nq), np.arange(robot.nv), bodies
         pushes = [loop.pushes[k] for k in loop.wrench_rows[0]]
-        alone = _RobotInParts(robot, loop.controller, loop.ground, 0, pushes, loop.nodes)
+        alone = _RobotInParts(robot, loop.controller, loop.ground, 0, pushes)
         balances = loop.balances_momentum
         return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching, loop.wrench_rows[0], balances)]
     kinds: list[tuple[Any, RigidLoop, list[Part], list[int]]] = []
@@ -353,22 +337,19 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
         rows = [k for k in loop.wrench_rows[0] if loop.pushes[k].link.startswith(prefix)]
         pushes = [_on(loop.pushes[k], loop.pushes[k].link.removeprefix(prefix)) for k in rows]
         places = {index_of[prefix + link.name]: link.index for link in alone.links[1:]}
-        numbers = np.array([k for k, (link, _) in enumerate(loop.nodes) if link in places], dtype=int)
-        nodes = [(places[loop.nodes[k][0]], loop.nodes[k][1]) for k in numbers.tolist()]
         bodies = {alone.links[own].body: robot.links[link].body for link, own in places.items()}
         part = Part(
             np.arange(member.q.start, member.q.stop),
             np.arange(member.v.start, member.v.stop),
             np.array([bodies.get(k, 0) for k in carriers(alone)]),
-            numbers,
             place,
         )
-        key = alone.describe(), [(link, np.asarray(point).tolist()) for link, point in nodes]
+        key = alone.describe()
         equal = [parts for known, other, parts, _ in kinds if known == key and not (pushes or other.pushes)]
         if equal:
             equal[0].append(part)
         else:
-            kinds.append((key, _RobotInParts(alone, loop.controller, loop.ground, 0, pushes, nodes), [part], rows))
+            kinds.append((key, _RobotInParts(alone, loop.controller, loop.ground, 0, pushes), [part], rows))
     balances = loop.balances_momentum
     return [EqualRobots(own, parts, touching, rows, balances) for _, own, parts, rows in kinds]
 

@@ -368,20 +368,15 @@ class SceneInParts(RigidLoop):
         return ClosedLoop.dissipation(self, q, v)  # of a large group, whose kernel would take long to compile
 
     def outputs(self, q: Array, s: Array) -> Outputs:
-        """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.
+        """Return energies of the robot and the bodies, and the pose of the base.
 
         Args:
             q: Configurations, (..., nq). s: Rests of states, (..., size).
         """
-        positions = np.zeros((*q.shape[:-1], len(self.nodes), 3))
-        for k, (link, point) in enumerate(self.nodes):  # of the world link of a group; the others follow
-            positions[..., k, :] = self.robot.links[link].position + self.robot.links[link].rotation @ point
-        for kind in self._kinds:
-            positions[..., kind.nodes, :] = kind.positions(q)
         energies, base = self.energies(q, s), self.robot.base
         poses = [base.pose(row) for row in q[..., : base.nq].reshape(math.prod(q.shape[:-1]), base.nq)]
         rotation, origin = (np.array(part).reshape(*q.shape[:-1], *part[0].shape) for part in zip(*poses, strict=True))
-        return Outputs(energies[..., 0], energies[..., 1], rotation, origin, positions)
+        return Outputs(energies[..., 0], energies[..., 1], rotation, origin)
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].

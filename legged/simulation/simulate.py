@@ -30,7 +30,7 @@ from legged.simulation.checks.motion import motion_warnings
 from legged.simulation.checks.overlap import overlap_warning, refuse_chosen
 from legged.simulation.checks.stable_step import largest_stable_step, step_warning
 from legged.simulation.controller import ControllerLike
-from legged.simulation.integrators import FixedStep, Integrator, SemiImplicitEuler
+from legged.simulation.integrators import Integrator, SemiImplicitEuler
 from legged.simulation.loop.closed_chains import ClosedChainLoop
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _MOST_SAMPLES = 1e7  # states that a run can store
+_TIMES = "{task.completed:.2f} of {task.total:g} s"  # format of the progress bar
 PROGRESS_DELAY = 1.0
 """Computing time before a progress bar appears, [s]."""
 
@@ -124,64 +125,44 @@ def simulate(
     if q is None:
         refuse_chosen(overlap)
     if integrator is None:
-        chosen = _suited(chosen, batch.first)
-        reason = f" (chosen for {_chosen_for(batch.first.loop)})"
-    return _run(batch, times, chosen, reason, fall, compiled, progress, overlap)
-
-
-def _suited(default: Integrator, start: RolloutMember) -> Integrator:
-    """Return the default integrator, with fixed steps where the controller or dry friction needs them."""
-    loop = start.loop
-    if isinstance(default, FixedStep) or not (loop.controller.has_update or loop.joint_laws.has_friction):
-        return default
-    return SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(loop.robot, loop.ground, start.q, SemiImplicitEuler)))
-
-
-def _chosen_for(loop: ClosedLoop) -> str:
-    """Return why an integrator was chosen, in words."""
-    if isinstance(loop.ground, Rigid):
-        return "rigid ground"
-    if isinstance(loop, ClosedChainLoop):
-        return "closed loops"
-    if loop.controller.has_update:
-        return "a controller with a discrete update"
-    if loop.joint_laws.has_friction:
-        return "dry friction of joints"
-    return "smooth motion without ground" if loop.ground is None else "compliant ground and a continuous controller"
-
-
-def _run(
-    batch: RolloutBatch,
-    times: Array,
-    integrator: Integrator,
-    reason: str,
-    fall: Fall | Termination | bool | None,
-    compiled: bool | None,
-    progress: bool | None,
-    overlap: str,
-) -> Run:
-    """Return the motion of a batch of one, whose controller has started, sampled at times (T,), [s]; see `simulate`."""
+        chosen, why = _suited(chosen, batch.first)
+        reason = f" (chosen for {why})"
     loop, q, s, _ = batch.first
-    warned = _warned(overlap, step_warning(loop, q, s, integrator))
-    condition, stepper = _condition(fall, loop, q), Stepper(batch, integrator, compiled, times=times)
+    warned = _warned(overlap, step_warning(loop, q, s, chosen))
+    condition, stepper = _condition(fall, loop, q), Stepper(batch, chosen, compiled, times=times)
     engine, backend = stepper.prepare(), stepper.backend
     assert backend is not None
-    with ProgressBar(loop.robot.name, float(times[-1]), progress) as bar:
+    with ProgressBar(loop.robot.name, until, progress) as bar:
         stepper.run(1, bar.update, condition)
     states, ended, kind = stepper.states(), *stepper.ending()
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
-    run = record_run(backend, f"{integrator}{reason}", states, ended)
-    violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
+    run = record_run(backend, f"{chosen}{reason}", states, ended)
     is_explained = kind is not None or bool(warned)
-    of_motion = motion_warnings(run, loop, q, integrator, states, engine.advance, is_explained)
+    of_motion = motion_warnings(run, loop, q, chosen, states, engine.advance, is_explained)
     run = replace(run, warnings=(*warned, *loop.notices.values(), *of_motion))
-    if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
+    is_strict = kind is None and isinstance(loop.ground, Rigid) and loop.ground.strict
+    if is_strict and (violated := violation_message(loop.ground, float(run.contacts.worst_residual[-1]))):
         raise SimulationError(f"{violated}; the run is in error.run", run)
     _warned(*of_motion)
     if kind is not None:
         raise kind(f"{ended}; the run up to there is in error.run", run)
     return run
+
+
+def _suited(default: Integrator, start: RolloutMember) -> tuple[Integrator, str]:
+    """Return the default integrator, with fixed steps where the controller or dry friction needs them, and why."""
+    loop, has_update = start.loop, start.loop.controller.has_update
+    if isinstance(loop.ground, Rigid):
+        return default, "rigid ground"
+    if isinstance(loop, ClosedChainLoop):
+        return default, "closed loops"
+    if has_update or loop.joint_laws.has_friction:
+        limit = largest_stable_step(loop.robot, loop.ground, start.q, SemiImplicitEuler)
+        why = "a controller with a discrete update" if has_update else "dry friction of joints"
+        return SemiImplicitEuler(min(1e-4, 0.5 * limit)), why
+    words = "smooth motion without ground" if loop.ground is None else "compliant ground and a continuous controller"
+    return default, words
 
 
 def _warned(*texts: str) -> tuple[str, ...]:
@@ -234,18 +215,12 @@ class ProgressBar:
         if not self.shown or time.monotonic() - self.started < PROGRESS_DELAY:
             return
         if self._bar is None:
-            self._bar = _progress()
+            from rich.console import Console  # rich loads slowly
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}"), BarColumn(), TextColumn(_TIMES), TimeRemainingColumn()
+            console = Console(stderr=True, force_terminal=True)
+            self._bar = Progress(*columns, console=console, transient=True)
             self._task = self._bar.add_task(self.title, total=self.until)
             self._bar.start()
         self._bar.update(self._task, completed=t)
-
-
-def _progress() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    times = TextColumn("{task.completed:.2f} of {task.total:g} s")
-    console = Console(stderr=True, force_terminal=True)
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), times, TimeRemainingColumn(), console=console, transient=True
-    )

@@ -88,7 +88,9 @@ def scene_of(model: ModelRecord, faces: int = MOST_FACES) -> Scene:
     heads: dict[int, list[PlacedLink]] = {}
     for link in robot.links:
         heads.setdefault(link.body, []).append(link)
-    sticks = _sticks(robot, drawing)
+    rotations, origins = link_poses(robot, robot.neutral())
+    nodes = drawing.nodes(rotations[None], origins[None], np.zeros((1, 0, 7)))[0]
+    sticks = _sticks(robot, drawing, nodes)
     parts, links = list[Part](), list[int]()
     budget = _budget(visuals, faces)
     for body, fixed in heads.items():
@@ -106,7 +108,6 @@ def scene_of(model: ModelRecord, faces: int = MOST_FACES) -> Scene:
         Part(name, tuple(Placed(mesh_of(s, FREE_BODY), np.eye(3), np.zeros(3)) for s in shapes))
         for name, shapes in model.bodies.items()
     )
-    nodes = drawing.nodes(_points(robot, drawing), np.zeros((1, 0, 7)))[0]
     size = float(np.linalg.norm(np.ptp(nodes, axis=0))) or _extent(parts)
     return Scene(
         robot.name,
@@ -272,21 +273,14 @@ def _module_color(robot: Robot, body: int) -> Color:
     return BASE if module == 0 else MODULES[(module - 1) % len(MODULES)]
 
 
-def _points(robot: Robot, drawing: Drawing) -> Array:
-    """Return the positions of the points of a drawing at the neutral configuration, (1, n, 3), [m], world axes."""
-    rotations, origins = link_poses(robot, robot.neutral())
-    places = [origins[link] + rotations[link] @ place for link, place in drawing.points]
-    return np.array(places).reshape(1, -1, 3)
-
-
-def _sticks(robot: Robot, drawing: Drawing) -> dict[int, list[Mesh]]:
+def _sticks(robot: Robot, drawing: Drawing, nodes: Array) -> dict[int, list[Mesh]]:
     """Return the capsules of the stick figure of each link that carries some, by its index, in link axes."""
-    count = len(drawing.points) - 4 * len(drawing.shapes)
-    size = float(np.linalg.norm(np.ptp(_points(robot, drawing)[0, :count], axis=0)))
+    points = [(link, place) for link, places in drawing.sticks for place in places]
+    size = float(np.linalg.norm(np.ptp(nodes[: len(points)], axis=0)))
     meshes: dict[int, list[Mesh]] = {}
     for (a, b), module, is_shape in zip(drawing.edges.tolist(), drawing.modules, drawing.is_shape, strict=True):
         if not is_shape:
-            (link, start), (_, end) = drawing.points[a], drawing.points[b]
+            (link, start), (_, end) = points[a], points[b]
             color = BASE if module == 0 else MODULES[(int(module) - 1) % len(MODULES)]
             meshes.setdefault(link, []).append(capsule_between(start, end, _ROD * size, color))
     for contact in robot.contacts:

@@ -49,7 +49,7 @@ def problem(bodies, ground):
     robot = arms()
     q, v = np.array([0.0, 1.5, 2.6] * 2), np.linspace(-1.0, 1.0, robot.nv)  # both ends near the first links
     started, memory = adapt(None).start(robot, ground, q, v)
-    loop = SceneInParts(robot, started, ground, len(memory), (), [], bodies)
+    loop = SceneInParts(robot, started, ground, len(memory), (), bodies)
     s = loop.initial(v, memory)
     loop._step.write(0.0, STEP, q, s, 0.0, 0.0)
     loop._step.begin()
@@ -181,7 +181,7 @@ def test_contacts_that_close_by_the_impulses_of_the_same_step_are_added():
     robot, ground = arms(), Rigid(0.0)
     q, v = robot.neutral(), np.zeros(robot.nv)
     started, memory = adapt(None).start(robot, ground, q, v)
-    loop = SceneInParts(robot, started, ground, len(memory), (), [], spheres)
+    loop = SceneInParts(robot, started, ground, len(memory), (), spheres)
     after = loop.time_stepping(0.0, STEP, 0, q, loop.initial(v, memory))
     speeds = [x[3] for _, x in loop.states(*after)[1:]]
     assert speeds[1] > 5.0  # [m/s], thrown

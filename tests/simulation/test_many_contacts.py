@@ -60,7 +60,7 @@ def loops(kind, robot, ground, bodies):
     q, v = np.zeros(robot.nq), np.full(robot.nv, -2.0)
     servo = JointPD(Posture(np.full(robot.nv, 0.2)), kp=20.0, kd=3.0)  # integrated implicitly
     started, _ = adapt(servo).start(robot, ground, q, v)
-    loop = kind(robot, started, ground, 0, (), [], bodies)
+    loop = kind(robot, started, ground, 0, (), bodies)
     return loop, q, loop.initial(v, np.zeros(0))
 
 
@@ -188,7 +188,7 @@ def test_controllers_receive_the_wrenches_of_the_contact_forces():
 
     robot, ball = arm(), FreeBody("ball", CUBE, [Sphere(0.1)], (0.145, 0.0, 0.23), velocity=(-1.0, 0.0, 0.0))
     started, _ = adapt(law).start(robot, Rigid(), np.zeros(1), np.zeros(1))
-    loop = SceneInParts(robot, started, Rigid(), 0, (), [], [*towers(6), ball])
+    loop = SceneInParts(robot, started, Rigid(), 0, (), [*towers(6), ball])
     q, s = np.zeros(1), loop.initial(np.zeros(1), np.zeros(0))
     for k in range(3):
         q, s = loop.time_stepping(k * 1e-3, 1e-3, 0, q, s)
@@ -272,7 +272,7 @@ def test_reported_impulses_with_a_share_of_restitution_are_those_that_act(case):
     q, v = robot.neutral(), np.zeros(6)
     q[6] = 5.0
     started, memory = adapt(None).start(robot, ground, q, v)
-    loop = SceneInParts(robot, started, ground, len(memory), (), [], [rod])
+    loop = SceneInParts(robot, started, ground, len(memory), (), [rod])
     s, h = loop.initial(v, memory), 2e-3
     q_next, s_next = loop.time_stepping(0.0, h, 0, q, s)
     momentum = []
@@ -305,7 +305,7 @@ def test_outputs_of_all_samples_at_once_are_those_of_each_sample(law):
     options = {"q": [0.0], "v": [-2.0], "integrator": legged.TimeStepping(), "pushes": [push], "fall": False}
     run = legged.simulate(robot, law, ground=ground, bodies=bodies, until=0.05, sample=0.01, **options)
     started, memory = adapt(law).start(robot, ground, np.zeros(1), np.full(1, -2.0))
-    loop = compiled_parts(RigidLoop(robot, started, ground, len(memory), [push], [], bodies))
+    loop = compiled_parts(RigidLoop(robot, started, ground, len(memory), [push], bodies))
     backend, (q, s) = Backend(loop, False, ""), (np.zeros(1), loop.initial(np.full(1, -2.0), memory))
     states = [StateSample(0.0, 0, q, s)]
     for k in range(50):

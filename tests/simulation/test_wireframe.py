@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from legged.contact import Capsule, Cylinder, Ellipsoid, Sphere
-from legged.simulation.results.stick_figure import wireframe
+from legged.simulation.results.wireframe import wireframe
 
 RADIUS, LENGTH = 0.3, 0.8  # [m]
 CHORD = 2.0 * RADIUS * np.sin(np.pi / 16)  # [m], of circles with 16 points

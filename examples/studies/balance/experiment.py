@@ -151,7 +151,7 @@ class BalanceExperiment:
         """Return the best processor time of the compiled simulation, sampled at 100 Hz, [s]."""
         q, v = self.start
         adapted, memory = adapt(self.law).start(self.robot, self.ground, q, v)
-        loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), [], self.bodies)
+        loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), self.bodies)
         return best_times([time_loop(loop, TimeStepping(self.step), q, loop.initial(v, memory), self.duration)])[0]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from legged.compiler import Kernel, trace
+from legged.compiler import Kernel
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import NotFiniteError, SingularError, StateError
@@ -98,7 +98,13 @@ class OverlapCheck:
     def _at_once(self, template: MemberTemplate, starts: InitialStates, robots: Sequence[int], word: str) -> str:
         try:
             if self._kernel is None or self._kernel[0] is not template:
-                self._kernel = template, _traced(template, starts.states.shape[1])
+                nq, size = template.batch.robot.nq, starts.states.shape[1]
+                self._kernel = (
+                    template,
+                    template.kernel(
+                        lambda loop, state: _depths(loop, state[:nq], state[nq:]), "overlap", state=(size,)
+                    ),
+                )
             depths, loads = self._kernel[1](starts.numbers[robots][:, template.varying], starts.states[robots])
         except (NotFiniteError, SingularError):
             return ""
@@ -109,16 +115,6 @@ class OverlapCheck:
             if text:
                 return text
         return ""
-
-
-def _traced(template: MemberTemplate, size: int) -> Kernel:
-    nq = template.batch.robot.nq
-
-    def depths(parameters: Array, state: Array) -> tuple[Array, Array]:
-        return _depths(template.member(parameters)[0], state[:nq], state[nq:])
-
-    shapes = {"parameters": (len(template.varying),), "state": (size,)}
-    return Kernel(trace(depths, shapes), "overlap")
 
 
 def _depths(loop: ClosedLoop, q: Array, s: Array) -> tuple[Array, Array]:

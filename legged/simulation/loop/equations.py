@@ -24,7 +24,7 @@ import numpy as np
 from legged.compiler.ir import where
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
-from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
+from legged.dynamics.kinematics import kinetic_energy, potential_energy
 from legged.dynamics.passive import friction_forces, without_dry_friction
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
 from legged.robot.configuration import integrate, normalized, scatter_add
@@ -61,7 +61,6 @@ class LoopEquations:
         ground: The ground; None for free flight.
         memory: Length of the controller's memory, m.
         pushes: External wrenches on links.
-        nodes: Points (link index, position (3,) [m] in link axes) whose positions `outputs` returns.
         notices: Warnings about what the equations have met in Python, by their subject; shared by copies of the loop.
     """
 
@@ -70,7 +69,6 @@ class LoopEquations:
     ground: Ground | Rigid | None = None
     memory: int = 0
     pushes: Sequence[External] = ()
-    nodes: list[tuple[int, Array]] = field(default_factory=list)
     notices: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
@@ -295,14 +293,14 @@ class LoopEquations:
         return v @ (stop_forces(self.robot, self._stops, q, v) - friction)
 
     def outputs(self, q: Array, s: Array) -> Outputs:
-        """Return energies, the pose of the base and the positions of the nodes.
+        """Return energies and the pose of the base.
 
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
         robot, v = self.robot, self.split(s).v
         energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
-        return Outputs(*energies, *robot.base.pose(q[: robot.base.nq]), point_positions(robot, q, list(self.nodes)))
+        return Outputs(*energies, *robot.base.pose(q[: robot.base.nq]))
 
     def contact_step(
         self, h: Any, q: Array, v: Array, ground_memory: Array, tau: Array, damping: Array, wrenches: Array

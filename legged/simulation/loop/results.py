@@ -46,20 +46,18 @@ class ExternalForces(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Energies and positions of a robot, in world axes.
+    """Energies and pose of a robot, in world axes.
 
     Attributes:
         kinetic, potential: Kinetic and potential energy, [J]; with those of free bodies on rigid ground.
         base_rotation: Rotation matrix from base axes to world axes, (3, 3).
         base_position: Position of the base origin, (3,), [m].
-        skeleton: Positions of the nodes, (n, 3), [m]; see `ClosedLoop.nodes`.
     """
 
     kinetic: Any
     potential: Any
     base_rotation: Array
     base_position: Array
-    skeleton: Array
 
 
 class Observation(NamedTuple):
@@ -69,7 +67,7 @@ class Observation(NamedTuple):
         tau: Generalized forces of the actuators, (nv,), [N m] or [N].
         points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
         memory: Memory of the controller after its discrete update, (m,).
-        outputs: Energies and positions.
+        outputs: Energies and pose.
     """
 
     tau: Array

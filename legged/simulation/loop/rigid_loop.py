@@ -252,7 +252,7 @@ class RigidLoop(ClosedLoop):
         return q_next, np.concatenate([v_next, memory, ground.flat(), part.works + np.stack(works), *others])
 
     def outputs(self, q: Array, s: Array) -> Outputs:
-        """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.
+        """Return energies of the robot and the bodies, and the pose of the base.
 
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).

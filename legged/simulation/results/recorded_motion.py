@@ -12,7 +12,7 @@ import numpy as np
 from legged.arguments import array, instance, known_name, shown, text
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import Rigid
-from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
+from legged.dynamics.kinematics import kinetic_energy, potential_energy
 from legged.errors import ArgumentError, FileError, LeggedError, NotFiniteError, ShapeError
 from legged.files.reading import check_regular
 from legged.ground.ground import Ground
@@ -26,7 +26,7 @@ from legged.simulation.results.records import (
     JointRecord,
     ModelRecord,
 )
-from legged.simulation.results.stick_figure import drawing_of, figure_records
+from legged.simulation.results.stick_figure import Picture
 from legged.simulation.results.tables import BASE, Column, coordinates, distinct_names
 
 Array = np.ndarray
@@ -54,9 +54,7 @@ def fields_of_motion(
             raise ArgumentError(f"q of sample {k}: {error}") from error
     v = velocities(robot, times, q) if v is None else _samples("v", v, count, robot.nv)
     tau = np.full((count, robot.nv), np.nan) if tau is None else _samples("tau", tau, count, robot.nv)
-    drawing = drawing_of(robot)
-    points, rotation, position, kinetic, potential = compile_function(_drawn_quantities(drawing.points), robot)(q, v)
-    figure, shown_ground = figure_records(drawing, points, np.zeros((count, 0, 7)), ground)
+    rotation, position, kinetic, potential = compile_function(_base_and_energies, robot)(q, v)
     none, nothing, unknown = np.zeros((count, 0, 3)), np.zeros((count, 0)), np.full(count, np.nan)
     touched, residual = np.zeros(0), np.zeros(count)
     contacts = (), (), (), none, none, none, nothing, touched, touched, residual, residual, nothing
@@ -77,8 +75,7 @@ def fields_of_motion(
         "contacts": ContactRecord(*contacts),
         "energy": EnergyRecord(kinetic, potential, *(unknown.copy() for _ in range(4))),
         "bodies": BodyRecord((), np.zeros((count, 0, 7)), np.zeros((count, 0, 6))),
-        "ground": shown_ground,
-        "figure": figure,
+        "picture": Picture(robot, q, ground, (), np.zeros((count, 0, 7))),
         "model": ModelRecord.of(robot, ground),
         "footsteps": none,
     }
@@ -174,15 +171,10 @@ def _names(robot: Robot) -> dict[str, list[str]]:
     return {letter: [n for n, own in zip(names, letters, strict=True) if own == letter] for letter in ("q", "v", "tau")}
 
 
-def _drawn_quantities(points: list[tuple[int, Array]]) -> Any:
-    """Return the function (robot, q, v) -> points, rotation and position of the base, kinetic and potential energy."""
-
-    def quantities(robot: Robot, q: Array, v: Array) -> tuple[Any, ...]:
-        rotation, position = robot.base.pose(q[: robot.base.nq])
-        energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
-        return point_positions(robot, q, points), np.asarray(rotation), np.asarray(position), *energies
-
-    return quantities
+def _base_and_energies(robot: Robot, q: Array, v: Array) -> tuple[Any, ...]:
+    """Return rotation (3, 3) and position (3,) [m] of the base, kinetic and potential energy [J]."""
+    rotation, position = robot.base.pose(q[: robot.base.nq])
+    return np.asarray(rotation), np.asarray(position), kinetic_energy(robot, q, v), potential_energy(robot, q)
 
 
 def _samples(name: str, value: Any, count: int, size: int) -> Array:

@@ -26,7 +26,7 @@ from legged.simulation.results.records import (
     ModelRecord,
 )
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import drawing_of, figure_records
+from legged.simulation.results.stick_figure import Picture
 
 Array = np.ndarray
 
@@ -43,10 +43,8 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     outputs, rests = seen.outputs, np.array([state.s for state in states])
     parts = loop.split(rests)
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
-    obstacles = loop.scene.ground.obstacles if isinstance(loop, RigidLoop) else ()
-    drawing, body_q = drawing_of(robot, bodies, obstacles), _body_states(loop, rests, 0, 7)
-    figure, ground = figure_records(drawing, outputs.skeleton, body_q, loop.ground)
-    times = np.array([state.t for state in states])
+    times, q = (np.array(part) for part in ([state.t for state in states], [state.q for state in states]))
+    body_q = _body_states(loop, rests, 0, 7)
     return Run(
         robot=robot.name,
         backend=backend.name,
@@ -54,7 +52,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         ended=ended,
         times=times,
         phases=np.array([state.phase for state in states]),
-        q=np.array([state.q for state in states]),
+        q=q,
         v=parts.v,
         vdot=vdot,
         tau=seen.tau,
@@ -68,8 +66,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
             q=body_q,
             v=_body_states(loop, rests, 1, 6),
         ),
-        ground=ground,
-        figure=figure,
+        picture=Picture(robot, q, loop.ground, bodies, body_q),
         model=ModelRecord.of(robot, loop.ground, bodies),
         footsteps=planned_footsteps(loop.controller, seen.memory),
     )

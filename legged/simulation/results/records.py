@@ -220,6 +220,17 @@ class StickFigure:
         return self.nodes[:, : free.min()] if free.size else self.nodes
 
 
+class RecordedPicture(NamedTuple):
+    """The stick figures and the ground of a run that has been stored; see `Picture`.
+
+    Attributes:
+        figure: Stick figures. ground: Shape of the ground.
+    """
+
+    figure: StickFigure
+    ground: GroundRecord
+
+
 class JointHistory(NamedTuple):
     """Motion of one joint; each array is (T,), or (T, n) for a joint with several coordinates.
 
@@ -349,3 +360,15 @@ class ModelRecord:
             return ModelRecord(robot, str(data["source"]), bodies, obstacles, float(data["friction"]))
         except (LeggedError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise FileError(str(path), f"is a damaged run: its model cannot be read: {error}") from error
+
+
+GROUPS: dict[str, Any] = {
+    "base": BaseRecord,
+    "joints": JointRecord,
+    "contacts": ContactRecord,
+    "energy": EnergyRecord,
+    "bodies": BodyRecord,
+    "ground": GroundRecord,
+    "figure": StickFigure,
+}
+"""The groups of fields of a run, by their names; see `run_files.FIELDS`."""

@@ -19,6 +19,7 @@ from legged.rotations import quaternion_matrix
 from legged.simulation.results import recorded_motion, run_files
 from legged.simulation.results.records import (
     GROUND,
+    GROUPS,
     BaseRecord,
     BodyHistory,
     BodyRecord,
@@ -29,8 +30,10 @@ from legged.simulation.results.records import (
     JointHistory,
     JointRecord,
     ModelRecord,
+    RecordedPicture,
     StickFigure,
 )
+from legged.simulation.results.stick_figure import Picture
 from legged.simulation.results.tables import table_columns
 from legged.table import Table
 
@@ -60,8 +63,7 @@ class Run:
         contacts: Contact points and forces.
         energy: Energies and work.
         bodies: Free bodies.
-        ground: Shape of the ground.
-        figure: Stick figures.
+        picture: `figure` and `ground`, which are computed when they are read.
         warnings: Texts of the `SimulationWarning`s about this run, such as joints that chatter.
         model: The robot and its surroundings; None in files of older versions, and in files of runs of a robot that
             plain data cannot contain (`Robot.describe`).
@@ -85,8 +87,7 @@ class Run:
     contacts: ContactRecord
     energy: EnergyRecord
     bodies: BodyRecord
-    ground: GroundRecord
-    figure: StickFigure
+    picture: Picture | RecordedPicture
     warnings: tuple[str, ...] = ()
     model: ModelRecord | None = None
     footsteps: Array = field(default_factory=lambda: np.zeros((0, 0, 3)))
@@ -100,6 +101,16 @@ class Run:
 
     def _repr_html_(self) -> str:
         return from_above("frame")(self) if len(self) else f"<pre>{as_html(repr(self))}</pre>"
+
+    @property
+    def figure(self) -> StickFigure:
+        """Stick figures of robot and free bodies."""
+        return self.picture.figure
+
+    @property
+    def ground(self) -> GroundRecord:
+        """Shape of the ground around the motion."""
+        return self.picture.ground
 
     @property
     def duration(self) -> float:
@@ -234,9 +245,9 @@ class Run:
         stored["model"] = ModelRecord.from_json(stored["model"], path)
         groups = {
             group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})
-            for group, kind in _GROUPS.items()
+            for group, kind in GROUPS.items()
         }
-        return Run(**stored, **groups)
+        return Run(**stored, picture=RecordedPicture(groups.pop("figure"), groups.pop("ground")), **groups)
 
     @staticmethod
     def from_motion(
@@ -364,17 +375,6 @@ class Run:
     def _first_joint(self) -> int:
         """Index of the first joint coordinate in q."""
         return int(self.joints.q_range.min()) if len(self.joints.names) else self.q.shape[1]
-
-
-_GROUPS: dict[str, Any] = {
-    "base": BaseRecord,
-    "joints": JointRecord,
-    "contacts": ContactRecord,
-    "energy": EnergyRecord,
-    "bodies": BodyRecord,
-    "ground": GroundRecord,
-    "figure": StickFigure,
-}
 
 
 def _get(run: Run, name: str) -> Any:

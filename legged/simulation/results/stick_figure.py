@@ -1,14 +1,16 @@
-"""Stick figures of robots and free bodies, wireframes of their shapes, and lines on the ground beneath them."""
+"""Pictures of a motion: stick figures of robots and free bodies, with their shapes, and lines on the ground beneath."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.ground.ground import Ground
@@ -18,9 +20,10 @@ from legged.robot.construction.group import WORLD_LINK
 from legged.robot.inertia import Inertia
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Shape, Sphere
+from legged.robot.shapes import Shape
 from legged.rotations import quaternion_matrix
-from legged.simulation.results.records import FREE, GroundRecord, StickFigure
+from legged.simulation.results.records import FREE, GroundRecord, RecordedPicture, StickFigure
+from legged.simulation.results.wireframe import wireframe
 
 Array = np.ndarray
 _MERGE_DISTANCE = 1e-6  # [m]: closer points are one node
@@ -31,44 +34,76 @@ _MOST_POINTS = 120  # of the surface of the ground in one direction
 _LEAST_SPACING = 0.02  # [m], between these
 
 
-class Drawing(NamedTuple):
-    """The lines of a picture and the points of the links from which their nodes follow.
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """The stick figures of a motion and the ground beneath them, computed when they are read.
 
     Attributes:
-        points: (link index, position (3,) [m] in link axes): the nodes of the stick figure, then four points of each
-            link with shapes, its origin and the ends of its unit vectors, from which the nodes of the shapes follow.
+        robot: The robot. q: Its configurations, (T, nq), mixed units.
+        surface: The ground; None without ground. bodies: Free bodies.
+        body_q: Configurations of the free bodies, (T, b, 7), mixed units; see `BodyRecord.q`.
+    """
+
+    robot: Robot
+    q: Array
+    surface: Ground | Rigid | None
+    bodies: Sequence[FreeBody]
+    body_q: Array
+
+    @cached_property
+    def figure(self) -> StickFigure:
+        """Stick figures of robot and free bodies, and the shapes of these and of obstacles."""
+        obstacles = self.surface.obstacles if isinstance(self.surface, Rigid) else ()
+        drawing = drawing_of(self.robot, self.bodies, obstacles)
+        nodes = drawing.nodes(*compile_function(link_poses, self.robot)(self.q), self.body_q)
+        return StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape)
+
+    @cached_property
+    def ground(self) -> GroundRecord:
+        """Shape of the ground around the motion."""
+        nodes = self.figure.nodes
+        return GroundRecord(*ground_lines(self.surface, nodes), ground_surface(self.surface, nodes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let `pickle` and `copy` keep what is drawn alone, since a ground may hold functions."""
+        return RecordedPicture, (self.figure, self.ground)
+
+
+class Drawing(NamedTuple):
+    """The lines of a picture, and their nodes in the axes of what they belong to.
+
+    Attributes:
+        sticks: Stick figure: (link index, nodes (k, 3) [m] in link axes) of each rigid part.
+        shapes: Shapes of links: (link index, nodes (k, 3) [m] in link axes) of each link that has some.
         edges: Pairs of nodes joined by a line, (e, 2): the stick figure, shapes of links, shapes of free bodies.
         modules: Kinematic module of each edge, (e,), `FREE` for free bodies.
         is_shape: Whether an edge is part of a shape, (e,).
-        shapes: Nodes of the shapes of each link that has some, (k, 3), [m], link axes.
         bodies: Nodes of the shapes of each free body, (k, 3), [m], body axes.
         fixed: Nodes of obstacles, (k, 3), [m], world axes.
     """
 
-    points: list[tuple[int, Array]]
+    sticks: list[tuple[int, Array]]
+    shapes: list[tuple[int, Array]]
     edges: Array
     modules: Array
     is_shape: Array
-    shapes: list[Array]
     bodies: list[Array]
     fixed: Array
 
-    def nodes(self, points: Array, bodies: Array) -> Array:
-        """Return the positions of all nodes, (T, k, 3), [m], world axes.
+    def nodes(self, rotations: Array, origins: Array, bodies: Array) -> Array:
+        """Return the positions of all nodes, (T, k, 3), [m], world axes, in the order of the attributes.
 
         Args:
-            points: Positions of `points` over time, (T, n, 3), [m], world axes.
+            rotations, origins: Poses of the links over time, (T, n_links, 3, 3) and (T, n_links, 3), [m]; see
+                `link_poses`.
             bodies: Configurations of the free bodies, (T, b, 7); see `BodyRecord.q`.
         """
-        first = len(self.points) - 4 * len(self.shapes)
-        parts = [points[:, :first]]
-        for i, corners in enumerate(self.shapes):
-            frame = points[:, first + 4 * i : first + 4 * i + 4]
-            parts.append(frame[:, :1] + corners @ (frame[:, 1:] - frame[:, :1]))
+        own = (*self.sticks, *self.shapes)
+        parts = [origins[:, i, None] + places @ rotations[:, i].swapaxes(1, 2) for i, places in own]
         R_transposed = quaternion_matrix(np.moveaxis(bodies[..., :4], -1, 0)).T if self.bodies else ()
         for i, corners in enumerate(self.bodies):
             parts.append(bodies[:, i, None, 4:] + corners @ R_transposed[i])
-        parts.append(np.broadcast_to(self.fixed, (len(points), *self.fixed.shape)))
+        parts.append(np.broadcast_to(self.fixed, (len(origins), *self.fixed.shape)))
         return np.concatenate(parts, axis=1)
 
 
@@ -83,8 +118,11 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequenc
     Args:
         robot: The robot. bodies: Free bodies, drawn by their shapes. obstacles: Fixed shapes, see `Rigid.obstacles`.
     """
-    points: list[tuple[int, Array]] = []
+    sticks: list[tuple[int, Array]] = []
     edges: list[tuple[int, int]] = []
+    modules: list[int] = []
+    count = 0  # of nodes
+    module_of = {body: module.index for module in robot.modules for body in module.bodies}
     carriers: dict[tuple[int, str], list[PlacedLink]] = {}
     bases = _bases(robot)
     for link in robot.links:
@@ -93,30 +131,26 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequenc
     poses = link_poses(robot, robot.neutral())
     for links in carriers.values():
         places, lines = _rigid_part(robot, links, poses, links[0].name in bases.values())
-        edges += [(len(points) + a, len(points) + b) for a, b in lines]
-        points += [(links[0].index, place) for place in places]
-    module_of = {body: module.index for module in robot.modules for body in module.bodies}
-    modules = [module_of[robot.links[points[b][0]].body] for _, b in edges]
-    count, sticks = len(points), len(edges)
-    shapes, drawn = [], []
-    for link in robot.links:
-        if link.shapes:
-            points += [(link.index, place) for place in (np.zeros(3), *np.eye(3))]
-            shapes.append((link.shapes, module_of[link.body]))
-    fixed = [shape for _, shape in obstacles]
-    for solids, module in [*shapes, *((body.shapes, FREE) for body in bodies), (fixed, FREE)]:
-        corners, lines = wireframe(solids)
+        edges += [(count + a, count + b) for a, b in lines]
+        modules += [module_of[links[0].body]] * len(lines)
+        sticks.append((links[0].index, np.array(places)))
+        count += len(places)
+    first, drawn = len(edges), []
+    shown = [link for link in robot.links if link.shapes]
+    solids = [*((link.shapes, module_of[link.body]) for link in shown), *((body.shapes, FREE) for body in bodies)]
+    for shapes, module in [*solids, ([shape for _, shape in obstacles], FREE)]:
+        corners, lines = wireframe(shapes)
         edges += [(count + a, count + b) for a, b in lines]
         modules += [module] * len(lines)
         count += len(corners)
         drawn.append(corners)
     return Drawing(
-        points,
+        sticks,
+        [(link.index, corners) for link, corners in zip(shown, drawn, strict=False)],
         np.array(edges, dtype=int).reshape(-1, 2),
         np.array(modules, dtype=int),
-        np.arange(len(edges)) >= sticks,
-        drawn[: len(shapes)],
-        drawn[len(shapes) : -1],
+        np.arange(len(edges)) >= first,
+        drawn[len(shown) : -1],
         drawn[-1],
     )
 
@@ -174,22 +208,6 @@ def _inertia_in(link: PlacedLink, rotations: Array, origins: Array, head: int) -
     """Return the inertia of a link in the axes of link `head`, all joints at zero."""
     R, o = rotations[head].T, origins[link.index] - origins[head]
     return link.inertia.moved(R @ rotations[link.index], R @ o)
-
-
-def figure_records(
-    drawing: Drawing, points: Array, bodies: Array, ground: Ground | Rigid | None
-) -> tuple[StickFigure, GroundRecord]:
-    """Return the stick figures of a run and the shape of the ground beneath them.
-
-    Args:
-        drawing: Of the robot and the free bodies.
-        points: Positions of `Drawing.points`, (T, n, 3), [m], world axes.
-        bodies: Configurations of the free bodies, (T, b, 7); see `BodyRecord.q`.
-        ground: The ground, or None.
-    """
-    nodes = drawing.nodes(points, bodies)
-    figure = StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape)
-    return figure, GroundRecord(*ground_lines(ground, nodes), ground_surface(ground, nodes))
 
 
 def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Array]:
@@ -308,79 +326,3 @@ def _polygon(points: list[Array], nodes: list[int]) -> list[tuple[int, int]]:
     plane = np.linalg.svd(rays)[2][:2]
     order = np.argsort(np.arctan2(rays @ plane[1], rays @ plane[0]))
     return [(nodes[a], nodes[b]) for a, b in zip(order, np.roll(order, -1), strict=True)]
-
-
-_CIRCLE_POINTS = 16
-_Lines = list[tuple[int, int]]
-
-
-def wireframe(shapes: Sequence[Shape]) -> tuple[Array, _Lines]:
-    """Return the points of a wireframe and the pairs of points to join.
-
-    A sphere or ellipsoid has three ellipses, a cylinder two circles and four lines, and a capsule besides these four
-    half circles.
-
-    Args:
-        shapes: The shapes of one link or body.
-
-    Returns:
-        Points (k, 3), [m], in the axes of the link or body, and pairs of their indices.
-    """
-    points: list[Array] = []
-    lines: _Lines = []
-    for shape in shapes:
-        corners, own = _wireframe(shape)
-        lines += [(len(points) + a, len(points) + b) for a, b in own]
-        points += list(corners)
-    return np.array(points).reshape(-1, 3), lines
-
-
-def _wireframe(shape: Shape) -> tuple[Array, _Lines]:
-    if isinstance(shape, Box):
-        return shape.corners, [(i, i + bit) for bit in (1, 2, 4) for i in range(8) if not i & bit]
-    if isinstance(shape, Hull):
-        return shape.vertices, list(shape.edges)
-    if isinstance(shape, Sphere):
-        return _ellipses(np.full(3, shape.radius)) + np.asarray(shape.center), _closed(3)
-    if isinstance(shape, Ellipsoid):
-        points, lines = _ellipses(np.asarray(shape.radii)), _closed(3)
-    else:
-        points, lines = _axial(shape)
-    return np.asarray(shape.center) + points @ np.asarray(shape.rotation).T, lines
-
-
-def _circle() -> Array:
-    """Return points of the unit circle in the plane of x and y, (`_CIRCLE_POINTS`, 3)."""
-    angles = np.arange(_CIRCLE_POINTS) * (2.0 * np.pi / _CIRCLE_POINTS)
-    return np.stack([np.cos(angles), np.sin(angles), np.zeros(_CIRCLE_POINTS)], axis=1)
-
-
-def _ellipses(radii: Array) -> Array:
-    """Return points of the ellipses in the three planes of an ellipsoid, (k, 3), [m], its own axes."""
-    return np.concatenate([np.roll(_circle(), axis, axis=1) * radii for axis in range(3)])
-
-
-def _closed(count: int) -> _Lines:
-    """Return the lines of closed polygons of `_CIRCLE_POINTS` points each."""
-    n = _CIRCLE_POINTS
-    return [(k * n + i, k * n + (i + 1) % n) for k in range(count) for i in range(n)]
-
-
-def _axial(shape: Cylinder | Capsule) -> tuple[Array, _Lines]:
-    """Return points and lines of a cylinder or capsule in its own axes."""
-    n, up = _CIRCLE_POINTS, np.array([0.0, 0.0, shape.length / 2])
-    rim = shape.radius * _circle()
-    points, lines = [*(rim - up), *(rim + up)], _closed(2)
-    lines += [(i, n + i) for i in range(0, n, n // 4)]
-    if isinstance(shape, Capsule):
-        for side, first in ((-1.0, 0), (1.0, n)):
-            for start in (0, n // 4):
-                across, at = rim[start] / shape.radius, first + start
-                for k in range(1, n // 2):
-                    angle = 2.0 * np.pi * k / n
-                    ray = np.cos(angle) * across + np.array([0.0, 0.0, side * np.sin(angle)])
-                    points.append(side * up + shape.radius * ray)
-                    lines.append((at, len(points) - 1))
-                    at = len(points) - 1
-                lines.append((at, first + start + n // 2))
-    return np.array(points), lines

@@ -14,7 +14,7 @@ import numpy as np
 from legged.arguments import shown, whole
 from legged.errors import FileError, MissingError
 from legged.output import output_file, replaced, visible, write_table
-from legged.simulation.results.records import GroundRecord, JointRecord, ModelRecord
+from legged.simulation.results.records import GroundRecord, JointRecord, ModelRecord, RecordedPicture
 from legged.simulation.results.run import Run
 from legged.simulation.results.run_files import FieldRule, checked_field, opened, stored_array
 from legged.simulation.results.tables import BASE, Column, coordinates, distinct_names
@@ -237,11 +237,11 @@ class RecordedMembers(NamedTuple):
         robot = runs.model.robot.with_parameters(own) if own else runs.model.robot
         valid = int(np.isfinite(runs.q[i]).all(axis=1).sum())
         run = Run.from_motion(robot, runs.times[:valid], runs.q[i, :valid], runs.v[i, :valid])
-        ground = run.ground if self.ground is None else self.ground
+        picture = run.picture if self.ground is None else RecordedPicture(run.figure, self.ground)
         words = f"torques, contacts and work are unknown, since {self.why}"
         model = replace(runs.model, robot=robot, bodies={})
         return replace(
-            run, integrator=runs.integrator, ended=runs.reasons[i], ground=ground, warnings=(words,), model=model
+            run, integrator=runs.integrator, ended=runs.reasons[i], picture=picture, warnings=(words,), model=model
         )
 
 

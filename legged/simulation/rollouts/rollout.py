@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler import Kernel, Members, Schedule, check_threads, default_threads, element_type, trace
+from legged.compiler import Kernel, Members, Schedule, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import ArgumentError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
@@ -33,7 +33,6 @@ from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.records import ModelRecord
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import RolloutBatch
@@ -118,41 +117,33 @@ def rollout(
     setup, element = (controller, ground, pushes, bodies), element_type(dtype)
     batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, element=element)
     batch.check_command()
-    count = default_threads() if threads is None else check_threads(threads)
+    count, threads = batch.sweep.count, default_threads() if threads is None else check_threads(threads)
     with ProgressBar(batch.robot.name, until, progress) as bar:
-        runs = _run(batch, steps, times, compiled, count, bar.update)
+        starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
+        members = MemberRuns(batch, steps, times)
+        if len(starts.states) < count:
+            raise _interrupted(_unfinished(members, starts))
+        stepper = Stepper(batch, steps, compiled, starts, times)
+        overlap = OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")
+        if batch.q is None:
+            refuse_chosen(overlap)
+        try:
+            engine = stepper.prepare()
+        except KeyboardInterrupt:
+            raise _interrupted(_unfinished(members, starts)) from None
+        stepper.run(threads, bar.update)
+    compiled_steps = engine.detached() if isinstance(engine, CompiledEngine) else None
+    members = replace(members, backend=engine.name, compiled=compiled_steps)
+    runs = _result(members, stepper.members, _warnings(stepper, overlap), stepper.reason)
     if INTERRUPTED in runs.reasons:
-        count = runs.reasons.count(INTERRUPTED)
-        raise SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)
+        raise _interrupted(runs)
     return runs
 
 
-def _run(
-    batch: RolloutBatch,
-    integrator: FixedStep,
-    times: Array,
-    compiled: bool | None,
-    threads: int,
-    update: Callable[[float], None],
-) -> Rollouts:
-    """Return the motions of all members, sampled at times (T,), [s]; see `rollout`."""
-    count = batch.sweep.count
-    starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
-    members = MemberRuns(batch, integrator, times)
-    if len(starts.states) < count:
-        return _unfinished(members, starts)
-    stepper = Stepper(batch, integrator, compiled, starts, times)
-    overlap = OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")
-    if batch.q is None:
-        refuse_chosen(overlap)
-    try:
-        engine = stepper.prepare()
-    except KeyboardInterrupt:
-        return _unfinished(members, starts)
-    stepper.run(threads, update)
-    compiled_steps = engine.detached() if isinstance(engine, CompiledEngine) else None
-    members = replace(members, backend=engine.name, compiled=compiled_steps)
-    return _result(members, stepper.members, _warnings(stepper, overlap), stepper.reason)
+def _interrupted(runs: Rollouts) -> SimulationInterrupt:
+    """Return the error of rollouts that Ctrl-C has ended."""
+    count = runs.reasons.count(INTERRUPTED)
+    return SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)
 
 
 def _unfinished(runs: MemberRuns, starts: InitialStates) -> Rollouts:
@@ -296,7 +287,7 @@ class MemberRuns:
         """
         if not np.isfinite(runs.q[i, 0]).all():
             raise ArgumentError(f"member {i} has no states: Ctrl-C came before it had started")
-        loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
+        loop = self.batch.member(i).loop
         plan = Plan.of_loops(self.times, [loop])
         rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1, dtype=float)
         reached = int(np.isfinite(rows).all(axis=1).sum())
@@ -317,48 +308,25 @@ class MemberRuns:
         self, i: int, loop: ClosedLoop, members: Members
     ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
         """Return the equations of member i, and the function that advances it from given states over a schedule."""
-        if self.compiled is not None:
-            return _MemberBackend(self._kernels, self.compiled, i, loop, self.backend), partial(
-                self.compiled.advance_one, i
+        if self.compiled is None:
+            backend = select_backend(loop, members.state[0], members.state[0], False)
+            backend.name = self.backend
+            return backend, PythonEngine(members, self.integrator, "", system=backend).advance
+        numbers = self.compiled.starts.numbers[i, self.compiled.template.varying]
+        backend = Backend(loop, True, self.backend, partial(self._of_member, numbers))
+        return backend, partial(self.compiled.advance, threads=1, robots=slice(i, i + 1))
+
+    def _of_member(self, numbers: Array, method: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
+        """Return a method of the closed loop of the member with these numbers, (m,), from a kernel for all members."""
+        assert self.compiled is not None
+        name, given = method.__name__, {key: (n,) if isinstance(n, int) else n for key, n in shapes.items()}
+        if name not in self._kernels:
+            self._kernels[name] = self.compiled.template.kernel(
+                lambda loop, *state: getattr(loop, name)(*state), name, **given
             )
-        backend = select_backend(loop, members.state[0], members.state[0], False)
-        backend.name = self.backend
-        return backend, PythonEngine(members, self.integrator, "", system=backend).advance
+        return partial(self._kernels[name], numbers)
 
     @cached_property
-    def _kernels(self) -> dict[Any, Kernel]:
+    def _kernels(self) -> dict[str, Kernel]:
         """Kernels of the members' outputs, which all of them share."""
         return {}
-
-
-class _MemberBackend(Backend):
-    """The equations of one member.
-
-    Args:
-        kernels: Kernels by name of the function and links of the points, which all members of a rollout share.
-        compiled: The time steps of all members. i: Index of the member.
-        loop: Its closed loop, with the points that `outputs` reports. name: What computed the rollout.
-    """
-
-    def __init__(self, kernels: dict[Any, Kernel], compiled: CompiledEngine, i: int, loop: ClosedLoop, name: str):
-        super().__init__(loop, True, name)
-        self._kernels, self._compiled = kernels, compiled
-        self._numbers = compiled.starts.numbers[i, compiled.template.varying]
-        self._links = tuple(link for link, _ in loop.nodes)
-        self._points = np.array([point for _, point in loop.nodes]).reshape(-1, 3)
-
-    def _function(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
-        """Return a function of the closed loop as a kernel of numbers and points of any member."""
-        template, links, name = self._compiled.template, self._links, function.__name__
-
-        def of_member(*arguments: Any) -> Any:
-            *state, numbers, points = arguments
-            loop = replace(template.member(numbers)[0], nodes=list(zip(links, points, strict=True)))
-            return getattr(loop, name)(*state)
-
-        if (name, links) not in self._kernels:
-            given = {key: (size,) if isinstance(size, int) else size for key, size in shapes.items()}
-            given |= {"numbers": self._numbers.shape, "points": self._points.shape}
-            self._kernels[name, links] = Kernel(trace(of_member, given), name)
-        kernel = self._kernels[name, links]
-        return lambda *state: kernel(*state, self._numbers, self._points)

@@ -30,7 +30,6 @@ from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoo
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import External, check_wrenches
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.starts import MemberStarts
@@ -114,21 +113,20 @@ class RolloutBatch:
         if self.closed is not None and self.sweep.robot_parameters.names:
             raise DefinitionError(f"robot {self.robot.name!r} has closed loops, whose parameters cannot vary")
 
-    def member(self, i: int, nodes: Any = ()) -> RolloutMember:
-        """Return member i at the start, with the points that `ClosedLoop.outputs` reports."""
-        return self.member_at(i, *self._state(i), nodes)
+    def member(self, i: int) -> RolloutMember:
+        """Return member i at the start."""
+        return self.member_at(i, *self._state(i))
 
-    def member_at(self, i: int, q: Array, v: Array, nodes: Any = ()) -> RolloutMember:
+    def member_at(self, i: int, q: Array, v: Array) -> RolloutMember:
         """Return member i at its start in a given state.
 
         Args:
             i: Index of the member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
-            nodes: Points that `ClosedLoop.outputs` reports.
         """
         setup = self.sweep.member(i)
         controller, memory = self.started(setup, q, v)
         controller = controller if self.is_run else independent_copy(controller)  # members do not share its state
-        parts = setup.robot, controller, setup.ground, len(memory), setup.pushes, list(nodes)
+        parts = setup.robot, controller, setup.ground, len(memory), setup.pushes
         if self.closed is None:
             loop = closed_loop(*parts, setup.bodies)
         elif isinstance(setup.ground, Rigid):
@@ -140,8 +138,8 @@ class RolloutBatch:
 
     @cached_property
     def first(self) -> RolloutMember:
-        """Member 0; of a run with the points that pictures show."""
-        first = self.member(0, drawing_of(self.robot).points if self.is_run else ())
+        """Member 0."""
+        first = self.member(0)
         smallest, words = singular_at(first.loop.robot, first.q) if self.closed is None else (1.0, "")
         if words and smallest <= SINGULAR:
             raise DefinitionError(f"in the initial configuration {words}")
@@ -231,13 +229,12 @@ def closed_loop(
     ground: Ground | Rigid | None,
     memory: int,
     pushes: Sequence[External],
-    nodes: list[tuple[int, Array]],
     bodies: Sequence[FreeBody],
 ) -> ClosedLoop:
     """Return a `RigidLoop` on rigid ground, otherwise a `ClosedLoop`, of a robot without closed kinematic loops.
 
     Args:
-        robot, controller, ground, pushes, nodes: Fields of the closed loop, see `ClosedLoop`.
+        robot, controller, ground, pushes: Fields of the closed loop, see `ClosedLoop`.
         memory: Length of the controller's memory. bodies: Free bodies.
 
     Raises:
@@ -247,5 +244,5 @@ def closed_loop(
         check_wrenches(pushes, robot, bodies)
     if isinstance(ground, Ground):
         refuse_round_feet(robot)
-    parts = robot, controller, ground, memory, pushes, nodes
+    parts = robot, controller, ground, memory, pushes
     return RigidLoop(*parts, bodies) if isinstance(ground, Rigid) else ClosedLoop(*parts)

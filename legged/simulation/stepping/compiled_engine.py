@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -93,10 +93,22 @@ class MemberTemplate:
     @cached_property
     def energies(self) -> Kernel:
         """Kinetic and potential energies, (..., 2), [J], of the varying numbers, (..., p), and states [q; s]."""
-        first = self.batch.first
-        shapes = {"parameters": (len(self.varying),), "state": (len(first.q) + len(first.s),)}
-        graph = trace(lambda parameters, state: energies(self.member(parameters)[0], state), shapes)
-        return Kernel(graph, "energies")
+        return self.kernel(energies, "energies", state=(len(self.batch.first.q) + len(self.batch.first.s),))
+
+    def kernel(
+        self, function: Callable[..., Any], name: str, dtype: Any = None, **shapes: tuple[int, ...]
+    ) -> Kernel[..., Any]:
+        """Return a function of the closed loop of a member as a kernel, whose first argument are its varying numbers.
+
+        Args:
+            function: Function of the closed loop and further arguments. name: Name of the kernel.
+            dtype: Type of the numbers. shapes: Shape of each further argument.
+        """
+        graph = trace(
+            lambda parameters, *others: function(self.member(parameters)[0], *others),
+            {"parameters": (len(self.varying),), **shapes},
+        )
+        return Kernel(graph, name, dtype=dtype)
 
     def _numbers(self, parameters: Any) -> Iterator[Any]:
         """Yield the numbers of a member: constants, and parameters where members differ."""
@@ -186,7 +198,12 @@ class CompiledEngine(StepEngine):
             if not isinstance(schedule, int):
                 self.advance(self._members, schedule, self._used_threads(schedule.steps.sum(), threads))
                 return self._result()
-            call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
+            key = schedule, id(self.commands)  # the call keeps the array, and so its id
+            if key not in self._calls:
+                intervals = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
+                arrays = self._members, self.parameters, intervals, self.commands
+                self._calls[key] = self.code.prepared(*arrays, self._comparison)
+            call = self._calls[key]
             self._last = schedule, self.commands, call
         return call.alone() if threads == 1 else call(self._used_threads(self.intervals[0, 0, 2], threads))
 
@@ -194,16 +211,15 @@ class CompiledEngine(StepEngine):
         """Return the number of threads that pay for a number of steps."""
         return min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
 
-    def _prepared(self, rows: int) -> PreparedLoop:
-        """Return the call for a number of rows of `intervals`, which keeps the array of the commands and so its id."""
-        intervals = Schedule(self.intervals[:rows], np.array([CODES_ONLY]))
-        arrays = self._members, self.parameters, intervals, self.commands
-        call = self._calls[rows, id(self.commands)] = self.code.prepared(*arrays, self._comparison)
-        return call
-
-    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
-        """Advance the robots from other states; see `StepEngine.advance`."""
-        self.code.run(members, self.parameters, schedule, threads, self.commands)
+    def advance(
+        self, members: Members, schedule: Schedule, threads: int | None = None, robots: slice = slice(None)
+    ) -> None:
+        """Advance the robots, or some of them, from other states of any type; see `StepEngine.advance`."""
+        own = Members(*(x.astype(self.code.element.dtype, copy=False) for x in vars(members).values()))
+        self.code.run(own, self.parameters[robots], schedule, threads, self.commands[robots])
+        for x, y in zip(vars(members).values(), vars(own).values(), strict=True):
+            if x is not y:
+                x[:] = y
 
     def failure(self, i: int) -> SimulationError | None:
         """Return the error of the steps after the last sample of a single robot, which are taken again one by one.
@@ -277,17 +293,10 @@ class CompiledEngine(StepEngine):
     # One of the robots, for the runs of a rollout.
 
     def detached(self) -> CompiledEngine:
-        """Return the engine without its robots' states, for `advance_one` alone."""
+        """Return the engine without its robots' states, for `advance` alone."""
         engine = copy.copy(self)
         del engine._members
         return engine
-
-    def advance_one(self, i: int, members: Members, schedule: Schedule) -> None:
-        """Advance copies of robot i from other states, in place."""
-        own = Members.at(members.state, members.stored.shape[1], self.code.element.dtype)
-        own.outcome[:] = members.outcome
-        self.code.run(own, self.parameters[i : i + 1], schedule, threads=1)
-        members.state[:], members.outcome[:], members.stored[:] = own.state, own.outcome, own.stored
 
 
 def _merged(graph: Graph) -> Graph:

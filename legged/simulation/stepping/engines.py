@@ -152,7 +152,6 @@ class PythonEngine(StepEngine):
         self._failures: dict[int, SimulationError] = {}
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
-        """Advance the robots from sample to sample; see `StepEngine.motion`."""
         members, solutions = self._members, {}
         for i in _live(members):
             solutions[i] = self._integrator.solve(self._system(i), *self._state(members, i), plan.intervals[plan.of[i]])
@@ -162,14 +161,12 @@ class PythonEngine(StepEngine):
             yield
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
-        """Advance the robots; see `StepEngine.run`."""
         if isinstance(schedule, int):
             schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
         self.advance(self._members, schedule, threads)
         return self._result()
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
-        """Advance the robots from other states; see `StepEngine.advance`."""
         for i in _live(members):
             solution = self._solution(i, members, schedule)
             for sample in schedule.samples[schedule.samples != -1].tolist():
@@ -177,17 +174,15 @@ class PythonEngine(StepEngine):
                     self._take(members, i, solution, sample)
 
     def failure(self, i: int) -> SimulationError | None:
-        """Return the error that ended the motion of robot i; see `StepEngine.failure`."""
         return self._failures.get(i)
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
-        """Set the closed loops of some robots, each with its own copy of the controller; see `StepEngine.restart`."""
         known, begin = self._backends, starts.numbers.shape[1] - len(flatten(self._first_limits)[0])
         used = set(starts.loops)
         self._backends = {loop: known[loop] if loop in known else _in_python(loop, self.given) for loop in used}
         for i in robots:
             self._systems[i] = self._backends[starts.loops[i]]
-            self._controllers[i] = independent_copy(starts.loops[i].controller)
+            self._controllers[i] = independent_copy(starts.loops[i].controller)  # robots do not share its state
             self._limits[i] = unflatten(self._first_limits, iter(starts.numbers[i, begin:].tolist()))
 
     def _system(self, i: int) -> Backend:

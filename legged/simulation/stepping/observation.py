@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import Kernel, trace
+from legged.compiler import Kernel
 from legged.compiler.ir import flatten, where
 from legged.errors import SimulationWarning, UnknownNameError, warn_caller
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -103,7 +103,7 @@ class Observer:
         if key not in self._kernels:
             self._kernels[key] = self._traced(*key)
             self._warn_of_new_functions(function)
-        given = t, phase, numbers[..., self._template.varying], np.zeros(0) if commands is None else commands, states
+        given = numbers[..., self._template.varying], t, phase, np.zeros(0) if commands is None else commands, states
         dtype = self._template.batch.element.dtype
         return self._kernels[key](*(x.astype(dtype, copy=False) if isinstance(x, np.ndarray) else x for x in given))
 
@@ -149,15 +149,13 @@ class Observer:
 
     def _traced(self, function: Callable[..., Any], size: int | None) -> Kernel:
         """Return an observed function as a kernel, with a command of a given size, or None without a command."""
-        template = self._template
 
-        def values(t: Any, phase: Any, parameters: Any, command: Any, state: Any) -> Any:
-            loop, _ = template.member(parameters)
+        def values(loop: ClosedLoop, t: Any, phase: Any, command: Any, state: Any) -> Any:
             return self._observed(function, loop, t, phase, state, None if size is None else command)
 
-        shapes = {"t": (), "phase": (), "parameters": (len(template.varying),), "command": (size or 0,)}
-        graph = trace(values, {**shapes, "state": (self._size,)})
-        return Kernel(graph, getattr(function, "__name__", "observation"), dtype=template.batch.element.dtype)
+        name, dtype = getattr(function, "__name__", "observation"), self._template.batch.element.dtype
+        shapes: dict[str, Any] = {"t": (), "phase": (), "command": (size or 0,), "state": (self._size,)}
+        return self._template.kernel(values, name, dtype, **shapes)
 
     def _warn_of_new_functions(self, function: Callable[..., Any]) -> None:
         """Warn if the place of a function's code has made many functions."""

@@ -85,10 +85,6 @@ class Leaf(NamedTuple):
     value: Any
     is_declared: bool
 
-    def agrees(self, other: Leaf) -> bool:
-        """Return whether two leaves are equal, apart from the robots that `unflatten` replaces."""
-        return _are_equal(self.value, other.value)
-
     @property
     def words(self) -> str:
         """The place, and for an object of a class that declares no parameters, how to declare them."""
@@ -225,7 +221,7 @@ def _unchanged(a: Any, b: Any) -> bool:
     return a is b or (isinstance(a, float) and isinstance(b, float | np.floating) and (a == b or (a != a and b != b)))
 
 
-def _are_equal(a: Any, b: Any) -> bool:
+def are_equal(a: Any, b: Any) -> bool:
     """Return whether two leaves are equal; objects that `start` has made anew are if their attributes are."""
     if a is b:
         return True
@@ -237,13 +233,13 @@ def _are_equal(a: Any, b: Any) -> bool:
         return False
     try:
         if isinstance(a, tuple | list):
-            return len(a) == len(b) and all(map(_are_equal, a, b))
+            return len(a) == len(b) and all(map(are_equal, a, b))
         if isinstance(a, dict):
-            return a.keys() == b.keys() and all(_are_equal(a[key], b[key]) for key in a)
+            return a.keys() == b.keys() and all(are_equal(a[key], b[key]) for key in a)
         if isinstance(a, MethodType):
-            return a.__func__ is b.__func__ and _are_equal(a.__self__, b.__self__)
+            return a.__func__ is b.__func__ and are_equal(a.__self__, b.__self__)
         if type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__"):
-            return not isinstance(a, _WITHOUT_PARTS) and _are_equal(vars(a), vars(b))
+            return not isinstance(a, _WITHOUT_PARTS) and are_equal(vars(a), vars(b))
         return bool(a == b)
     except Exception:  # a user's class may compare in any way; references may be cyclic
         return False

@@ -202,7 +202,6 @@ class SimulatedRobots(Stepper):
             v: Velocities, (k, nv), mixed units.
         """
         starts = self.batch.starts.of(self.compiled, robots.tolist(), q, v, self.starts.refused)
-        self.starts = self.starts.limited(starts.refused, len(flatten(self.batch.first.limits)[0]))
         self.members.state[robots], self.members.outcome[robots] = starts.states, 0.0
         self.ended[robots] = False
         self._forget(robots)

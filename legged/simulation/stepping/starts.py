@@ -21,7 +21,7 @@ from legged.robot.configuration import integrate
 from legged.simulation.backend import warn_of_python
 from legged.simulation.hidden_state import check_stateless
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.stepping.parameter_tree import flatten
+from legged.simulation.stepping.parameter_tree import are_equal, flatten
 
 if TYPE_CHECKING:
     from legged.simulation.stepping.batch import RolloutBatch
@@ -47,22 +47,17 @@ class InitialStates(NamedTuple):
     refused: str = ""
 
     def replaced(self, members: Array, others: InitialStates) -> InitialStates:
-        """Return these members with the starts of some replaced.
+        """Return these members with the starts of some replaced, and the numbers of limits alone if others have these.
 
         Args:
             members: Their indices, (k,), dimensionless. others: Their new starts.
         """
-        states, numbers, loops = self.states.copy(), self.numbers.copy(), list(self.loops)
+        states, loops = self.states.copy(), list(self.loops)
+        numbers = self.numbers[:, self.numbers.shape[1] - others.numbers.shape[1] :].copy()
         states[members], numbers[members] = others.states, others.numbers
         for i, loop in zip(members.tolist(), others.loops, strict=True):
             loops[i] = loop
-        return self._replace(states=states, numbers=numbers, loops=tuple(loops))
-
-    def limited(self, refused: str, count: int) -> InitialStates:
-        """Return these members with the last `count` numbers, of limits, alone if numbers do not tell them apart."""
-        if not refused or self.refused:
-            return self
-        return self._replace(numbers=self.numbers[:, self.numbers.shape[1] - count :], refused=refused)
+        return InitialStates(states, numbers, tuple(loops), others.refused)
 
     def repeated(self, count: int) -> InitialStates:
         """Return the starts of `count` members: these, or the only one of these for all of them."""
@@ -196,7 +191,7 @@ class MemberStarts:
         robots = setup.robot, self._batch.first.loop.robot
         for leaf, first in zip(others, self._others, strict=True):
             replaced = leaf.is_declared and leaf.value is robots[0] and first.value is robots[1]
-            if not replaced and not leaf.agrees(first):
+            if not replaced and not are_equal(leaf.value, first.value):
                 raise TraceError(f"member {i} differs from member 0 in more than numbers: {leaf.words}")
         own = {"robot": setup.robot, "controller": controller, "ground": setup.ground, "pushes": setup.pushes}
         loop = replace(self._batch.first.loop, **own)

@@ -1,5 +1,6 @@
 """Figures, animations and stick figures of runs."""
 
+import pickle
 import re
 import sys
 
@@ -24,6 +25,7 @@ from legged.simulation import SemiImplicitEuler, simulate
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
 from legged.simulation.plots.figures import contact_figure
 from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
+from tests.simulation.servo import standing
 
 
 def test_surface_of_the_ground_follows_the_terrain():
@@ -113,16 +115,18 @@ def test_animations_need_positive_rates_and_samples(run, tmp_path):
 @pytest.mark.parametrize("name", ["planar_biped", "hexapod", "spatial_quadruped", "planar_hopper", "chain"])
 def test_stick_figure_is_in_one_piece_and_shows_every_link(name):
     robot = robots.chain(4) if name == "chain" else getattr(robots, name)()
-    points, edges, modules, is_shape = drawing_of(robot)[:4]
+    drawing = drawing_of(robot)
+    links = [link for link, places in drawing.sticks for _ in places]
     assert nx.is_connected(sticks(robot))
-    assert {points[end][0] for end in edges[~is_shape].flat} == set(range(len(robot.links)))
-    assert set(modules) == {module.index for module in robot.modules}
+    assert {links[end] for end in drawing.edges[~drawing.is_shape].flat} == set(range(len(robot.links)))
+    assert set(drawing.modules) == {module.index for module in robot.modules}
 
 
 def sticks(robot):
     """Return the stick figure with all joints at zero as a graph of places."""
     drawing = drawing_of(robot)
-    places = np.round(legged.point_positions(robot, robot.neutral(), drawing.points), 9) + 0.0
+    rotations, origins = legged.link_poses(robot, robot.neutral())
+    places = np.round(drawing.nodes(rotations[None], origins[None], np.zeros((1, 0, 7)))[0], 9) + 0.0
     return nx.Graph((tuple(places[a]), tuple(places[b])) for a, b in drawing.edges[~drawing.is_shape])
 
 
@@ -148,11 +152,25 @@ def test_stick_figure_connects_joints_at_an_origin_and_draws_no_rod_for_light_li
     assert (0.3, 0.0, 0.0) not in figure
 
 
+def test_pictures_are_computed_when_they_are_read_and_stored_without_the_ground(robot):
+    class Local(Flat):
+        """A terrain that cannot be pickled, as one of a user's script."""
+
+    options = {"q": standing(robot), "until": 2e-3, "sample": 1e-3, "integrator": SemiImplicitEuler(1e-4)}
+    run = simulate(robot, ground=realistic_ground(robot, terrain=Local()), **options)
+    assert not {"figure", "ground"} & vars(run.picture).keys()
+    again = pickle.loads(pickle.dumps(run))
+    np.testing.assert_array_equal(again.figure.nodes, run.figure.nodes)
+    np.testing.assert_array_equal(again.ground.lines, run.ground.lines)
+    assert len(run.figure.nodes) == 3 and not hasattr(again.picture, "surface")
+
+
 def test_nodes_of_shapes_follow_their_link():
     robot = humanoid()
     q = np.concatenate([legged.rotations.quaternion_exp(np.array([0.3, -0.2, 0.5])), [1.0, 2.0, 3.0], np.zeros(3)])
     drawing = drawing_of(robot)
-    nodes = drawing.nodes(legged.point_positions(robot, q, drawing.points)[None], np.zeros((1, 0, 7)))[0]
+    rotations, origins = legged.link_poses(robot, q)
+    nodes = drawing.nodes(rotations[None], origins[None], np.zeros((1, 0, 7)))[0]
     corners = legged.point_positions(robot, q, [("trunk", r) for r in legged.Box((0.2, 0.3, 0.4)).corners])
     np.testing.assert_allclose(nodes[drawing.edges[drawing.is_shape].min() :], corners, atol=1e-14)
 

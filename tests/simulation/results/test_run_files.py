@@ -24,6 +24,8 @@ def leaves(record, prefix=""):
         value = getattr(record, field.name)
         if field.name == "model":
             yield "model", value and value.to_json()
+        elif field.name == "picture":
+            yield from (*leaves(value.figure, "figure."), *leaves(value.ground, "ground."))
         elif dataclasses.is_dataclass(value):
             yield from leaves(value, f"{field.name}.")
         else:
