@@ -243,6 +243,17 @@ def test_receiver_refuses_packets_that_were_on_the_way_for_long():
     far.close()
 
 
+def test_a_clock_that_goes_back_during_a_wait_does_not_prolong_it():
+    interface = deployment.UdpRobot(("127.0.0.1", 9), 1, 0)
+    clock, begin = interface.clock, time.monotonic()
+    setback = threading.Timer(0.02, lambda: setattr(interface, "clock", lambda: clock() - 3600.0))
+    setback.start()
+    interface.sleep_until(clock() + 0.1)
+    setback.join()
+    interface.close()
+    assert 0.1 <= time.monotonic() - begin < 30.0
+
+
 def test_address_of_a_robot_must_exist():
     for address in (("127.0.0.1", 70000), ("no such host", 1), ("127.0.0.1",), 3):
         with pytest.raises(ArgumentError, match="address must be a host and a port"):
