@@ -146,6 +146,16 @@ def test_damping_and_the_gain_of_the_rate_cannot_be_told_apart(clean):
     assert total == pytest.approx(TRUE["damping"] + 0.2, abs=0.02)
 
 
+def test_parameters_without_any_effect_keep_their_nominal_values(clean):
+    """The model has no stops, and the mass of a fixed link changes nothing."""
+    nothing = {"robot.*.lower": Parameter(-0.2, -1.0, 0.0), "robot.ground.mass": Parameter(1.0, 0.1, 2.0)}
+    for chosen in (nothing, {"robot.ground.mass": nothing["robot.ground.mass"]}):
+        fit = Model(double_pendulum(**TRUE), chosen, motors=Motors(kp=8.0, kd=0.2, delay=0.011)).fit(clean)
+        assert fit.numbers.tolist() == [parameter.nominal for parameter in chosen.values()]
+        assert fit.identifiability.rank == 0 and np.isinf(fit.identifiability.deviations).all()
+        assert "cannot tell" in str(fit.identifiability)
+
+
 def test_a_plan_predicts_the_deviations_of_the_fit(model, truth, clean):
     nominal = {
         n: dataclasses.replace(x, nominal=0.011 if "delay" in n else TRUE[n.rpartition(".")[2]])
