@@ -30,6 +30,8 @@ from legged.simulation.stepping.parameter_tree import entry, replaced_entry
 Array = np.ndarray
 _SHORTEST, _LONGEST = 0.1, 10.0
 """Limits of the time between readings over which the filter predicts, in periods."""
+_MISSED = 1.5
+"""Time between readings, in periods, above which readings are missing; shorter ones are jitter of the clock."""
 
 
 class Estimator(Protocol):
@@ -49,11 +51,12 @@ class Estimator(Protocol):
         """
         ...
 
-    def update(self, memory: Array, reading: Reading, dt: Any) -> Array:
+    def update(self, memory: Array, reading: Reading, dt: Any, unread: Any = 0.0) -> Array:
         """Return the memory after a reading, (k,), mixed units.
 
         Args:
             memory: (k,), mixed units. reading: The reading. dt: Time since the last reading, [s].
+            unread: Part of this time that the reading does not cover, [s], such as after a lost packet.
         """
         ...
 
@@ -139,15 +142,15 @@ class Estimated(SampledWrapper):
         updated = np.concatenate([own, memory[self._size :]])
         return np.concatenate([own, self._of_law("update", t, phase, updated, *command)])
 
-    def estimated(self, estimator_memory: Array, reading: Reading, is_later: Any, dt: Any) -> Array:
+    def estimated(self, estimator_memory: Array, reading: Reading, is_later: Any, dt: Any, unread: Any = 0.0) -> Array:
         """Return [memory of the estimator; q; v; wrenches] after a reading, (k + nq + nv + 6 n_links,).
 
         Args:
             estimator_memory: Memory of the estimator, (k,), mixed units. reading: The readings.
             is_later: Whether there was a reading before; the first one does not change the memory of the estimator.
-            dt: Time since the last reading, [s].
+            dt: Time since the last reading, [s]. unread: As in `Estimator.update`.
         """
-        following = where(is_later, self.estimator.update(estimator_memory, reading, dt), estimator_memory)
+        following = where(is_later, self.estimator.update(estimator_memory, reading, dt, unread), estimator_memory)
         q, v = self.estimator.state(following, reading)
         reading = self.estimator.completed(following, reading)
         rotations, _ = link_poses(self._plant, q)
@@ -171,7 +174,8 @@ class Estimated(SampledWrapper):
         The kernel is a function (t, memory, gyro, specific_force, joints, joint_rates, torques, forces, contacts,
         command, parameters) that returns (memory, generalized forces (nv,), q, v) with the estimate q, v; see
         `Reading`. The time t is that of the readings, which should be near k / frequency; the filter predicts over the
-        time since the last readings, at least 0.1 and at most 10 periods. The last entry of the memory is the time of
+        time since the last readings, at least 0.1 and at most 10 periods. Readings cover one period: after lost ones
+        the filter increases the covariance, see `unread` of its `update`. The last entry of the memory is the time of
         the last readings. `kernel.to_c("walk")` writes the kernel as one C99 file.
 
         Args:
@@ -198,7 +202,8 @@ class Estimated(SampledWrapper):
             commands = [given.pop("command")] if command else []
             last, period = memory[-1], 1.0 / self.frequency
             dt = np.minimum(np.maximum(t - last, _SHORTEST * period), _LONGEST * period)
-            own = loop.estimated(memory[estimator_memory], Reading(**given), last >= 0.0, dt)
+            unread = where(dt > _MISSED * period, dt - period, 0.0)
+            own = loop.estimated(memory[estimator_memory], Reading(**given), last >= 0.0, dt, unread)
             updated = np.concatenate([memory[:begin], own, memory[loop._size : -1]])
             regular = np.floor(t * self.frequency + 0.5) * period
             law = loop._of_law("update", regular, 0.0, updated, *commands)

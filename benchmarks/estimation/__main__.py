@@ -36,8 +36,8 @@ WALKS = {
     "slips": Walk(0.3, turn=0.2, friction=0.3),
     "false contacts": Walk(0.3),
     "slips and false contacts": Walk(0.3, turn=0.2, friction=0.3),
-    "MuJoCo, stiff floor": Walk(0.3, simulator="mujoco, stiff"),
     "MuJoCo": Walk(0.3, simulator="mujoco"),
+    "MuJoCo, soft floor": Walk(0.3, simulator="mujoco, soft"),
 }
 """Name -> walk; false contacts are those of the instruments."""
 _FALSE = 0.02

@@ -1,4 +1,4 @@
-"""Walks whose readings the filters receive: simulated by the toolkit on rigid ground, or by MuJoCo on its soft floor.
+"""Walks whose readings the filters receive: simulated by the toolkit on rigid ground, or by MuJoCo on two floors.
 
 The steps of stairs are one after the other, from the height of the center of mass in front of the robot on.
 """
@@ -32,8 +32,8 @@ class Walk(NamedTuple):
     """A walk: speed, [sqrt(g h)], yaw rate, [sqrt(g / h)], slope, [rad], height of steps, [h], friction, and simulator.
 
     The height of the center of mass is h. The law counts on a friction coefficient of 0.5. Simulators are "legged";
-    "mujoco", on its default floor, into which feet sink; and "mujoco, stiff", with a contact of a time constant of 4 ms
-    and little creep.
+    "mujoco", with the stiff contacts that `legged.save_mjcf` writes; and "mujoco, soft", with the contacts that MuJoCo
+    has by default, whose time constant is 20 ms: feet sink in by some millimeters and creep.
     """
 
     speed: float
@@ -68,21 +68,21 @@ def motion(walker: Walker, walk: Walk, seconds: float) -> Motion:
     law = controllers.Locomotion(walker.gait, command, terrain=terrain)
     if walk.simulator != "legged":
         flat = controllers.Locomotion(walker.gait, command, terrain=Flat())
-        return _in_mujoco(robot, flat, seconds, walk.simulator == "mujoco, stiff")
+        return _in_mujoco(robot, flat, seconds, walk.simulator == "mujoco, soft")
     step = legged.TimeStepping(1.0 / RATE)
     ground = legged.Rigid(friction=walk.friction, terrain=terrain)
     run = legged.simulate(robot, law, ground=ground, until=seconds, integrator=step, sample=1.0 / RATE)
     return Motion(run.times, run.q, run.v, run.contacts.forces)
 
 
-def _in_mujoco(robot: legged.Robot, law: controllers.Locomotion, seconds: float, stiff: bool) -> Motion:
+def _in_mujoco(robot: legged.Robot, law: controllers.Locomotion, seconds: float, soft: bool) -> Motion:
     """Return a motion in MuJoCo, with the torques of the law at the true state and the true forces."""
     exact = estimation.Deviations(gyro=0.0, accelerometer=0.0, encoder=0.0, joint_rate=0.0)
     plant = deployment.MujocoPlant(
         robot, law.initial_state(robot)[0], instruments=estimation.Instruments(exact, force=0.0)
     )
-    if stiff:
-        plant.model.geom_solref[:], plant.model.opt.impratio = (0.004, 1.0), 10.0
+    if soft:  # the defaults of MuJoCo
+        plant.model.geom_solref[:], plant.model.opt.impratio = (0.02, 1.0), 1.0
     started, memory = law.start(robot, None, *plant.state)
     sensed = SensedRobot.of(robot)
 

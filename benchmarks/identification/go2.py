@@ -16,6 +16,7 @@ import numpy as np
 
 import legged
 from benchmarks.harness.subjects import robot_file
+from legged.errors import MissingError
 from legged.identification import Log, Model, Motors, Parameter, read
 from legged.identification.shooting import windows
 
@@ -62,6 +63,8 @@ class Sysid:
         import mujoco
         from mujoco import sysid
 
+        if not hasattr(sysid, "optimize"):  # MuJoCo has the package also without what it needs
+            raise MissingError("mujoco.sysid is not installed: pip install 'mujoco[sysid]'")
         assert log.desired is not None
         self.desired = log.desired
         self.mujoco, self.sysid, self.model, self.log = mujoco, sysid, model, log

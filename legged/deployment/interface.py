@@ -110,7 +110,7 @@ class RobotInterface(Protocol):
         ...
 
     def sleep_until(self, time: float) -> None:
-        """Wait until a time of `clock`, [s]; a simulation advances to it."""
+        """Wait until a time of `clock`, [s]; a simulation advances to it. A change of the clock must not prolong it."""
         ...
 
     def close(self) -> None:

@@ -74,8 +74,9 @@ class UdpRobot:
 
     def sleep_until(self, time: float) -> None:
         """Wait until a time of `clock`, [s], and send delayed packets that are due."""
-        while (rest := time - self.clock()) > 0.0:
-            sleep(min(rest, 0.001) / self._speed)
+        end = monotonic() + (time - self.clock()) / self._speed  # also if `clock` is replaced and goes back meanwhile
+        while (rest := end - monotonic()) > 0.0:
+            sleep(min(rest, 0.001 / self._speed))
             self._sender.flush(self.clock())
 
     @property

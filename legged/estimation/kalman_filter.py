@@ -77,6 +77,8 @@ class ContactKalmanFilter(ABC):
         imu: Frame of the inertial measurement unit on the base link; None for that of the base.
         feet: Names of the contact points that serve as feet; None for all.
         slip: Mahalanobis distance d at which the weight w of a foot is half of its probability of contact.
+        sinking: Depth by which feet in contact sink into soft ground, [m]. The point at rest is halfway between the
+            surfaces of ground and foot, as in MuJoCo: a foot rolls on a radius that is smaller by half of the depth.
         terrain: Known terrain, or None.
         terrain_deviation: Standard deviation of the known height of the terrain under a foot, [m].
         tilt, velocity, heading, position: Standard deviations of the first guess: rotation about each horizontal axis,
@@ -88,6 +90,7 @@ class ContactKalmanFilter(ABC):
     imu: str | Frame | None = None
     feet: Sequence[str] | None = None
     slip: float = 5.0
+    sinking: float = 0.0
     terrain: Terrain | None = None
     terrain_deviation: float = 0.01
     tilt: float = 0.1
@@ -101,7 +104,7 @@ class ContactKalmanFilter(ABC):
     def __post_init__(self) -> None:
         number("slip", self.slip, above=0.0)
         number("terrain_deviation", self.terrain_deviation, "m", above=0.0)
-        for name in ("tilt", "velocity", "heading", "position", "gyro_bias", "accelerometer_bias"):
+        for name in ("sinking", "tilt", "velocity", "heading", "position", "gyro_bias", "accelerometer_bias"):
             number(name, getattr(self, name), least=0.0)
 
     @staticmethod
@@ -217,22 +220,24 @@ class ContactKalmanFilter(ABC):
         e = np.concatenate([phi, *errors])
         return e @ solve_factored(factor_symmetric(s.covariance[:9, :9]), e)
 
-    def update(self, memory: Array, reading: Reading, dt: Any) -> Array:
+    def update(self, memory: Array, reading: Reading, dt: Any, unread: Any = 0.0) -> Array:
         """Return the memory after a reading, (k,), mixed units.
 
         Args:
             memory: (k,), mixed units. reading: The reading. dt: Time since the last reading, [s].
+            unread: Part of this time that the reading does not cover, [s], such as after a lost packet.
         """
         d, sensed = self.deviations, self.sensed
         reading = sensed.used(reading)
         feet = sensed.foot_motions(reading.joints, reading.joint_rates, d.encoder, d.foot_model)
         before = self.parts(memory)
         moved = self._predicted_state(before, reading, dt)
-        P = self._predicted_covariance(before, reading, dt)
+        P = self._predicted_covariance(before, reading, dt, unread)
+        radii = [point.radius - 0.5 * self.sinking for point in sensed.feet]
         weights, variances, slips, shares, least = [], [], [], [], _ALL_IN_THE_AIR
-        for i, (foot, contact, point) in enumerate(zip(feet, reading.contacts, sensed.feet, strict=True)):
+        for i, (foot, contact, radius) in enumerate(zip(feet, reading.contacts, radii, strict=True)):
             standing = np.minimum(contact, before.contacts[i])
-            slip, share, distance = self._motion(moved, P, i, foot, point.radius, reading, standing, dt)
+            slip, share, distance = self._motion(moved, P, i, foot, radius, reading, standing, dt)
             slips.append(slip)
             shares.append(share)
             least = np.minimum(least, where(standing > 0.5, distance, _ALL_IN_THE_AIR))
@@ -244,8 +249,8 @@ class ContactKalmanFilter(ABC):
                 variances.append(in_contact * np.exp((1.0 - weight) * np.log(_SWING_DEVIATION**2 / in_contact)))
         R, omega = quaternion_matrix(moved.orientation), reading.gyro - moved.gyro_bias
         places = [
-            place + weight * dt * point.radius * cross(R @ (omega + foot.spin), _UP) if point.radius else place
-            for place, weight, point, foot in zip(moved.feet, weights, sensed.feet, feet, strict=True)
+            place + weight * dt * radius * cross(R @ (omega + foot.spin), _UP) if radius else place
+            for place, weight, radius, foot in zip(moved.feet, weights, radii, feet, strict=True)
         ]
         all_slip = (least > self.slip**2) & (least < _ALL_IN_THE_AIR)
         growth = where(all_slip, dt / _RECOVERY, 0.0) * np.diag(P)[_VELOCITY]
@@ -271,7 +276,7 @@ class ContactKalmanFilter(ABC):
             position=s.position + dt * s.velocity + 0.5 * dt * dt * acceleration,
         )
 
-    def _predicted_covariance(self, s: FilterState, reading: Reading, dt: Any) -> Array:
+    def _predicted_covariance(self, s: FilterState, reading: Reading, dt: Any, unread: Any) -> Array:
         """Return the covariance after the motion, without the motion of the feet: F P F^T + G Q G^T, (m, m)."""
         R, d, m = quaternion_matrix(s.orientation), self.deviations, len(s.covariance)
         gyro, accelerometer = slice(m - 6, m - 3), slice(m - 3, m)
@@ -292,9 +297,10 @@ class ContactKalmanFilter(ABC):
         P = mirror(transition(transition(s.covariance).T))
         turns = np.concatenate([np.eye(3), *levers, np.zeros((6, 3))])
         noise = np.zeros(m, dtype=P.dtype)
-        noise[_VELOCITY] = (d.accelerometer * dt) ** 2
+        noise[_VELOCITY] = (d.accelerometer * dt) ** 2 + (d.unread_force * unread) ** 2
         noise[gyro], noise[accelerometer] = d.gyro_walk**2 * dt, d.accelerometer_walk**2 * dt
-        return P + (d.gyro * dt) ** 2 * mirror(turns @ turns.T) + np.diag(noise)
+        turned = (d.gyro * dt) ** 2 + (d.unread_gyro * unread) ** 2
+        return P + turned * mirror(turns @ turns.T) + np.diag(noise)
 
     def _motion(
         self,
@@ -348,7 +354,7 @@ class ContactKalmanFilter(ABC):
         if self.terrain is not None:
             for i, (place, weight, point) in enumerate(zip(s.feet, weights, self.sensed.feet, strict=True)):
                 at, lever = _FEET + 3 * i + 2, -self.lever(place)[2]
-                height = self.terrain.height(place[0], place[1]) + point.radius
+                height = self.terrain.height(place[0], place[1]) + point.radius - self.sinking
                 residual = height - place[2] - (delta[at] + lever @ delta[_ORIENTATION])
                 PH = P[:, at] + P[:, _ORIENTATION] @ lever
                 S = weight * (PH[at] + lever @ PH[_ORIENTATION]) + self.terrain_deviation**2 * (_STANCE / dt)

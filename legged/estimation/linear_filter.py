@@ -93,8 +93,11 @@ class LinearFilter:
             raise DefinitionError("this LinearFilter has no robot; use the one that start(robot, ...) returns")
         return self._sensed
 
-    def update(self, memory: Array, reading: Reading, dt: Any) -> Array:
-        """Return the memory after a reading, (k,), mixed units; arguments as in `ContactKalmanFilter.update`."""
+    def update(self, memory: Array, reading: Reading, dt: Any, unread: Any = 0.0) -> Array:
+        """Return the memory after a reading, (k,), mixed units; arguments as in `ContactKalmanFilter.update`.
+
+        The time without a reading is not used, since the noise of this filter is larger than its effect.
+        """
         orientation, bias, x, P = self._parts(memory)
         reading = self.sensed.used(reading)
         orientation, bias = self._turned(orientation, bias, reading, dt)

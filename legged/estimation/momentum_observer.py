@@ -102,12 +102,12 @@ class TorqueContacts:
             raise DefinitionError("this TorqueContacts has no robot; use the one that start(robot, ...) returns")
         return self._sensed
 
-    def update(self, memory: Array, reading: Reading, dt: Any) -> Array:
+    def update(self, memory: Array, reading: Reading, dt: Any, unread: Any = 0.0) -> Array:
         """Return the memory after a reading, (k,), mixed units.
 
         Args:
             memory: (k,), mixed units. reading: The reading; its forces and contacts are not used.
-            dt: Time since the last reading, [s].
+            dt: Time since the last reading, [s]. unread: As in `ContactKalmanFilter.update`.
         """
         robot, nj = self.sensed.robot, self.sensed.robot.nj
         estimate, observed, residual, _ = np.split(memory, np.cumsum([self._size, nj, nj]))
@@ -117,7 +117,7 @@ class TorqueContacts:
         residual = self.gain * (momentum - observed)
         forces = self._forces(q, residual)
         complete = self.completed(forces.ravel(), reading)
-        return np.concatenate([self.filter.update(estimate, complete, dt), observed, residual, forces.ravel()])
+        return np.concatenate([self.filter.update(estimate, complete, dt, unread), observed, residual, forces.ravel()])
 
     def completed(self, memory: Array, reading: Reading) -> Reading:
         """Return a reading with the observed forces and contacts.

@@ -54,6 +54,9 @@ class Deviations:
         accelerometer: Of the specific force, [m/s^2].
         encoder: Of joint positions, [rad] or [m].
         joint_rate: Of joint velocities, [rad/s] or [m/s].
+        unread_gyro, unread_force: Of the difference between the next reading and the angular velocity, [rad/s], or
+            specific force, [m/s^2], during a time without readings, such as after a lost packet. It is large when a
+            foot lands.
         gyro_walk: Random walk of the gyroscope's bias, [rad/s / sqrt(s)].
         accelerometer_walk: Random walk of the accelerometer's bias, [m/s^2 / sqrt(s)].
         foot_model: Of each coordinate of the position of a foot, by errors of the kinematic model, [m].
@@ -70,6 +73,8 @@ class Deviations:
     accelerometer: float = 0.1
     encoder: float = 1e-3
     joint_rate: float = 0.1
+    unread_gyro: float = 0.1
+    unread_force: float = 5.0
     gyro_walk: float = 1e-4
     accelerometer_walk: float = 1e-3
     foot_model: float = 5e-4

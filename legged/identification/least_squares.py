@@ -182,7 +182,8 @@ def _influence(e: Array, loss: Loss, scale: float) -> Array:
 
 def _bounded_step(H: Array, g: Array, damping: float, least: Array, most: Array) -> Array:
     """Return a step s that decreases g^T s + s^T H s / 2 within bounds, by an active set."""
-    diagonal = damping * np.maximum(np.diag(H), 1e-9 * np.diag(H).max())
+    largest = np.diag(H).max() or 1.0  # zero if no parameter has an effect
+    diagonal = damping * np.maximum(np.diag(H), 1e-9 * largest)
     free, step = np.ones(len(g), bool), np.zeros(len(g))
     for _ in range(len(g)):
         rest = g + H @ np.where(free, 0.0, step)

@@ -141,7 +141,8 @@ def test_a_wrong_velocity_that_the_filter_takes_as_certain_is_corrected(robot, m
     assert errors[0] > 0.9 and errors[1000:].max() < 0.05
 
 
-def test_a_spherical_foot_rolls_with_the_base(robot, motion):
+@pytest.mark.parametrize("sinking", [0.0, 0.02])
+def test_a_spherical_foot_rolls_with_the_base(robot, motion, sinking):
     """The base pitches with locked joints: the foot does not move relative to it, but rolls on the ground."""
     radius, rate, dt = 0.05, 0.8, 0.002
     foot = robot.edit().change_contact("leg1_foot", legged.Sphere(radius)).build()
@@ -149,15 +150,54 @@ def test_a_spherical_foot_rolls_with_the_base(robot, motion):
     q[:4] = 1.0, 0.0, 0.0, 0.0
     estimator, memory = estimation.InvariantFilter(EXACT, feet=["leg1_foot"]).start(foot, q, v)
     center = estimator.parts(memory).feet[0] - q[4:7]
-    v[1] = rate
-    v[3:6] = radius * rate * np.array([1.0, 0.0, 0.0]) - np.cross(v[:3], center)  # the contact point is at rest
-    estimator, memory = estimation.InvariantFilter(EXACT, feet=["leg1_foot"], velocity=1e-4).start(foot, q, v)
+    v[1], rolling = rate, radius - 0.5 * sinking
+    v[3:6] = rolling * rate * np.array([1.0, 0.0, 0.0]) - np.cross(v[:3], center)  # the point of contact is at rest
+    estimator = estimation.InvariantFilter(EXACT, feet=["leg1_foot"], velocity=1e-4, sinking=sinking)
+    estimator, memory = estimator.start(foot, q, v)
     before = estimator.parts(memory).feet[0]
     reading = estimation.Reading(
         v[:3], np.array([0.0, 0.0, 9.81]), q[7:], np.zeros(foot.nj), np.zeros(foot.nj), np.zeros((1, 3)), np.ones(1)
     )
     moved = estimator.parts(estimator.update(memory, reading, dt)).feet[0] - before
-    assert moved[0] == pytest.approx(radius * rate * dt, rel=0.05) and abs(moved[1]) < 1e-6
+    assert moved[0] == pytest.approx(rolling * rate * dt, rel=0.05) and abs(moved[1]) < 1e-6
+
+
+def test_feet_that_sink_in_are_below_the_known_terrain(robot, motion):
+    depth = 0.005
+    q = motion.q - np.eye(robot.nq)[6] * depth
+    level = estimation.InvariantFilter(terrain=legged.ground.Flat(), sinking=depth)
+    found = run(robot, motion._replace(q=q), read(robot, motion._replace(q=q), estimation.Instruments(seed=4)), level)
+    assert np.abs(found.q[1000:, 6] - q[1000:, 6]).max() < 2e-3
+
+
+def test_feet_correct_the_velocity_after_a_lost_reading(robot, motion, readings):
+    """The lost reading has a specific force less by 10 m/s^2 than the next one, as when a foot lands."""
+    started, first = estimation.InvariantFilter().start(robot, motion.q[0], motion.v[0])
+
+    def step(memory, dt, unread, **given):
+        reading = estimation.Reading(**given)
+        after = started.update(memory, reading, dt, unread)
+        return after, *started.state(after, reading)
+
+    kernel = legged.compile(step, memory=first.shape, dt=(), unread=(), **started.sensed.shapes._asdict())
+    lost, dt = 250, 1.0 / 500.0
+    force = np.array(readings.specific_force)
+    force[lost + 1, 2] += 5.0  # and 5 m/s^2 less in the lost reading: the velocity after both is the same
+
+    def errors(unread):
+        """Return the errors of the velocity after the loss, (100,), [m/s]."""
+        memory, found = first, []
+        for k in [*range(1, lost), *range(lost + 1, lost + 101)]:
+            is_next = k == lost + 1
+            rows = (np.asarray(part)[k] for part in readings._replace(specific_force=force))
+            memory, _, v = kernel(memory, 2.0 * dt if is_next else dt, unread * is_next, *rows)
+            found.append(np.linalg.norm((v - motion.v[k])[3:6]))
+        return np.array(found[-100:])
+
+    held, corrected = errors(0.0), errors(dt)
+    assert held[0] == pytest.approx(0.02, rel=0.2)  # 4 ms times 5 m/s^2, and the error before
+    assert corrected[0] == pytest.approx(held[0], rel=0.05)
+    assert corrected[30:50].mean() < 0.6 * held[30:50].mean()
 
 
 def test_false_contacts_change_the_estimate_little(robot, motion):

@@ -1,5 +1,7 @@
 """Small robots with a fixed base, and logs made from them."""
 
+from typing import Any
+
 import numpy as np
 
 import legged
@@ -21,7 +23,7 @@ def turntable(damping: float = 0.3, armature: float = 0.02, friction: float = 0.
     )
 
 
-def double_pendulum(**physics: float) -> legged.Robot:
+def double_pendulum(**physics: Any) -> legged.Robot:
     """Return two links on horizontal axes."""
     builder = legged.RobotBuilder("double pendulum", legged.Link("ground"), base=legged.FixedBase())
     for name, parent in (("upper", "ground"), ("lower", "upper")):

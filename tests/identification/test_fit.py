@@ -146,6 +146,62 @@ def test_damping_and_the_gain_of_the_rate_cannot_be_told_apart(clean):
     assert total == pytest.approx(TRUE["damping"] + 0.2, abs=0.02)
 
 
+KINDS = {
+    "gear": (
+        {"rotor": legged.Rotor(inertia=2e-4, gear=8.0)},
+        {"robot.upper_joint.gear": (7.0, 9.0), "robot.lower_joint.gear": (7.0, 6.0), "robot.*.damping": (0.1, 0.05)},
+    ),
+    "spring": (
+        {"stiffness": 2.0, "rest": 0.2},
+        {
+            "robot.upper_joint.stiffness": (1.0, 2.0),
+            "robot.lower_joint.stiffness": (1.0, 3.0),
+            "robot.*.rest": (0, 0.25),
+        },
+    ),
+    "motor limits": (
+        {"effort": 1.0, "speed": 6.0, "damping": 0.05},
+        {"robot.*.effort": (1.5, 1.0), "robot.*.speed": (9.0, 6.0)},
+    ),
+    "servo": (
+        {"damping": 0.05},
+        {
+            "motors.upper_joint.delay": (0.005, 0.0123),
+            "motors.lower_joint.delay": (0.005, 0.0071),
+            "sensors.*.offset": (0.0, 0.05),
+            "motors.*.gain": (1.0, 0.9),
+        },
+    ),
+}
+"""Name -> (physics of the joints, name of a parameter -> nominal and true value)."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gears_springs_motor_limits_and_servos_are_recovered(kind):
+    physics, values = KINDS[kind]
+    chosen = {
+        name: Parameter(nominal, 0.0 if "offset" not in name else -0.5, 20.0) for name, (nominal, _) in values.items()
+    }
+    model = Model(double_pendulum(**physics), chosen, motors=Motors(kp=8.0, kd=0.2))
+    truth = np.array([true for _, true in values.values()])
+    log = noisy(model.predict(sweep(model.robot, 4.0), truth), 0)
+    fit = model.fit(dataclasses.replace(log, rates=None))
+    assert fit.identifiability.rank == len(values)
+    # A normally distributed error exceeds four deviations in 6 of 1e5 cases.
+    assert (np.abs(fit.numbers - truth) < 4.0 * fit.identifiability.deviations).all()
+    np.testing.assert_allclose(fit.numbers, truth, rtol=0.02)
+
+
+def test_parameters_without_any_effect_keep_their_nominal_values(clean):
+    """The model has no stops, and the mass of a fixed link changes nothing."""
+    nothing = {"robot.*.lower": Parameter(-0.2, -1.0, 0.0), "robot.ground.mass": Parameter(1.0, 0.1, 2.0)}
+    for chosen in (nothing, {"robot.ground.mass": nothing["robot.ground.mass"]}):
+        fit = Model(double_pendulum(**TRUE), chosen, motors=Motors(kp=8.0, kd=0.2, delay=0.011)).fit(clean)
+        assert fit.numbers.tolist() == [parameter.nominal for parameter in chosen.values()]
+        assert fit.identifiability.rank == 0 and np.isinf(fit.identifiability.deviations).all()
+        assert "cannot tell" in str(fit.identifiability)
+
+
 def test_a_plan_predicts_the_deviations_of_the_fit(model, truth, clean):
     nominal = {
         n: dataclasses.replace(x, nominal=0.011 if "delay" in n else TRUE[n.rpartition(".")[2]])
