@@ -152,12 +152,15 @@ def _actuators(slow: Slow, feet: int) -> list[Trial]:
 
 
 def _stairs(slow: Slow, feet: int) -> list[Trial]:
-    rises = (0.05, 0.1) if feet == 2 else (0.15, 0.33)
+    slow_walks, fast_walks = (0.15, 0.2, 0.25, 0.3), (0.4, 0.6, 0.75, 0.9)
+    rises = (
+        {0.05: slow_walks, 0.1: slow_walks, 0.165: fast_walks} if feet == 2 else {0.15: slow_walks, 0.33: slow_walks}
+    )
     return [
         Trial(f"stairs {way}, {rise:g} h", (slow(x), 0.0, 0.0), kind=STAIRS, rise=sign * rise)
-        for rise in rises
+        for rise, speeds in rises.items()
         for way, sign in (("up", 1.0), ("down", -1.0))
-        for x in (0.15, 0.2, 0.25, 0.3)
+        for x in speeds
     ]
 
 

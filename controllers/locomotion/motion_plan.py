@@ -334,7 +334,11 @@ class MotionPlanner:
             position = where(stands > 0.5, now, swing.position)
             velocity = where(stands > 0.5, down, swing.velocity)
             acceleration = where(stands > 0.5, np.zeros(3), swing.acceleration)
-            tracking = Tracking(velocity, acceleration, gains, weight)
+            along, upward = weight, weight
+            if self.on_soles:
+                more = where(stands > 0.5, 0.0, (1.0 - free) * swing.obstacle) * (1.0 - touches)
+                along, upward = weight + more * progress * progress, weight + more
+            tracking = Tracking(velocity, acceleration, gains, np.stack([along, along, upward]))
             tasks.append(point_position(model, foot.link, foot.sole, position, tracking))
             if foot.is_flat:
                 level_share = where(stands > 0.5, 1.0, _LIFTED + (1.0 - _LIFTED) * progress * progress)

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
-from controllers.locomotion.gait.footholds import UNEVEN, moved_to_foothold, terrain_heights
-from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
+from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import GaitState
-from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_path, swing_rise
-from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle, rises_over_uneven_ground
+from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference, desired_rotation
+from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
+from controllers.locomotion.step_planner import StepPlanner
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
     ACCELERATION,
@@ -35,7 +34,6 @@ from legged.compiler.ir import Expression, where
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
-from legged.rotations import rotation_error
 from legged.spatial import Array, cross, join, solve_symmetric, sum_of
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
@@ -46,12 +44,10 @@ _CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
 _CAUGHT = 0.8  # of that deviation: stepping ends below it
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
-_REACHING = 1.0  # [sqrt(g h)], speed at which such a foot moves up or down
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
 _LEAP = 0.35  # [g], largest acceleration forward in the push of a jump
 _SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
-_SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +84,11 @@ class StartedLocomotion:
     def height(self) -> float:
         """Height of the center of mass over the ground in the standing posture, [m]."""
         return self.planner.height
+
+    @property
+    def feet_plan(self) -> StepPlanner:
+        """Places and paths of the feet on the ground."""
+        return StepPlanner(self.planner, self.steps, self.terrain, 1.0 / self.sampling_rate)
 
     @property
     def gravity(self) -> float:
@@ -201,7 +202,7 @@ class StartedLocomotion:
             memory: Memory at the last evaluation.
             command: The command of `legged.Simulation.step`, (5,) to (7,).
         """
-        robot, dt = self.robot, 1.0 / self.sampling_rate
+        robot, ground, dt = self.robot, self.feet_plan, 1.0 / self.sampling_rate
         R, origin = robot.base.pose(q[: robot.base.nq])
         mass, total = center_of_mass(robot, q), momentum(robot, q, v)
         model = WholeBodyModel(robot, q, v)
@@ -216,6 +217,7 @@ class StartedLocomotion:
         lowers = (jump > 0.0) & (before.phase * before.period < self.gaits.jump(jump).durations[0])
         waits = ((wanted[JUMP] > 0.0) & (jump == 0.0)) | lowers  # a jump begins from rest, and moves on in its push
         wanted = join(where(waits, 0.0, 1.0) * wanted[:3], wanted[3:])
+        wanted = join(wanted[:2] + ground.velocity_change(memory.path, wanted, before), wanted[2:])
         most = where(jump > 0.0, _LEAP, ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION)
         limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most)
         offsets, stances, most = (feet - mass)[:, :2] @ body.heading.T, self.steps.stances, _BEHIND * self.height
@@ -227,19 +229,19 @@ class StartedLocomotion:
         state, contact, climbs = self._gait(limited, forces, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
-        plane = self._plane(places, memory.slope, dt)
-        landings = self._landings(state, feet, body, origin, limited, plane, memory.path[2])
+        plane = ground.plane(places, memory.slope)
+        landings = ground.landings(state, feet, body, origin, limited, plane, memory.path[2])
         errors = (feet - memory.footsteps)[:, 2] if self.terrain is None else np.zeros(len(feet))
         unit = self.planner.time_unit
         rises = rises_over_uneven_ground(memory.rises, errors, before.stance, state.stance, self.height, unit, dt)
-        footsteps, swings = self._swings(state, landings.places, places, memory, plane, rises)
-        swings, climbs, lifts = self._adapted(state, swings, climbs, list(memory.lifts))
+        footsteps, swings = ground.swings(state, landings.places, places, memory, plane, rises, body.heading[0])
+        swings, climbs, lifts = ground.adapted(state, swings, climbs, list(memory.lifts))
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
         reference = body_reference(path, limited, plane, mass, self.planner.base_height + over_base, sway, rises_by)
-        normals = [self._normal(place, plane) for place in places]
+        normals = [ground.normal(place, plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, state.swing_progress)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
         torques = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
@@ -321,80 +323,3 @@ class StartedLocomotion:
         most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
         off = where(walking, _CAUGHT, 1.0) * most
         return where(moves | (memory.standing_deviation > off), 1.0, 0.0)
-
-    def _plane(self, places: Sequence[Array], slope: Array, dt: float) -> GroundPlane:
-        """Return the plane through the last places of contact, whose slope follows them with a delay."""
-        share = np.minimum(1.0, dt / (_SLOPE_TIME * np.sqrt(self.height / self.gravity)))
-        fit = plane_of(places, self.height)
-        return GroundPlane(fit.point, slope + share * (fit.slope - slope))
-
-    def _landings(
-        self,
-        state: GaitState,
-        feet: Array,
-        body: BodyState,
-        origin: Array,
-        command: Array,
-        plane: GroundPlane,
-        turn: Any,
-    ) -> Landings:
-        """Return the landings with places on the ground within reach, (n, 3), [m], world axes; turn: [rad]."""
-        R, stance, velocity, heading = body.rotation, state.stance, body.velocity[:2], body.heading
-        xi = body.position[:2] + velocity / self.steps.omega
-        landings = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
-        moved, places = np.zeros(2), []
-        if any(self.steps.narrow):
-            error = rotation_error(R @ desired_rotation(turn, command, plane).T) + body.lean
-            inertia, weight = R @ self.planner.inertia @ R.T, self.robot.mass * self.gravity
-            moved = self.steps.upright_displacement(error, body.angular_velocity, inertia, weight, heading)
-        for i, landing in enumerate([place + moved for place in landings.places]):
-            hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
-            place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
-            if self.terrain is not None:
-                sole = max(float(np.linalg.norm(foot.outline, axis=1).max()) for foot in self.planner.feet)
-                place = moved_to_foothold(self.terrain, place, heading[0], self.height, sole)
-            places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
-        return landings._replace(places=places)
-
-    def _ground_height(self, place: Array, plane: GroundPlane) -> Any:
-        return plane.height(place) if self.terrain is None else self.terrain.height(place[0], place[1])
-
-    def _swings(
-        self,
-        state: GaitState,
-        landings: Sequence[Array],
-        places: Sequence[Array],
-        memory: LocomotionMemory,
-        plane: GroundPlane,
-        rises: Sequence[Any],
-    ) -> tuple[list[Array], list[Swing]]:
-        """Return the landing places, (n, 3), which move slowly during a swing, and the paths of the feet to them."""
-        dt, targets, swings = 1.0 / self.sampling_rate, [], []
-        clearance, profile = memory.clearance * self.height + np.abs(memory.jump), (POINT, SOLE)[self.planner.on_soles]
-        gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
-        feet = zip(landings, memory.footsteps, places, gait, strict=True)
-        for landing, last, place, (stands, progress, duty, extra) in feet:
-            duration = (1.0 - duty) * state.period
-            between = [] if self.terrain is None else terrain_heights(self.terrain, last, landing)
-            moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
-            target = where(stands > 0.5, landing, moved)
-            targets.append(target)
-            heights = [] if self.terrain is None else terrain_heights(self.terrain, place, target)
-            rise = swing_rise(place, target, clearance + extra, heights, profile)
-            swings.append(swing_path(progress, duration, place, target, rise, profile))
-        return targets, swings
-
-    def _adapted(
-        self, state: GaitState, swings: Sequence[Swing], climbs: Sequence[Any], lifts: Sequence[Any]
-    ) -> tuple[list[Swing], list[Any], list[Any]]:
-        """Return swings, climbs and lifts as in `LocomotionMemory`, (n,) each, of feet at obstacles and low ground."""
-        dt, states = 1.0 / self.sampling_rate, []
-        speed = _REACHING * np.sqrt(self.gravity * self.height)
-        due = state.due(1.001 * dt / state.period)  # the share of a step, in spite of rounding
-        for swing, stands, climb, lift, late in zip(swings, state.stance, climbs, lifts, due, strict=True):
-            states.append(adapted_swing(swing, 1.0 - stands, climb, lift, late, state.waited > 0.0, speed, dt))
-        adapted, remaining, reached = zip(*states, strict=True)
-        return list(adapted), list(remaining), list(reached)
-
-    def _normal(self, place: Array, plane: GroundPlane) -> Array:
-        return plane.normal if self.terrain is None else self.terrain.normal(place[0], place[1])

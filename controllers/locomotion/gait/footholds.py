@@ -15,6 +15,7 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any, cast
@@ -119,7 +120,9 @@ def _disk(radius: float) -> Array:
     return x * x + y * y <= max(radius, 1.0) ** 2 + 1e-9
 
 
-def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 9) -> list[Any]:
+def terrain_heights(
+    terrain: Terrain, start: Array, end: Array, count: int = 9, extents: Sequence[Array] = (), slope: Any = 0.0
+) -> list[Any]:
     """Return heights of a terrain at places between two places, (count,), [m], world z.
 
     Args:
@@ -127,12 +130,20 @@ def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 9) 
         start: (2,), [m], world axes.
         end: (2,), [m], world axes.
         count: Number of places.
+        extents: Of a foot from its middle, such as to its toe and its heel, (2,) each, [m], world axes. The height at a
+            place is then the least at which a foot parallel to the ground touches nothing.
+        slope: Of this ground along world x and y, (2,), dimensionless; only with extents.
     """
     fractions = [(k + 1.0) / (count + 1.0) for k in range(count)]
-    return [terrain.height(*(start[:2] + f * (end[:2] - start[:2]))) for f in fractions]
+    places = [start[:2] + f * (end[:2] - start[:2]) for f in fractions]
+    return [
+        reduce(np.maximum, [terrain.height(*(p + e)) - slope @ e for e in extents], terrain.height(*p)) for p in places
+    ]
 
 
-def moved_to_foothold(terrain: Terrain, place: Array, heading: Array, height: float, sole: float) -> Array:
+def moved_to_foothold(
+    terrain: Terrain, place: Array, heading: Array, height: float, sole: float, toe: float = 0.0
+) -> Array:
     """Return the place of a foothold near to a desired place, (2,), [m], world axes; see `Footholds`.
 
     Args:
@@ -140,13 +151,14 @@ def moved_to_foothold(terrain: Terrain, place: Array, heading: Array, height: fl
         place: Desired place, (2,), [m], world axes.
         heading: Unit vector, (2,), dimensionless, world axes.
         height, sole: As in `Footholds.of`, [m].
+        toe: Largest distance of a contact point of a foot along the heading from the middle of its sole, [m].
     """
     if isinstance(terrain, HeightMap):
         return Footholds.of(terrain, height, sole).nearest(place)
-    return away_from_edges(terrain, place, heading, height)
+    return away_from_edges(terrain, place, heading, height, toe)
 
 
-def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: float) -> Array:
+def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: float, toe: float = 0.0) -> Array:
     """Return the nearest of eleven places along the heading without an edge of the terrain beside it, (2,), [m].
 
     The rises between neighbors of places 0.075 h apart differ at an edge, and are equal on a slope. A place counts as
@@ -159,8 +171,9 @@ def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: floa
         place: Desired place, (2,), [m], world axes.
         heading: Unit vector, (2,), dimensionless, world axes.
         height: Height h of the center of mass of the standing robot, [m].
+        toe: As in `moved_to_foothold`, [m]; a longer foot than 0.11 h keeps 0.04 h away from edges.
     """
-    length = _EDGE * height
+    length = max(_EDGE * height, 0.5 * (toe + _MARGIN * height))
     reach = range(-_SHIFTS - _ACROSS, _SHIFTS + _ACROSS + 1)
     heights = {k: terrain.height(*(place + k * length * heading)) for k in reach}
     bends = {k: np.abs(heights[k + 1] - 2.0 * heights[k] + heights[k - 1]) for k in reach[1:-1]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from legged.spatial import Array
 
 _REPLAN = 0.1  # of a swing: time constant with which the landing place of a swinging foot moves
 _DECIDED = 0.3  # of a swing: time after which the landing place stays on its tread of stairs
+_OBSTACLE = 0.1  # lead from which on a foot is close to an edge
 
 
 class Profile(NamedTuple):
@@ -23,7 +25,7 @@ class Profile(NamedTuple):
         power: The height over the straight line is (4 x (1 - x))^power at the fraction x of the swing, relative to its
             largest value. With 2 the path takes less effort; with 3 the foot lands without acceleration.
         lead: Largest fraction of the swing for which a foot that lands higher than it lifts off rises before it moves
-            forward, see `swing_path`.
+            forward, see `swing_lead`.
     """
 
     ramp: float
@@ -38,7 +40,7 @@ class Profile(NamedTuple):
 
 POINT = Profile(0.25, 2, 0.3)
 """Swings of point feet, which are fast."""
-SOLE = Profile(1.0 / 3.0, 3, 0.0)
+SOLE = Profile(1.0 / 3.0, 3, 0.2)
 """Swings of flat feet."""
 
 
@@ -49,21 +51,25 @@ class Swing(NamedTuple):
         position: (3,), [m], world axes.
         velocity: (3,), [m/s], world axes.
         acceleration: (3,), [m/s^2], world axes.
+        obstacle: From 0 on even ground to 1, if the foot has to follow its path, dimensionless.
     """
 
     position: Array
     velocity: Array
     acceleration: Array
+    obstacle: Any = 0.0
 
 
-def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any, profile: Profile = POINT) -> Swing:
+def swing_path(
+    progress: Any, duration: Any, start: Array, end: Array, rise: Any, profile: Profile = POINT, lead: Any = 0.0
+) -> Swing:
     """Return the motion of a foot that leaves the ground at rest, rises over the straight line, and lands at rest.
 
     The motions along the horizontal and the vertical part of the line from start to end have constant acceleration,
     constant velocity, and constant deceleration. At the fraction x of the swing, `progress`, the height over the line
-    is (4 x (1 - x))^power times the rise. On a line that climbs, the foot first rises: with f the slope of the line,
-    but at most `Profile.lead`, the horizontal motion takes place in x from f to 1, and the vertical one in x from 0 to
-    1 - f. Thus a foot in a gap or below a step does not meet its wall.
+    is (4 x (1 - x))^power times the rise. With a lead f the foot first rises: the horizontal motion takes place in x
+    from f to 1, and the vertical one in x from 0 to 1 - f. Thus a foot in a gap or below a step does not meet its wall.
+    With a negative one the vertical motion comes later, so that a foot that steps down does not meet the edge.
 
     Args:
         progress: Fraction of the swing that has passed, from 0 to 1.
@@ -72,12 +78,16 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any
         end: Landing place, (3,), [m], world axes.
         rise: Largest height over the straight line, in the middle of the swing, [m], world z.
         profile: Shape of the swing, the same as for `swing_rise`.
+        lead: As from `swing_lead`, dimensionless.
     """
-    lead, rate = _lead(start, end, profile), 1.0 / duration
-    faster = rate / (1.0 - lead)
-    s, ds, dds = forward_profile(np.maximum(progress - lead, 0.0) / (1.0 - lead), faster, profile)
-    u, du, ddu = forward_profile(np.minimum(progress / (1.0 - lead), 1.0), faster, profile)
-    dds, ddu = where(progress < lead, 0.0, dds), where(progress > 1.0 - lead, 0.0, ddu)
+    most, rate = np.abs(lead), 1.0 / duration
+    faster = rate / (1.0 - most)
+    first = forward_profile(np.minimum(progress / (1.0 - most), 1.0), faster, profile)
+    second = forward_profile(np.maximum(progress - most, 0.0) / (1.0 - most), faster, profile)
+    first = (*first[:2], where(progress > 1.0 - most, 0.0, first[2]))
+    second = (*second[:2], where(progress < most, 0.0, second[2]))
+    s, ds, dds = (where(lead > 0.0, b, a) for a, b in zip(first, second, strict=True))
+    u, du, ddu = (where(lead > 0.0, a, b) for a, b in zip(first, second, strict=True))
     power = profile.power
     parabola, parabola_rate = 4.0 * progress * (1.0 - progress), (4.0 - 8.0 * progress) * rate
     factor = parabola ** (power - 2)
@@ -88,15 +98,35 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any
         start + np.array([x * s, y * s, z * u + rise * over]),
         np.array([x * ds, y * ds, z * du + rise * dover]),
         np.array([x * dds, y * dds, z * ddu + rise * ddover]),
+        np.minimum(most / _OBSTACLE, 1.0),
     )
 
 
-def _lead(start: Array, end: Array, profile: Profile) -> Any:
-    """Return the fraction of a swing after which the foot moves forward; arguments as in `swing_path`."""
-    if not profile.lead:
-        return 0.0
+def swing_lead(start: Array, end: Array, profile: Profile, heights: Sequence[Any] = (), slope: Any = 0.0) -> Any:
+    """Return the fraction of a swing for which a foot rises first, negative if it moves on before it sinks.
+
+    It is the slope of the straight line from start to end, if it climbs, and at most `Profile.lead`. With heights it is
+    the slope beyond that of the ground of the steepest line from the start to the end or to the terrain between, and if
+    the end is below the ground under the start, minus that of the steepest line back from the end.
+
+    Args:
+        start: As in `swing_path`, (3,), [m], world axes. end: As in `swing_path`, (3,), [m], world axes.
+        profile: As in `swing_path`.
+        heights: As in `swing_rise`, [m], world z.
+        slope: Of the ground under the robot along world x and y, (2,), dimensionless; only with heights.
+    """
     x, y, climb = end - start
-    return np.minimum(profile.lead, np.maximum(climb, 0.0) / np.sqrt(x * x + y * y + 1e-12))
+    length = np.sqrt(x * x + y * y + 1e-12)
+    if not len(heights):
+        return np.minimum(profile.lead, np.maximum(climb, 0.0) / length)
+    usual, count = slope @ np.stack([x, y]), len(heights) + 1.0
+    ahead = reduce(np.maximum, [(height - start[2]) * (count / k) for k, height in enumerate(heights, 1)], climb)
+    back = reduce(
+        np.maximum, [(height - end[2]) * (count / (count - k)) for k, height in enumerate(heights, 1)], -climb
+    )
+    up, down = ahead - np.maximum(usual, 0.0), back - np.maximum(-usual, 0.0)
+    lead = np.minimum(profile.lead, np.maximum(where(climb < usual, down, up), 0.0) / length)
+    return where(climb < usual, -lead, lead)
 
 
 def moved_target(
@@ -134,7 +164,14 @@ def moved_target(
     return last + shift * where(changes, where(progress < _DECIDED, 1.0, 0.0), share)
 
 
-def swing_rise(start: Array, end: Array, clearance: Any, heights: Sequence[Any] = (), profile: Profile = POINT) -> Any:
+def swing_rise(
+    start: Array,
+    end: Array,
+    clearance: Any,
+    heights: Sequence[Any] = (),
+    profile: Profile = POINT,
+    lead: Any = 0.0,
+) -> Any:
     """Return the rise of a swing over the straight line from start to end, [m].
 
     The path passes each place of the terrain between at a height of at least the clearance times (4 x (1 - x))^power,
@@ -146,13 +183,15 @@ def swing_rise(start: Array, end: Array, clearance: Any, heights: Sequence[Any] 
         clearance: Height over line and terrain in the middle of the swing, [m].
         heights: Heights of the terrain at equal distances between the two places, [m], world z; none without a known
             terrain.
-        profile: As in `swing_path`.
+        profile: As in `swing_path`. lead: As in `swing_path`, dimensionless.
     """
     most: Any = 0.0
-    lead = _lead(start, end, profile) if len(heights) else 0.0
     for k, height in enumerate(heights, 1):
-        x = lead + (1.0 - lead) * _progress_at(k / (len(heights) + 1.0), profile)
-        line, _, _ = forward_profile(np.minimum(x / (1.0 - lead), 1.0), 1.0, profile)
+        passed = (1.0 - np.abs(lead)) * _progress_at(k / (len(heights) + 1.0), profile)
+        x = np.maximum(lead, 0.0) + passed
+        line, _, _ = forward_profile(
+            np.minimum(np.maximum(passed + lead, 0.0) / (1.0 - np.abs(lead)), 1.0), 1.0, profile
+        )
         over = height - start[2] - (end[2] - start[2]) * line
         most = np.maximum(most, over * (4.0 * x * (1.0 - x)) ** -profile.power)
     return most + clearance

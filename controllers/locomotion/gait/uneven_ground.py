@@ -66,7 +66,8 @@ def adapted_swing(
     change = where(rise > 0.0, rise, where(waits, -speed * dt * late, 0.0))
     lift, rate = swings * (lift + change), swings * change / dt
     along, up = where(waits, 0.0, 1.0), np.array([0.0, 0.0, 1.0])
-    adapted = Swing(swing.position + lift * up, along * swing.velocity + rate * up, along * swing.acceleration)
+    velocity, acceleration = along * swing.velocity + rate * up, along * swing.acceleration
+    adapted = Swing(swing.position + lift * up, velocity, acceleration, swing.obstacle)
     return adapted, swings * (climb - rise), lift
 
 

@@ -73,6 +73,11 @@ def test_a_trot_climbs_and_descends_known_stairs_of_a_third_of_its_height():
 
 
 @pytest.mark.slow
+def test_g1_climbs_and_descends_known_stairs_of_10_cm():
+    assert len(check([x for x in trials(2, ["stairs"]) if abs(x.rise) == 0.165 and x.command[0] < 0.16], "G1")) == 4
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["waves", "stones"])
 def test_a_trot_crosses_known_waves_and_stepping_stones(row):
     assert len(check(trials(4, [row]))) == 8

@@ -1,0 +1,55 @@
+"""The plan of the next steps on known ground: the plane under two feet, and the speed that leads to footholds."""
+
+import numpy as np
+import pytest
+
+import robots
+from controllers import Command, Locomotion
+from controllers.locomotion.gait.schedule import GaitState
+from legged.ground import Slope, Stairs
+
+EDGES = (1.0, 2.0)
+
+
+def planner(terrain):
+    law = Locomotion("walk", Command(vx=0.3), terrain=terrain)
+    started, _ = law.start(robots.spatial_biped(), None, *law.initial_state(robots.spatial_biped()))
+    schedule = started.gaits.schedules[0][1]
+    return started.feet_plan, GaitState.standing(schedule)._replace(walking=1.0, planted=np.zeros(2))
+
+
+def test_two_feet_on_two_steps_do_not_tilt_the_trunk_to_the_side():
+    plan, _ = planner(Stairs((0.0,), (0.1,)))
+    places = [np.array([0.1, 0.1, 0.1]), np.array([-0.1, -0.1, 0.0])]
+    slope = np.zeros(2)
+    for _ in range(5000):  # 10 s, many time constants
+        slope = plan.plane(places, slope).slope
+    assert slope[0] > 0.02 and slope[1] == pytest.approx(0.0, abs=1e-12)
+    blind, _ = planner(None)
+    for _ in range(5000):
+        slope = blind.plane(places, slope).slope
+    assert slope[1] > 0.1
+
+
+def test_the_trunk_of_two_feet_leans_back_by_half_of_a_known_slope():
+    plan, _ = planner(Slope(0.2))
+    slope = np.zeros(2)
+    for _ in range(5000):
+        slope = plan.plane([np.array([x, y, x * np.tan(0.2)]) for x, y in ((0.1, 0.1), (-0.1, -0.1))], slope).slope
+    assert slope == pytest.approx(
+        [0.5 * np.tan(0.2), 0.0], rel=1e-2
+    )  # the fit counts 0.01 h^2 as a spread that is level
+
+
+def test_a_walk_becomes_slower_or_faster_before_an_edge_and_keeps_its_speed_elsewhere():
+    plan, state = planner(Stairs(EDGES, (0.05, 0.05)))
+    command = np.array([0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    starts = np.linspace(0.0, 0.9, 91)  # [m], of the center of mass ahead of the first edge
+    changes = np.array([plan.velocity_change(np.array([x, 0.0, 0.0]), command, state) for x in starts])
+    assert (changes[:, 1] == 0.0).all()
+    assert changes[:, 0].min() < -0.02 and changes[:, 0].max() > 0.02 and np.abs(changes).max() <= 0.15
+    assert (changes[:20] == 0.0).all()
+    level, _ = planner(Slope(0.2))
+    assert (level.velocity_change(np.array([0.7, 0.0, 0.0]), command, state) == 0.0).all()
+    blind, _ = planner(None)
+    assert (blind.velocity_change(np.array([0.7, 0.0, 0.0]), command, state) == 0.0).all()
