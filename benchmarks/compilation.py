@@ -15,10 +15,9 @@ several compilations; with `--per-operation` those of passes in Python for an op
 rigid ground. Loops are compiled by a second thread.
 
 `growth` prints a table for chains, centipedes and random trees of growing size (docs/explanation/growth.md).
-Processor times in seconds: `trace` records the graph, `simplify` factors it, `code` generates and loads the machine
-code for one state.
-`code` and `tables` in kB are sections of the object file. Run times are the shortest of several, on one thread; a batch
-has 64 states.
+Processor times in seconds: `trace` records the graph, `simplify` factors it unless it is outlined for its size, `code`
+generates and loads the machine code for one state. `code` and `tables` in kB are sections of the object file. Run times
+are the shortest of several, on one thread; a batch has 64 states.
 """
 
 import argparse
@@ -43,11 +42,11 @@ import robots
 from benchmarks.harness.record import Record, quantity_table
 from benchmarks.harness.subjects import SUBJECTS, Settings, available_robots
 from benchmarks.harness.timing import Spread
-from legged.compiler import CompilationReport, Kernel, record, run_passes
+from legged.compiler import CompilationReport, Kernel, mechanisms, record, run_passes
 from legged.compiler.cache import disk, machine_code
-from legged.compiler.codegen import selection
 from legged.compiler.compilation import ARGUMENTS
 from legged.compiler.ir import gc_paused
+from legged.compiler.passes.pipeline import is_always_outlined
 from legged.table import Table
 
 KIND = "compilation"
@@ -181,6 +180,7 @@ def _growing_robots() -> Iterator[tuple[str, Callable[[int], legged.Robot]]]:
     yield "chain, quarter turns", lambda n: robots.chain(n, twist=np.pi / 2)
     yield "chain, any twist", lambda n: robots.chain(n, twist=0.7)
     yield "centipede", lambda n: robots.centipede(max(round(n / 7), 1))
+    yield "legs of three links", lambda n: robots.star(max(round(n / 3), 1))
     yield "tree of revolute joints", lambda n: legged.random_tree(0, n, joints=("revolute",), bases=("floating",))
     yield "tree of all joints", lambda n: legged.random_tree(0, n, bases=("floating",))
 
@@ -192,7 +192,7 @@ def growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, 
     clock = [time.process_time()]
     graph = record(function, {name: ARGUMENTS[name].shape(robot) for name in names}, (robot,))
     clock.append(time.process_time())
-    graph = run_passes(graph, simplified=True).graph
+    graph = run_passes(graph, simplified=not is_always_outlined(graph)).graph
     clock.append(time.process_time())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LEGGED_CACHE"] = folder
@@ -275,9 +275,8 @@ def main() -> None:
         report = fastest_report(robot)
         print(json.dumps(pass_times(report)) if options.per_operation else report)
         return
-    if options.straight_line:
-        selection.OUTLINE_NODES = selection.OUTLINE_ALWAYS_NODES = selection.OUTLINE_BATCH_NODES = 1 << 60
-    print(growth_table(getattr(legged, options.function), options.max_links).text())
+    with mechanisms.without(*[mechanisms.OUTLINING] * options.straight_line):
+        print(growth_table(getattr(legged, options.function), options.max_links).text())
 
 
 if __name__ == "__main__":

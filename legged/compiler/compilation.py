@@ -9,7 +9,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 import numpy as np
 
 from legged.arguments import instance, real_array, shown
-from legged.compiler.ir.graph import Graph, Shape
+from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.layouts import layouts
@@ -188,13 +188,13 @@ def compile(
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
     if not names:
-        graph = _traced(function, robot, shapes)
+        graph = _traced(trace, function, robot, shapes)
         kernel = Kernel(graph, _name(function), _meanings(graph, robot), target, dtype)
         kernel.layouts |= layouts(robot, kernel.name, list(shapes), len(graph.outputs))
         _ = kernel.code  # compiled here, not at the first call
         return kernel
     vector = robot.parameter_vector(names)
-    graph = _traced(function, robot, shapes, vector)
+    graph = _traced(trace, function, robot, shapes, vector)
     meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
     kernel = ParametricKernel(graph, _name(function), meanings, vector, target, dtype)
     kernel.layouts |= layouts(robot, kernel.name, list(shapes), len(graph.outputs))
@@ -211,8 +211,8 @@ def count(function: Callable[..., Any], robot: Any = None, *, parameters: Any = 
     """Return the operation counts of the compiled function(robot, *arrays); arguments as in `compile`."""
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     vector = robot.parameter_vector(names) if names else None
-    graph = _traced(function, robot, _shapes(function, robot, shapes), vector)
-    return run_passes(graph, counted=True).counts
+    graph = _traced(record, function, robot, _shapes(function, robot, shapes), vector)
+    return run_passes(graph, simplified=True, counted=True).counts
 
 
 @gc_paused()
@@ -228,8 +228,9 @@ def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int
 @gc_paused()
 def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> tuple[Counts, int]:
     """Return the results of `count` and `depth`, from one tracing."""
-    graph = _traced(function, robot, _shapes(function, robot, shapes))
-    return run_passes(graph, counted=True).counts, graph.depth()
+    graph = _traced(record, function, robot, _shapes(function, robot, shapes))
+    passes = run_passes(graph, simplified=True, counted=True)
+    return passes.counts, passes.graph.depth()
 
 
 def _parameter_names(
@@ -247,7 +248,14 @@ def _parameter_names(
     return ((parameters,) if isinstance(parameters, str) else tuple(parameters)), shapes
 
 
-def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape], vector: Any = None) -> Graph:
+def _traced(
+    trace: Callable[..., Graph],
+    function: Callable[..., Any],
+    robot: Any,
+    shapes: Mapping[str, Shape],
+    vector: Any = None,
+) -> Graph:
+    """Return function(robot, *arrays) traced by `trace`, with the entries of `vector` as parameters of the robot."""
     signature = inspect.signature(function)
     every = shapes if vector is None else {**shapes, PARAMETERS: (vector.size,)}
 

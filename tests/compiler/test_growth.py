@@ -9,7 +9,12 @@ import legged
 import robots
 from legged.compiler import record, run_passes
 from legged.compiler.codegen import selection
+from legged.compiler.codegen.element_type import element_type
+from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
 from legged.compiler.layouts import layouts
+from legged.compiler.passes import pipeline
+from legged.compiler.passes.outline import regions
+from legged.compiler.passes.pipeline import trace
 
 GROWING = {"legs": robots.star, "one chain": lambda n: robots.chain(3 * n, twist=0.7)}
 """Robots of 3 n links."""
@@ -36,3 +41,31 @@ def test_work_of_each_pass_grows_in_proportion_to_the_links(name):
     # Twice the links are twice the work. The number of templates depends on how constants of legs happen to agree.
     code = ratios.pop("code")
     assert 1.8 < code < 2.3 and all(1.95 < ratio < 2.05 for ratio in ratios.values()), (code, ratios)
+
+
+def test_code_of_legs_grows_less_than_their_number(monkeypatch):
+    """Constants of some legs let factors be shared, which must not give every leg code of its own."""
+    monkeypatch.setattr(pipeline, "OUTLINE_ALWAYS_NODES", 10_000)
+    sizes = []
+    for legs in (40, 80):
+        graph = graph_of_legs(legs)
+        sizes.append(OutlinedKernelWriter(graph, 1, 8, element_type(None)).operation_count)
+    assert sizes[1] < 1.5 * sizes[0], sizes  # 1.75 times if the graph is simplified as a whole
+
+
+def test_no_region_is_larger_than_the_limit(monkeypatch):
+    """The base of many legs has a long sum, and the time of LLVM grows faster than the length of a function."""
+    graph = graph_of_legs(40)
+    monkeypatch.setattr(regions, "MAX_REGION_SIZE", 300)
+    every = range(graph.input_size, graph.input_size + len(graph.nodes))
+    split = regions.split_into_regions(graph, every)
+    assert max(map(len, split)) == 300 and sorted(i for region in split for i in region) == list(every)
+    place = {i: k for k, region in enumerate(split) for i in region}
+    for i, node in enumerate(graph.nodes, graph.input_size):
+        assert all(place.get(a, 0) <= place[i] for a in node.arguments if type(a) is int)
+
+
+def graph_of_legs(legs):
+    """Return the graph of forward dynamics of a star for code."""
+    robot = robots.star(legs)
+    return trace(legged.forward_dynamics, {"q": (robot.nq,), "v": (robot.nv,), "tau": (robot.nv,)}, (robot,))

@@ -25,7 +25,7 @@ from legged.compiler.codegen import random_numbers
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, PrecisionError
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, CallResult, Gather, Loop, Matrix
-from legged.compiler.passes.pipeline import run_passes
+from legged.compiler.passes.pipeline import is_always_outlined, run_passes
 from legged.output import output_file, replaced
 from legged.version import __version__
 
@@ -98,7 +98,8 @@ class _Exporter:
 
     def __init__(self, graph: Graph, name: str, real: str, layouts: Mapping[str, str]):
         self.name, self.real, self.layouts, self.element = name, real, layouts, _PRECISIONS[real]
-        self.graph = run_passes(graph, quaternion_epsilon=self.element.epsilon).graph
+        simplified = is_always_outlined(graph)
+        self.graph = run_passes(graph, simplified=simplified, quaternion_epsilon=self.element.epsilon).graph
         self._tables = {lookup: f"{name}_table{k}" for k, lookup in enumerate(graph.lookups)}
         self._matrices = {matrix: f"{name}_matrix{k}" for k, matrix in enumerate(graph.matrices)}
         self._calls: dict[tuple[Matrix | Loop, str], int] = {}

@@ -15,13 +15,12 @@ from legged.compiler.codegen.kernels.streamed import StreamedKernelWriter, most_
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import compiler_pass
-from legged.compiler.passes.pipeline import run_passes
+from legged.compiler.passes.pipeline import OUTLINE_ALWAYS_NODES, run_passes
 
-OUTLINE_NODES, OUTLINE_BATCH_NODES, OUTLINE_ALWAYS_NODES = 10_000, 20_000, 50_000
+OUTLINE_NODES, OUTLINE_BATCH_NODES = 10_000, 20_000
 """A graph with more nodes than the first number, or the second one for a batch, is outlined if its templates have less
 than half of its operations: it then compiles several times faster, and for one state runs faster than straight-line
-code. A graph with more nodes than the third number is always outlined, because straight-line code takes several seconds
-to compile."""
+code. A graph with more nodes than `OUTLINE_ALWAYS_NODES` is always outlined."""
 
 SINGLE_STATE = "legged_single_state"
 """`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""

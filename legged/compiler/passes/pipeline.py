@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler import mechanisms
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.operations import is_call
 from legged.compiler.passes.call_batching import Batches, call_batches
@@ -25,6 +26,9 @@ from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.compiler.passes.scheduling import cut_schedule, depth_first_order, fuse_multiply_adds
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.passes.slp import Vectorization, vectorize
+
+OUTLINE_ALWAYS_NODES = 50_000
+"""A graph with more nodes is always outlined, because straight-line code takes several seconds to compile."""
 
 
 class Differentiation(NamedTuple):
@@ -107,8 +111,18 @@ class PassResults:
 
 
 def trace(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: Sequence[Any] = ()) -> Graph:
-    """Return the simplified graph of function(*leading, *arrays); arguments and errors as of `ir.graph.record`."""
-    return run_passes(record(function, shapes, leading), simplified=True).graph
+    """Return the graph of function(*leading, *arrays) for code; arguments and errors as of `ir.graph.record`.
+
+    A graph that is always outlined is not simplified as a whole, since alike segments differ if the constants of some
+    let factors be shared. Its templates are simplified when their code is written.
+    """
+    graph = record(function, shapes, leading)
+    return run_passes(graph, simplified=not is_always_outlined(graph)).graph
+
+
+def is_always_outlined(graph: Graph) -> bool:
+    """Return whether code of a graph is outlined for its size, so that `trace` does not simplify it."""
+    return len(graph.nodes) > OUTLINE_ALWAYS_NODES and mechanisms.is_on(mechanisms.OUTLINING)
 
 
 def run_passes(

@@ -21,7 +21,7 @@ from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape, tuple_converter
 from legged.compiler.passes.counting import Counts
-from legged.compiler.passes.pipeline import run_passes
+from legged.compiler.passes.pipeline import is_always_outlined, run_passes
 from legged.compiler.runtime import built_in
 from legged.compiler.runtime.batches import BatchCode, can_hold_results
 from legged.compiler.runtime.result_memory import LARGE_RESULT, new_array
@@ -158,7 +158,7 @@ class Kernel(Generic[P, R]):
     @cached_property
     def counts(self) -> Counts:
         """Number of operations for one state."""
-        return run_passes(self.graph, counted=True).counts
+        return run_passes(self.graph, simplified=is_always_outlined(self.graph), counted=True).counts
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...

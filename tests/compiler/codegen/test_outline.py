@@ -11,6 +11,7 @@ from legged.compiler import record
 from legged.compiler.codegen import selection
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
+from legged.compiler.passes import pipeline
 from legged.compiler.passes.call_batching import call_batches
 from legged.compiler.passes.outline.templates import outline
 from legged.errors import NotFiniteError
@@ -23,6 +24,7 @@ def everything_is_large(monkeypatch, tmp_path):
     """Outline graphs of every size."""
     for name in ("OUTLINE_NODES", "OUTLINE_ALWAYS_NODES", "OUTLINE_BATCH_NODES"):
         monkeypatch.setattr(selection, name, 0)
+    monkeypatch.setattr(pipeline, "OUTLINE_ALWAYS_NODES", 0)
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
 
 
@@ -50,6 +52,27 @@ def test_outlined_kernels_equal_plain_numpy_for_one_state_and_for_many(name, see
     many = np.concatenate([x.reshape(19, -1) for x in (many if isinstance(many, tuple) else (many,))], axis=1)
     assert np.abs(one - plain).max() <= 1e-12 * np.abs(plain).max()
     assert np.abs(many - plain).max() <= 1e-12 * np.abs(plain).max()
+
+
+def test_templates_are_simplified_also_where_a_result_is_an_operand_or_a_constant():
+    """Each item has the values a*c + b*c = c*(a + b), d, and 0, of which only the first takes operations."""
+
+    def law(x):
+        results = []
+        for k in range(6):
+            with item(k):
+                a, b, c, d, e, f, g, h, i = x[9 * k : 9 * k + 9]
+                results += [a * c + b * c, ((d + e) + f) - (e + f), ((g + h) + i) - (g + (h + i))]
+        return np.stack(results)
+
+    kernel = legged.compile(law, x=(54,))
+    assert len(kernel.graph.nodes) > kernel.counts.total == 6 * 2
+    x = np.random.default_rng(0).integers(-9, 9, (19, 54)).astype(float)  # without rounding
+    wanted = np.array([law(y) for y in x])
+    assert np.array_equal(kernel(x), wanted) and np.array_equal([kernel(y) for y in x], wanted)
+    lines = [line for line in selection.single_state_module(kernel.graph).splitlines() if " contract " in line]
+    operations = [line.split(" contract ")[0].split()[-1] for line in lines]
+    assert set(operations) == {"fadd", "fmul"} and operations.count("fadd") == operations.count("fmul"), operations
 
 
 def test_alike_legs_share_a_bundle_for_one_state():

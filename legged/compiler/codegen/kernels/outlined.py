@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -38,14 +38,14 @@ class _BundleWriter(KernelWriter):
     """Writes the function that computes bundles of one type in a loop over the rows of their table."""
 
     def __init__(self, bundle_type: BundleType, table: BundleTable, width: int, native: int, element: ElementType):
-        graph = bundle_type.template.to_graph(table.uniform_constants)
+        graph = run_passes(bundle_type.template.to_graph(table.uniform_constants), simplified=True).graph
         super().__init__(graph, width * bundle_type.lanes, native, element)
         self.type, self.table = bundle_type, table
         self._pointers: dict[int, Value] = {-1: "%work"}
 
     def function(self, name: str, output_blocks: list[list[int]]) -> Iterator[str]:
         """Yield the function; each output is stored as soon as it is computed."""
-        w, first = self.w, self.graph.input_size
+        w = self.w
         w.label("start")
         w.jump("loop")
         w.label("loop")
@@ -56,23 +56,28 @@ class _BundleWriter(KernelWriter):
         w.assign(f"getelementptr inbounds i32, ptr %row, i64 {self.table.offsets.shape[1]}", "%row_next")
         columns = self.table.constants.shape[1]
         w.assign(f"getelementptr inbounds {w.element.llvm}, ptr %constant, i64 {columns}", "%constant_next")
-        outputs = {
-            first + node: (address, index)
-            for address, block in zip(self.table.outputs, output_blocks, strict=True)
-            for index, node in enumerate(block)
-        }
+        values = dict(zip(sorted(self.type.template.outputs), self.graph.results, strict=True))
+        places: dict[Operand, list[tuple[Address, int]]] = {}
+        for address, block in zip(self.table.outputs, output_blocks, strict=True):
+            for index, node in enumerate(block):
+                places.setdefault(values[node], []).append((address, index))
         for i in run_passes(self.graph, ordered=True).order:
             self.compute([i])
-            if i in outputs:
-                address, index = outputs[i]
-                at = address.displacement // w.element.size + index * w.width
-                w.store(self.value(i), self._pointer(address.entry), at)
+            self._store_at(places.pop(i, ()), i)
+        for operand, rest in places.items():  # operands and constants, to which simplification has reduced outputs
+            self._store_at(rest, operand)
         w.branch(w.assign("icmp slt i64 %k_next, %count"), "loop", "end")
         w.label("end")
         w.emit("ret void")
         yield f"define internal void @{name}(ptr noalias %work, ptr %rows, ptr %constants, i64 %count) {ATTRIBUTES} {{"
         yield from w.lines
         yield "}"
+
+    def _store_at(self, places: Iterable[tuple[Address, int]], operand: Operand) -> None:
+        """Store a value at its places in the blocks of outputs."""
+        for address, index in places:
+            at = address.displacement // self.w.element.size + index * self.w.width
+            self.w.store(self.value(operand), self._pointer(address.entry), at)
 
     def load_value(self, operand: int) -> None:
         """Load an operand or a constant of the row, at its first use."""

@@ -131,14 +131,17 @@ def _pop(heap: list[int], done: set[int]) -> int | None:
 
 
 def _fused(runs: list[list[int]], iterations: Sequence[object], order: Iterable[int]) -> list[list[int]]:
-    """Return the nodes of the runs in this order, with successive runs of one iteration in one region."""
+    """Return the nodes of the runs in this order, with successive runs of one iteration in one region.
+
+    No region has more than `MAX_REGION_SIZE` nodes.
+    """
     regions: list[list[int]] = []
     previous: object = None
     for k in order:
         fits = bool(regions) and len(regions[-1]) + len(runs[k]) <= MAX_REGION_SIZE
         if iterations[k] is not None and iterations[k] == previous and fits:
             regions[-1] = regions[-1] + runs[k]
-        else:
-            regions.append(runs[k])
+        else:  # a run that nodes were moved to may be long
+            regions += [runs[k][i : i + MAX_REGION_SIZE] for i in range(0, len(runs[k]), MAX_REGION_SIZE)]
         previous = iterations[k]
     return regions
