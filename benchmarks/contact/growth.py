@@ -35,6 +35,9 @@ _POINTS = 4  # contact candidates of two boxes, and of a box on the terrain
 SECONDS, MEGABYTES = 2.0, 300.0
 """Largest start time [s] and memory [MB] of a scene."""
 GO2 = "go2_description/urdf/go2.urdf"
+ANYMAL = "anymal_c_simple_description/urdf/anymal.urdf"
+G1 = "g1_description/urdf/g1_29dof_rev_1_0.urdf"
+TALOS = "talos_data/robots/talos_reduced.urdf"
 SHAPES: dict[str, Any] = {
     "box": Box((0.2, 0.2, 0.2)),
     "sphere": Sphere(0.1),
@@ -42,6 +45,8 @@ SHAPES: dict[str, Any] = {
     "cylinder": Cylinder(0.08, 0.2),
     "ellipsoid": Ellipsoid((0.1, 0.08, 0.05)),
     "hull": Hull(0.1 * np.array([(0, 0, 1), (1, 0, 0), (-1, 1, 0), (-1, -1, 0), (0, 0, -1)])),
+    "tetrahedron": Hull(0.1 * np.array([(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)])),
+    "prism": Hull(0.1 * np.array([(x, y, z) for x, y in ((1, 0), (-1, 1), (-1, -1)) for z in (-1, 1)])),
 }
 """Shapes of free bodies, [m]."""
 
@@ -86,19 +91,20 @@ def quadruped(*kinds: str, friction: bool = False) -> Arguments:
     return {"robot": robot, "ground": Rigid(0.5), "bodies": loose(kinds), "q": _raised(robot)}
 
 
-def go2(*kinds: str, count: int = 1, floor: bool = False, self_collision: bool = False) -> Arguments:
-    """Return a scene of Go2s with all shapes of their file, and free bodies.
+def loaded(*files: str, kinds: tuple[str, ...] = (), floor: bool = False, self_collision: bool = False) -> Arguments:
+    """Return a scene of robots with all shapes of their files, side by side, and free bodies.
 
     Args:
-        kinds: Kinds of the free bodies. count: Number of Go2s.
-        floor: Whether all shapes touch the terrain, not the feet alone. self_collision: Whether links of a Go2 collide.
+        files: File of each robot. kinds: Kinds of the free bodies.
+        floor: Whether all shapes touch the terrain, not the feet alone.
+        self_collision: Whether links of a robot collide.
     """
-    one = legged.load(robot_file(GO2), shapes=True)
-    robot, q = one, _raised(one)
-    if count > 1:
-        robot = legged.combine({f"go{k}": one for k in range(count)})
-        apart = np.eye(one.nq)[5]
-        q, _ = robot.join_states({f"go{k}": q + k * apart for k in range(count)})
+    ones = [legged.load(robot_file(file), shapes=True) for file in files]
+    robot, q = ones[0], _raised(ones[0])
+    if len(files) > 1:
+        robot = legged.combine({f"robot{k}": one for k, one in enumerate(ones)})
+        states = {f"robot{k}": _raised(one) + k * np.eye(one.nq)[5] for k, one in enumerate(ones)}
+        q, _ = robot.join_states(states)
     feet = {contact.link for contact in robot.contacts}
     links = [link.name for link in robot.links if link.shapes or link.index in feet]
     pairs = tuple((name, "terrain") for name in links) if floor else None
@@ -116,26 +122,36 @@ def _raised(robot: legged.Robot) -> Any:
     return controllers.Posture(tuple(home.angles), home.base_height + 0.1).initial_state(robot)[0]
 
 
-MIXED = tuple(SHAPES)
+MIXED = tuple(SHAPES)[:6]
 SCENES: dict[str, Callable[[], Arguments]] = {
     **{f"{n} {'box' if n == 1 else 'boxes'}": partial(bodies, *["box"] * n) for n in range(1, 13)},
     **{f"{n} spheres": partial(bodies, *["sphere"] * n) for n in (3, 4, 6, 12)},
     "4 ellipsoids": partial(bodies, *["ellipsoid"] * 4),
     "3 capsules": partial(bodies, *["capsule"] * 3),
     "6 cylinders": partial(bodies, *["cylinder"] * 6),
-    "one body of each of the 6 shapes": partial(bodies, *MIXED),
-    "two bodies of each of the 6 shapes": partial(bodies, *MIXED * 2),
+    "one body of each of 6 shapes": partial(bodies, *MIXED),
+    "two bodies of each of 6 shapes": partial(bodies, *MIXED * 2),
+    "30 bodies of 8 shapes": partial(bodies, *(tuple(SHAPES) * 4)[:30]),
     "fixed box beside 12 boxes": partial(beside_post, *["box"] * 12),
     "quadruped beside 1 box": partial(quadruped, "box"),
     "quadruped beside 3 boxes": partial(quadruped, *["box"] * 3),
     "quadruped with dry friction beside 1 box": partial(quadruped, "box", friction=True),
     "quadruped with dry friction beside 3 boxes": partial(quadruped, *["box"] * 3, friction=True),
-    "Go2 on its feet": go2,
-    "Go2 with all shapes on the floor": partial(go2, floor=True),
-    "Go2 with self-collision": partial(go2, self_collision=True),
-    "Go2 beside 1 box": partial(go2, "box"),
-    "Go2 beside 4 boxes": partial(go2, *["box"] * 4),
-    "two Go2s": partial(go2, count=2),
+    **{
+        f"{name}{words}": partial(loaded, file, **options)
+        for name, file in {"Go2": GO2, "ANYmal C": ANYMAL, "G1": G1, "Talos": TALOS}.items()
+        for words, options in {
+            " on its feet": {},
+            " with all shapes on the floor": {"floor": True},
+            " with self-collision": {"self_collision": True},
+            " beside 1 box": {"kinds": ("box",)},
+            " beside 4 boxes": {"kinds": ("box",) * 4},
+        }.items()
+    },
+    "two Go2s": partial(loaded, GO2, GO2),
+    "Go2 and ANYmal C": partial(loaded, GO2, ANYMAL),
+    "Go2 and G1": partial(loaded, GO2, G1),
+    "two G1s": partial(loaded, G1, G1),
 }
 """Scenes by name."""
 

@@ -54,13 +54,26 @@ def without_dry_friction(robot: R) -> R:
     Args:
         robot: The robot.
     """
-    bodies = tuple(
-        replace(body, physics=unchecked(body.physics, friction=np.zeros(np.shape(body.physics.friction))))
-        if body.has_friction
-        else body
-        for body in robot.bodies
-    )
-    return replace(robot, bodies=bodies)
+    return _with_zero(robot, "friction")
+
+
+def without_friction(robot: R) -> R:
+    """Return the robot without the dry and viscous friction of its joints; its other parameters may be traced.
+
+    Args:
+        robot: The robot.
+    """
+    return _with_zero(robot, "friction", "damping")
+
+
+def _with_zero(robot: R, *names: str) -> R:
+    """Return the robot with zeros for some attributes of the `JointPhysics` of the joints with friction."""
+    bodies = list(robot.bodies)
+    for k, body in enumerate(bodies):
+        if body.has_friction:
+            zeros = {name: np.zeros(np.shape(getattr(body.physics, name))) for name in names}
+            bodies[k] = replace(body, physics=unchecked(body.physics, **zeros))
+    return replace(robot, bodies=tuple(bodies))
 
 
 def friction_slopes(body: Body, v: Array) -> Array:

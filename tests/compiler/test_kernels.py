@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from legged.compiler import Kernel, compile, count, module, record, stage
+from legged.compiler.codegen import selection
 from legged.compiler.ir import where
 from legged.errors import NotFiniteError, ShapeError, SingularError, TraceError, UnknownNameError
 
@@ -253,6 +254,8 @@ def test_a_shape_for_no_argument_is_refused():
 
 
 def test_big_graphs_compile():
+    """Their code has several basic blocks."""
+
     def walk(x):
         rng = np.random.default_rng(0)
         values = list(x)
@@ -264,5 +267,6 @@ def test_big_graphs_compile():
     graph = record(walk, {"x": (8,)})
     assert len(graph.nodes) > 20_000
     x = np.linspace(0.5, 1.0, 8)
+    assert "\npart1:\n" in selection.single_state_module(graph)
     # errors of old values die out with the values, by a factor below one a step
     assert Kernel(graph)(x) == pytest.approx(walk(x), rel=1e-12)

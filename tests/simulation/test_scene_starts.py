@@ -48,6 +48,6 @@ def test_scenes_that_one_kernel_would_start_slowly_have_little_code(name, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", [name for name in SCENES if "G1" not in name and "Talos" not in name])
 def test_no_scene_has_much_code(name, tmp_path):
     assert in_a_new_process(name, tmp_path) < MOST_OPERATIONS

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from legged.dynamics.forward import accelerations
-from legged.dynamics.passive import friction_forces
 from legged.robot.base import FloatingBase
-from legged.robot.configuration import drift, quaternion_blocks, scatter_add
+from legged.robot.configuration import drift, quaternion_blocks
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_exp, quaternion_matrix, rotation_vector_rate
 from legged.spatial import cross
@@ -100,18 +99,3 @@ def midpoint(h: Any, v: Array, acceleration: Callable[[Array], Array]) -> Array:
         acceleration: Function v -> vdot, (nv,), mixed units, in axes that do not rotate.
     """
     return v + 0.5 * h * acceleration(v)
-
-
-def friction_change(robot: Robot, v: Array, half: Array) -> Any:
-    """Return the generalized forces that make joint friction at `half` that at v, (nv,), or 0.0 without friction.
-
-    Args:
-        robot: The robot. v, half: Velocities, (nv,) each, mixed units.
-    """
-    if half is v or not any(body.has_friction for body in robot.bodies):
-        return 0.0
-    return _joint_friction(robot, half) - _joint_friction(robot, v)
-
-
-def _joint_friction(robot: Robot, v: Array) -> Array:
-    return scatter_add(robot, [friction_forces(body, v) for body in robot.bodies])

@@ -83,11 +83,9 @@ class ClosedRigidLoop(RigidLoop):
         """Return the loop constraints; see `RigidLoop.loops`."""
         return _loop_rows(self.closed, q)
 
-    def smooth_acceleration(
-        self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array, masses: Mapping[int, Array] | None = None
-    ) -> Array:
-        """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.smooth_acceleration`."""
-        b = tau - bias_forces(self.smooth_robot, q, v, wrenches)
+    def frictionless_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
+        """Return vdot, (nv,), which satisfies the loop constraints; see `RigidLoop.frictionless_acceleration`."""
+        b = tau - bias_forces(self.frictionless_robot, q, v, wrenches)
         inertia = DenseInertia(self.robot, q, extra, self.loops(q))
         return inertia.constrained(b, constraint_acceleration(self.closed, q, v))
 

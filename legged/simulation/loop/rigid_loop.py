@@ -29,9 +29,13 @@ from legged.contact.impulses.impact import SOLVER, Impact, ImpulseSolver
 from legged.contact.impulses.solver import maximum_of
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
-from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
-from legged.robot.configuration import drift, normalized
-from legged.simulation.loop.chart import flight, friction_change, midpoint, velocity_product
+from legged.dynamics.forward import accelerations
+from legged.dynamics.inverse import bias_forces
+from legged.dynamics.kinematics import kinetic_energy, potential_energy
+from legged.dynamics.passive import friction_forces, without_friction
+from legged.robot.configuration import drift, normalized, scatter_add
+from legged.robot.robot import Robot
+from legged.simulation.loop.chart import flight, midpoint, velocity_product
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory as ContactHistory
 from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory
@@ -302,14 +306,13 @@ class RigidLoop(ClosedLoop):
         robot, laws, wrenches = self.robot, self.joint_laws, self.with_pushed(contact, loads, q, v)
         repeats = contact is None or not (isinstance(self.ground, Rigid) and self.ground.iterations)
         own = laws.at(h, q, v, self.ground)
-        motion(robot, q, v)  # elementary functions, which the loop of the laws may not compute
+        tau = tau - scatter_add(robot, [friction_forces(body, v) for body in self.smooth_robot.bodies])
+        bias_forces(self.frictionless_robot, q, v, wrenches)  # terms that the loop of the laws may not compute again
 
         def accelerate(extra: Array, more: Array, last: Callable[[Array], Array]) -> Array:
             def at(v_at: Array) -> Array:
-                forces = tau + more + friction_change(self.smooth_robot, v, v_at)
-                return self.smooth_acceleration(q, v_at, forces, wrenches, viscous + extra) + velocity_product(
-                    robot, v_at
-                )
+                vdot = self.frictionless_acceleration(q, v_at, tau + more, wrenches, viscous + extra)
+                return vdot + velocity_product(robot, v_at)
 
             if not laws.rows:
                 return at(midpoint(h, v, at))
@@ -321,6 +324,15 @@ class RigidLoop(ClosedLoop):
             return 0.5 * (begin + at(v + change))
 
         return laws.step(own, h, v, tau, accelerate, refines=True, repeats=repeats)
+
+    def frictionless_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
+        """Return vdot without stops and joint friction, (nv,); arguments as in `accelerations`."""
+        return accelerations(self.frictionless_robot, q, v, tau, wrenches, extra)
+
+    @cached_property
+    def frictionless_robot(self) -> Robot:
+        """The robot without the friction of its joints."""
+        return without_friction(self.robot)
 
     def works(
         self, h: Any, loads: Array, tau: Array, q: Array, v: Array, impact: Impact, joints: JointStep
