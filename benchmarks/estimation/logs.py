@@ -22,8 +22,6 @@ from legged.spatial import Array
 
 RATE = 500.0
 """Readings per second, [1/s]."""
-
-
 _STEPS = 40
 """Number of steps of stairs, which are as deep as the center of mass is high."""
 
@@ -33,7 +31,8 @@ class Walk(NamedTuple):
 
     The height of the center of mass is h. The law counts on a friction coefficient of 0.5. Simulators are "legged";
     "mujoco", with the stiff contacts that `legged.save_mjcf` writes; and "mujoco, soft", with the contacts that MuJoCo
-    has by default, whose time constant is 20 ms: feet sink in by some millimeters and creep.
+    has by default, whose time constant is 20 ms: feet sink in by some millimeters and creep. Its floor is level; slope,
+    steps and friction are those of "legged".
     """
 
     speed: float
@@ -63,13 +62,13 @@ def terrain_of(walker: Walker, walk: Walk) -> Terrain:
 
 def motion(walker: Walker, walk: Walk, seconds: float) -> Motion:
     """Return the motion of a robot under `Locomotion` on its true state."""
-    robot, terrain = walker.robot, terrain_of(walker, walk)
+    robot = walker.robot
     command = controllers.Command(vx=walk.speed * walker.speed, yaw_rate=walk.turn * walker.turning)
-    law = controllers.Locomotion(walker.gait, command, terrain=terrain)
     if walk.simulator != "legged":
-        flat = controllers.Locomotion(walker.gait, command, terrain=Flat())
-        return _in_mujoco(robot, flat, seconds, walk.simulator == "mujoco, soft")
-    step = legged.TimeStepping(1.0 / RATE)
+        law = controllers.Locomotion(walker.gait, command, terrain=Flat())
+        return _in_mujoco(robot, law, seconds, walk.simulator == "mujoco, soft")
+    terrain, step = terrain_of(walker, walk), legged.TimeStepping(1.0 / RATE)
+    law = controllers.Locomotion(walker.gait, command, terrain=terrain)
     ground = legged.Rigid(friction=walk.friction, terrain=terrain)
     run = legged.simulate(robot, law, ground=ground, until=seconds, integrator=step, sample=1.0 / RATE)
     return Motion(run.times, run.q, run.v, run.contacts.forces)

@@ -169,7 +169,7 @@ class MujocoPlant:
         """Return the force on each foot, (n, 3), [N], world axes."""
         forces, wrench = np.zeros((len(self._feet), 3)), np.zeros(6)
         for k, contact in enumerate(self.data.contact):
-            for geom, sign in ((contact.geom1, -1.0), (contact.geom2, 1.0)):
+            for geom, sign in ((contact.geom1, -1.0), (contact.geom2, 1.0)):  # MuJoCo gives the force on the second
                 if geom in self._feet:
                     self._mujoco.mj_contactForce(self.model, self.data, k, wrench)
                     forces[self._feet[geom]] += sign * contact.frame.reshape(3, 3).T @ wrench[:3]
