@@ -41,8 +41,8 @@ from legged.spatial import Array, cross, join
 MANY_CONTACTS = 8
 """Number of contact candidates besides feet above which a scene runs in parts, unless `compiled` is True.
 
-Up to here a start in one kernel takes at most as long as that of a robot on its feet: 1.7 s for three spheres, with 6
-candidates, and 2.1 s for a quadruped beside a box, which starts beside three boxes in 1.7 s in parts. As a whole that
+Up to here a start in one kernel takes at most as long as that of a robot on its feet: 1.3 s for three spheres, with 6
+candidates, and 1.5 s for a quadruped beside a box, which starts beside three boxes in 1.1 s in parts. As a whole that
 takes 8.6 s with dry friction in the joints (`python -m benchmarks.contact --starts`)."""
 _Q, _V = 7, 6  # sizes of the state of a free body
 

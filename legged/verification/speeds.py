@@ -21,6 +21,7 @@ from legged.compiler import default_threads, thread_limit
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import MismatchError, MissingError
+from legged.output import visible
 from legged.robot.configuration import integrate, random_configuration
 from legged.robot.robot import Robot
 from legged.simulation.integrators import SemiImplicitEuler
@@ -86,8 +87,8 @@ def bench(
         try:
             engines[name] = open_engine(name, robot)
         except (MissingError, MismatchError) as error:
-            say(f"without {name}: {error}")
-    say(f"start of {robot.name} in new processes")
+            say(visible(f"without {name}: {error}"))
+    say(visible(f"start of {robot.name} in new processes"))
     starts = start_table(text, base)
     say("dynamics and time steps")
     rigid = next(iter(engines.values())).rigid if engines else robot

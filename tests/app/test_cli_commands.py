@@ -13,6 +13,8 @@ from legged.app.selection import ready_made_robots, select_robot
 from legged.compiler.cache import disk
 from legged.counting import module_counts
 from legged.errors import DefinitionError
+from legged.table import Table
+from legged.verification import speeds
 
 
 def test_info_shows_modules_masses_and_conditioning(cli):
@@ -210,9 +212,13 @@ def test_a_robot_file_that_fails_says_why(cli, tmp_path):
     assert f"there is no function or robot in {file} named 'g'" in cli(f"info {file}:g")[2]
 
 
-@pytest.mark.parametrize("command", ["info", "audit", "count", "verify --states 1"])
-def test_names_cannot_control_the_terminal_or_add_lines(cli, tmp_path, command):
+@pytest.mark.parametrize("command", ["info", "audit", "count", "verify --states 1", "bench"])
+def test_names_cannot_control_the_terminal_or_add_lines(cli, tmp_path, command, monkeypatch):
     """Control characters, line breaks and marks for the direction of writing in every name of a file."""
+    for function in ("dynamics", "flights"):
+        monkeypatch.setattr(speeds, function, lambda *_: {})
+    for function in ("speed_table", "start_table"):
+        monkeypatch.setattr(speeds, function, lambda *_: Table("", ("",), ()))
     pytest.importorskip("yourdfpy")
     mark = "\x9b31m\u202e&#10;FORGED&#13;&#9;&#x85;&#x2028;"
     inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
