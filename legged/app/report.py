@@ -46,7 +46,7 @@ def report_robot(
     chosen = selection.select_any_robot(text, base)
     robot = chosen if isinstance(chosen, Robot) else chosen.robot
     page = Page(folder, visible(robot.name))
-    page.text(as_markdown(robot_tables.headline(robot)))
+    page.text("  \n".join(as_markdown(line.strip()) for line in robot_tables.headline(robot).splitlines()))
     page.heading("Modules")
     save(chosen.draw_modules(), folder / "figures" / "modules.svg")
     page.text("![Kinematic modules](figures/modules.svg)")

@@ -3,12 +3,12 @@
     task = legged.environments.velocity(robot)
     env = legged.environments.make("velocity", robot, num_envs=4096)
 
-See docs/howto/environments.md.
+The import registers the tasks with Gymnasium, which has no entry points for this. See docs/howto/environments.md.
 """
 
 from legged.environments import terms
 from legged.environments.draws import Draws
-from legged.environments.making import TASKS, make, registered
+from legged.environments.making import TASKS, make, register, registered
 from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
 from legged.environments.tasks import (
@@ -48,3 +48,5 @@ __all__ = [
     "tracking",
     "velocity",
 ]
+
+register()

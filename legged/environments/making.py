@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,13 @@ def registered(task: str, robot: Any = None, num_envs: int | None = None, **opti
     """
     options.pop("vectorization_mode", None)
     return make(task, load(robot) if isinstance(robot, str | Path) else robot, num_envs, **options)
+
+
+def register() -> None:
+    """Register the tasks with Gymnasium where it is installed, with `registered` as the function that makes them."""
+    if find_spec("gymnasium") is not None:
+        import gymnasium
+
+        for name in TASKS:
+            point = "legged.environments:registered"
+            gymnasium.register(f"legged/{name}-v0", point, vector_entry_point=point, kwargs={"task": name})

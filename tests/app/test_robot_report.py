@@ -78,9 +78,10 @@ def test_report_of_a_robot_has_its_parts(tmp_path):
 
 
 def test_report_says_why_a_robot_does_not_walk(tmp_path):
-    assert (
-        "a walk needs at least two legs" in report_robot("chain(2)", tmp_path, 0.2, say=lambda line: None).read_text()
-    )
+    page = report_robot("chain(2)", tmp_path, 0.2, say=lambda line: None).read_text()
+    assert "a walk needs at least two legs" in page
+    summary = page.split("\n\n")[1].split("  \n")  # lines of one paragraph
+    assert [line.split()[-1] for line in summary] == ["kg", "8", "none"]
 
 
 def test_the_table_of_a_walk_shows_the_command_beside_what_was_reached():
