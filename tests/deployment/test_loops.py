@@ -55,29 +55,6 @@ def test_loop_stands_and_its_log_replays(robot, loop, tmp_path):
     assert again.estimated_run(robot).duration == again.true_run(robot).duration
 
 
-def test_a_lost_reading_makes_the_velocity_less_certain_and_jitter_does_not(robot):
-    law = controllers.JointPD(controllers.suited(controllers.Stand, robot), kp=300.0, kd=10.0)
-    loop = controllers.Estimated(law, estimation.InvariantFilter(feet=FEET), SENSORS)
-    kernel, memory = loop.kernel(robot)
-    q, v = loop.initial_state(robot)
-    filter_, first = estimation.InvariantFilter(feet=FEET).start(robot, q, v)
-    at = len(SENSORS.start(robot, q, v)[1])
-    reading = deployment.SimulatedRobot(robot, q, instruments=SENSORS).read().reading
-    reading = reading._replace(contacts=np.ones(len(reading.contacts)))
-
-    def deviation(last):
-        """Return the standard deviation of the vertical velocity after a time before the last reading, [m/s]."""
-        after = memory
-        for t in [*(0.002 * np.arange(100)), 0.198 + last]:
-            after = kernel(t, after, *reading)[0]
-        return np.sqrt(filter_.parts(after[at : at + len(first)]).covariance[5, 5])
-
-    regular, late, lost = (deviation(last) for last in (0.002, 0.0028, 0.004))
-    assert late == pytest.approx(regular, rel=0.01)
-    added = 0.002 * estimation.Deviations().unread_force
-    assert lost == pytest.approx(np.hypot(regular, added), rel=0.02)  # a correction by one reading is small
-
-
 def test_damaged_logs_are_refused(tmp_path):
     columns = np.zeros((2, 4000))
     names = [field.name for field in fields(deployment.LoopLog)]

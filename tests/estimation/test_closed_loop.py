@@ -1,10 +1,14 @@
-"""Locomotion over the estimate of a filter instead of the true state."""
+"""Laws over the estimate of a filter instead of the true state."""
 
+import numpy as np
 import pytest
 
+import controllers
+import robots
 from benchmarks.estimation.closed_loop import measure
 from benchmarks.locomotion.trials import trials
 from benchmarks.locomotion.walkers import walkers
+from legged import deployment, estimation
 
 pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
@@ -24,3 +28,28 @@ def test_a_robot_walks_on_the_estimate_as_on_the_true_state():
     assert all(outcome.succeeded for outcome in [*true, *estimated])
     for one, other in zip(true, estimated, strict=True):
         assert abs(one.reached[0] - other.reached[0]) < 0.02  # [m/s]
+
+
+def test_a_lost_reading_makes_the_velocity_less_certain_and_jitter_does_not():
+    robot, feet = robots.spatial_quadruped(), ("leg1_foot", "leg4_foot")
+    sensors = estimation.Instruments(feet=feet)
+    law = controllers.JointPD(controllers.suited(controllers.Stand, robot), kp=300.0, kd=10.0)
+    loop = controllers.Estimated(law, estimation.InvariantFilter(feet=feet), sensors)
+    kernel, memory = loop.kernel(robot)
+    q, v = loop.initial_state(robot)
+    filter_, first = estimation.InvariantFilter(feet=feet).start(robot, q, v)
+    at = len(sensors.start(robot, q, v)[1])
+    reading = deployment.SimulatedRobot(robot, q, instruments=sensors).read().reading
+    reading = reading._replace(contacts=np.ones(len(reading.contacts)))
+
+    def deviation(last):
+        """Return the standard deviation of the vertical velocity after a time before the last reading, [m/s]."""
+        after = memory
+        for t in [*(0.002 * np.arange(100)), 0.198 + last]:
+            after = kernel(t, after, *reading)[0]
+        return np.sqrt(filter_.parts(after[at : at + len(first)]).covariance[5, 5])
+
+    regular, late, lost = (deviation(last) for last in (0.002, 0.0028, 0.004))
+    assert late == pytest.approx(regular, rel=0.01)
+    added = 0.002 * estimation.Deviations().unread_force
+    assert lost == pytest.approx(np.hypot(regular, added), rel=0.02)  # a correction by one reading is small

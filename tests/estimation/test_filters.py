@@ -160,6 +160,13 @@ def test_a_spherical_foot_rolls_with_the_base(robot, motion, sinking):
     )
     moved = estimator.parts(estimator.update(memory, reading, dt)).feet[0] - before
     assert moved[0] == pytest.approx(rolling * rate * dt, rel=0.05) and abs(moved[1]) < 1e-6
+    # The foot corrects a wrong velocity to that of a rolling foot; without rolling the error is 0.03 to 0.04 m/s.
+    wrong = v + 0.05 * np.eye(foot.nv)[3]
+    estimator, memory = replace(estimator, velocity=1.0, tilt=1e-4).start(foot, q, wrong)
+    for _ in range(10):
+        memory = estimator.update(memory, reading, dt)
+    error = estimator.parts(memory).velocity - v[3:6]
+    assert np.abs(error[:2]).max() < 3e-3, error
 
 
 def test_feet_that_sink_in_are_below_the_known_terrain(robot, motion):
