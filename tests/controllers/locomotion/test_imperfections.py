@@ -89,7 +89,7 @@ def test_robots_with_slow_joints_stand_and_walk_on_straighter_legs():
         legs = started.home.legs
         shares.append(started.home.hip_height / min(leg.length for leg in legs))
     assert shares == pytest.approx([0.87, 0.82], abs=0.01)
-    assert [x.schedule("walk").duty[0] for x in (slow, fast)] == [0.52, 0.6]
+    assert [float(x.schedule("walk").parameters[1]) for x in (slow, fast)] == [0.52, 0.6]
 
 
 @pytest.mark.slow
