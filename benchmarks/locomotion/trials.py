@@ -78,6 +78,11 @@ def _forward(slow: Slow, feet: int) -> list[Trial]:
     return [Trial("forward", (slow(x), 0.0, 0.0)) for x in (-0.3, 0.15, 0.3, 0.6, 0.9, 1.2)]
 
 
+def _fast(slow: Slow, feet: int) -> list[Trial]:
+    speeds = (0.35, 0.42, 0.49) if feet == 2 else (1.5, 1.8, 2.1)
+    return [Trial("fast", (x, 0.0, 0.0)) for x in speeds]
+
+
 def _sideways(slow: Slow, feet: int) -> list[Trial]:
     return [Trial("sideways", (0.0, slow(y), 0.0)) for y in (0.1, 0.2, 0.35)]
 
@@ -210,6 +215,7 @@ def _survey(slow: Slow, feet: int) -> list[Trial]:
 ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
     "survey": _survey,
     "forward": _forward,
+    "fast": _fast,
     "sideways": _sideways,
     "turning": _turning,
     "gaits": _gaits,

@@ -20,8 +20,11 @@ from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_BIPED_HIPS = 0.82
-"""Height of the hips of standing robots with two legs, relative to the length of a leg."""
+_BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
+"""Heights of the hips of standing robots with two legs, and with two legs with slow joints, relative to their length. A
+leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
+_SLOW = 3.0
+"""Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
 _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
@@ -98,7 +101,19 @@ def _home(robot: Robot) -> Home:
     home = home_of(robot)
     if len(home.legs) > 2:
         return home
-    return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs), nearest=True)
+    share = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS
+    return home_of(robot, share * min(leg.length for leg in home.legs), nearest=True)
+
+
+def has_slow_legs(robot: Robot, home: Home) -> bool:
+    """Return whether a pitch joint of a leg has a largest speed below 3 sqrt(g / h), with the length h of a leg.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    speeds = JointLimits.of(robot).speed[[column for leg in home.legs for column in leg.pitch_columns]]
+    length = float(np.mean([leg.length for leg in home.legs]))
+    return bool(speeds.min() < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
 
 
 def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:

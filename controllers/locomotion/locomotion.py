@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from controllers.locomotion.fitting import LEAST_DUTY, LEAST_DUTY_ON_TWO, MOVES, QUICK, fitted_parts, standing_parts
+from controllers.locomotion.fitting import (
+    LEAST_DUTY,
+    LEAST_DUTY_ON_TWO,
+    MOVES,
+    QUICK,
+    fitted_parts,
+    has_slow_legs,
+    standing_parts,
+)
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
@@ -114,7 +122,7 @@ class Locomotion:
         )
         _check_command(robot, self.command, possible, planner.height)
         _warn_of_speed(robot, self.command, fastest)
-        gaits = self._gaits(robot, planner, steps)
+        gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
             robot,
             home,
@@ -130,7 +138,7 @@ class Locomotion:
             self.terrain,
         )
 
-    def _gaits(self, robot: Robot, planner: MotionPlanner, steps: FootstepLaw) -> GaitChoice:
+    def _gaits(self, robot: Robot, home: Home, planner: MotionPlanner, steps: FootstepLaw) -> GaitChoice:
         """Return the choice of the gait, with its gaits in the order of time or speed."""
         stances, height, gravity = steps.stances, planner.height, planner.gravity
         if isinstance(self.gait, str):
@@ -146,6 +154,8 @@ class Locomotion:
             schedule = contact_schedule(gait, stances, planner.time_unit) if isinstance(gait, str) else gait
             if isinstance(gait, str) and any(steps.narrow):
                 schedule = replace(schedule, period=QUICK * schedule.period)
+            elif gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
+                schedule = replace(schedule, duty=LEAST_DUTY_ON_TWO)  # swings take longer
             if len(schedule.touchdowns) != len(stances):
                 raise DefinitionError(
                     f"a gait has {len(schedule.touchdowns)} feet, but {robot.name!r} has {len(stances)}"

@@ -9,6 +9,7 @@ from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, sim
 from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
+from controllers.locomotion.fitting import has_slow_legs
 
 pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
@@ -70,6 +71,25 @@ def test_a_trot_stands_control_at_50_to_1000_hz():
 def test_a_trot_climbs_and_descends_known_stairs_of_a_third_of_its_height():
     found = check([x for x in trials(4, ["stairs"]) if abs(x.rise) == 0.33])
     assert len(found) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Talos", "G1"])
+def test_humanoids_walk_at_1_2_meters_per_second(name):
+    """Joints of Talos are slow: knees reach 2 sqrt(g / h)."""
+    assert len(check([x for x in trials(2, ["fast"]) if x.command[0] < (0.45 if name == "Talos" else 0.5)], name)) >= 2
+
+
+def test_robots_with_slow_joints_stand_and_walk_on_straighter_legs():
+    slow, fast = named("Talos"), named("G1")
+    assert [has_slow_legs(x.robot, x.home) for x in (slow, fast)] == [True, False]
+    shares = []
+    for walker in (slow, fast):
+        started, _ = walker.law().start(walker.robot, None, *walker.law().initial_state(walker.robot))
+        legs = started.home.legs
+        shares.append(started.home.hip_height / min(leg.length for leg in legs))
+    assert shares == pytest.approx([0.87, 0.82], abs=0.01)
+    assert [float(x.schedule("walk").parameters[1]) for x in (slow, fast)] == [0.52, 0.6]
 
 
 @pytest.mark.slow
