@@ -8,7 +8,7 @@ The import registers the tasks with Gymnasium, which has no entry points for thi
 
 from legged.environments import terms
 from legged.environments.draws import Draws
-from legged.environments.making import TASKS, make, register, registered
+from legged.environments.making import TASKS, make, registered
 from legged.environments.state import Feet, State
 from legged.environments.task import Command, Disturbance, Memory, Observation, Range, Reward, Task
 from legged.environments.tasks import (
@@ -48,5 +48,3 @@ __all__ = [
     "tracking",
     "velocity",
 ]
-
-register()

@@ -76,3 +76,6 @@ def register() -> None:
         for name in TASKS:
             point = "legged.environments:registered"
             gymnasium.register(f"legged/{name}-v0", point, vector_entry_point=point, kwargs={"task": name})
+
+
+register()  # an import of `legged.environments` imports this file
