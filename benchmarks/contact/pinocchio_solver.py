@@ -82,7 +82,7 @@ def pinocchio(world: World, until: float, step: float = 1e-3, sample: float = 0.
     """
     robot, q, v, bodies, ground = placed(world)
     started, memory = adapt(None).start(robot, ground, q, v)
-    loop = _Scene(robot, started, ground, len(memory), (), [], bodies)
+    loop = _Scene(robot, started, ground, len(memory), (), bodies)
     s, every = loop.initial(v, memory), max(round(sample / step), 1)
     times = np.arange(round(until / step) // every + 1) * every * step
     states = []

@@ -94,10 +94,10 @@ class Peer:
 
     def new_commands(self, rows: Array) -> None:
         """Draw new commands of some robots."""
-        k, limits = len(rows), np.array([self.task["low"], self.task["high"]])
+        k, low, high = len(rows), np.array(self.task["low"]), np.array(self.task["high"])
         alone = np.floor(self.random.uniform(0.0, 6.0, (k, 1)))
         kept = (self.random.uniform(size=(k, 1)) < 0.9) & ((alone >= 3.0) | (alone == np.arange(3)))
-        self.command[rows] = kept * self.random.uniform(*limits, (k, 3))
+        self.command[rows] = kept * self.random.uniform(low, high, (k, 3))
         self.wait[rows] = 10.0
 
     def step(self, action: Array) -> tuple[Array, Array, Array, Array]:
