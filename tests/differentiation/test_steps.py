@@ -196,7 +196,8 @@ def test_adjoint_and_sensitivities_agree_to_rounding(elastic, leg_steps):
     assert tossed.bounces.any() and {0.0, 2.0} <= set(tossed.modes.ravel())
     torques = rng.normal(size=(30, leg_steps.nu))
     standing = leg_steps.rollout(torques, q=[0.1, 0.0, 0.56, 0.3, -0.6], v=np.zeros(5))
-    for run in (tossed, standing):
+    # One step of the leg, whose foot sticks, agrees to 6e-10: its contact equations magnify rounding.
+    for run, tolerance in ((tossed, 1e-12), (standing, 1e-8)):
         sim = run.simulation
         directions = [rng.normal(size=shape) for shape in ((sim.nx, 2), (30, sim.nu, 2), (sim.np, 2))]
         weights = rng.normal(size=(31, sim.nx))
@@ -204,7 +205,7 @@ def test_adjoint_and_sensitivities_agree_to_rounding(elastic, leg_steps):
         found = run.adjoint(weights)
         backward = found.state @ directions[0] + found.parameters @ directions[2]
         backward = backward + np.einsum("tu,tuk->k", found.commands, directions[1])
-        np.testing.assert_allclose(backward, forward, rtol=1e-9, atol=1e-9 * np.abs(forward).max())
+        np.testing.assert_allclose(backward, forward, rtol=tolerance, atol=tolerance * np.abs(forward).max())
 
 
 def test_members_of_a_batch_have_the_derivatives_of_single_motions(plastic):
