@@ -65,12 +65,12 @@ class Picture:
         return GroundRecord(*ground_lines(self.surface, nodes), ground_surface(self.surface, nodes))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let `pickle` and `copy` keep what is drawn alone, since a ground may hold functions."""
+        """Return a `RecordedPicture` for `pickle` and `copy`: a ground may hold functions, which cannot be pickled."""
         return RecordedPicture, (self.figure, self.ground)
 
 
 class Drawing(NamedTuple):
-    """The lines of a picture, and their nodes in the axes of what they belong to.
+    """The line segments of a picture, with end points (nodes) in the axes of the link or body that carries them.
 
     Attributes:
         sticks: Stick figure: (link index, nodes (k, 3) [m] in link axes) of each rigid part.
