@@ -47,7 +47,11 @@ class PolicyTask(Protocol):
         ...
 
     def observed(self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any) -> Array:
-        """Return the observation of the actor without noise, (k,); see `legged.environments.State`."""
+        """Return the observation of the actor without noise, (k,); see `legged.environments.State`.
+
+        A task whose actor observes memory has `actor_memory` and `remembered`, too, and the memory is the last argument
+        of both functions; see `legged.environments.Task`.
+        """
         ...
 
 
@@ -60,7 +64,7 @@ class Policy:
         run = legged.simulate(robot, law, ground=legged.Rigid(), until=0.1, integrator=legged.TimeStepping(0.005))
 
     It needs an integrator with fixed steps, which starts a step at every action. The memory holds the present and the
-    last action, (nj,) each, and the state of the network.
+    last action, (nj,) each, what the observations remember, `task.actor_memory`, and the state of the network.
 
     Attributes:
         network: The network, or a function from an observation, (k,), to an action, (nj,), dimensionless.
@@ -102,13 +106,15 @@ class Policy:
         size, nj = self.task.command_size, robot.nj
         command = np.zeros(size) if self.command is None else self.command
         network = self.network
-        memory = network.memory if isinstance(network, Network) else 0
-        law = StartedPolicy(robot, network, self.task, command)
+        states = network.memory if isinstance(network, Network) else 0
+        kept = np.asarray(getattr(self.task, "actor_memory", np.zeros(0)))
+        memory = np.concatenate([np.zeros(2 * nj), kept, np.zeros(states)])
+        law = StartedPolicy(robot, network, self.task, command, len(kept))
         q, v = array("q", q, (robot.nq,)), array("v", v, (robot.nv,))
-        action, _ = law.chosen(0.0, q, v, np.zeros(2 * nj + memory), command)
+        action, _ = law.chosen(0.0, q, v, memory, command)
         if np.shape(action) != (nj,):
             raise ShapeError(f"the network returns actions of shape {np.shape(action)}, but the robot has {nj} joints")
-        return law, np.zeros(2 * nj + memory)
+        return law, memory
 
     def kernel(self, robot: Robot) -> Kernel:
         """Return the law as machine code: a function (t, q, v, memory, command) that returns (memory, torques).
@@ -118,7 +124,8 @@ class Policy:
         `to_c` writes it as one C99 file.
 
         Args:
-            robot: The robot. t is in seconds, q and v as everywhere, the memory, (m,), zero at the start.
+            robot: The robot. t is in seconds, q and v as everywhere, the memory, (m,), at the start that of `start`:
+                zero, but for the start of `task.actor_memory` after 2 nj entries.
         """
         self._check(robot)
         law, memory = self.start(robot, None, robot.neutral(), np.zeros(robot.nv))
@@ -157,21 +164,30 @@ class StartedPolicy:
 
     Attributes:
         robot: The robot. network, task: As in `Policy`. command: The command of runs that give none, (nc,).
+        remembered: Number of entries of what the observations remember.
     """
 
     robot: Robot
     network: Any
     task: PolicyTask
     command: Array
+    remembered: int = 0
 
     def chosen(self, t: Any, q: Array, v: Array, memory: Array, command: Array) -> tuple[Array, Array]:
-        """Return (action, next state of the network), (nj,) and (m,), dimensionless; arguments as in `update`."""
-        nj = self.robot.nj
-        steps = np.floor(t * (1.0 / self.task.period) + 0.5)
-        seen = self.task.observed(q, v, memory[:nj], memory[nj : 2 * nj], command, steps)
+        """Return (action, next rest of the memory), (nj,) dimensionless and (m,); arguments as in `update`."""
+        nj, steps = self.robot.nj, np.floor(t * (1.0 / self.task.period) + 0.5)
+        given: tuple[Any, ...] = (q, v, memory[:nj], memory[nj : 2 * nj], command, steps)
+        kept, state = memory[2 * nj :][: self.remembered], memory[2 * nj + self.remembered :]
+        if self.remembered:
+            task: Any = self.task
+            kept = where(steps > 0.0, task.remembered(*given, kept), kept)
+            given = (*given, kept)
+        seen = self.task.observed(*given)
         if isinstance(self.network, Network):
-            return self.network(seen, memory[2 * nj :])
-        return self.network(seen), memory[2 * nj :]
+            action, state = self.network(seen, state)
+        else:
+            action = self.network(seen)
+        return action, np.concatenate([kept, state])
 
     def update(
         self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None
@@ -186,8 +202,8 @@ class StartedPolicy:
         due = is_sample_time(t, 1.0 / self.task.period)
         if not isinstance(due, Expression) and not due:
             return memory
-        action, state = self.chosen(t, q, v, memory, self.command if command is None else command)
-        return where(due, np.concatenate([action, memory[: self.robot.nj], state]), memory)
+        action, rest = self.chosen(t, q, v, memory, self.command if command is None else command)
+        return where(due, np.concatenate([action, memory[: self.robot.nj], rest]), memory)
 
     def torque(
         self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Any = None

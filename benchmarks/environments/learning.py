@@ -116,10 +116,13 @@ def tracking_in_mujoco(
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:] = to.to_configuration(start), to.to_velocity(start, speed)
         action, last, target, total, count, fell = np.zeros(nj), np.zeros(nj), task.posture, np.zeros(3), 0, False
+        memory = task.actor_memory
         for step in range(round(duration / task.period)):
             q = to.from_configuration(data.qpos)
             v = to.from_velocity(data.qpos, data.qvel)
-            chosen = network(task.observed(q, v, action, last, command, step))[0]
+            sensed = (q, v, action, last, command, step)
+            memory = task.remembered(*sensed, memory) if step else memory
+            chosen = network(task.observed(*sensed, memory))[0]
             action, last, previous = chosen, action, target
             target = task.targets(chosen)
             for k in range(round(task.period / _MUJOCO_STEP)):
@@ -148,7 +151,12 @@ def time_as_c(task: Task, network: controllers.Network, steps: int = 50_000) -> 
     robot = task.robot
     law = controllers.Policy(network, task)
     counts = legged.count(lambda observed: network(observed)[0], observed=(network.observed,))
-    sizes = {"memory": 2 * robot.nj + network.memory, "nj": robot.nj, "nq": robot.nq, "nv": robot.nv}
+    sizes = {
+        "memory": 2 * robot.nj + len(task.actor_memory) + network.memory,
+        "nj": robot.nj,
+        "nq": robot.nq,
+        "nv": robot.nv,
+    }
     q = ", ".join(f"{x:.17g}" for x in law.initial_state(robot)[0])
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "loop.c", Path(folder) / "loop"

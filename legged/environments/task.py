@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from legged.checked import checked
 from legged.compiler import Counts
 from legged.contact.rigid import Rigid
 from legged.environments.draws import Draws
-from legged.environments.state import State, observed
+from legged.environments.state import State, called, observed
 from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError
 from legged.robot.robot import Robot
 
@@ -71,7 +73,8 @@ class Memory:
         start: Function of the `State` at the end of the last episode that returns the value at the start of the next
             one; before the first one, `state.memory` holds `initial`.
         update: Function of the `State` that returns the value after each control step.
-        initial: The value before the first episode, (n,) or one number, in its unit.
+        initial: The value before the first episode, and with which a policy starts outside of an environment, (n,) or
+            one number, in its unit.
     """
 
     start: Function
@@ -245,14 +248,78 @@ class Task:
         """Number of entries of the command, nc."""
         return 0 if self.command is None else self.command.size
 
-    def observed(self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any) -> Array:
-        """Return the observation of the group `actor` without noise, (k,); arguments as in `State`.
+    def observed(
+        self,
+        q: Array,
+        v: Array,
+        action: Array,
+        last_action: Array,
+        command: Array,
+        steps: Any,
+        memory: Array | None = None,
+    ) -> Array:
+        """Return the observation of the group `actor` without noise, (k,); other arguments as in `State`.
+
+        Args:
+            memory: What the observation needs of the memory of the task, see `actor_memory`; None for its start.
 
         Raises:
-            DefinitionError: A term needs contact forces, torques or memory, which a policy does not measure.
+            DefinitionError: A term needs contact forces or torques, which a policy does not measure.
         """
-        s = State(self, None, q, v, v, np.zeros(0), action, last_action, command, {}, {}, steps, Draws(0.0, 0.0, 0.0))
-        return observed(self.observations["actor"], s, "actor")
+        kept = self._parts_of(self.actor_memory if memory is None else memory)
+        return observed(
+            self.observations["actor"], self._sensed(q, v, action, last_action, command, steps, kept), "actor"
+        )
+
+    @cached_property
+    def actor_memory(self) -> Array:
+        """Memory that the observations of the actor read, (m,), in units of its parts: `initial` of each part.
+
+        A policy outside of an environment updates it by `remembered` after each control step.
+        """
+        values = [np.atleast_1d(np.asarray(self.memory[name].initial, float)) for name in self._actor_parts]
+        return np.concatenate([np.zeros(0), *values])
+
+    def remembered(
+        self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any, memory: Array
+    ) -> Array:
+        """Return the memory for the actor after a control step, (m,); other arguments as in `State`.
+
+        Args:
+            memory: That after the last control step, or `actor_memory`, (m,), in units of its parts.
+        """
+        s = self._sensed(q, v, action, last_action, command, steps, self._parts_of(memory))
+        values = [np.atleast_1d(called(f"memory {name}", self.memory[name].update, s)) for name in self._actor_parts]
+        return np.concatenate([np.zeros(0), *values])
+
+    @cached_property
+    def _actor_parts(self) -> list[str]:
+        """Names of the parts of the memory that the observations of the actor read, directly or by their updates."""
+        if not self.memory:
+            return []
+        memory, zero = _Read({name: part.initial for name, part in self.memory.items()}), np.zeros(self.robot.nj)
+        q = np.concatenate([self.robot.neutral()[: -self.robot.nj], self.posture])
+        s = self._sensed(q, np.zeros(self.robot.nv), zero, zero, np.zeros(self.command_size), 0.0, memory)
+        observed(self.observations["actor"], s, "actor")
+        for name in memory.names:  # which grows while updates read other parts
+            called(f"memory {name}", self.memory[name].update, s)
+        return memory.names
+
+    def _parts_of(self, memory: Array) -> dict[str, Array]:
+        """Return the parts of the memory for the actor by name: (n,), or a number where `initial` is one."""
+        parts, at = {}, 0
+        for name in self._actor_parts:
+            shape = np.shape(self.memory[name].initial)
+            parts[name] = memory[at : at + shape[0]] if shape else memory[at]
+            at += shape[0] if shape else 1
+        return parts
+
+    def _sensed(
+        self, q: Array, v: Array, action: Array, last_action: Array, command: Array, steps: Any, memory: Any
+    ) -> State:
+        """Return the state that a policy knows; arguments as in `State`."""
+        draws = Draws(0.0, 0.0, 0.0)
+        return State(self, None, q, v, v, np.zeros(0), action, last_action, command, memory, {}, steps, draws)
 
     def counts(self) -> Counts:
         """Return the operations of the end of a control step; `by_stage` has those of each function by its name.
@@ -283,6 +350,20 @@ class Task:
                 both = {**present, **value}
                 merged[name] = {key: entry for key, entry in both.items() if entry is not None}
         return replace(self, **merged)
+
+
+class _Read(UserDict[str, Any]):
+    """A mapping that records the names of the entries that are read, in this order."""
+
+    def __init__(self, entries: Mapping[str, Any]):
+        super().__init__(entries)
+        self.names: list[str] = []
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if name not in self.names:
+            self.names.append(name)
+        return value
 
 
 def array_of(name: str, actions: Any) -> Array:

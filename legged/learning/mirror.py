@@ -112,6 +112,11 @@ class Mirror:
         for name, term in task.observations["actor"].items():
             alone = replace(task, observations={"actor": {name: term}})
             before, after = _samples(alone, action)
+            if term.reflection is None and len(alone.actor_memory):
+                raise DefinitionError(
+                    f"the observation actor.{name} reads the memory of the task: give its reflection, the sign of each "
+                    "entry after an exchange of left and right"
+                )
             if term.reflection is None:
                 found = _reflection_of_values(name, before, after)
             elif len(term.reflection) == before.shape[1]:

@@ -126,19 +126,45 @@ def test_a_network_of_layers_and_the_same_of_torch_agree():
     np.testing.assert_allclose(own(x)[0], network(x)[0], rtol=1e-13)
 
 
-def test_a_policy_moves_the_robot_as_in_its_environment():
+def remembering(task):
+    """A task whose actor observes a mean, and through another part of the memory the number of control steps."""
+    pair = np.array([1.0, 2.0])
+    return task.changed(
+        observations={
+            "actor": {
+                **task.observations["actor"],
+                "mean": environments.Observation(environments.terms.last_mean_velocity_error, scale=5.0),
+                "sum": environments.Observation(lambda s: s.memory["sum"]),
+            }
+        },
+        memory={
+            "unread": environments.Memory(lambda s: 0.0, lambda s: s.feet.forces[0, 2]),
+            "steps": environments.Memory(lambda s: 3.0, lambda s: s.memory["steps"] + 1.0, 3.0),
+            "sum": environments.Memory(lambda s: pair, lambda s: s.memory["sum"] + 0.01 * s.memory["steps"], pair),
+            "mean_velocity_error": environments.Memory(
+                lambda s: np.zeros(3), environments.terms.mean_velocity_error(0.3), np.zeros(3)
+            ),
+        },
+    )
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_policy_moves_the_robot_as_in_its_environment(remembers, tmp_path):
     task = environments.velocity(
         ROBOT, disturbance=None, variations=dict.fromkeys(environments.velocity(ROBOT).variations)
     )
     exact = {name: environments.Observation(term.function) for name, term in task.observations["actor"].items()}
     task = task.changed(observations={"actor": exact})
-    network = Network.of_layers(layers(50, 16, ROBOT.nj), "elu")
+    task = remembering(task) if remembers else task
+    size = 55 if remembers else 50
+    network = Network.of_layers(layers(size, 16, ROBOT.nj), "elu")
     env = environments.make(task, num_envs=2, dtype="float64")
-    env.reset(seed=2)
+    observation, _ = env.reset(seed=2)
     q, v, command = env.q[0], env.v[0], env.commands[0]
+    law = Policy(network, task, command)
     run = legged.simulate(
         ROBOT,
-        Policy(network, task, command),
+        law,
         ground=task.ground,
         q=q,
         v=v,
@@ -147,11 +173,17 @@ def test_a_policy_moves_the_robot_as_in_its_environment():
         fall=False,
     )
     assert run.backend == "compiled closed loop"
-    action = np.zeros((2, ROBOT.nj))
+    action, memory = np.zeros((2, ROBOT.nj)), task.actor_memory
+    kernel, (_, kept) = law.kernel(ROBOT), law.start(ROBOT, None, q, v)
     for k in range(15):
-        seen = task.observed(env.q[0], env.v[0], action[0], 0.0 * action[0], command, k)
+        sensed = (env.q[0], env.v[0], action[0], 0.0 * action[0], command, k)
+        memory = task.remembered(*sensed, memory) if k else memory
+        seen = task.observed(*sensed, memory)
+        np.testing.assert_allclose(seen, observation[0], atol=2e-5)  # actions in single precision
+        kept, _ = kernel(k * task.period, env.q[0], env.v[0], kept, command)
+        np.testing.assert_allclose(kept[2 * ROBOT.nj :], memory, rtol=1e-12)
         action[0] = network(seen)[0].astype(np.float32)
-        env.step(action)
+        observation, *_ = env.step(action)
     # Actions are rounded to single precision in the environment's arrays.
     np.testing.assert_allclose(run.q[-1], env.q[0], atol=2e-4)
 
@@ -209,6 +241,11 @@ def test_what_does_not_fit_is_refused(tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"no model")
     with pytest.raises(DefinitionError, match=r"broken\.onnx"):
         Network.of_onnx(tmp_path / "broken.onnx")
+    blind = remembering(task).changed(
+        memory={"steps": environments.Memory(lambda s: 0.0, lambda s: s.feet.forces[0, 2])}
+    )
+    with pytest.raises(DefinitionError, match="does not measure feet"):
+        Policy(np.tanh, blind).start(ROBOT, None, *Policy(np.tanh, task).initial_state(ROBOT))
     seeing = task.changed(observations={"actor": {"forces": environments.Observation(environments.terms.foot_forces)}})
     with pytest.raises(DefinitionError, match="does not measure feet"):
         seeing.observed(*Policy(np.tanh, task).initial_state(ROBOT), np.zeros(12), np.zeros(12), np.zeros(3), 0.0)

@@ -71,11 +71,11 @@ def test_episodes_start_without_penetration_and_repeat_with_their_seed(task):
     assert not np.array_equal(again.reset(seed=3)[0], first)
 
 
-def test_robots_with_two_legs_stand_and_observe_as_others():
+def test_robots_with_two_legs_stand_and_observe_mean_errors_of_the_velocity():
     task = environments.velocity(robots.humanoid())
     nj = task.robot.nj
     env = environments.make(task, num_envs=8)
-    assert env.reset(seed=0)[0].shape == (8, 14 + 3 * nj)
+    assert env.reset(seed=0)[0].shape == (8, 17 + 3 * nj)
     for _ in range(25):
         *_, terminated, _, _ = env.step(np.zeros((8, nj)))
         assert not terminated.any()
@@ -88,7 +88,7 @@ def test_robots_of_the_field_have_the_observations_of_the_field():
     robots_of_files = {walker.name: walker.robot for walker in walkers(["Go2", "G1"])}
     if not robots_of_files:
         pytest.skip("example-robot-data, of the extra test, is not installed")
-    for name, sizes in (("Go2", (48, 50, 237)), ("G1", (99, 101, 288))):
+    for name, sizes in (("Go2", (48, 50, 237)), ("G1", (102, 104, 291))):
         robot = robots_of_files[name]
         defined = (
             environments.velocity(robot, gait_period=None),

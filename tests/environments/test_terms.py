@@ -89,6 +89,7 @@ def test_mean_errors_of_velocities_leave_out_oscillations():
     decayed = 1.0 - np.exp(-5.0)
     np.testing.assert_allclose(memory, decayed * np.array([0.3, -0.2, 0.2]), rtol=0.0, atol=0.035)  # 1 / (10 pi)
     s = state(memory={"mean_velocity_error": np.array([0.3, -0.2, 0.2])})
+    np.testing.assert_array_equal(terms.last_mean_velocity_error(s), [0.3, -0.2, 0.2])
     assert terms.track_mean_velocity(0.5)(s) == pytest.approx(np.exp(-(0.09 + 0.04) / 0.25))
     assert terms.track_mean_yaw_rate(0.5)(s) == pytest.approx(np.exp(-0.04 / 0.25))
     with pytest.raises(ArgumentError, match="duration"):

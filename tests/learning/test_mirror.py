@@ -53,6 +53,15 @@ def test_observations_of_terrain_and_command_have_reflections():
     np.testing.assert_array_equal(reflection(x), expected)
 
 
+def test_observations_of_memory_need_a_reflection():
+    task = environments.velocity(robots.spatial_biped())
+    mean = task.observations["actor"]["mean_velocity_error"]
+    alone = task.changed(observations={"actor": {"mean": mean}})
+    np.testing.assert_array_equal(Mirror.of(alone).observation(np.array([1.0, 2.0, 3.0])), [1.0, -2.0, -3.0])
+    with pytest.raises(DefinitionError, match=r"actor\.mean reads the memory of the task: give its reflection"):
+        Mirror.of(task.changed(observations={"actor": {"mean": replace(mean, reflection=None)}}))
+
+
 @pytest.mark.parametrize("name", ["spatial_quadruped", "hexapod", "humanoid"])
 def test_the_clock_of_a_gait_is_reflected_by_half_a_period(name):
     robot, random = getattr(robots, name)(), np.random.default_rng(0)
@@ -72,8 +81,8 @@ def test_the_clock_of_a_gait_is_reflected_by_half_a_period(name):
             clocks.append(task.observations["actor"]["clock"].function(s))
         assert values[0] == values[1]
         np.testing.assert_allclose(clocks[1], -clocks[0], atol=1e-12)
-    x = np.arange(float(14 + 3 * robot.nj))
-    np.testing.assert_array_equal(Mirror.of(task).observation(x)[-2:], -x[-2:])
+    alone = task.changed(observations={"actor": {"clock": task.observations["actor"]["clock"]}})
+    np.testing.assert_array_equal(Mirror.of(alone).observation(np.array([1.0, 2.0])), [-1.0, -2.0])
     wrong = replace(task.observations["actor"]["clock"], reflection=(1.0, 1.0, 1.0))
     with pytest.raises(DefinitionError, match=r"actor\.clock needs 2 signs, got 3"):
         Mirror.of(task.changed(observations={"actor": {"clock": wrong}}))

@@ -33,7 +33,8 @@ def velocity(
     The actor observes 48 numbers for a robot with 12 joints: velocities of the base, the direction of gravity, the
     command, joint positions and velocities, and the last action; and two of the clock of a gait, whose contacts and
     swinging feet are rewarded. Without a clock, times of feet in the air are rewarded; such policies may need noise to
-    begin to step. A robot with two legs has the rewards of bipeds.
+    begin to step. A robot with two legs has the rewards of bipeds, and its actor also observes the mean error of the
+    velocity over a period of the gait.
 
     Args:
         robot: The robot, with a floating base. ground: By default flat, with friction 0.8.
@@ -59,6 +60,9 @@ def velocity(
     if has_two_legs:
         still, period = np.zeros(3), stance.gait().period if gait is None else gait.period
         memory["mean_velocity_error"] = Memory(lambda s: still, terms.mean_velocity_error(period), still)
+        seen["mean_velocity_error"] = Observation(
+            terms.last_mean_velocity_error, scale=np.array([2.0, 2.0, 1.0]), noise=0.04, reflection=(1.0, -1.0, -1.0)
+        )
     task = stance.task(
         ground,
         seen,

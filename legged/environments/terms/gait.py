@@ -132,6 +132,16 @@ def mean_velocity_error(duration: float) -> Callable[[State], Array]:
     return update
 
 
+def last_mean_velocity_error(s: State) -> Array:
+    """Return the mean error of the velocity up to the last control step, (3,), [m/s, m/s, rad/s], heading axes.
+
+    The task needs the memory `mean_velocity_error` of the function of this name.
+
+    Formula: m
+    """
+    return s.memory["mean_velocity_error"]
+
+
 def track_mean_velocity(deviation: float = 0.25) -> Callable[[State], Any]:
     """Return a reward: exp(-|m|^2 / deviation^2) with m, the mean error of the horizontal
     velocity up to the last control step, [m/s].
