@@ -79,7 +79,13 @@ def play_command(
     task: Annotated[
         str | None, typer.Option(help="Name of the task; by default that in the file, or velocity.")
     ] = None,
-    command: Annotated[Command, typer.Option(help="Velocity forward and to the left, and yaw rate.")] = (0.5, 0.0, 0.0),
+    command: Annotated[
+        Command,
+        typer.Option(
+            help="Velocity forward and to the left in meters per second, and yaw rate in radians per second, "
+            "such as 0.8 0 0.3."
+        ),
+    ] = (0.5, 0.0, 0.0),
     duration: Annotated[
         float | None, typer.Option(help="Simulate this time without the viewer, in seconds.", callback=positive)
     ] = None,
