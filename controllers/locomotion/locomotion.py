@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,9 @@ from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact
 from controllers.locomotion.motion import tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.started_locomotion import StartedLocomotion
+from controllers.locomotion.torques.hands import moving_columns
 from controllers.locomotion.velocity_command import Command, slowed
+from controllers.operational_space import PathTask, check_path_tasks
 from legged import arguments
 from legged.algorithms.legs.standing import Home, standing_on
 from legged.arguments import known_name
@@ -63,6 +65,8 @@ class Locomotion:
             0.15 h more on ground at heights that it did not expect.
         home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.82 of their length,
             so that legs reach to the side and to the front.
+        hands: Paths of points or poses of links beside the legs, such as `controllers.PoseTask` of a hand. The base
+            follows its own motion first. Joints outside the legs that no hand needs hold the standing posture.
     """
 
     gait: str | ContactSchedule | Mapping[float, str | ContactSchedule] = "trot"
@@ -72,6 +76,7 @@ class Locomotion:
     clearance: float = 0.15
     terrain: Terrain | None = None
     home: Home | None = None
+    hands: Sequence[PathTask] = ()
 
     def __post_init__(self) -> None:
         if self.command is not None and not callable(self.command):
@@ -86,7 +91,7 @@ class Locomotion:
         Raises:
             DefinitionError: The robot has no legs, no gravity or a fixed base, or cannot follow a constant command.
         """
-        return self._fitted(robot).started(q)
+        return self._fitted(robot).started(q, v)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) of the standing robot, (nq,) and (nv,), with its feet on the terrain around the origin.
@@ -136,6 +141,7 @@ class Locomotion:
             self.friction,
             self.clearance,
             self.terrain,
+            _checked_hands(robot, home, self.hands),
         )
 
     def _gaits(self, robot: Robot, home: Home, planner: MotionPlanner, steps: FootstepLaw) -> GaitChoice:
@@ -164,6 +170,20 @@ class Locomotion:
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
         least = LEAST_DUTY_ON_TWO if len(stances) == 2 else LEAST_DUTY
         return GaitChoice(tuple(schedules), by_speed, least, radius, height, gravity)
+
+
+def _checked_hands(robot: Robot, home: Home, hands: Sequence[PathTask]) -> tuple[PathTask, ...]:
+    """Return the tasks of hands, or raise an error for a link that is none or a path of wrong shape."""
+    check_path_tasks(robot, hands)
+    legs = {k for leg in home.legs for k in leg.columns}
+    for hand in hands:
+        own = moving_columns(robot, hand.link)
+        if not own or legs.intersection(own):
+            raise DefinitionError(
+                f"link {hand.link!r} of robot {robot.name!r} is no hand: it is a part of the trunk or of a leg; give "
+                f"tasks of links that joints outside the legs move"
+            )
+    return tuple(hands)
 
 
 def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.motion_plan import HORIZON
+from controllers.locomotion.torques.hands import ROWS
 from controllers.locomotion.velocity_command import ENTRIES
 from legged.spatial import Array
 
@@ -38,6 +39,7 @@ class LocomotionMemory(NamedTuple):
         clearance: Height of swinging feet over the ground, relative to that of the center of mass, dimensionless.
         chosen: Index of the present gait, see `GaitChoice`.
         jump: Rise of the center of mass in the present jump, [m], see `jump_state`.
+        hands: Predicted velocities of the hands, (k, 6), [rad/s, m/s], world axes, see `torques.hands`.
         iterate: Iterate of whole-body control, mixed units, see `whole_body`.
     """
 
@@ -62,18 +64,19 @@ class LocomotionMemory(NamedTuple):
     clearance: Any
     chosen: Any
     jump: Any
+    hands: Array
     iterate: Array
 
     @classmethod
-    def of(cls, flat: Array, nv: int, n: int) -> LocomotionMemory:
+    def of(cls, flat: Array, nv: int, n: int, hands: int = 0) -> LocomotionMemory:
         """Return the parts of a flat memory.
 
         Args:
             flat: (m,), mixed units.
-            nv: Number of degrees of freedom. n: Number of feet.
+            nv: Number of degrees of freedom. n: Number of feet. hands: Number of hands.
         """
         state, parameters = [nv, GaitState.size(n), ENTRIES, 3, 2], [1 + 2 * n, ENTRIES]
-        sizes = [*state, 3 * n, 3 * n, n, n, n, n, 1, 1, 6 * HORIZON, 2, *parameters, 1, 1, 1, 1]
+        sizes = [*state, 3 * n, 3 * n, n, n, n, n, 1, 1, 6 * HORIZON, 2, *parameters, 1, 1, 1, 1, ROWS * hands]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),
@@ -85,6 +88,7 @@ class LocomotionMemory(NamedTuple):
             clearance=parts.clearance[0],
             chosen=parts.chosen[0],
             jump=parts.jump[0],
+            hands=parts.hands.reshape(hands, ROWS),
         )
 
     def flat(self) -> Array:

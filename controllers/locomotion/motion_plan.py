@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -44,7 +45,7 @@ _FLAT_FOOT = 0.05  # weight of a flat foot in a swing; at 1 a leg that is stretc
 _LIFTED = 0.1  # share of this weight for the orientation at lift-off, of an ankle near its range; it is 1 at touchdown
 _LATE_FOOT = 1.0  # weight of the downward motion of a foot that is to stand
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
-_LEGS, _OTHERS = 1e-3, 0.1  # weights of the posture: joints of legs, which other tasks determine, and all others
+_DETERMINED, _OTHERS = 1e-3, 0.1  # weights of the posture: joints that other tasks determine, and all others
 _BASE = 3.0  # [sqrt(g / h)], natural frequency of the base's orientation
 _BASE_WEIGHT = 0.03  # its weight beside the average angular velocity
 _SEARCH = 0.6  # [sqrt(g h)], speed at which a foot that is to stand and misses the ground moves down
@@ -265,6 +266,8 @@ class MotionPlanner:
         feet: FeetMotion,
         friction: Any,
         start: Array,
+        hands: Sequence[Task] = (),
+        arms: Sequence[int] = (),
     ) -> Result:
         """Return the joint torques that follow the plan and move the feet.
 
@@ -275,8 +278,11 @@ class MotionPlanner:
             feet: Present and desired motion of the feet.
             friction: Coefficient of friction.
             start: Iterate of the last call, (m,), mixed units.
+            hands: Tasks of hands. The rows of each have entries of one chain of joints.
+            arms: Joints that these tasks determine.
         """
-        return whole_body(model, *self._program(model, plan, reference, feet, friction), self.limits, start)
+        contacts, tasks = self._program(model, plan, reference, feet, friction, arms)
+        return whole_body(model, contacts, [*tasks, *hands], self.limits, start)
 
     @lru_cache(maxsize=16)  # noqa: B019  # of as many planners, whose laws start often in a study
     def iterate_size(self) -> int:
@@ -296,14 +302,20 @@ class MotionPlanner:
         return whole_body_program(model, contacts, tasks, self.limits, 1.0)[0].iterate_size
 
     def _program(
-        self, model: WholeBodyModel, plan: Plan, reference: BodyReference, feet: FeetMotion, friction: Any
+        self,
+        model: WholeBodyModel,
+        plan: Plan,
+        reference: BodyReference,
+        feet: FeetMotion,
+        friction: Any,
+        arms: Sequence[int] = (),
     ) -> tuple[list[Contact], list[Task]]:
         """Return the contacts and tasks of whole-body control."""
         w = 1.0 / self.time_unit
         linear = Tracking(acceleration=plan.acceleration, gains=(0.0, 0.0))
         angular = Tracking(acceleration=plan.angular_acceleration, gains=(0.0, 0.0), weight=self.height**2)
         weights = np.full(self.robot.nj, _OTHERS)
-        weights[[k for foot in self.feet for k in foot.columns]] = _LEGS
+        weights[[*(k for foot in self.feet for k in foot.columns), *arms]] = _DETERMINED
         still = Tracking(gains=(_POSTURE**2 * w * w, 2 * _POSTURE * w), weight=weights, level=1)
         contacts: list[Contact] = []
         tasks = [

@@ -16,6 +16,7 @@ from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
 from controllers.locomotion.step_planner import StepPlanner
+from controllers.locomotion.torques.hands import HeadingAxes, hand_control, moving_columns, predicted_velocities
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
     ACCELERATION,
@@ -28,6 +29,7 @@ from controllers.locomotion.velocity_command import (
     read_command,
     slowed,
 )
+from controllers.operational_space import PathTask
 from controllers.zero_order_hold import is_sample_time, sample_times
 from legged.algorithms.legs.standing import Home
 from legged.compiler.ir import Expression, where
@@ -64,7 +66,7 @@ class StartedLocomotion:
         possible: Projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
         sampling_rate: Evaluations per second, [1/s].
         fastest: Largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
-        friction, clearance, terrain: As in `Locomotion`.
+        friction, clearance, terrain, hands: As in `Locomotion`.
     """
 
     robot: Robot
@@ -79,6 +81,7 @@ class StartedLocomotion:
     friction: float
     clearance: float
     terrain: Terrain | None
+    hands: tuple[PathTask, ...] = ()
 
     @property
     def height(self) -> float:
@@ -113,11 +116,11 @@ class StartedLocomotion:
         """Return no times: the reference is continuous."""
         return ()
 
-    def started(self, q: Array) -> tuple[StartedLocomotion, Array]:
+    def started(self, q: Array, v: Array) -> tuple[StartedLocomotion, Array]:
         """Return (law, memory): this law and its initial memory, (m,).
 
         Args:
-            q: Initial configuration, (nq,).
+            q: Initial configuration, (nq,). v: Initial velocity, (nv,).
         """
         robot, zero = self.robot, np.zeros(ENTRIES)
         places, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in self.planner.feet])
@@ -146,6 +149,7 @@ class StartedLocomotion:
             self.clearance,
             0.0,
             0.0,
+            predicted_velocities(WholeBodyModel(robot, q, v), self.hands),
             np.zeros(self.planner.iterate_size()),
         )
         return self, memory.flat()
@@ -156,7 +160,7 @@ class StartedLocomotion:
         Args:
             t: Time, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
         """
-        return self.started(q)[1]
+        return self.started(q, v)[1]
 
     def memory(self, flat: Array) -> LocomotionMemory:
         """Return the parts of a memory.
@@ -164,7 +168,7 @@ class StartedLocomotion:
         Args:
             flat: (m,), mixed units, such as a row of `Run.memory`.
         """
-        return LocomotionMemory.of(flat, self.robot.nv, len(self.planner.feet))
+        return LocomotionMemory.of(flat, self.robot.nv, len(self.planner.feet), len(self.hands))
 
     def planned_footsteps(self, memory: Array) -> Array:
         """Return the planned landing places of the feet, (n, 3), [m], world axes; NaN for feet that stand.
@@ -244,7 +248,14 @@ class StartedLocomotion:
         normals = [ground.normal(place, plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, state.swing_progress)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
-        torques = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
+        ground_under = np.array([path[0], path[1], plane.height(path[:2])])
+        axes = HeadingAxes(ground_under, reference.velocity, path[2], reference.yaw_rate)
+        hands = hand_control(model, t, self.hands, axes, memory.hands, self.height, self.gravity, dt)
+        model.friction = hands.friction if self.hands else None
+        arms = [k for hand in self.hands for k in moving_columns(robot, hand.link)]
+        torques = self.planner.torques(
+            model, plan, reference, motion, memory.friction, memory.iterate, hands.tasks, arms
+        )
         return memory._replace(
             tau=np.concatenate([np.zeros(robot.base.nv), torques.tau]),
             gait=state.flat(),
@@ -260,6 +271,7 @@ class StartedLocomotion:
             deviation=np.sqrt(landings.deviation @ landings.deviation),
             standing_deviation=np.sqrt(landings.standing_deviation @ landings.standing_deviation),
             wrenches=plan.wrenches,
+            hands=hands.predicted,
             iterate=torques.iterate,
             residuals=np.stack([plan.residual, torques.residual]),
         )

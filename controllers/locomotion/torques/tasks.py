@@ -102,10 +102,11 @@ class WholeBodyModel:
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+        friction: Forces that are to compensate dry friction of joints, (nv,), [N m] or [N]; none by default.
     """
 
-    def __init__(self, robot: Robot, q: Array, v: Array):
-        self.robot, self.q, self.v = robot, q, v
+    def __init__(self, robot: Robot, q: Array, v: Array, friction: Array | None = None):
+        self.robot, self.q, self.v, self.friction = robot, q, v, friction
 
     @cached_property
     def M(self) -> Array:
@@ -114,13 +115,14 @@ class WholeBodyModel:
 
     @cached_property
     def h(self) -> Array:
-        """Bias forces, (nv,), with tau + J^T f = M vdot + h, generalized coordinates, without dry friction of joints.
+        """Bias forces, (nv,), with tau + J^T f = M vdot + h, generalized coordinates, with `friction` alone as dry one.
 
         Dry friction opposes motion, and torques that compensate it by the sign of a measured velocity do not: they
         move a joint that friction would hold, and where friction is a large part of the effort limit they leave no
         torque to stop it.
         """
-        return bias_forces(without_dry_friction(self.robot), self.q, self.v)
+        h = bias_forces(without_dry_friction(self.robot), self.q, self.v)
+        return h if self.friction is None else h + self.friction
 
     def point(self, link: str | int, position: Array = (0.0, 0.0, 0.0)) -> Point:  # type: ignore[assignment]
         """Return the motion of a point of a link.

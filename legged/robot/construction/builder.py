@@ -17,9 +17,10 @@ from legged.robot.construction.graph import (
     ORIGIN,
     LinkGraph,
     check_names,
+    links_of,
     refuse_two_parents,
 )
-from legged.robot.joint import Connection, Coupling, Joint
+from legged.robot.joint import Connection, Coupling, Fixed, Joint
 from legged.robot.link import Link
 from legged.robot.placement import Placement, Vector, placement, vector3
 from legged.robot.robot import Robot
@@ -55,6 +56,22 @@ class Limb:
         parent = to if to is not None else (names[-1] if names else None)
         self._parts.append((joint, link, parent, placement(f"joint {joint.name!r}", at, rotation)))
         return self
+
+    @classmethod
+    def of(cls, robot: Robot, joint: Joint | None = None) -> Limb:
+        """Return a robot, such as an arm from a file, as a limb that begins with its base link.
+
+        Args:
+            robot: The robot; the degrees of freedom of its base do not count.
+            joint: Between the link to which the limb is attached and the base link; `Fixed("mount")` by default.
+        """
+        base, *others = links_of(robot)
+        limb, link_of = cls(), {link.name: link for link in others}
+        limb.add(Fixed("mount") if joint is None else joint, base)
+        for c in robot.connections:
+            limb._parts.append((c.joint, link_of[c.child], c.parent, c.start))
+        limb._couplings += [Coupling(f.name, f.master, f.ratio, f.offset) for f in robot.followers]
+        return limb
 
     def couple(self, follower: str, master: str, ratio: float = 1.0, offset: float = 0.0) -> Limb:
         """Couple one joint of the limb to another, and return the limb; see `RobotBuilder.couple`."""
