@@ -11,6 +11,7 @@ import controllers
 import legged
 from benchmarks.locomotion.walkers import Walker
 from controllers.locomotion import JointLimits, WholeBodyModel
+from controllers.locomotion.torques.hands import moving_columns
 from legged.algorithms.legs.standing import Home
 from legged.dynamics.frames import frame_pose
 from legged.errors import LeggedError
@@ -109,10 +110,7 @@ def arm_posture(walker: Walker, link: str) -> Home:
     """Return the standing posture with an arm in front of the trunk that moves its hand well in all directions."""
     robot, home = walker.robot, controllers.home_of(walker.robot)
     limits, base = JointLimits.of(robot), robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3))
-    path = robot.ancestors(robot.link(link).body)[:-1]
-    arm = [
-        entry - robot.base.nv for k in path[::-1] for entry in range(robot.bodies[k].v.start, robot.bodies[k].v.stop)
-    ]
+    arm = moving_columns(robot, link)
     lower, upper = np.maximum(limits.lower[arm], -np.pi), np.minimum(limits.upper[arm], np.pi)
     random, best, angles = np.random.default_rng(_SEED), 0.0, home.angles
     for share in random.uniform(0.15, 0.85, (_POSTURES, len(arm))):
@@ -163,7 +161,8 @@ def _errors(
     start = pose.position - (0.0 if axes == "world" else np.array([*center[:2], 0.0]))
     turned = tuple(float(x) for x in euler_angles("zyx", pose.rotation)[::-1])
     period = _PERIOD * np.sqrt(h / walker.gravity)
-    path = Circle(*(float(x) for x in start), 0.0, float(2.0 * np.pi / period))
+    x, y, z = (float(value) for value in start)
+    path = Circle(x, y, z, 0.0, float(2.0 * np.pi / period))
     hand = controllers.PoseTask(link, path, lambda t: turned, _GAINS, _GAINS, axes)  # pyright: ignore[reportArgumentType]
     law = replace(law, command=Oscillation(0.0, 0.0, 0.0, 0.0), hands=(hand,))
     rows = [ROWS[name] for name in names]
@@ -191,8 +190,9 @@ def _errors(
             continue
         wanted, late = replace(path, radius=h * row[2]), runs.times > _FROM
         distances, angles = [], []
-        memory = _memory(law, walker, known, runs.rest[k])
-        for t, own, along in zip(runs.times[late], runs.q[k, late], memory[late], strict=True):
+        started, memory = law.start(known, None, q, v)
+        places = np.array([started.memory(row[: len(memory)]).path for row in runs.rest[k]])
+        for t, own, along in zip(runs.times[late], runs.q[k, late], places[late], strict=True):
             now, desired = frame_pose(robot, own, link), wanted(t)
             R = pose.rotation
             if axes == "heading":
@@ -204,10 +204,3 @@ def _errors(
         errors.append(f"{1e3 * np.sqrt(np.mean(np.square(distances))):.1f}/{1e3 * max(distances):.0f}")
         print(names[k], errors[-1], f"{max(angles):.3f} rad", flush=True)
     return errors
-
-
-def _memory(law: controllers.Locomotion, walker: Walker, known: legged.Robot, rest: Array) -> Array:
-    """Return the desired place and heading of the walk at each sample, (n, 3), [m] and [rad]."""
-    q, v = law.initial_state(walker.robot)
-    started, memory = law.start(known, None, q, v)
-    return np.array([started.memory(row[: len(memory)]).path for row in rest])

@@ -97,6 +97,7 @@ def test_a_path_in_axes_of_the_heading_moves_with_them():
         axes = hands.HeadingAxes(velocity * t, velocity, 0.3 + rate * t, rate)
         moved = axes.carried(task)
         parts = legged.taylor.derivatives(moved.path(legged.taylor.time(t)))
+        assert isinstance(moved, PoseTask) and moved.orientation is not None
         return parts, legged.taylor.derivatives(np.array(moved.orientation(legged.taylor.time(t)), dtype=object))
 
     step = 1e-4
