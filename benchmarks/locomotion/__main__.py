@@ -27,6 +27,7 @@ from benchmarks.locomotion.outcomes import (
     swept,
     velocity_table,
 )
+from benchmarks.locomotion.tables.boxes import box_table
 from benchmarks.locomotion.tables.costs import cost_table
 from benchmarks.locomotion.tables.endurance import endurance_table
 from benchmarks.locomotion.tables.hands import hands_table
@@ -52,6 +53,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "jumps": jump_table,
     "seen": seen_table,
     "hands": hands_table,
+    "boxes": box_table,
     "costs": cost_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,

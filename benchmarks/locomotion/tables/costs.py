@@ -39,7 +39,7 @@ def _measure(walker: Walker) -> list[tuple[str, ...]]:
             "-" if np.isnan(c) else f"{c:.2f}{'*' if c == best else ''}" for c, best in zip(own, least, strict=True)
         ]
         lines.append((walker.name, gait, *cells))
-        if (shares > 0.0).any():
+        if np.nanmax(shares) > 1.0:  # some files state limits far beyond what is used
             row = ["-" if np.isnan(c) else f"{share:.0f}" for c, share in zip(own, shares, strict=True)]
             lines.append((walker.name, f"{gait}, torque", *row))
     return lines

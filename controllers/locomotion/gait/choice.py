@@ -3,7 +3,8 @@
 Source:
     R. McN. Alexander, "The gaits of bipedal and quadrupedal animals", International Journal of Robotics Research 3(2),
     1984: animals change gaits at equal speeds relative to sqrt(g h), and their duty factors fall as they run faster.
-    The values are ours. By the cost of transport alone a Go2 trots at all speeds; its slow walk has smaller torques.
+    The values are ours. By the cost of transport a trot is best at almost all speeds, and a gallop at none
+    (`python -m benchmarks.locomotion Go2 --rows costs`); a slow walk has smaller torques.
 """
 
 from __future__ import annotations
