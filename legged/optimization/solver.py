@@ -33,6 +33,7 @@ STEP_LENGTHS = 0.5 ** np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0])  # all
 _SUFFICIENT = 1e-4  # decrease of the merit function, relative to its slope
 _ROUNDING = 1e-12  # of the merit function, relative
 _LEAST, _FIRST, _LARGEST = 1e-9, 1e-6, 1e9  # regularization: least, least after an increase, end of the iterations
+_SHORT, _MODERATE = 0.1, 1e-2  # step length below which the regularization is raised, and up to which value
 _PENALTIES = (10.0, 10.0, 1e7)  # of constraints: first, factor, largest
 _PROGRESS = 0.1  # factor by which violations must decrease between updates of multipliers, or the penalty is raised
 _BOUNDED_PASSES = 3  # backward passes with bounds, each for the change of durations of the one before it
@@ -199,14 +200,16 @@ class Solver:
             state.measure(trajectories, result)
             violation = trajectories.violations() if self._has_constraints else np.zeros(trajectories.count)
             inner = (state.improvement <= tolerance * (1.0 + np.abs(state.cost))) & (state.largest_gap <= gap_tolerance)
-            state.converged = inner & (violation <= constraint_tolerance)
+            settled = inner & (violation <= constraint_tolerance)
+            probed = settled & (self._regularization > _FIRST) & ~state.probed
+            state.converged = settled & ~probed
             loose = (state.improvement <= state.inner_tolerance * (1.0 + np.abs(state.cost))) & (
                 state.largest_gap <= _LOOSE_GAP
             )
-            updated = (loose & state.has_moved & (violation > constraint_tolerance)) | (inner & ~state.converged)
+            updated = (loose & state.has_moved & (violation > constraint_tolerance)) | (inner & ~settled)
             if updated.any():
                 self._update_multipliers(updated, violation, state)
-            accepted = self._search(state, ~(state.converged | state.ended | updated))
+            accepted = self._search(state, ~(settled | state.ended | updated))
             for b, log in enumerate(logs):
                 if not state.ended[b]:
                     state.record(log, b, violation[b], accepted[b], self._regularization[b], perf_counter() - start)
@@ -214,7 +217,8 @@ class Solver:
             state.has_moved = np.where(updated, False, state.has_moved | (accepted > 0.0))
             if updated.any():
                 trajectories.evaluate_motion()
-            self._regularize(accepted, updated, state)
+            self._regularize(accepted, updated | probed, state)
+            self._regularization[probed], state.probed = _LEAST, state.probed | probed
             if state.ended.all():
                 break
             changed = bool(accepted.any() or updated.any())
@@ -258,9 +262,14 @@ class Solver:
                 accepted[b] = trajectories.alphas[best]
         return accepted
 
-    def _regularize(self, accepted: Array, updated: Array, state: _State) -> None:
-        """Raise the regularization if no step was accepted, lower it after long ones; end a problem at the largest."""
-        stuck = (accepted == 0.0) & ~updated
+    def _regularize(self, accepted: Array, held: Array, state: _State) -> None:
+        """Raise the regularization after short steps or none, lower it after long ones; end a problem at the largest.
+
+        Problems that are `held` have not tried a step.
+        """
+        stuck = (accepted == 0.0) & ~held
+        if not self._has_constraints:  # steps between the kinks of their penalties are short with any regularization
+            stuck |= (accepted < _SHORT) & (self._regularization < _MODERATE) & ~state.probed & ~held
         raised = np.maximum(10.0 * self._regularization, _FIRST)
         lowered = np.maximum(0.1 * self._regularization, _LEAST)
         is_safe = (accepted > 0.4) & ~self._was_stuck  # the smaller regularization has not just failed
@@ -315,6 +324,7 @@ class _State:
     gap_tolerance: Largest entry of a gap of a converged problem.
     converged, ended, has_moved: Whether all tolerances are met; whether the iterations have ended; whether a step was
         accepted since the last update of multipliers.
+    probed: Whether the iterations have gone on with the least regularization after a larger one met all tolerances.
     gap_penalty: Weight of the gaps in the merit function. gap_sum, largest_gap: Sum and largest of their entries.
     violation_target: Violation at which multipliers are updated without a larger penalty.
     inner_tolerance: Expected relative decrease of the cost at which multipliers are updated.
@@ -323,7 +333,7 @@ class _State:
 
     def __init__(self, count: int, gap_tolerance: float):
         self.gap_tolerance = gap_tolerance
-        self.converged, self.ended, self.has_moved = np.zeros((3, count), bool)
+        self.converged, self.ended, self.has_moved, self.probed = np.zeros((4, count), bool)
         self.reason = np.full(count, "", object)
         self.gap_penalty = np.zeros(count)
         self.violation_target, self.inner_tolerance = np.full(count, 0.1), np.full(count, 1e-3)
