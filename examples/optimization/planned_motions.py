@@ -1,11 +1,11 @@
 """Motions of Go2 and G1 planned by optimal control, executed under disturbances, and in MuJoCo.
 
-Run `python -m examples.optimization.planned_motions FOLDER MOTION`, where MOTION is `turn` (a jump with a turn by
-90 degrees), `backflip`, `stand` (from lying), `gap` (a trot over a gap of half of the height of the hips) or `gaits`
-(trot, bound, trot) of Go2, or `jump`, forward by 0.2 m, of G1. It prints how many of 20 simulations with errors of
-masses, friction and states, and with pushes, succeed, and writes a page with the replay, FOLDER/MOTION.html. Seeds of
-the random errors can follow, such as `FOLDER MOTION 0 1`; for each, 20 simulations are made. The robots are those of
-example-robot-data, with torque-speed curves of their motors.
+Run `python -m examples.optimization.planned_motions FOLDER MOTION`, where MOTION is `onto` (a jump onto a block of
+0.3 m), `turn` (a jump with a turn by 90 degrees), `backflip`, `stand` (from lying), `gap` (a trot over a gap of half of
+the height of the hips) or `gaits` (trot, bound, trot) of Go2, or `jump`, forward by 0.2 m, of G1. It prints how many of
+20 simulations with errors of masses, friction and states, and with pushes, succeed, and writes a page with the replay,
+FOLDER/MOTION.html. Seeds of the random errors can follow, such as `FOLDER MOTION 0 1`; for each, 20 simulations are
+made. The robots are those of example-robot-data, with torque-speed curves of their motors.
 """
 
 import sys
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import legged
-from examples.optimization.motions import humanoid, quadruped
+from examples.optimization.motions import blocks, humanoid, quadruped
 from examples.optimization.motions.execution import Execution, described
 from examples.optimization.motions.planning import Plan, PlannedRobot
 from legged import optimization as oc
@@ -28,7 +28,7 @@ def planned_problem(name: str) -> tuple[PlannedRobot, Plan]:
         robot = humanoid.G1()
         return robot, humanoid.MOTIONS[name](robot)
     dog = quadruped.Go2()
-    return dog, quadruped.MOTIONS[name](dog)
+    return dog, (quadruped.MOTIONS | blocks.MOTIONS)[name](dog)
 
 
 def planned(name: str, tolerance: float = 1e-4) -> Execution:

@@ -8,6 +8,7 @@ import pytest
 import legged
 import robots
 from legged import optimization as oc
+from legged.errors import ArgumentError
 from legged.ground import Flat
 
 REST = np.array([0.0, 0.0, 0.6, 0.0, 0.0])  # phi [rad], x and z [m], hip [rad], slide [m]
@@ -125,6 +126,23 @@ def test_an_impact_takes_place_when_the_contact_is_made(hop, level):
     assert delay[-1] == pytest.approx(switched - planned, abs=1e-9)
     late = run.times[(run.times > planned) & (passed < 0.5)]
     assert all(law.time(t, np.array([0.0, 0.0])) <= planned for t in late)
+
+
+def test_the_law_after_a_landing_begins_at_the_contact_or_a_time_after_the_planned_landing(hop):
+    problem, solution = hop
+    impact, robot = float(solution.t[FLIGHT[1]]), problem.tree
+    carried, free = np.zeros((2, len(robot.links), 6))
+    carried[:, 5] = 100.0  # [N]
+
+    def begins(law: oc.Tracking, t: float, wrenches: np.ndarray) -> bool:
+        return bool(law.landed(0.0, t, solution.q[0], solution.v[0], wrenches) > 0.5)
+
+    at_contact = oc.Tracking(problem, solution, early=0.1, late=0.1)
+    assert begins(at_contact, impact - 0.05, carried) and not begins(at_contact, impact + 0.05, free)
+    settled = oc.Tracking(problem, solution, early=0.1, late=0.1, settle=0.2)
+    assert begins(settled, impact + 0.21, free) and not begins(settled, impact + 0.19, carried)
+    with pytest.raises(ArgumentError, match="settle must be at least 0 s"):
+        oc.Tracking(problem, solution, settle=-0.1)
 
 
 def test_operations_of_a_node_are_counted(hop):

@@ -17,6 +17,7 @@ from legged.ground import Flat
 from legged.simulation.controller import adapt, full_torque
 
 FRICTION = 0.7
+MOVED, RISE = 0.15, 0.7  # distance of a motion to another place, [m]; least rise over the planned one
 EARLY, LATE = 0.1, 0.15  # largest times by which impacts take place before and after their planned time, [s]
 SAMPLE, TIME_STEP, REST = 0.01, 0.002, 2.0  # between samples, of the simulations, and after the plan, [s]
 
@@ -33,7 +34,8 @@ class Execution:
         self.subject, self.plan, self.solution = subject, plan, solution
         weights: Any = {"state": subject.tracking, "control": subject.control, "landing": subject.landing}
         gains, limit = oc.regulated(plan.problem, solution, **weights), subject.effort
-        tracking = oc.Tracking(plan.problem, gains, lower=-limit, upper=limit, early=EARLY, late=LATE)
+        times = {"early": EARLY, "late": LATE, "settle": plan.settle}
+        tracking = oc.Tracking(plan.problem, gains, lower=-limit, upper=limit, **times)
         stands = controllers.Locomotion(subject.gait, friction=CONE)
         switched = controllers.SwitchedLaw([tracking, stands], tracking.landed)
         self.tracking, self.law = tracking, controllers.NominalModel(switched, subject.robot)
@@ -106,19 +108,30 @@ class Execution:
         return np.where(np.arange(robot.nv) < robot.base.nv, 0.0, 1.0)
 
     def succeeds(self, q: Array) -> bool:
-        """Return whether a motion ends at rest near the end of the plan, its trunk and knees above the scene.
+        """Return whether a motion ends standing near the end of the plan, after its flight, above the scene.
+
+        It is upright and at rest within 0.35 rad and 0.25 m of the planned end, and, if the plan moves the base further
+        than `MOVED`, within half of that distance; its height is within 0.1 m. A plan with a flight rises the base by
+        at least `RISE` of what it plans to. The origins of trunk and legs stay above the scene.
 
         Args:
             q: Configurations, (T, nq), every `SAMPLE`.
         """
-        robot, end = self.subject.robot, self.solution.q[-1]
+        robot, end, start = self.subject.robot, self.solution.q[-1], self.solution.q[0]
         if not np.isfinite(q).all():
             return False
         error = legged.difference(robot, end, q[-1])
         moved = legged.difference(robot, q[-11], q[-1])
+        distance = float(np.linalg.norm(end[4:6] - start[4:6]))
+        near = min(0.25, 0.5 * distance) if distance > MOVED else 0.25
+        rest = max(start[6], end[6])
+        flies = any(isinstance(node, oc.Stage) and not node.contacts for node in self.plan.problem.nodes)
+        rise = RISE * (self.solution.q[:, 6].max() - rest) if flies else -np.inf
         return bool(
             np.linalg.norm(error[:3]) < 0.35
-            and np.linalg.norm(error[3:6]) < 0.25
+            and np.linalg.norm(end[4:6] - q[-1, 4:6]) < near
+            and abs(end[6] - q[-1, 6]) < 0.1
+            and q[:, 6].max() - rest > rise
             and np.abs(moved).max() < 0.02
             and self.clearance(q) > 0.0
         )

@@ -21,13 +21,17 @@ UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # quaternion, w first
 
 
 class Plan(NamedTuple):
-    """A problem, the guess of its trajectory, the obstacles of the scene, and the height of its ground."""
+    """A problem, the guess of its trajectory, the obstacles of the scene, and the height of its ground.
+
+    `settle` is the time after a landing for which the regulator goes on, [s]; locomotion follows.
+    """
 
     problem: oc.Problem
     q: Array
     v: Array
     obstacles: tuple[tuple[str, Any], ...] = ()
     level: float = 0.0
+    settle: float = 0.0
 
 
 def loaded(file: str) -> legged.Robot:
@@ -83,22 +87,24 @@ class PlannedRobot:
         feet: Sequence[oc.Contact],
         *extra: oc.Term,
         joints: Array | None = None,
-        weight: float = 1.0,
+        weight: Any = 1.0,
         phase: str = "",
         step: float = STEP,
         body: list[oc.Term] | None = None,
+        margin: float = MARGIN,
     ) -> oc.Stage:
-        """Return a stage in which feet stand, with friction cones; the posture has a weight.
+        """Return a stage in which feet stand, with friction cones; the posture has a weight, a number or (nj,).
 
-        `body` replaces the costs `body_costs` of the height of trunk and knees.
+        `body` replaces the costs `body_costs` of the height of trunk and knees. `margin` is the largest torque relative
+        to those of the motors.
         """
-        slope = MARGIN * self.effort / (1.0 - self.share)
+        slope = margin * self.effort / (1.0 - self.share)
         costs = [
             oc.Cost(terms.joint_positions, weight, joints=self.joints if joints is None else joints),
             oc.Cost(terms.velocity, self.damping),
             oc.Cost(terms.control, self.control),
             oc.Cost(terms.motor_limits, 50.0, barrier=True, effort=slope, speed=SPEED_MARGIN * self.speed),
-            oc.Cost(terms.torque_limits, 50.0, barrier=True, limit=MARGIN * self.effort),
+            oc.Cost(terms.torque_limits, 50.0, barrier=True, limit=margin * self.effort),
             oc.Cost(terms.joint_limits, 1e3, barrier=True, lower=self.lower + 0.05, upper=self.upper - 0.05),
         ]
         costs += self.body_costs if body is None else body
@@ -108,7 +114,8 @@ class PlannedRobot:
 
     def contact_costs(self, foot: oc.Contact) -> list[oc.Term]:
         """Return the costs of the force on a foot."""
-        return [oc.Cost(terms.friction_cone, 1.0, barrier=True, contact=foot.name, friction=CONE)]
+        inner = CONE / np.sqrt(2.0)  # of the pyramid inside of the cone
+        return [oc.Cost(terms.friction_cone, 1.0, barrier=True, contact=foot.name, friction=inner)]
 
     def problem(self, nodes: Nodes, end: Array, start: Array | None = None, factors: Any = (0.7, 1.15)) -> oc.Problem:
         """Return the problem that ends in standing still at a configuration."""

@@ -53,6 +53,7 @@ class Tracking:
         upper: Any = None,
         early: float = 0.0,
         late: float = 0.0,
+        settle: float = 0.0,
     ):
         """Prepare the tables of targets, controls and gains.
 
@@ -61,11 +62,12 @@ class Tracking:
             lower, upper: Bounds of the controls, numbers or (nu,), [N m] or [N], joint axes; by default those of the
                 problem. Wider ones leave torque to the feedback where the plan is at its bounds.
             early, late: As above, [s], at least 0.
+            settle: Time from the planned landing until `landed` is 1, [s], at least 0; with 0 until the contact.
         """
         robot = problem.tree
         if solution.q.shape != (len(problem.nodes) + 1, robot.nq):
             raise ArgumentError("the solution must be one of this problem")
-        for name, value in (("early", early), ("late", late)):
+        for name, value in (("early", early), ("late", late), ("settle", settle)):
             if number(name, value) < 0.0:
                 raise ArgumentError(f"{name} must be at least 0 s, got {value}")
         self.robot, self.share, self.early, self.late = robot, share, early, late
@@ -77,6 +79,8 @@ class Tracking:
         flights = [k for k, node in enumerate(problem.nodes) if isinstance(node, Stage) and not node.contacts]
         landings = [impact for impact in self._impacts if flights and impact[0] >= solution.t[flights[-1]]]
         self._landing = landings[0] if landings else (float(solution.t[-1]), list[int]())
+        if settle > 0.0:
+            self._landing = (self._landing[0] + settle, [])
         stages = np.flatnonzero(solution.active)
         q, v = solution.q, solution.v
         ends = np.minimum(stages + 1, len(q) - 1)
@@ -142,7 +146,7 @@ class Tracking:
         return np.stack([after, count])
 
     def landed(self, current: Any, t: Any, q: Array, v: Array, wrenches: Array) -> Any:
-        """Return 1 from the landing after the last flight on, or the end of a plan without one, before 0.
+        """Return 1 from the landing after the last flight on, or `settle` after it, or the end of a plan without one.
 
         It is a choice of `controllers.SwitchedLaw` between this controller and one that lands or stands.
 
