@@ -79,7 +79,7 @@ def leap_to(dog: Go2, end: Array, block: Array, flight: int, pitch: float = -0.5
     plan = Plan(dog.problem(nodes, end), np.zeros(0), np.zeros(0))
     box = Box((block[1] - block[0], 1.0, block[2]), (0.5 * (block[0] + block[1]), 0.0, 0.5 * block[2]))
     q, v = guess(dog, plan.problem, end, flight, pitch, reach)
-    return plan._replace(q=q, v=v, obstacles=(("block", box),), settle=SETTLE)
+    return plan._replace(q=q, v=v, obstacles=(("block", box),), late=0.04, settle=SETTLE)
 
 
 def guess(dog: Go2, problem: oc.Problem, end: Array, flight: int, pitch: float, reach: float) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from legged.simulation.controller import adapt, full_torque
 
 FRICTION = 0.7
 MOVED, RISE = 0.15, 0.7  # distance of a motion to another place, [m]; least rise over the planned one
-EARLY, LATE = 0.1, 0.15  # largest times by which impacts take place before and after their planned time, [s]
+EARLY = 0.1  # largest time by which impacts take place before their planned time, [s]
 SAMPLE, TIME_STEP, REST = 0.01, 0.002, 2.0  # between samples, of the simulations, and after the plan, [s]
 
 
@@ -34,7 +34,7 @@ class Execution:
         self.subject, self.plan, self.solution = subject, plan, solution
         weights: Any = {"state": subject.tracking, "control": subject.control, "landing": subject.landing}
         gains, limit = oc.regulated(plan.problem, solution, **weights), subject.effort
-        times = {"early": EARLY, "late": LATE, "settle": plan.settle}
+        times = {"early": EARLY, "late": plan.late, "settle": plan.settle}
         tracking = oc.Tracking(plan.problem, gains, lower=-limit, upper=limit, **times)
         stands = controllers.Locomotion(subject.gait, friction=CONE)
         switched = controllers.SwitchedLaw([tracking, stands], tracking.landed)

@@ -99,7 +99,8 @@ def jump(robot: G1) -> Plan:
     share = np.clip((np.arange(len(q)) - push) / flight, 0.0, 1.0)
     q[:, 4] += 0.2 * share
     q[:, 6] += 0.4 * share * (1 - share)
-    return Plan(robot.problem(nodes, end, start, (0.7, 1.3)), q, rates(robot.robot, q, nodes))
+    problem = robot.problem(nodes, end, start, (0.7, 1.3))
+    return Plan(problem, q, rates(robot.robot, q, nodes), late=0.04, settle=0.4)
 
 
 MOTIONS = {"jump": jump}

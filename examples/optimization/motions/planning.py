@@ -23,7 +23,9 @@ UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # quaternion, w first
 class Plan(NamedTuple):
     """A problem, the guess of its trajectory, the obstacles of the scene, and the height of its ground.
 
-    `settle` is the time after a landing for which the regulator goes on, [s]; locomotion follows.
+    `late` is the largest time by which impacts take place after their planned time, [s]: at soft landings feet are
+    drawn up while the plan waits for their contact. `settle` is the time after a landing for which the regulator goes
+    on, [s]; locomotion follows.
     """
 
     problem: oc.Problem
@@ -31,6 +33,7 @@ class Plan(NamedTuple):
     v: Array
     obstacles: tuple[tuple[str, Any], ...] = ()
     level: float = 0.0
+    late: float = 0.15
     settle: float = 0.0
 
 

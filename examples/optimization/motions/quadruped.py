@@ -133,7 +133,8 @@ def turn(dog: Go2) -> Plan:
     """Return a jump with a turn by 90 degrees."""
     angle = np.pi / 2
     end = dog.moved(0.0, 0.0, axis_quaternion("z", angle))
-    return leap(dog, end, lambda s: axis_quaternion("z", angle * s), flight=32)
+    plan = leap(dog, end, lambda s: axis_quaternion("z", angle * s), flight=32)
+    return plan._replace(late=0.04, settle=0.15)
 
 
 def stand(dog: Go2) -> Plan:
