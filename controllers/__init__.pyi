@@ -45,6 +45,7 @@ from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
 from controllers.locomotion.follow import Follow
 from controllers.locomotion.recovery import Recovery
+from controllers.locomotion.seeing import Seeing
 from controllers.lyapunov import LyapunovTracking
 from controllers.networks import Network
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
@@ -113,6 +114,7 @@ __all__ = [
     "Reference",
     "RunningLaw",
     "SampledCommand",
+    "Seeing",
     "SensorNoise",
     "SmoothCommand",
     "Stand",

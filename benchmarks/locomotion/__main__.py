@@ -29,6 +29,7 @@ from benchmarks.locomotion.outcomes import (
 )
 from benchmarks.locomotion.tables.boxes import box_table
 from benchmarks.locomotion.tables.costs import cost_table
+from benchmarks.locomotion.tables.camera import camera_table
 from benchmarks.locomotion.tables.endurance import endurance_table
 from benchmarks.locomotion.tables.hands import hands_table
 from benchmarks.locomotion.tables.in_mujoco import mujoco_table
@@ -55,6 +56,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "hands": hands_table,
     "boxes": box_table,
     "costs": cost_table,
+    "camera": camera_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }

@@ -11,7 +11,7 @@ from legged.compiler.codegen.batches.time_loop import CODES_ONLY, ENDED, EXCEEDE
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64, ElementType, PrecisionError, element_type
 from legged.compiler.codegen.llvm import TargetError
 from legged.compiler.compilation import compile, count, count_and_depth, depth
-from legged.compiler.ir import LookupTable, where
+from legged.compiler.ir import ChangingTable, LookupTable, where
 from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
@@ -47,6 +47,7 @@ __all__ = [
     "BatchKernel",
     "Call",
     "CallSequence",
+    "ChangingTable",
     "Comparison",
     "CompilationReport",
     "Counts",

@@ -1,5 +1,6 @@
 """Estimation of the state of legged robots from inertial measurements, joint encoders and contacts."""
 
+from legged.estimation.elevation_map import ElevationMap
 from legged.estimation.filters import InvariantFilter, QuaternionFilter
 from legged.estimation.instruments import Instruments
 from legged.estimation.linear_filter import LinearFilter
@@ -9,6 +10,7 @@ from legged.estimation.replay import Estimates, instrument_readings, run_estimat
 
 __all__ = [
     "Deviations",
+    "ElevationMap",
     "Estimates",
     "Instruments",
     "InvariantFilter",

@@ -12,6 +12,7 @@ from legged.ground.normal import (
     coefficient_of_restitution,
 )
 from legged.ground.presets import paper_ground, realistic_ground
+from legged.ground.rolling_height_map import RollingHeightMap
 from legged.ground.terrain import Flat, Slope, Stairs, Terrain
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "KelvinVoigt",
     "NormalLaw",
     "PaperNormal",
+    "RollingHeightMap",
     "Slope",
     "Stairs",
     "Terrain",

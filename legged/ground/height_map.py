@@ -110,8 +110,7 @@ class HeightMap:
     def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the unit normal at (x, y), (..., 3), world axes."""
         _, along_x, along_y = self._height_and_slopes(x, y)
-        up = 1.0 / np.sqrt(1.0 + along_x * along_x + along_y * along_y)
-        return np.stack([-along_x * up, -along_y * up, up], axis=-1)
+        return upward(along_x, along_y)
 
     def _height_and_slopes(self, x: Any, y: Any) -> tuple[Any, Any, Any]:
         """Return the height, [m], and its derivatives with respect to x and y."""
@@ -123,11 +122,7 @@ class HeightMap:
         first = (row + (_PADDING - 1)) * columns + (column + (_PADDING - 1))
         neighbors = np.add.outer(columns * np.arange(4.0), np.arange(4.0))
         grid = self._table(first + neighbors.reshape(4, 4, *[1] * np.ndim(first)))
-        w_y, rate_y = _weights(t), _rates(t)
-        values = [_dot(w_y, heights) for heights in grid]
-        slopes = [_dot(rate_y, heights) for heights in grid]
-        w_x, rate_x = _weights(s), _rates(s)
-        return _dot(w_x, values), _dot(rate_x, values) / self.spacing, _dot(w_x, slopes) / self.spacing
+        return bicubic(grid, s, t, self.spacing)
 
     def __str__(self) -> str:
         n, m = self.heights.shape
@@ -144,6 +139,26 @@ def _cell(position: Any, n: int) -> tuple[Any, Any]:
     position = np.minimum(np.maximum(position, -2.0), float(n))
     cell = np.floor(position)
     return cell, position - cell
+
+
+def bicubic(grid: Any, s: Any, t: Any, spacing: float) -> tuple[Any, Any, Any]:
+    """Return the height, (...), [m], and its derivatives along x and y, (...), dimensionless; see `HeightMap`.
+
+    Args:
+        grid: Heights around the place, (4, 4, ...), [m], world z. s, t: Fractions of the cell along x and y, (...).
+        spacing: Distance between neighboring heights, [m].
+    """
+    w_y, rate_y = _weights(t), _rates(t)
+    values = [_dot(w_y, heights) for heights in grid]
+    slopes = [_dot(rate_y, heights) for heights in grid]
+    w_x, rate_x = _weights(s), _rates(s)
+    return _dot(w_x, values), _dot(rate_x, values) / spacing, _dot(w_x, slopes) / spacing
+
+
+def upward(along_x: Any, along_y: Any) -> Any:
+    """Return the unit normal of a surface, (..., 3), by its slopes along x and y, (...), dimensionless."""
+    up = 1.0 / np.sqrt(1.0 + along_x * along_x + along_y * along_y)
+    return np.stack([-along_x * up, -along_y * up, up], axis=-1)
 
 
 def _weights(s: Any) -> list[Any]:

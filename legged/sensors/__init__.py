@@ -11,6 +11,7 @@ from legged.sensors.balance_points import (
     support_polygon,
     zero_moment_point,
 )
+from legged.sensors.depth_camera import DepthCamera, depth_along
 from legged.sensors.instruments import (
     Noise,
     contact_force,
@@ -22,12 +23,14 @@ from legged.sensors.instruments import (
 from legged.sensors.measure import FootSensor, Readings, measure, sliding_per_stance
 
 __all__ = [
+    "DepthCamera",
     "FootSensor",
     "Noise",
     "Readings",
     "capture_point",
     "contact_force",
     "contact_switches",
+    "depth_along",
     "ground_wrench",
     "gyro",
     "measure",

@@ -21,8 +21,8 @@ _SPEEDS = (0.15, 0.2, 0.3)
 """Commanded speeds, [sqrt(g h)]; in a crawl 0.4 of them, on two feet 0.6."""
 _STARTS = ((0.0, 0.0), (-0.2, 0.2), (-0.4, -0.2), (-0.6, 0.1))
 """Places of the start, along and across a lane, [h]."""
-_FAR, _STEP = 10.0, legged.TimeStepping(2e-3)
-"""Distance to the end of a trial, [h]; time step."""
+_FAR, FRICTION, STEP = 10.0, 0.6, legged.TimeStepping(2e-3)
+"""Distance to the end of a trial, [h]; friction coefficient; time step."""
 _DEEP, _SEED = 1.0, 3
 
 Heights = Callable[[Array, Array, float, np.random.Generator], Array]
@@ -64,7 +64,7 @@ class _Lane(NamedTuple):
     gait: str = "trot"
 
 
-_LANES = {
+LANES = {
     "stairs up, 0.5 h": _Lane(_stairs, 0.5, 0.15),
     "stairs down, 0.5 h": _Lane(_stairs, -0.5, -0.15),
     "gaps of 0.3 h": _Lane(_gaps, 0.3, 0.15),
@@ -75,7 +75,7 @@ _LANES = {
 
 def seen_table(walkers: list[Walker]) -> Table:
     """Return the numbers of walks over each terrain without a fall to its end."""
-    lines = [(walker.name, *_measure(walker)) for walker in walkers]
+    lines = [(walker.name, *seen_lines(walker)) for walker in walkers]
     notes = (
         f"Walks over terrain that the controller knows as a height map with cells of {_SPACING:g} h, from",
         f"{len(_STARTS)} starts at {', '.join(f'{x:g}' for x in _SPEEDS)} sqrt(g h), that reach its end without a",
@@ -83,7 +83,7 @@ def seen_table(walkers: list[Walker]) -> Table:
         "them over obstacles of half the size and less. Stairs are 1.2 h deep; stones are 0.6 h wide, and blocks of",
         "rubble 0.5 h.",
     )
-    return Table("Locomotion, terrain seen as a height map", ("robot", *_LANES), tuple(lines), notes, left=1)
+    return Table("Locomotion, terrain seen as a height map", ("robot", *LANES), tuple(lines), notes, left=1)
 
 
 def lanes(walker: Walker) -> HeightMap:
@@ -92,43 +92,75 @@ def lanes(walker: Walker) -> HeightMap:
     x = np.arange(-2.0 - _BEGIN, _LENGTH, _SPACING)[:, None] + 0.5 * _SPACING
     y = np.arange(0.0, _WIDTH, _SPACING)[None] + 0.5 * _SPACING
     x, y = np.broadcast_arrays(x, y)
-    for lane in _LANES.values():
+    for lane in LANES.values():
         parts.append(lane.heights(x, y, lane.size_on_two if walker.feet == 2 else lane.size, random))
     return HeightMap(h * np.concatenate(parts, axis=1), _SPACING * h, (-2.0 * h, -0.5 * _WIDTH * h))
 
 
-def _measure(walker: Walker) -> list[str]:
-    robot, h, terrain = walker.robot, walker.height, lanes(walker)
-    on_two = walker.feet == 2
-    share, names = (0.6, [walker.gait] * len(_LANES)) if on_two else (1.0, [lane.gait for lane in _LANES.values()])
+class Walks(NamedTuple):
+    """The walks of a robot over all lanes.
+
+    Attributes:
+        law: The control law on the terrain. terrain: The terrain.
+        q, v: Initial states, (B, nq) and (nv,).
+        vary: Gaits and speeds, as in `legged.rollout`, without the path to the law.
+        until: Duration, [s].
+    """
+
+    law: controllers.Locomotion
+    terrain: HeightMap
+    q: Array
+    v: Array
+    vary: dict[str, Array]
+    until: float
+
+    def successes(self, walker: Walker, farthest: Array) -> list[str]:
+        """Return the numbers of walks to the end of each lane, by the largest distances along x, (B,), [m]."""
+        succeeded = (farthest / walker.height > _FAR).reshape(len(LANES), -1)
+        return [f"{row.sum()}/{len(row)}" for row in succeeded]
+
+
+def walks(walker: Walker) -> Walks:
+    """Return the walks of a robot over all lanes.
+
+    Raises:
+        LeggedError: It cannot walk.
+    """
+    h, on_two = walker.height, walker.feet == 2
+    share, names = (0.6, [walker.gait] * len(LANES)) if on_two else (1.0, [lane.gait for lane in LANES.values()])
     gaits = [walker.schedule(name) for name in names for _ in _STARTS for _ in _SPEEDS]
     slow = [0.4 if name == "crawl" else share for name in names for _ in _STARTS for _ in _SPEEDS]
+    terrain = lanes(walker)
     law = controllers.Locomotion(gaits[0], controllers.Command(vx=0.1), terrain=terrain)
+    q, v = law.initial_state(walker.robot)
+    starts = np.repeat(q[None], len(gaits), axis=0)
+    starts[:, 4:6] += h * np.tile(np.repeat(_STARTS, len(_SPEEDS), axis=0), (len(LANES), 1))
+    starts[:, 5] += _WIDTH * h * np.repeat(np.arange(len(LANES)), len(_STARTS) * len(_SPEEDS))
+    vary = {
+        "command.vx": walker.speed * np.array(slow) * np.resize(_SPEEDS, len(gaits)),
+        "gait.period": np.array([gait.period for gait in gaits]),
+        "gait.duty": np.array([gait.duty for gait in gaits]),
+        "gait.touchdowns": np.array([gait.touchdowns for gait in gaits]),
+    }
+    return Walks(law, terrain, starts, v, vary, 1.2 * _FAR * h / (min(slow) * min(_SPEEDS) * walker.speed))
+
+
+def seen_lines(walker: Walker) -> list[str]:
     try:
-        q, v = law.initial_state(robot)
-        starts = np.repeat(q[None], len(gaits), axis=0)
-        starts[:, 4:6] += h * np.tile(np.repeat(_STARTS, len(_SPEEDS), axis=0), (len(_LANES), 1))
-        starts[:, 5] += _WIDTH * h * np.repeat(np.arange(len(_LANES)), len(_STARTS) * len(_SPEEDS))
+        own = walks(walker)
         runs = legged.rollout(
-            robot,
-            law,
-            ground=legged.Rigid(friction=0.6, terrain=terrain),
-            until=1.2 * _FAR * h / (min(slow) * min(_SPEEDS) * walker.speed),
-            q=starts,
-            v=v,
-            vary={
-                "controller.command.vx": walker.speed * np.array(slow) * np.resize(_SPEEDS, len(gaits)),
-                "controller.gait.period": np.array([gait.period for gait in gaits]),
-                "controller.gait.duty": np.array([gait.duty for gait in gaits]),
-                "controller.gait.touchdowns": np.array([gait.touchdowns for gait in gaits]),
-            },
-            integrator=_STEP,
+            walker.robot,
+            own.law,
+            ground=legged.Rigid(friction=FRICTION, terrain=own.terrain),
+            until=own.until,
+            q=own.q,
+            v=own.v,
+            vary={f"controller.{name}": values for name, values in own.vary.items()},
+            integrator=STEP,
             sample=0.02,
             progress=False,
         )
     except LeggedError as error:
         print(f"{walker.name}, seen terrain: {error}", flush=True)
-        return ["-"] * len(_LANES)
-    ahead = np.fmax.reduce(runs.q[:, :, 4], axis=1) / h
-    succeeded = (ahead > _FAR).reshape(len(_LANES), -1)
-    return [f"{row.sum()}/{len(row)}" for row in succeeded]
+        return ["-"] * len(LANES)
+    return own.successes(walker, np.fmax.reduce(runs.q[:, :, 4], axis=1))

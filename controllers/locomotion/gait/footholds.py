@@ -25,6 +25,7 @@ from scipy import ndimage
 
 from legged.compiler.ir import LookupTable, where
 from legged.ground.height_map import HeightMap
+from legged.ground.rolling_height_map import RollingHeightMap
 from legged.ground.terrain import Terrain
 from legged.spatial import Array
 
@@ -82,14 +83,22 @@ class Footholds:
 @lru_cache(maxsize=8)
 def _footholds(terrain: HeightMap, height: float, sole: float) -> Footholds:
     """Return the footholds of a map; many laws of a study share them."""
-    free = foothold_mask(terrain.heights, terrain.spacing, height, sole)
-    none = LookupTable(np.zeros(free.size))
+    x, y = foothold_offsets(foothold_mask(terrain.heights, terrain.spacing, height, sole), terrain.spacing, height)
+    return Footholds(terrain, LookupTable(x.ravel()), LookupTable(y.ravel()))
+
+
+def foothold_offsets(free: Array, spacing: float, height: float) -> Array:
+    """Return the offset from each cell of a map to the nearest foothold, (2, nx, ny), [m]; zero if none is near.
+
+    Args:
+        free: Whether a foot may stand on each cell along world x and y, (nx, ny), bool, dimensionless, world axes.
+        spacing: Of the cells, [m].
+        height: h, of the center of mass of the standing robot, [m].
+    """
     if free.all() or not free.any():
-        return Footholds(terrain, none, none)
+        return np.zeros((2, *free.shape))
     distance, cells = cast(tuple[Array, Array], ndimage.distance_transform_edt(~free, return_indices=True))
-    near = distance * terrain.spacing <= _FARTHEST * height
-    offsets = terrain.spacing * near * (cells - np.indices(free.shape))
-    return Footholds(terrain, LookupTable(offsets[0].ravel()), LookupTable(offsets[1].ravel()))
+    return spacing * (distance * spacing <= _FARTHEST * height) * (cells - np.indices(free.shape))
 
 
 def foothold_mask(heights: Array, spacing: float, height: float, sole: float = 0.0) -> Array:
@@ -147,7 +156,8 @@ def moved_to_foothold(
     """Return the place of a foothold near to a desired place, (2,), [m], world axes; see `Footholds`.
 
     Args:
-        terrain: The terrain; footholds of a `HeightMap` are known, others are looked for along the heading.
+        terrain: The terrain; footholds of a `HeightMap` are known, and the offsets to them of a `RollingHeightMap`;
+            others are looked for along the heading.
         place: Desired place, (2,), [m], world axes.
         heading: Unit vector, (2,), dimensionless, world axes.
         height, sole: As in `Footholds.of`, [m].
@@ -155,6 +165,8 @@ def moved_to_foothold(
     """
     if isinstance(terrain, HeightMap):
         return Footholds.of(terrain, height, sole).nearest(place)
+    if isinstance(terrain, RollingHeightMap):
+        return place + terrain.offset(*place)
     return away_from_edges(terrain, place, heading, height, toe)
 
 

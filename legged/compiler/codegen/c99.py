@@ -24,8 +24,9 @@ import numpy as np
 from legged.compiler.codegen import random_numbers
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, PrecisionError
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, CallResult, Gather, Loop, Matrix
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, CallResult, ChangingGather, Gather, Loop, Matrix
 from legged.compiler.passes.pipeline import is_always_outlined, run_passes
+from legged.errors import TraceError
 from legged.output import output_file, replaced
 from legged.version import __version__
 
@@ -68,6 +69,7 @@ def write(
 
     Raises:
         PrecisionError: If the precision is another, or "float" for a lookup table of more than 2**24 entries.
+        TraceError: The graph reads a table that changes.
         FileError: A file cannot be written; then neither is changed.
     """
     if precision not in _PRECISIONS:
@@ -75,6 +77,8 @@ def write(
     longest = max((len(lookup.table) for lookup in graph.lookups), default=0)
     if longest > _PRECISIONS[precision].most_indices:
         raise PrecisionError(f"a table of {longest} entries needs precision 'double': a float cannot index it exactly")
+    if any(isinstance(lookup, ChangingGather) for lookup in graph.lookups):
+        raise TraceError("C code cannot read a ChangingTable: its tables are constant; use a LookupTable")
     path = output_file(path, ".c", ".h")
     written = Source(*(output_file(path.with_suffix(suffix)) for suffix in (".c", ".h")))
     exporter = _Exporter(graph, identifier(name), precision, layouts or {})

@@ -17,7 +17,7 @@ from legged.compiler.codegen.element_type import ElementType, PrecisionError
 from legged.compiler.codegen.ir_writer import IRWriter, Value
 from legged.compiler.codegen.llvm import LoadedCode
 from legged.compiler.ir.graph import Graph
-from legged.compiler.ir.operations import Gather, Matrix
+from legged.compiler.ir.operations import ChangingGather, Gather, Matrix
 
 
 def definitions(graph: Graph) -> Iterator[str]:
@@ -52,6 +52,8 @@ def _numbers(lookup: Gather | Matrix, element: ElementType) -> np.ndarray:
     """Return the numbers of a table, rounded to the element type; kernels of equal tables share them."""
     if isinstance(lookup, Gather) and len(lookup.table) > element.most_indices:
         raise PrecisionError(f"a table of {len(lookup.table)} entries needs dtype 'float64': {element} cannot index it")
+    if isinstance(lookup, ChangingGather) and element.dtype != lookup.table.dtype:
+        raise PrecisionError(f"a table that changes needs dtype 'float64': code of {element} would read a copy of it")
     tables = _converted.setdefault(lookup, {})
     if element.name not in tables:
         tables[element.name] = lookup.table.astype(element.dtype, copy=False)

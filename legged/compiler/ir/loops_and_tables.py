@@ -12,7 +12,7 @@ from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import CONDITIONS, CallResult, Gather, Loop, is_call
+from legged.compiler.ir.operations import CONDITIONS, CallResult, ChangingGather, Gather, Loop, is_call
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import ShapeError, TraceError
 
@@ -108,6 +108,8 @@ class LookupTable:
     the weights. All kernels of a process that use equal tables share one copy in memory.
     """
 
+    _kind: type[Gather] = Gather
+
     def __init__(self, numbers: Any):
         """Store a copy of the numbers.
 
@@ -121,7 +123,7 @@ class LookupTable:
         table = rounded_array("the numbers of a lookup table", numbers, (None,))
         if not 1 <= len(table) <= _MOST:
             raise ShapeError(f"a lookup table needs 1 to {_MOST} entries, got {len(table)}")
-        self.operation = Gather(table)
+        self.operation = self._kind(table)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LookupTable) and self.operation == other.operation
@@ -157,3 +159,27 @@ class LookupTable:
         if operand is NotImplemented:
             raise TraceError(f"a lookup table is read at real numbers, got {x!r}")
         return CONSTRUCTORS[self.operation](operand)
+
+
+class ChangingTable(LookupTable):
+    """A `LookupTable` whose numbers may change between calls of the compiled code that reads them.
+
+        table = ChangingTable(np.zeros(100))
+        kernel = legged.compile(lambda x: table(x), x=())
+        table.numbers[3] = 2.0                       # kernel(3.0) is 2.0 from now on
+
+    Each table has a memory of its own, which all kernels of the process read; a copy of the table is the table itself.
+    A function that is traced may not read it at a constant index, whose number would be part of the kernel as it is.
+    Kernels of float32 (`PrecisionError`) and C code (`TraceError`) cannot read it.
+    """
+
+    _kind = ChangingGather
+
+    @property
+    def numbers(self) -> Array:
+        """The entries, (n,), any unit and frame; change them in place."""
+        return self.operation.table
+
+    def __deepcopy__(self, memo: Any) -> ChangingTable:
+        """Return the table itself."""
+        return self

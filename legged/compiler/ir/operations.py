@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from legged.compiler.ir.philox import uniform
+from legged.errors import TraceError
 
 if TYPE_CHECKING:
     from legged.compiler.ir.graph import Graph
@@ -115,6 +116,28 @@ class Gather(str):
     def value(self, x: float) -> float:
         """Return the number in the table at a float."""
         return x if x != x else float(self.table[int(min(max(x, 0.0), len(self.table) - 1.0))])
+
+
+class ChangingGather(Gather):
+    """The operation that looks up a table whose numbers change: all code of this process reads the same memory."""
+
+    _created = 0
+
+    def __new__(cls, table: np.ndarray) -> ChangingGather:
+        """Return the operation of a table with a name of its own, (n,), any unit and frame."""
+        operation = str.__new__(cls, f"gather_changing_{ChangingGather._created}")
+        ChangingGather._created += 1
+        operation.table = np.array(table, dtype=float)
+        return operation
+
+    def __deepcopy__(self, memo: Any) -> ChangingGather:
+        """Return the operation itself, whose memory compiled code reads."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TraceError(
+            "a ChangingTable and kernels that read it cannot be pickled: its numbers belong to one process"
+        )
 
 
 class Loop(str):

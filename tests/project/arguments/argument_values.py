@@ -148,6 +148,10 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.contact_dynamics": {"contacts": [values["robot"].contacts[0].name]},
         "legged.contact_inverse_dynamics": {"contacts": [values["robot"].contacts[0].name]},
         "legged.ground.HeightMap": {"heights": np.zeros((4, 4)), "spacing": 0.1},
+        "legged.ground.RollingHeightMap": {"shape": (4, 5), "spacing": 0.1},
+        "legged.sensors.DepthCamera": {"frame": "trunk"},
+        "legged.sensors.depth_along": {"terrain": legged.ground.Flat(), "origin": np.array([0.0, 0.0, 0.5]), "direction": np.array([1.0, 0.0, -1.0]), "far": 2.0, "step": 0.1},
+        "controllers.Seeing": {"simulation": _seen_simulation(), "camera": legged.sensors.DepthCamera("trunk")},
         "legged.Table": {"title": "a", "header": ("a", "b"), "rows": (("1", "2"),)},
         "legged.count_growth": {"functions": legged.inertia_matrix, "build": robots.chain, "sizes": [1, 2]},
         "controllers.Follow": {"law": controllers.Locomotion("trot", None), "waypoints": [(1.0, 0.0)]},
@@ -230,6 +234,12 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
     return special, loop_state
 
 
+def _seen_simulation() -> legged.Simulation:
+    """Return a simulation of a law that knows what a camera has seen."""
+    law = controllers.Locomotion("trot", terrain=legged.ground.RollingHeightMap((20, 20), 0.05))
+    return legged.Simulation(robots.spatial_quadruped(), law, ground=legged.Rigid())
+
+
 def _group_arguments(robot: Any) -> dict[str, dict[str, Any]]:
     """Return the arguments of methods of a group with a robot named "a"."""
     return {
@@ -265,6 +275,9 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     heights.write_text("0,0\n0,0\n")
     walk = {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]}
     return {
+        "RollingHeightMap.write": {"robot": 0, "heights": np.zeros((4, 5))}, "RollingHeightMap.offset": {"x": 0.1, "y": 0.2},
+        "DepthCamera.depths": {"terrain": legged.ground.Flat(), "rotation": np.eye(3), "position": np.array([0.0, 0.0, 0.5])},
+        "DepthCamera.in_range": {"depths": np.ones(4)}, "DepthCamera.measured": {"depths": np.ones(4), "image": 0}, "Seeing.step": {}, "Seeing.look": {},
         "HeightMap.from_file": {"path": heights, "width": 1.0}, "Table.to_csv": {"path": FOLDER / "table.csv"},
         "Follow.start": walk, "Recovery.start": walk,
         "Follow.waypoint": {"memory": np.zeros(2)}, "Recovery.mode": {"memory": np.zeros(3)},

@@ -52,6 +52,7 @@ WORDS = {  # the example -> what it must print
         "octopod: 9 modules",
         "4 of 4 walk at the commanded speed within 10 %",
     ),
+    "seeing_walk": ("m, walking; ", "wrote seeing_walk.png"),
     "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
     "short_horizon": ("pendulum: without learning", "short horizon", "PPO"),
     "step_by_step": ("64 robots, 2 s", "fell", "compiled time steps"),

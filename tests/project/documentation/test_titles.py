@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[3]
 TITLES = """
 A beginner's guide to 6-D vectors
 Accelerated policy learning with parallel differentiable simulation
+Accuracy and resolution of Kinect depth data for indoor mapping applications
 Actuator failure detection and isolation using generalized momenta
 Exact energy-momentum conserving algorithms and symplectic schemes for nonlinear dynamics
 A class of local interpolating splines
@@ -57,6 +58,7 @@ Linear-time dynamics using Lagrange multipliers
 Load independence of the dynamically consistent inverse of the Jacobian matrix
 Maximum likelihood estimation of misspecified models
 Perceptive locomotion in rough terrain - online foothold optimization
+Probabilistic terrain mapping for mobile robots with uncertain localization
 MIT Cheetah 3: design and control of a robust, dynamic quadruped robot
 Modeling and control of contact between constrained rigid bodies
 Modular framework for dynamic modeling and analyses of legged robots

@@ -1,0 +1,69 @@
+"""Height maps that move with robots: the surface of `HeightMap`, several robots, and changes under machine code."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import legged
+from legged.compiler import ChangingTable, PrecisionError
+from legged.errors import ArgumentError, NotFiniteError, ShapeError, TraceError
+from legged.ground import HeightMap, RollingHeightMap
+
+HEIGHTS = np.random.default_rng(4).uniform(-0.1, 0.2, size=(12, 10))
+SPACING = 0.25
+X, Y = np.random.default_rng(5).uniform(2 * SPACING, 8 * SPACING, size=(2, 40))
+
+
+def test_the_surface_is_that_of_a_height_map_wherever_the_grid_is():
+    here = HeightMap(HEIGHTS, SPACING)
+    for corner in ((0, 0), (5, -7), (-31, 24)):
+        moved, entries = RollingHeightMap(HEIGHTS.shape, SPACING), np.array(corner) % HEIGHTS.shape
+        moved.write(0, np.roll(HEIGHTS, entries, axis=(0, 1)))
+        x, y = X + SPACING * corner[0], Y + SPACING * corner[1]
+        np.testing.assert_allclose(moved.height(x, y), here.height(X, Y), atol=1e-12)  # rounding of places
+        np.testing.assert_allclose(moved.normal(x, y), here.normal(X, Y), atol=1e-11)
+
+
+def test_compiled_code_reads_the_map_of_its_robot_as_it_was_written_last():
+    terrain = RollingHeightMap(HEIGHTS.shape, SPACING, count=2)
+    second = copy.copy(terrain)
+    second.robot = 1.0
+    kernel = legged.compile(lambda x, y: (terrain.height(x, y), second.height(x, y), second.offset(x, y)), x=(), y=())
+    for shift in (0.0, 0.3):
+        terrain.write(1, HEIGHTS + shift, np.full((2, *HEIGHTS.shape), shift))
+        first, other, offset = kernel(X, Y)
+        assert (first == 0.0).all()
+        np.testing.assert_allclose(other, HeightMap(HEIGHTS, SPACING).height(X, Y) + shift, atol=1e-14)
+        assert (offset == shift).all()
+
+
+def test_a_refused_map_changes_nothing():
+    terrain = RollingHeightMap(HEIGHTS.shape, SPACING)
+    terrain.write(0, HEIGHTS)
+    before = terrain.height(X, Y)
+    for heights, offsets, error in (
+        (HEIGHTS[:-1], None, ShapeError),
+        (np.where(HEIGHTS > 0.1, np.nan, HEIGHTS), None, NotFiniteError),
+        (HEIGHTS + 1.0, np.full((2, *HEIGHTS.shape), np.inf), NotFiniteError),
+    ):
+        with pytest.raises(error):
+            terrain.write(0, heights, offsets)
+    with pytest.raises(ArgumentError, match="robot"):
+        terrain.write(1, HEIGHTS + 1.0)
+    assert (terrain.height(X, Y) == before).all()
+
+
+def test_code_that_would_read_a_copy_of_a_changing_table_is_refused(tmp_path):
+    table = ChangingTable([1.0, 2.0])
+    assert copy.deepcopy(table) is table and ChangingTable([1.0, 2.0]) != table
+    kernel = legged.compile(lambda x: table(x), x=())
+    table.numbers[1] = 5.0
+    assert kernel(1.0) == 5.0 and table(1.0) == 5.0
+    with pytest.raises(TraceError, match="ChangingTable"):
+        kernel.to_c(tmp_path / "kernel")
+    with pytest.raises(TraceError, match="pickled"):
+        pickle.dumps(table)
+    with pytest.raises(PrecisionError, match="float64"):
+        legged.compile(lambda x: table(x), x=(), dtype="float32")(0.0)
