@@ -23,6 +23,7 @@ from controllers.locomotion.gait.footholds import foothold_mask, foothold_offset
 from controllers.locomotion.gait.footsteps import plane_of
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from legged import arguments
+from legged.arguments import Numbers
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.dynamics.frames import frame_pose
@@ -33,6 +34,7 @@ from legged.ground.rolling_height_map import RollingHeightMap
 from legged.ground.terrain import Flat
 from legged.robot.robot import Robot
 from legged.sensors.depth_camera import DepthCamera, depth_along
+from legged.simulation.stepping.commands import selected_robots
 from legged.simulation.stepping.simulation import Simulation
 from legged.spatial import Array
 
@@ -96,9 +98,8 @@ class Seeing:
             simulation.change({name: np.arange(float(count)) for name in names})
         drift = {"vertical": vertical, "horizontal": horizontal}
         self.maps = tuple(ElevationMap(known.shape, known.spacing, **drift) for _ in range(count))
-        self._images, self._times, self._reached = 0, np.zeros(count), np.full(count, np.inf)
+        self._images, self._times = 0, np.full(count, np.inf)
         self._period = max(round(1.0 / (camera.rate * simulation.time_step)), 1)
-        self._left = 0
         frame, feet = camera.frame, [(foot.link, foot.sole) for foot in self._law.planner.feet]
 
         def poses(robot: Robot, q: Array) -> tuple[Array, Array, Array]:
@@ -114,46 +115,52 @@ class Seeing:
             self._depth(np.zeros(3), np.zeros(3))
         except TraceError:
             self._depth = None
+        self.look()
 
     def step(self, command: Any = None, n: int = 1) -> None:
-        """Advance the simulation by n time steps, with an image in each period of the camera.
+        """Advance the simulation by n time steps, with an image after each period of the camera.
 
         Args:
-            command: As in `Simulation.step`. n: Number of time steps.
+            command: As in `Simulation.step`, whose errors are those of this method. n: Number of time steps.
         """
         left = arguments.whole("n", n, 1)
         while left:
-            if not self._left or self._restarted.any():
-                self.look()
             k = min(left, self._left)
             self.simulation.step(command, k)
-            self._reached = np.array(self.simulation.t, ndmin=1)
             left, self._left = left - k, self._left - k
+            if not self._left:
+                self.look()
 
-    @property
-    def _restarted(self) -> Array:
-        """Whether each robot has started since it was advanced or seen, (N,), bool."""
-        return np.atleast_1d(self.simulation.t) < self._reached
+    def reset(self, q: Numbers | None = None, v: Numbers | None = None, *, where: Any = None) -> None:
+        """Start some or all robots again, with new maps and an image; use it in place of `Simulation.reset`.
+
+        Args:
+            q: Configurations, (nq,) or (N, nq), mixed units. v: Velocities, (nv,) or (N, nv), mixed units.
+            where: Mask or indices of the robots, as in `Simulation.reset`, whose errors are those of this method.
+        """
+        self.simulation.reset(q, v, where=where)
+        self._times[selected_robots(where, self.simulation.num)] = np.inf
+        self.look()
 
     def look(self) -> None:
         """Take an image with the camera of each robot, and write what the robots know to the map of their law.
 
-        The map of a robot that has been reset starts again, too. The next image follows one period later.
+        The next image follows one period later.
         """
-        sim, times, restarted = self.simulation, np.array(self.simulation.t, ndmin=1), self._restarted
+        sim, times = self.simulation, np.array(self.simulation.t, ndmin=1)
         q = np.atleast_2d(sim.q)
         estimate = q if self._estimate is None else np.atleast_2d(sim.observe(self._estimate))
         rotation, position, _ = self._poses(q)
         believed = self._poses(estimate)
         depths = self._depths(rotation, position)
         for i in np.flatnonzero(~np.atleast_1d(sim.ended)).tolist():
-            if restarted[i]:
+            if times[i] < self._times[i]:
                 self._start(i, believed[2][i], estimate[i])
             else:
                 self.maps[i].predict(times[i] - self._times[i])
             self._see(i, believed[0][i], believed[1][i], depths[i], estimate[i])
             self._times[i] = times[i]
-        self._reached, self._images, self._left = times, self._images + 1, self._period
+        self._images, self._left = self._images + 1, self._period
 
     def _depths(self, rotation: Array, position: Array) -> Array:
         """Return the measured depths of all cameras, (N, k), [m]; zero for missing ones."""

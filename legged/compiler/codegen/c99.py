@@ -72,7 +72,7 @@ def write(
         TraceError: The graph reads a table that changes.
         FileError: A file cannot be written; then neither is changed.
     """
-    if precision not in _PRECISIONS:
+    if not isinstance(precision, str) or precision not in _PRECISIONS:
         raise PrecisionError(f"precision must be 'double' or 'float', got {precision!r}")
     longest = max((len(lookup.table) for lookup in graph.lookups), default=0)
     if longest > _PRECISIONS[precision].most_indices:

@@ -208,11 +208,11 @@ class Kernel(Generic[P, R]):
 
         Args:
             path: Path of the files, with or without a suffix.
-            precision: "double" or "float"; by default that of the kernel.
-            name: Name of the C function; by default the name of this kernel.
+            precision: "double" or "float". name: Name of the C function. By default they are those of this kernel.
         """
         layouts = {a.name: a.meaning for a in self.arguments} | self.layouts
-        return c99.write(self.graph, name or self.name, path, precision or self._target.element.llvm, layouts)
+        wanted = self._target.element.llvm if precision is None else precision
+        return c99.write(self.graph, name or self.name, path, wanted, layouts)
 
     def _workspace(self) -> _Workspace:
         try:

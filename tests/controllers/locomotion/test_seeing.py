@@ -52,7 +52,6 @@ def test_the_map_lies_where_the_law_believes_to_be():
     error = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.05, *np.zeros(ROBOT.nj)])
     law = controllers.Estimated(locomotion(), InvariantFilter(), error=error)
     view = seeing(law, terrain=Flat())
-    view.look()
     seen = np.isfinite(view.maps[0].heights)
     assert np.count_nonzero(seen) > 300
     np.testing.assert_allclose(view.maps[0].heights[seen], 0.05, atol=0.02)  # noise of single pixels 2 m away
@@ -64,16 +63,16 @@ def test_each_robot_has_a_map_of_its_own_which_starts_again_with_it():
     starts = np.array([q, q])
     starts[1, 4:6] = -1.0, 5.0
     view = seeing(law, num=2, q=starts, v=v)
-    view.look()
     heights = [own.filled().heights for own in view.maps]
     assert heights[0].max() > 0.09 and heights[1].max() < 0.05  # the step is 1.6 m ahead of the second one
     assert (view.maps[1].corner - view.maps[0].corner == [-20, 100]).all()
     view.maps[0].heights[:] = 1.0
     view.step(n=5)
     assert np.nanmax(view.maps[0].heights) == 1.0  # no second image before its time
-    view.simulation.reset(where=[0])
-    view.look()
+    before = view.maps[1].variance
+    view.reset(where=[0])
     assert np.nanmax(view.maps[0].heights) < 0.15
+    assert np.nanmin(view.maps[1].variance) < np.nanmin(before)  # another image of the same map
 
 
 def test_a_simulation_without_a_map_that_can_be_seen_is_refused():

@@ -13,6 +13,7 @@ import controllers
 import legged
 import robots
 from legged import environments, estimation
+from legged.sensors import DepthCamera
 
 FOLDER = Path(tempfile.mkdtemp())
 URDF, MJCF = FOLDER / "robot.urdf", FOLDER / "robot.xml"
@@ -151,7 +152,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "legged.ground.RollingHeightMap": {"shape": (4, 5), "spacing": 0.1},
         "legged.sensors.DepthCamera": {"frame": "trunk"},
         "legged.sensors.depth_along": {"terrain": legged.ground.Flat(), "origin": np.array([0.0, 0.0, 0.5]), "direction": np.array([1.0, 0.0, -1.0]), "far": 2.0, "step": 0.1},
-        "controllers.Seeing": {"simulation": _seen_simulation(), "camera": legged.sensors.DepthCamera("trunk")},
+        "controllers.Seeing": {"simulation": _seen_simulation(), "camera": DepthCamera("trunk")},
         "legged.Table": {"title": "a", "header": ("a", "b"), "rows": (("1", "2"),)},
         "legged.count_growth": {"functions": legged.inertia_matrix, "build": robots.chain, "sizes": [1, 2]},
         "controllers.Follow": {"law": controllers.Locomotion("trot", None), "waypoints": [(1.0, 0.0)]},
@@ -277,7 +278,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         "RollingHeightMap.write": {"robot": 0, "heights": np.zeros((4, 5))}, "RollingHeightMap.offset": {"x": 0.1, "y": 0.2},
         "DepthCamera.depths": {"terrain": legged.ground.Flat(), "rotation": np.eye(3), "position": np.array([0.0, 0.0, 0.5])},
-        "DepthCamera.in_range": {"depths": np.ones(4)}, "DepthCamera.measured": {"depths": np.ones(4), "image": 0}, "Seeing.step": {}, "Seeing.look": {},
+        "DepthCamera.in_range": {"depths": np.ones(4)}, "DepthCamera.measured": {"depths": np.ones(4), "image": 0}, "Seeing.step": {}, "Seeing.look": {}, "Seeing.reset": {"q": _seen_simulation().q, "v": _seen_simulation().v},
         "HeightMap.from_file": {"path": heights, "width": 1.0}, "Table.to_csv": {"path": FOLDER / "table.csv"},
         "Follow.start": walk, "Recovery.start": walk,
         "Follow.waypoint": {"memory": np.zeros(2)}, "Recovery.mode": {"memory": np.zeros(3)},
