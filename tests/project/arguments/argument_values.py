@@ -238,7 +238,9 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
 def _seen_simulation() -> legged.Simulation:
     """Return a simulation of a law that knows what a camera has seen."""
     law = controllers.Locomotion("trot", terrain=legged.ground.RollingHeightMap((20, 20), 0.05))
-    return legged.Simulation(robots.spatial_quadruped(), law, ground=legged.Rigid())
+    robot = robots.spatial_quadruped()
+    q, v = law.initial_state(robot)
+    return legged.Simulation(robot, law, ground=legged.Rigid(), q=q, v=v)
 
 
 def _group_arguments(robot: Any) -> dict[str, dict[str, Any]]:
