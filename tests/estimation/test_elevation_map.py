@@ -113,6 +113,16 @@ def test_points_of_an_edge_give_a_larger_variance_than_points_of_a_level():
     assert grid.variance[i, j] == pytest.approx(heights.var(ddof=1) / 16, rel=1e-9)
 
 
+def test_unseen_cells_have_the_lowest_height_nearby_and_else_that_of_the_nearest_cell():
+    grid = ElevationMap(SHAPE, SPACING)
+    grid.update(np.array([[0.0, 0.0, 0.3], [0.2, 0.0, -0.1]]), np.full(2, 1e-6))
+    i, j = -grid.corner
+    near, low = grid.filled(), grid.filled(around=0.15)
+    assert (near.heights[i + 1, j], low.heights[i + 1, j]) == (0.3, -0.1)  # 0.05 m from the one, 0.15 m from the other
+    assert low.heights[i, j] == 0.3 and low.heights[i - 4, j] == near.heights[i - 4, j] == 0.3
+    assert near.distance[i + 1, j] == low.distance[i + 1, j] == SPACING
+
+
 def test_cells_keep_their_place_in_the_world_as_the_grid_moves():
     grid = ElevationMap(SHAPE, SPACING)
     x, y = grid.centers()
