@@ -28,8 +28,8 @@ from benchmarks.locomotion.outcomes import (
     velocity_table,
 )
 from benchmarks.locomotion.tables.boxes import box_table
-from benchmarks.locomotion.tables.costs import cost_table
 from benchmarks.locomotion.tables.camera import camera_table
+from benchmarks.locomotion.tables.costs import cost_table
 from benchmarks.locomotion.tables.endurance import endurance_table
 from benchmarks.locomotion.tables.hands import hands_table
 from benchmarks.locomotion.tables.in_mujoco import mujoco_table
