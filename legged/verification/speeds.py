@@ -91,6 +91,9 @@ def bench(
     say(visible(f"start of {robot.name} in new processes"))
     starts = start_table(text, base)
     say("dynamics and time steps")
+    for engine in engines.values():
+        if _has_more_coordinates(engine):
+            say(visible(f"without forward dynamics of {engine.name}: {_more_coordinates(engine)}"))
     rigid = next(iter(engines.values())).rigid if engines else robot
     works = dynamics(rigid, engines) | flights(rigid, engines.get("mujoco"))
     return [speed_table(robot.name, seconds_of(works, rounds)), starts]
@@ -123,6 +126,8 @@ def dynamics(robot: Robot, engines: Mapping[str, Engine]) -> Works:
         for name, engine in engines.items():
             if what == "inverse dynamics" and name == "mujoco":
                 continue  # MuJoCo has no function for it alone
+            if what == "forward dynamics" and _has_more_coordinates(engine):
+                continue
             call, states = _agreed(engine, name, what, (q, v, x), ours)
 
             def loop(call: Any = call, states: Any = states) -> None:
@@ -132,6 +137,18 @@ def dynamics(robot: Robot, engines: Mapping[str, Engine]) -> Works:
             works[f"{what}, one state", name] = Work(partial(call, *states[0]))
             works[f"{what}, batch of {STATES}, one thread", name] = Work(loop, _LOOP)
     return works
+
+
+def _has_more_coordinates(engine: Engine) -> bool:
+    """Return whether the model of another program has velocities that ours lacks, and so other accelerations."""
+    return engine.model.nv > engine.rigid.nv
+
+
+def _more_coordinates(engine: Engine) -> str:
+    """Return the reason why the forward dynamics of such a model are not compared."""
+    names = [joint.name for joint in engine.rigid.followers]
+    which = f"the joints that follow others ({', '.join(names)})" if names else "joints that are coupled here"
+    return f"its model has {engine.model.nv} velocities, not {engine.rigid.nv}, as it moves {which} by themselves"
 
 
 def _agreed(
@@ -170,7 +187,7 @@ def flights(robot: Robot, engine: Engine | None) -> Works:
             sim.step(n=STEPS)  # of free fall: no ground and no forces
 
         works[f"time step in flight, {words}", "legged"] = Work(steps, STEPS * (count or 1))
-    if engine is not None:
+    if engine is not None and not _has_more_coordinates(engine):
         import mujoco
 
         data, state = mujoco.MjData(engine.model), (engine.to.to_configuration(q[0]), engine.to.to_velocity(q[0], v[0]))

@@ -266,6 +266,14 @@ def test_a_linkage_near_a_singular_posture_keeps_its_constraints():
         closed.with_rank_tolerance(0.5)
 
 
+def test_the_gap_is_that_between_the_nearest_rows_of_both_kinds():
+    """Margins 1e-5 and 1e-9 are redundant, 0.5 and 0.02 independent: 0.02 / 1e-5."""
+    names, tolerances = ("a", "b", "c", "d"), np.full(4, 1e-4)
+    told = loops.Mobility(4, 2, 1, np.ones(3), ("b", "d"), names, np.array([0.5, 1e-5, 0.02, 1e-9]), tolerances)
+    assert told.gap == pytest.approx(2e3)
+    assert replace(told, margins=np.array([0.5, 1.0, 0.02, 0.3])).gap == np.inf
+
+
 def test_a_ball_rolls_down_a_slope_at_five_sevenths():
     slope, radius = 0.4, 0.3
     ball = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere_inertia(2.0, radius))).build()

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import legged
 import robots
 from legged.compiler import default_threads
 from legged.errors import MismatchError, MissingError
@@ -57,6 +58,21 @@ def test_a_program_that_computes_other_numbers_is_not_timed(small, engines, name
     wrong = replace(engines[name], **{attribute: lambda *x: 1.001 * call(*x)})
     with pytest.raises(MismatchError, match="not timed"):
         bench.dynamics(wrong.rigid, {name: wrong})
+
+
+def test_joints_that_follow_others_leave_out_the_forward_dynamics_of_programs_that_move_them_by_themselves(
+    small, monkeypatch, capsys
+):
+    for name in ("pinocchio", "mujoco"):
+        pytest.importorskip(name)
+    robot = legged.random_tree(0, links=5, joints=("revolute",), coupled=True)
+    monkeypatch.setattr(bench, "start_table", lambda *x: None)
+    speeds, _ = bench.bench(robot, "unused", rounds=1)
+    said = capsys.readouterr().out
+    assert "without forward dynamics of Pinocchio" in said and "without forward dynamics of MuJoCo" in said
+    assert robot.followers and all(joint.name in said for joint in robot.followers)
+    ratios = {row[0]: row[2:] for row in speeds.rows}
+    assert ratios["inverse dynamics, one state"][0] and not any(ratios["forward dynamics, one state"])
 
 
 def test_works_advance_all_states(small, engines):
