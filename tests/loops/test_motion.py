@@ -153,6 +153,15 @@ def test_delta_only_translates():
     assert np.abs(legged.frame_twist(closed.robot, q, v, "platform")[:3]).max() < 1e-10
 
 
+def test_the_key_frame_of_a_scene_is_the_given_configuration(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    closed, q, _ = spinning_four_bar()
+    path = loops.save_mjcf(closed, tmp_path / "scene.xml", scene=True, home=q)
+    assert mujoco.MjModel.from_xml_path(str(path)).key_qpos[0] == pytest.approx(q, abs=1e-9)
+    plain = loops.save_mjcf(closed, tmp_path / "plain.xml")
+    assert mujoco.MjModel.from_xml_path(str(plain)).nkey == 0
+
+
 # MuJoCo's constraints are soft. An impedance of 0.9999, the most it allows, leaves 1e-4 of what the links would do
 # without the loop, more where the rows' mobilities differ much; a stiff reference keeps the drift small.
 
