@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
-from legged.arguments import array, known_name
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
 from legged.output import visible, write_file
@@ -94,13 +94,7 @@ class Log:
                 f"{name} of the log is {value[k, j]} at {self.times[k]:.6f} s, {column}; cut it out with `part`, or "
                 f"repair it in the file"
             )
-        if name != "base":
-            return value
-        norms = np.linalg.norm(value[:, :4], axis=1)
-        if (np.abs(norms - 1.0) > _NORM_TOLERANCE).any():
-            k = int(np.argmax(np.abs(norms - 1.0)))
-            raise ShapeError(f"base of the log has a quaternion of norm {norms[k]:.6g} at {self.times[k]:.6f} s, not 1")
-        return np.concatenate([continuous(value[:, :4] / norms[:, None]), value[:, 4:]], axis=1)
+        return unit_poses(self.times, value) if name == "base" else value
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -215,29 +209,24 @@ def joined(logs: Sequence[Log]) -> Log:
 
 
 @checked
-def continuous(quaternions: Array) -> Array:
-    """Return quaternions, (T, 4), dimensionless, whose signs do not change from one to the next.
+def unit_poses(times: Array, poses: Array) -> Array:
+    """Return poses, (T, 7), whose quaternions have norm 1 and signs that do not change from one to the next.
 
     Args:
-        quaternions: Samples of an orientation, (T, 4), dimensionless; q and -q are the same orientation.
+        times: Times, (T,), [s]. poses: Measured quaternions, w first, and positions, (T, 7), [m], world axes; q and -q
+            are the same orientation.
+
+    Raises:
+        ShapeError: A quaternion has another norm than 1, beyond rounding to single precision.
     """
+    norms = np.linalg.norm(poses[:, :4], axis=1)
+    if (np.abs(norms - 1.0) > _NORM_TOLERANCE).any():
+        k = int(np.argmax(np.abs(norms - 1.0)))
+        raise ShapeError(f"base of the log has a quaternion of norm {norms[k]:.6g} at {times[k]:.6f} s, not 1")
+    quaternions = poses[:, :4] / norms[:, None]
     changes = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
-    return quaternions * np.concatenate([[1.0], np.cumprod(changes)])[:, None]
-
-
-def combined_channels(times: Array, sources: Iterable[tuple[Array, Array]]) -> list[Array]:
-    """Return channels interpolated linearly at given times, (T, k) each, in the units of the channels.
-
-    Args:
-        times: Times, (T,), [s]. sources: Own times (S,), [s], and values (S, k) of each channel.
-    """
-    interpolated = []
-    for source_times, values in sources:
-        source_times, values = array("times of a channel", source_times), array("values of a channel", values)
-        if len(source_times) < 2 or (np.diff(source_times) <= 0.0).any():
-            raise ShapeError("times of a channel must increase, and there must be at least two of them")
-        interpolated.append(np.stack([np.interp(times, source_times, column) for column in values.T], axis=1))
-    return interpolated
+    signs = np.concatenate([[1.0], np.cumprod(changes)])[:, None]
+    return np.concatenate([signs * quaternions, poses[:, 4:]], axis=1)
 
 
 def missing_channel(log: Log, name: str) -> UnknownNameError:

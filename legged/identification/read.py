@@ -15,7 +15,7 @@ import numpy as np
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.errors import ArgumentError, FileError, LeggedError, MissingError
-from legged.identification.log import MOST_SAMPLES, OTHERS, PER_JOINT, Log, combined_channels, continuous
+from legged.identification.log import MOST_SAMPLES, OTHERS, PER_JOINT, Log, unit_poses
 from legged.output import visible
 from legged.spatial import Array
 
@@ -27,6 +27,8 @@ _AXES = {
     "twist": ("wx", "wy", "wz", "vx", "vy", "vz"),
 }
 _FIELDS = {"position": "positions", "velocity": "rates", "effort": "torques"}  # of sensor_msgs/JointState
+_ARGUMENTS = {"joints": (".npz",), "channels": (".npz",), "topics": (".mcap", ".db3", "")}
+"""Argument of `read` -> suffixes of the files that it concerns; "" is that of a folder."""
 
 
 @checked
@@ -44,11 +46,11 @@ def read(
       `gyro.x`, ..., `base.qw`, ..., `base.x`, ..., `twist.wx`, ..., `twist.vz`, `contacts.<foot>`.
     - MCAP and bags: messages with the fields of ROS 2's JointState, Imu and Odometry, in CDR or JSON. Times are those
       of the messages' headers, or of their recording if headers have none. Other topics are interpolated at the times
-      of the joints.
+      of the joints; the log has the times at which all topics have begun and none has ended.
 
     Args:
         path: The file or folder.
-        joints: Names of the joints in the order of the columns, for an npz file without names.
+        joints: Names of the joints in the order of the columns of an npz file, in place of its array `joints`.
         channels: Attribute of `Log` -> name of the array in an npz file, {"times": "time", "positions": "q"}.
         topics: "joints", "desired", "imu", "base" -> name of the topic in MCAP files and bags. By default, "joints" is
             the only topic of type JointState, "imu" of type Imu, and "base" of type Odometry; "desired", a second topic
@@ -56,7 +58,8 @@ def read(
 
     Raises:
         FileError: The file cannot be read, or lacks something; the message names the file.
-        ShapeError, NotFiniteError, ArgumentError: Its numbers are refused by `Log`.
+        ShapeError, NotFiniteError: Its numbers are refused by `Log`.
+        ArgumentError: They are refused by `Log`, or an argument is for files of another kind.
         MissingError: mcap or rosbags is not installed.
     """
     path, source = Path(path), visible(path)
@@ -74,6 +77,9 @@ def read(
         raise FileError(
             source, f"{visible(path)} is no log: its name must end in .csv, .npz, .mcap or .db3, or be a bag's folder"
         )
+    for name, given in (("joints", joints), ("channels", channels), ("topics", topics)):
+        if given is not None and suffix not in _ARGUMENTS[name]:
+            raise ArgumentError(f"{name}=... is for files of another kind than {source}; leave it out")
     try:
         return readers[suffix]()
     except MissingError:
@@ -103,11 +109,11 @@ def _read_npz(path: Path, joints: tuple[str, ...] | None, channels: dict[str, st
                 source, f"the file has no array {missing[0]!r}; it has {', '.join(map(repr, map(visible, file.files)))}"
             )
     for name, value in arrays.items():
-        if value.dtype.kind not in "fiub":
+        if value.dtype.kind not in ("fiub" if name == "contacts" else "fiu"):
             raise FileError(source, f"the array {given[name]!r} holds no numbers")
     if names is None:
         raise FileError(source, "the file has no array 'joints' with their names; give them: joints=(...)")
-    return Log(arrays.pop("times"), names, **arrays)
+    return Log(arrays.pop("times"), names, **{name: value.astype(float) for name, value in arrays.items()})
 
 
 def _read_csv(path: Path) -> Log:
@@ -224,6 +230,64 @@ def _getter(data: Any) -> Callable[..., Any]:
 
 def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source: str) -> Log:
     """Return the log of messages with the fields of JointState, Imu and Odometry."""
+    sources = _by_part(messages, topics, source)
+    names, times, joints = _joint_states(sources["joints"], source)
+    others: dict[str, _Channel] = {}
+
+    def add(channel: str, part: str, entries: list[tuple[str, ...]]) -> None:
+        messages = sources[part]
+        others[channel] = _Channel(messages[0].topic, _times(messages), _vectors(messages, entries, source))
+
+    if "desired" in sources:
+        own_names, own_times, commands = _joint_states(sources["desired"], source)
+        order = [own_names.index(known_name("joint of the commands", name, own_names)) for name in names]
+        others["desired"] = _Channel(sources["desired"][0].topic, own_times, commands["position"][:, order])
+    if "imu" in sources:
+        for channel, field in (("gyro", "angular_velocity"), ("accelerometer", "linear_acceleration")):
+            add(channel, "imu", [(field, axis) for axis in "xyz"])
+    if "base" in sources:
+        pose, twist = ("pose", "pose"), ("twist", "twist")
+        add("base", "base", [(*pose, "orientation", a) for a in "wxyz"] + [(*pose, "position", a) for a in "xyz"])
+        add("twist", "base", [(*twist, field, axis) for field in ("angular", "linear") for axis in "xyz"])
+        poses = others["base"]
+        others["base"] = poses._replace(values=unit_poses(poses.times, poses.values))
+    inside = np.ones(len(times), dtype=bool)
+    for channel in others.values():
+        inside &= channel.covers(times, source)
+    if np.count_nonzero(inside) < 2:
+        spans = {"joints": times} | {visible(channel.topic): channel.times for channel in others.values()}
+        words = ", ".join(f"{name} {own[0]:.6f} to {own[-1]:.6f} s" for name, own in spans.items())
+        raise FileError(source, f"the topics have fewer than two samples of the joints in common: {words}")
+    times = times[inside]
+    channels = {_FIELDS[field]: values[inside] for field, values in joints.items()}
+    channels |= {name: channel.at(times) for name, channel in others.items()}
+    if "base" in channels:
+        channels["base"][:, :4] /= np.linalg.norm(channels["base"][:, :4], axis=1, keepdims=True)
+    return Log(times - times[0], names, **channels)
+
+
+class _Channel(NamedTuple):
+    """A channel with its own times: topic, increasing times (S,), [s], and values (S, k)."""
+
+    topic: str
+    times: Array
+    values: Array
+
+    def covers(self, times: Array, source: str) -> Array:
+        """Return whether each of the times, (T,), [s], lies between the first and the last one of the channel."""
+        late = np.flatnonzero(np.diff(self.times) <= 0.0)
+        if len(late):
+            words = f"message {late[0] + 1} on {visible(self.topic)} is not later than the one before"
+            raise FileError(source, f"{words}, at {self.times[late[0]]:.6f} s")
+        return (times >= self.times[0]) & (times <= self.times[-1])
+
+    def at(self, times: Array) -> Array:
+        """Return the values interpolated linearly at times, (T, k)."""
+        return np.stack([np.interp(times, self.times, column) for column in self.values.T], axis=1)
+
+
+def _by_part(messages: Iterator[Message], topics: Mapping[str, str], source: str) -> dict[str, list[Message]]:
+    """Return the messages of each part of a log: "joints", "desired", "imu" and "base"."""
     kinds = {"joints": "JointState", "desired": "JointState", "imu": "Imu", "base": "Odometry"}
     for part in topics:
         known_name("part of a log", part, kinds)
@@ -247,30 +311,7 @@ def _of_messages(messages: Iterator[Message], topics: Mapping[str, str], source:
         raise FileError(
             source, f"no topic holds JointState messages; the topics are {', '.join(map(visible, kept)) or 'none'}"
         )
-    names, times, joints = _joint_states(sources["joints"], source)
-    channels: dict[str, Array] = {_FIELDS[k]: x for k, x in joints.items()}
-    others: dict[str, tuple[Array, Array]] = {}
-    if "desired" in sources:
-        own_names, own_times, commands = _joint_states(sources["desired"], source)
-        order = [own_names.index(known_name("joint of the commands", name, own_names)) for name in names]
-        others["desired"] = own_times, commands["position"][:, order]
-    if "imu" in sources:
-        own_times = _times(sources["imu"])
-        for channel, field in (("gyro", "angular_velocity"), ("accelerometer", "linear_acceleration")):
-            others[channel] = own_times, _vectors(sources["imu"], [(field, axis) for axis in "xyz"])
-    if "base" in sources:
-        pose, twist = ("pose", "pose"), ("twist", "twist")
-        own_times = _times(sources["base"])
-        entries = [(*pose, "orientation", a) for a in "wxyz"] + [(*pose, "position", a) for a in "xyz"]
-        poses = _vectors(sources["base"], entries)
-        others["base"] = own_times, np.concatenate([continuous(poses[:, :4]), poses[:, 4:]], axis=1)
-        entries = [(*twist, field, axis) for field in ("angular", "linear") for axis in "xyz"]
-        others["twist"] = own_times, _vectors(sources["base"], entries)
-    interpolated = dict(zip(others, combined_channels(times, others.values()), strict=True))
-    if "base" in interpolated:
-        interpolated["base"][:, :4] /= np.linalg.norm(interpolated["base"][:, :4], axis=1, keepdims=True)
-    start = times[0]
-    return Log(times - start, names, **channels, **interpolated)
+    return sources
 
 
 def _times(messages: list[Message]) -> Array:
@@ -281,9 +322,22 @@ def _times(messages: list[Message]) -> Array:
     return np.array([time for *_, time in stamps])
 
 
-def _vectors(messages: list[Message], entries: list[tuple[str, ...]]) -> Array:
+def _vectors(messages: list[Message], entries: list[tuple[str, ...]], source: str) -> Array:
     """Return nested fields of messages, (T, entries)."""
-    return np.array([[float(m.fields(*names)) for names in entries] for m in messages])
+    vectors = np.empty((len(messages), len(entries)))
+    for k, message in enumerate(messages):
+        for i, names in enumerate(entries):
+            vectors[k, i] = _numbers(message, k, names, source)
+    return vectors
+
+
+def _numbers(message: Message, k: int, names: tuple[str, ...], source: str) -> Array:
+    """Return a field of message k as an array of numbers."""
+    try:
+        return np.asarray(message.fields(*names), dtype=float)
+    except (TypeError, ValueError):
+        where = f"message {k} on {visible(message.topic)}"
+        raise FileError(source, f"{where} has no number in its field {'.'.join(names)!r}") from None
 
 
 def _joint_states(messages: list[Message], source: str) -> tuple[tuple[str, ...], Array, dict[str, Array]]:
@@ -301,8 +355,9 @@ def _joint_states(messages: list[Message], source: str) -> tuple[tuple[str, ...]
                 topic = visible(messages[wrong].topic)
                 words = f"message {wrong} on {topic} has {counts[wrong]} entries of {field!r} for {len(names)} joints"
                 raise FileError(source, words)
-            fields[field] = np.array([np.asarray(row, float) for row in rows])
+            fields[field] = np.array([_numbers(m, k, (field,), source) for k, m in enumerate(messages)])
     for k, message in enumerate(messages):
         if tuple(map(str, message.fields("name") or ())) != names:
-            raise FileError(source, f"message {k} on {visible(message.topic)} lists other joints than the first one")
+            words = f"message {k} on {visible(message.topic)} lists other joints than the first, or in another order"
+            raise FileError(source, words)
     return names, _times(messages), fields

@@ -134,7 +134,7 @@ def test_csv_files_are_read(tmp_path):
 def test_orientations_between_messages_are_interpolated_whatever_their_signs(tmp_path):
     _json_mcap(small_log(), tmp_path / "log.mcap", late=0.005)
     log = read(tmp_path / "log.mcap", topics={"joints": "/joints", "desired": "/command"})
-    assert log.base[:, :4] == pytest.approx(small_log().base[:, :4], abs=1e-12)
+    assert log.base[:, :4] == pytest.approx(small_log().base[1:, :4], abs=1e-12)
 
 
 def test_mcap_files_with_json_are_read(tmp_path):
@@ -280,6 +280,44 @@ def test_csv_files_of_spreadsheets_are_read_and_other_encodings_refused(tmp_path
         read(tmp_path / "log.csv")
 
 
+def test_logs_end_with_the_shortest_topic(tmp_path):
+    """Values beyond the messages of a topic are not invented."""
+    log = small_log()
+    shown = {"joints": "/joints", "desired": "/command"}
+    _json_mcap(log, tmp_path / "log.mcap", late=0.045)
+    back = read(tmp_path / "log.mcap", topics=shown)
+    assert back.duration == pytest.approx(TIMES[-1] - 0.05)
+    np.testing.assert_allclose(back.positions, log.positions[5:], atol=1e-12)
+    np.testing.assert_allclose(back.base[:, 4:], 0.5 * (log.base[:-5, 4:] + log.base[1:-4, 4:]), atol=1e-6)
+    _json_mcap(log, tmp_path / "log.mcap", late=10.0)
+    with pytest.raises(FileError, match=r"in common: .*/odom 11\.0"):
+        read(tmp_path / "log.mcap", topics=shown)
+
+
+def test_orientations_of_messages_have_norm_1(tmp_path):
+    log = small_log()
+    object.__setattr__(log, "base", 2.0 * log.base)
+    _json_mcap(log, tmp_path / "log.mcap")
+    with pytest.raises(ShapeError, match="norm 2 at"):
+        read(tmp_path / "log.mcap", topics={"joints": "/joints", "desired": "/command"})
+
+
+def test_contacts_of_an_npz_file_may_be_truth_values(tmp_path):
+    np.savez(tmp_path / "log.npz", times=TIMES, positions=np.zeros((T, 1)), joints=["a"], contacts=np.eye(T) > 0.5)
+    np.testing.assert_array_equal(read(tmp_path / "log.npz").contacts, np.eye(T))
+
+
+def test_arguments_for_files_of_another_kind_are_refused(tmp_path):
+    path = small_log().save(tmp_path / "log")
+    (tmp_path / "log.csv").write_text(_csv(small_log()))
+    with pytest.raises(ArgumentError, match="topics"):
+        read(path, topics={"joints": "/joints"})
+    with pytest.raises(ArgumentError, match="joints"):
+        read(tmp_path / "log.csv", joints=("a", "b"))
+    with pytest.raises(ArgumentError, match="channels"):
+        read(tmp_path / "log.csv", channels={"times": "time"})
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -288,6 +326,7 @@ def test_csv_files_of_spreadsheets_are_read_and_other_encodings_refused(tmp_path
         ({"velocity": []}, "message 1 on /joints has 0 entries of 'velocity' for 2 joints"),
         ({"name": ["b", "a"]}, "message 1 on /joints lists other joints"),
         ({"name": None}, "message 1 on /joints lists other joints"),
+        ({"position": [1.0, "x"]}, "message 1 on /joints has no number in its field 'position'"),
     ],
 )
 def test_messages_with_missing_entries_are_named(tmp_path, fields, words):
