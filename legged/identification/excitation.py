@@ -85,7 +85,7 @@ def excitation(
         iterations: Largest number of steps. seed: Seed of the motion from which the optimization begins.
 
     Raises:
-        ArgumentError: A joint has no finite limits of position and speed; give them.
+        ArgumentError: A joint has no finite limits of position and speed; give them. Limits are not positive or empty.
         SingularError: The motion determines no parameters.
 
     Source: Swevers, Ganseman, Tukel, De Schutter, Van Brussel 1997, "Optimal robot excitation and identification",
@@ -105,6 +105,9 @@ def excitation(
     )
     if (high <= low).any():
         raise ArgumentError("each upper limit must exceed the lower one")
+    for name, most in (("speed", fast), ("acceleration", steep)):
+        if (most <= 0.0).any():
+            raise ArgumentError(f"limits of {name} must be positive, got {most.min():g}")
     series = _FourierSeries((low, high), fast, steep, duration, count)
     information = _Information(robot)
     times = period * np.arange(round(duration / period) + 1)

@@ -124,6 +124,10 @@ def test_bad_arguments_are_refused(robot, motion):
         excitation(double_pendulum())
     with pytest.raises(ArgumentError, match="upper"):
         excitation(robot, lower=1.0, upper=-1.0)
+    for name in ("speed", "acceleration"):
+        for least in (0.0, -1.0):
+            with pytest.raises(ArgumentError, match=f"limits of {name} must be positive"):
+                excitation(robot, **{"speed": 6.0, name: [1.0, least]})
     pytest.importorskip("clarabel")
     with pytest.raises(ShapeError, match="tau"):
         fit_inertias(robot, motion.q, motion.v, motion.vdot, motion.v[:5])
