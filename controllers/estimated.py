@@ -17,7 +17,7 @@ from legged.compiler import compile as compile_function
 from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses
-from legged.errors import DefinitionError
+from legged.errors import ArgumentError, DefinitionError
 from legged.estimation import Instruments, Reading
 from legged.estimation.contacts import link_wrenches
 from legged.estimation.readings import SensedRobot
@@ -96,6 +96,9 @@ class Estimated(SampledWrapper):
         frequency: Readings per second, [1/s].
         error: Error of the first guess of q, (nv,), mixed units, as in `legged.integrate`; None for zero.
         velocity_error: Error of the first guess of v, (nv,), mixed units; None for zero.
+
+    Raises:
+        ArgumentError: The estimator lacks a method of `Estimator`.
     """
 
     estimator: Any
@@ -104,6 +107,13 @@ class Estimated(SampledWrapper):
     error: Any = field(default=None, kw_only=True)
     velocity_error: Any = field(default=None, kw_only=True)
     _sizes: tuple[int, int] = field(default=(0, 0), repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        methods = [getattr(self.estimator, name, None) for name in ("start", "update", "state", "completed")]
+        if isinstance(self.estimator, type) or not all(map(callable, methods)):
+            words = "estimator must be a filter, such as legged.estimation.InvariantFilter(), or another `Estimator`"
+            raise ArgumentError(f"{words}, got {shown(self.estimator)}")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (wrapper, memory), (m,); arguments as in `Wrapper.start`. The law starts at the first guess."""

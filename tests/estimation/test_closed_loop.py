@@ -9,6 +9,7 @@ from benchmarks.estimation.closed_loop import measure
 from benchmarks.locomotion.trials import trials
 from benchmarks.locomotion.walkers import walkers
 from legged import deployment, estimation
+from legged.errors import ArgumentError
 
 pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
@@ -53,3 +54,9 @@ def test_a_lost_reading_makes_the_velocity_less_certain_and_jitter_does_not():
     assert late == pytest.approx(regular, rel=0.01)
     added = 0.002 * estimation.Deviations().unread_force
     assert lost == pytest.approx(np.hypot(regular, added), rel=0.02)  # a correction by one reading is small
+
+
+@pytest.mark.parametrize("estimator", [estimation.InvariantFilter, estimation.Instruments(), None])
+def test_what_is_no_filter_is_refused(estimator):
+    with pytest.raises(ArgumentError, match="estimator must be a filter"):
+        controllers.Estimated(controllers.Locomotion("trot"), estimator)
