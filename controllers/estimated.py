@@ -10,7 +10,7 @@ import numpy as np
 
 from controllers.wrappers.wrapper import SampledWrapper
 from controllers.zero_order_hold import is_sample_time
-from legged.arguments import shown
+from legged.arguments import array, shown
 from legged.checked import checked
 from legged.compiler import Kernel, layout
 from legged.compiler import compile as compile_function
@@ -116,12 +116,22 @@ class Estimated(SampledWrapper):
             raise ArgumentError(f"{words}, got {shown(self.estimator)}")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
-        """Return (wrapper, memory), (m,); arguments as in `Wrapper.start`. The law starts at the first guess."""
-        zero = np.zeros(robot.nv)
-        q_guess = integrate(robot, q, zero if self.error is None else np.asarray(self.error, dtype=float))
-        v_guess = v + (zero if self.velocity_error is None else np.asarray(self.velocity_error, dtype=float))
+        """Return (wrapper, memory), (m,); arguments as in `Wrapper.start`. The law starts at the first guess.
+
+        Raises:
+            ShapeError: An error of the first guess has another length than nv.
+            DefinitionError: Estimator and instruments have different feet.
+        """
+        errors = {"error": self.error, "velocity_error": self.velocity_error}
+        error, velocity_error = (
+            np.zeros(robot.nv) if value is None else array(name, value, (robot.nv,)) for name, value in errors.items()
+        )
+        q_guess, v_guess = integrate(robot, q, error), v + velocity_error
         instruments, sensor_memory = self.instruments.start(robot, q, v)
         estimator, estimator_memory = self.estimator.start(robot, q_guess, v_guess)
+        feet = [", ".join(foot.name for foot in part.sensed.feet) for part in (estimator, instruments)]
+        if feet[0] != feet[1]:
+            raise DefinitionError(f"estimator and instruments must have the same feet, got {feet[0]} and {feet[1]}")
         law, memory = adapt(self.law).start(robot, ground, q_guess, v_guess)
         own = np.concatenate([sensor_memory, estimator_memory, q_guess, v_guess, np.zeros(6 * len(robot.links))])
         started = replace(

@@ -9,7 +9,7 @@ from benchmarks.estimation.closed_loop import measure
 from benchmarks.locomotion.trials import trials
 from benchmarks.locomotion.walkers import walkers
 from legged import deployment, estimation
-from legged.errors import ArgumentError
+from legged.errors import ArgumentError, DefinitionError, ShapeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
@@ -60,3 +60,14 @@ def test_a_lost_reading_makes_the_velocity_less_certain_and_jitter_does_not():
 def test_what_is_no_filter_is_refused(estimator):
     with pytest.raises(ArgumentError, match="estimator must be a filter"):
         controllers.Estimated(controllers.Locomotion("trot"), estimator)
+
+
+def test_errors_of_the_first_guess_and_feet_fit_the_robot():
+    robot, law = robots.spatial_quadruped(), controllers.Locomotion("trot")
+    q, v = law.initial_state(robot)
+    for name in ("error", "velocity_error"):
+        for wrong in (np.zeros(1), np.zeros(3)):
+            with pytest.raises(ShapeError, match=f"^{name} must be"):
+                controllers.Estimated(law, estimation.InvariantFilter(), **{name: wrong}).start(robot, None, q, v)
+    with pytest.raises(DefinitionError, match="same feet, got leg1_foot and leg1_foot, leg2_foot"):
+        controllers.Estimated(law, estimation.InvariantFilter(feet=("leg1_foot",))).start(robot, None, q, v)
