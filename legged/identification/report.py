@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 
 _CURVES = 12  # largest number of readings that are drawn
 _CORRELATION = 0.9  # pairs of parameters with a larger absolute correlation are listed
-_STYLE = "body{font-family:sans-serif;max-width:64em;margin:2em auto}td,th{padding:0 .8em}img{max-width:100%}"
+_STYLE = (
+    "body{font-family:sans-serif;max-width:64em;margin:2em auto}td,th{padding:0 .8em}img{max-width:100%}"
+    "table{margin:1.2em 0 .3em}caption{text-align:left;font-weight:bold;padding:0 .8em}"
+)
+_UNITS = {
+    "positions": "rad or m",
+    "rates": "rad/s or m/s",
+    "torques": "N m or N",
+    "base": "rad and m",
+    "twist": "rad/s and m/s",
+    "gyro": "rad/s",
+    "accelerometer": "m/s^2",
+}
+"""Channel -> unit."""
 
 
 def save_report(fit: Fit, path: str | Path, held_out: Log | Sequence[Log] | None) -> Path:
@@ -37,7 +50,7 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | Sequence[Log] | None
             f"{nominal:.4g}",
             f"{value:.4g}",
             f"{intervals[name][0]:.4g} to {intervals[name][1]:.4g}",
-            "too few" if few else f"{robust:.2g}",
+            "too few windows" if few else f"{robust:.2g}",
             "at a bound" if value in (low, high) else "",
         )
         for name, nominal, value, robust, low, high in zip(
@@ -50,13 +63,14 @@ def save_report(fit: Fit, path: str | Path, held_out: Log | Sequence[Log] | None
             strict=True,
         )
     ]
-    heads = "parameter", "nominal", "fitted", "95 % interval", "deviation from the windows", ""
-    parts = [Table("Parameters", heads, tuple(rows), left=1)]
+    heads = "parameter", "nominal", "fitted", "95 % interval", "deviation by the scatter of the windows", ""
+    parts = [Table("Parameters", heads, tuple(rows), ("SI units, angles in rad.",), left=1)]
     errors = [("fitted windows", fit.error())]
     if held_out is not None:
         errors += [("held out, nominal", fit.error(held_out, fitted=False)), ("held out, fitted", fit.error(held_out))]
     lines = tuple((label, *(f"{x:.4g}" for x in error.values())) for label, error in errors)
-    parts.append(Table("Root mean square errors", ("log", *errors[0][1]), lines, left=1))
+    columns = "log", *(f"{channel}, {_UNITS[channel]}" for channel in errors[0][1])
+    parts.append(Table("Root mean square errors", columns, lines, left=1))
     pairs = np.argwhere(np.triu(np.abs(identifiability.correlations) > _CORRELATION, 1))
     close = tuple(
         (identifiability.names[i], identifiability.names[j], f"{identifiability.correlations[i, j]:.3f}")
@@ -101,6 +115,7 @@ def _figure(fit: Fit) -> Any:
     if count:
         axes.flat[0].legend(fontsize=7)
         figure.supxlabel("time [s]", fontsize=8)
+        figure.supylabel(f"{channel} [{_UNITS[channel]}]", fontsize=8)
     return figure
 
 

@@ -286,5 +286,6 @@ def test_results_are_written_as_robot_files(model, clean, tmp_path):
 def test_a_report_states_values_errors_and_open_directions(model, clean, tmp_path):
     fit = model.fit(noisy(clean, 0).part(0.0, 2.0))
     text = fit.save_html(tmp_path / "report", noisy(clean, 0).part(2.0)).read_text()
-    for words in (*model.parameters.names, "held out", "95 % interval", "data:image/png"):
+    stated = ("held out", "95 % interval", "SI units", "positions, rad or m", "data:image/png")
+    for words in (*model.parameters.names, *stated):
         assert words in text
