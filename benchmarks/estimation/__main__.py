@@ -33,9 +33,9 @@ WALKS = {
     "turning": Walk(0.3, turn=0.2),
     "uphill": Walk(0.2, slope=0.15),
     "stairs": Walk(0.2, rise=0.15),
-    "slips": Walk(0.3, turn=0.2, friction=0.3),
+    "slips": Walk(0.3, turn=0.1, friction=0.3),
     "false contacts": Walk(0.3),
-    "slips and false contacts": Walk(0.3, turn=0.2, friction=0.3),
+    "slips and false contacts": Walk(0.3, turn=0.1, friction=0.3),
     "MuJoCo": Walk(0.3, simulator="mujoco"),
     "MuJoCo, soft floor": Walk(0.3, simulator="mujoco, soft"),
 }
