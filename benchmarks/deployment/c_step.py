@@ -5,14 +5,17 @@
 The file is compiled by gcc and clang with warnings as errors. At 500 Hz the first library closes the loop around the
 plant; every other library and the kernel of Python evaluate the same memory and readings, and the differences are
 those of one step, for each result: compilers order and contract operations differently, so that results differ by
-rounding errors. A chain of steps in Python has its own memory, and shows how differences accumulate. Times are those of
-a step called from Python; processor time leaves out the time for which the computer runs other programs.
+rounding errors. Those of the memory are relative to the largest magnitude in their part, such as the unknowns and
+multipliers of a program, since the rounding errors of a solver are proportional to the size of the whole solution. A
+chain of steps in Python has its own memory, and shows how differences accumulate. Times are those of a step called from
+Python; processor time leaves out the time for which the computer runs other programs.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import itertools
 import shutil
 import subprocess
 import time
@@ -32,7 +35,8 @@ from legged.spatial import Array
 _FLAGS = ("-O2", "-Wall", "-Werror", "-std=c99", "-shared", "-fPIC")
 _PERIOD = 2e-3  # [s]
 RESULTS = ("memory", "generalized forces", "estimated q", "estimated v")
-_EQUAL = 1e-9  # relative difference of results that count as equal
+EQUAL = 1e-9
+"""Difference of results that count as equal, in their units, and of the memory relative to its parts."""
 Step = Callable[..., list[Array]]
 
 
@@ -53,10 +57,31 @@ def c_step(kernel: Kernel, compiler: str, folder: Path) -> Step:
     return step
 
 
-def differences(one: Any, other: Any) -> Array:
-    """Return the largest difference of each result relative to the larger of 1 and its magnitude, (n,)."""
-    pairs = zip(one, other, strict=True)
-    return np.array([np.max(np.abs(a - b) / np.maximum(np.abs(b), 1.0), initial=0.0) for a, b in pairs])
+def memory_parts(walker: Walker, size: int) -> list[slice]:
+    """Return the entries of the memory that belong together: those of the estimator, and those of each part of the law.
+
+    Args:
+        walker: The robot. size: Number of entries of the memory, of which the last one is a time.
+    """
+    law = controllers.Locomotion(walker.gait, command=None)
+    started, memory = law.start(walker.robot, None, *law.initial_state(walker.robot))
+    sizes = [size - 1 - len(memory), *(np.size(part) for part in started.memory(memory))]
+    return [slice(a, b) for a, b in itertools.pairwise([0, *np.cumsum(sizes).tolist()])]
+
+
+def differences(one: Any, other: Any, parts: Sequence[slice]) -> Array:
+    """Return the largest difference of each result, (n,): of the first, the memory, relative to the size of its part.
+
+    Args:
+        one, other: Results of a step, mixed units. parts: Entries of the parts of the memory.
+    """
+    pairs = [(np.asarray(one[0])[part], np.asarray(other[0])[part]) for part in parts]
+    memory = max(_largest(a - b) / max(_largest(b), 1.0) for a, b in pairs)
+    return np.array([memory, *(_largest(a - b) for a, b in zip(one[1:], other[1:], strict=True))])
+
+
+def _largest(x: Array) -> float:
+    return float(np.max(np.abs(x), initial=0.0))
 
 
 def installed_compilers() -> list[str]:
@@ -77,7 +102,7 @@ def walk_in_c(walker: Walker, seconds: float, folder: Path, compilers: Sequence[
     kernel, memory = law.kernel(robot, q, v, command=5)
     steps = {name: c_step(kernel, name, folder) for name in compilers}
     plant = deployment.MujocoPlant(robot, q, instruments=estimation.Instruments(seed=1))
-    chain, accumulated = memory, 0.0
+    chain, accumulated, parts = memory, 0.0, memory_parts(walker, len(memory))
     found: dict[str, list[Array]] = {name: [] for name in ("Python", *compilers[1:])}
     count, inner = round(seconds / _PERIOD), round(_PERIOD / plant.step)
     inputs: tuple[Any, ...] = ()
@@ -86,10 +111,11 @@ def walk_in_c(walker: Walker, seconds: float, folder: Path, compilers: Sequence[
         inputs = (k * _PERIOD, memory, *measured.reading, command)
         results = steps[compilers[0]](*inputs)
         for name, rows in found.items():
-            rows.append(differences(results, kernel(*inputs) if name == "Python" else steps[name](*inputs)))
+            others = kernel(*inputs) if name == "Python" else steps[name](*inputs)
+            rows.append(differences(results, others, parts))
         chain = kernel(k * _PERIOD, chain, *measured.reading, command)[0]
         memory = results[0]
-        accumulated = max(accumulated, float(differences([memory], [chain])[0]))
+        accumulated = max(accumulated, float(differences([memory], [chain], parts)[0]))
         for _ in range(inner):
             plant.advance(deployment.JointCommand.of_torques(results[1][robot.base.nv :]))
     height = float(plant.state[0][6])
@@ -135,7 +161,7 @@ def main() -> None:
         for result, values in zip(RESULTS, rows.T, strict=True):
             print(
                 f"{result} beside {name}: difference of one step at most {values.max():.1e}, median "
-                f"{np.median(values):.1e}, above {_EQUAL:g} in {np.count_nonzero(values > _EQUAL)} steps"
+                f"{np.median(values):.1e}, above {EQUAL:g} in {np.count_nonzero(values > EQUAL)} steps"
             )
     print(f"largest difference of the memory from a chain of steps in Python: {found['accumulated']:.1e}")
     for name, value in times(found["step"], found["inputs"], options.steps).items():
