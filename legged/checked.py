@@ -149,7 +149,9 @@ class _CheckedCall:
             try:
                 given = self._signature.bind(*args, **kwargs).arguments
             except TypeError as error:
-                raise ArgumentError(f"{self._label}: {error}") from None
+                known = [name for name in self._signature.parameters if name != "self"]
+                words = f"; its arguments are {', '.join(known)}" if kwargs.keys() - self.named else ""
+                raise ArgumentError(f"{self._label}: {error}{words}") from None
         unusual = [name for name, value in given.items() if _is_unusual(value)]
         arrays = {
             name: as_array(name, given[name])

@@ -54,7 +54,9 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         terrain: TerrainName = "flat",
         size: Annotated[
             tuple[float, float] | None,
-            typer.Option(help="Of a height map: width along x and height of white above black, in meters."),
+            typer.Option(
+                help="Of a height map: width along x and height of white above black, in meters; a table has heights."
+            ),
         ] = None,
         period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.", callback=positive)] = None,
         stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in meters.")] = None,
@@ -88,6 +90,7 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
     ) -> None:
         from controllers.suited_laws import gait_table
         from legged.app import scenario, selection
+        from legged.ground import HeightMap
 
         sizes = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
         others = {**sizes, "controller": controller, "ground": ground}
@@ -98,6 +101,8 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         elif schedule is not None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
         chosen, surface = selection.select_robot(robot), selection.parse_terrain(terrain, size)
+        if isinstance(surface, HeightMap):
+            show(f"terrain {terrain}: {surface.describe()}")
         if drive:
             scenario.drive(chosen, schedule or name, surface, output or Path("drives"))
             return
@@ -152,7 +157,7 @@ def _compare(
     beside: dict[str, Any] = {"names": names, "beside": 1.5 * max(run.base.position[0, 2] for run in runs)}
     if output is not None:
         replay = save_html(runs, output / "replay.html", **beside)
-        print_written(output, lambda folder: [replay, table.to_csv(folder / "table.csv")])
+        print_written(output, lambda folder: [replay, *scenario.write_table(table, folder)])
     if view:
         view_runs(runs, wait=True, **beside)
 

@@ -138,5 +138,9 @@ def write(run: Run, table: Table, folder: Path) -> list[Path]:
 
     data = [run.save(folder / "run.npz"), run.to_csv(folder / "run.csv")]
     pages = [plots.animate(run, folder / "animation.gif"), run.save_html(folder / "replay.html")]
-    data += [table.to_csv(folder / "table.csv"), write_file(folder / "table.tex", table.to_latex(), ".tex")]
-    return [*data, *plots.save_figures(run, folder), *pages]
+    return [*data, *write_table(table, folder), *plots.save_figures(run, folder), *pages]
+
+
+def write_table(table: Table, folder: Path) -> list[Path]:
+    """Write a table as table.csv and table.tex to a folder, and return the paths."""
+    return [table.to_csv(folder / "table.csv"), write_file(folder / "table.tex", table.to_latex(), ".tex")]

@@ -215,12 +215,13 @@ def parse_terrain(text: str, size: tuple[float, float] | None = None) -> Terrain
 
     Args:
         text: The terrain, or the path of a height map.
-        size: Width of the map along x and height of white above black, [m]; of a table the second number is unused.
+        size: Width of the map along x and height of white above black, [m]; those of a table are in [m] already.
     """
-    if "." in text and Path(text).suffix.lower() in MAPS:
+    suffix = Path(text).suffix.lower()
+    if suffix in MAPS or (size is not None and suffix):  # `HeightMap.from_file` names the formats that it reads
         if size is None:
             raise DefinitionError(f"terrain {text!r} needs --size WIDTH RISE in meters, such as --size 10 0.5")
-        return HeightMap.from_file(text, size[0], None if text.lower().endswith(".csv") else size[1])
+        return HeightMap.from_file(text, size[0], None if suffix == ".csv" else size[1])
     if size is not None:
         raise DefinitionError(f"--size belongs to a terrain from a file, such as --terrain map.png, got {text!r}")
     name, _, rest = text.partition(":")

@@ -27,6 +27,19 @@ class Measurement(NamedTuple):
     truth: Array
 
 
+def float_array(name: str, value: Any) -> Array:
+    """Return numbers of a law or a driver, (...), in their unit, which may be NaN: an array of float64 as it is.
+
+    Args:
+        name: The name for messages. value: Anything that NumPy turns into an array, (...).
+
+    Raises:
+        ArgumentError, ShapeError: The value is no array of real numbers.
+    """
+    is_usual = type(value) is np.ndarray and value.dtype == float
+    return value if is_usual else real_array(name, value).astype(float)
+
+
 @dataclass(frozen=True, eq=False)
 class JointCommand:
     """A command of servos: torque = torques + kp (targets - q) + kd (rates - qd) at positions q and velocities qd.
@@ -37,6 +50,9 @@ class JointCommand:
         rates: Target velocities, (nj,), [rad/s] or [m/s].
         kp: Gains of the position errors, (nj,), [N m/rad] or [N/m].
         kd: Gains of the velocity errors, (nj,), [N m s/rad] or [N s/m].
+
+    Raises:
+        ArgumentError, ShapeError: An array is no array of real numbers, (nj,). A `Runner` stops at NaN.
     """
 
     torques: Array
@@ -44,6 +60,13 @@ class JointCommand:
     rates: Array
     kp: Array
     kd: Array
+
+    def __post_init__(self) -> None:
+        for name, value in tuple(vars(self).items()):
+            entries = float_array(name, value)
+            if entries.ndim != 1 or len(entries) != len(self.torques):
+                raise ShapeError(f"{name} must be (nj,), one entry per joint coordinate, got shape {entries.shape}")
+            object.__setattr__(self, name, entries)
 
     @classmethod
     def of_torques(cls, torques: Array) -> JointCommand:
@@ -55,10 +78,7 @@ class JointCommand:
         Raises:
             ArgumentError, ShapeError: For torques that are no real numbers, (nj,). A `Runner` stops at NaN.
         """
-        torques = real_array("torques", torques).astype(float)
-        if torques.ndim != 1:
-            raise ShapeError(f"torques must be (nj,), one entry per joint coordinate, got shape {torques.shape}")
-        zero = np.zeros(len(torques))
+        zero = np.zeros(np.shape(torques := float_array("torques", torques)))
         return cls(torques, zero, zero, zero, zero)
 
     @classmethod

@@ -15,11 +15,12 @@ import numpy as np
 
 from legged.arguments import known_name, number, rounded_array, whole
 from legged.checked import checked
-from legged.deployment.interface import JointCommand, Measurement, RobotInterface
+from legged.deployment.interface import JointCommand, Measurement, RobotInterface, float_array
 from legged.deployment.log import LoopLog, Recorder
 from legged.deployment.row_file import ROWS
 from legged.deployment.safety import SafetyLimits
 from legged.errors import ShapeError
+from legged.estimation.readings import Reading
 from legged.output import output_file
 from legged.spatial import Array
 
@@ -235,8 +236,10 @@ class Runner:
         """Evaluate the law, write its command, and return the reason for a stop, "" for none."""
         with self._lock:
             limits, law, source, parameters = self._limits, self.law, self._command, self._parameters
-        state.nj = len(measured.reading.joints)
-        for name, value in measured.reading._asdict().items():
+        reading = Reading(*(float_array(name, value) for name, value in measured.reading._asdict().items()))
+        measured = measured._replace(reading=reading)
+        state.nj = len(reading.joints)
+        for name, value in reading._asdict().items():
             if not np.isfinite(value).all():
                 return f"the reading {name!r} is not finite"
         if state.first is None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits import joint_limits
-from legged.arguments import number
+from legged.arguments import number, real_array
 from legged.checked import checked
-from legged.deployment.interface import JointCommand
+from legged.deployment.interface import JointCommand, float_array
 from legged.errors import ShapeError
 from legged.estimation.readings import Reading
 from legged.robot.robot import Robot
@@ -33,6 +33,7 @@ class SafetyLimits:
         margin: Distance of a joint beyond `lower` or `upper` at which the loop stops, [rad] or [m].
 
     Raises:
+        ArgumentError: An entry is no real number.
         ShapeError: `torque`, `torque_rate` or `velocity` is not positive, or `lower` is not below `upper`.
     """
 
@@ -46,11 +47,12 @@ class SafetyLimits:
     margin: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("torque", "torque_rate", "velocity"):
-            values = np.asarray(getattr(self, name), dtype=float)
-            if not (values > 0.0).all():
+        for name in ("torque", "torque_rate", "velocity", "lower", "upper"):
+            values = real_array(name, getattr(self, name)).astype(float)
+            if name not in ("lower", "upper") and not (values > 0.0).all():
                 raise ShapeError(f"{name} of SafetyLimits must be positive, got {values}")
-        if not (np.asarray(self.lower, dtype=float) < np.asarray(self.upper, dtype=float)).all():
+            object.__setattr__(self, name, values)
+        if not (self.lower < self.upper).all():
             raise ShapeError("lower of SafetyLimits must be below upper")
         number("tilt", self.tilt, "rad", above=0.0)
         number("damping", self.damping, above=0.0)
@@ -81,9 +83,9 @@ class SafetyLimits:
             dt: Time since the last command, [s].
         """
         moved = replace(command, targets=np.clip(command.targets, self.lower, self.upper))
-        wanted = moved.actuation(reading.joints, reading.joint_rates)
-        step = np.asarray(self.torque_rate) * dt
-        torques = np.clip(np.clip(wanted, last - step, last + step), -np.asarray(self.torque), self.torque)
+        wanted = moved.actuation(float_array("joints", reading.joints), float_array("joint_rates", reading.joint_rates))
+        step = self.torque_rate * dt
+        torques = np.clip(np.clip(wanted, last - step, last + step), -self.torque, self.torque)
         return replace(moved, torques=moved.torques + torques - wanted), torques
 
     def violation(self, reading: Reading, q: Array) -> str:
@@ -93,10 +95,8 @@ class SafetyLimits:
             reading: The readings.
             q: Estimated configuration, (nq,), mixed units, of a floating base; empty for no check of the tilt.
         """
-        joints, rates = np.asarray(reading.joints), np.asarray(reading.joint_rates)
-        if (joints < np.asarray(self.lower) - self.margin).any() or (
-            joints > np.asarray(self.upper) + self.margin
-        ).any():
+        joints, rates = float_array("joints", reading.joints), float_array("joint_rates", reading.joint_rates)
+        if (joints < self.lower - self.margin).any() or (joints > self.upper + self.margin).any():
             return "a joint is beyond its limits of position"
         if (np.abs(rates) > self.velocity).any():
             return "a joint is faster than its limit"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import real_array
+from legged.arguments import real_array, rounded_array
 from legged.checked import checked
 from legged.compiler import Kernel
 from legged.compiler import compile as compile_function
@@ -58,6 +58,7 @@ def instrument_readings(
         seeds: Seeds of B independent sets of errors, (B,), dimensionless; None for that of the instruments.
 
     Raises:
+        ArgumentError, NotFiniteError: Readings are no real numbers, or not finite.
         ShapeError: Arrays do not match, or times are not equally spaced.
     """
     times, q, v = (real_array(name, x) for name, x in (("times", times), ("q", q), ("v", v)))
@@ -117,7 +118,8 @@ def run_estimator(robot: Robot, estimator: Any, times: Array, readings: Reading,
         ShapeError: Arrays do not match, or times are not equally spaced.
     """
     times = real_array("times", times)
-    dt, joints = _period(times), np.asarray(readings.joints)
+    readings = Reading(*(rounded_array(f"readings.{name}", part) for name, part in readings._asdict().items()))
+    dt, joints = _period(times), readings.joints
     if joints.shape[0] != len(times):
         raise ShapeError(f"there are {len(times)} times, but readings at {joints.shape[0]}")
     q, v = (np.broadcast_to(x, (*joints.shape[1:-1], x.shape[-1])) for x in (real_array("q", q), real_array("v", v)))
@@ -128,7 +130,7 @@ def run_estimator(robot: Robot, estimator: Any, times: Array, readings: Reading,
     kernel = estimator_kernel(started, len(guesses[0][1]), dt)
     qs, vs = [q], [v]
     for k in range(1, len(times)):
-        memory, q, v = kernel(memory, *(np.asarray(part)[k] for part in readings))
+        memory, q, v = kernel(memory, *(part[k] for part in readings))
         qs.append(q)
         vs.append(v)
     return Estimates(times, np.array(qs), np.array(vs), memory)

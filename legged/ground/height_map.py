@@ -94,6 +94,12 @@ class HeightMap:
         x, y = rounded_array("center", center, (2,)) - spacing * (np.array(heights.shape) - 1.0) / 2.0
         return HeightMap(heights, spacing, (float(x), float(y)))
 
+    def describe(self) -> str:
+        """Return the number of heights, the size and the range of the map in words."""
+        (n, m), low, high = self.heights.shape, self.heights.min(), self.heights.max()
+        length, width = self.spacing * (n - 1), self.spacing * (m - 1)
+        return f"{n} x {m} heights, {length:.4g} m x {width:.4g} m, {low:.4g} to {high:.4g} m high"
+
     def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""
         return self._height_and_slopes(x, y)[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import real_array
+from legged.arguments import real_array, rounded_array
 from legged.checked import checked
 from legged.errors import NotFiniteError, ShapeError, StateError
 from legged.robot.base import Base, FloatingBase
@@ -78,7 +78,7 @@ def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
     """
-    q, v = read(robot, q=real_array("q", q), v=real_array("v", v))
+    q, v = read(robot, q=rounded_array("q", q), v=rounded_array("v", v))
     base, arguments = robot.base, {}
     if base.nq:
         R, position = base.pose(q[: base.nq])

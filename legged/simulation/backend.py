@@ -312,7 +312,8 @@ def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:
             pairs.append((compiled(t, 1e-3), one.loop.loads(t, 1e-3)))
         if has_rates:
             pairs.append((one.rate(t, 0, y, q), other.rate(t, 0, y, q)))
-        worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs if b.size))
+        errors = (float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs if b.size)
+        worst = max([worst, *errors])
     return worst
 
 

@@ -313,6 +313,16 @@ def test_values_of_a_number_are_compared_side_by_side(cli, tmp_path):
     rows = (tmp_path / "table.csv").read_text().splitlines()
     assert rows[1].startswith("simulated time,0.02 s,0.02 s")
     assert "controller.kp = 200" in (tmp_path / "replay.html").read_text()
+    assert "controller.kp = 200" in (tmp_path / "table.tex").read_text()
     for wrong, words in (("controller.kp", "NAME=|a name and numbers"), ("controller.k=1,2", "did you mean")):
         status, _, err = cli(f"walk --duration 0.02 --compare {wrong}")
         assert status and re.search(words, err)
+
+
+def test_the_heights_of_a_terrain_from_a_file_are_stated_and_other_files_are_refused(cli, tmp_path):
+    np.savetxt(tmp_path / "map.csv", np.full((3, 5), 0.25), delimiter=",")
+    walk = "trot --velocity 0.3 0 0 --duration 0.02 --terrain"
+    status, out, _ = cli(f"{walk} {tmp_path / 'map.csv'} --size 10 0.5")
+    assert status == 0 and "5 x 3 heights, 10 m x 5 m, 0.25 to 0.25 m high" in out
+    status, _, err = cli(f"{walk} map.npy --size 10 0.5")
+    assert status and "map.npy: is no height map; give a file .png" in err

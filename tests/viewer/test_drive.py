@@ -4,9 +4,11 @@ import json
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.programs.browser import Browser
 
 import legged
 import robots
@@ -164,6 +166,26 @@ def test_a_driven_simulation_serves_its_page_and_starts_again_after_a_fall(tmp_p
             assert not simulation.ended or simulation.t < legged.Run.load(written).duration
     finally:
         viewer.stop()
+
+
+def test_keys_drive_after_a_check_box_and_not_in_a_field_of_text():
+    """A click on the check box "record" leaves it in focus."""
+    browser = Browser(320, 240)
+    try:
+        browser.open((Path(drive.__file__).parents[1] / "web" / "drive.html").as_uri(), "typeof held == 'object'")
+        for kind, code, moves in (
+            ("checkbox", "KeyW", True), ("range", "KeyQ", True), ("range", "ArrowUp", False), ("text", "KeyW", False),
+            ("number", "ArrowUp", False),
+        ):  # fmt: skip
+            browser.evaluate(f"""held.clear(); {{
+                const field = document.body.appendChild(document.createElement("input"));
+                field.type = "{kind}";
+                field.focus();
+                field.dispatchEvent(new KeyboardEvent("keydown", {{code: "{code}", bubbles: true, cancelable: true}}));
+            }}""")
+            assert browser.evaluate(f"held.has('{code}')") is moves, (kind, code)
+    finally:
+        browser.close()
 
 
 class Limp:

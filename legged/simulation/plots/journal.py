@@ -92,13 +92,13 @@ def _restyle(figure: Figure, width: float, font_size: float, title: bool) -> Non
     columns = max((ax.get_subplotspec().get_gridspec().ncols for ax in _placed(figure)), default=1)
     figure.set_size_inches(width, min(height, rows * _LARGEST_ROW * width / columns + 0.3))
     for ax in figure.axes:
-        for line in ax.lines:
+        legend = ax.get_legend()
+        for line in (*ax.lines, *(legend.get_lines() if legend is not None else ())):
             line.set_linewidth(min(line.get_linewidth(), 1.0))
             line.set_markersize(min(line.get_markersize(), 3.0))
         for spine in ax.spines.values():
             spine.set_linewidth(0.6)
         ax.tick_params(width=0.6, length=2.5)
-        legend = ax.get_legend()
         if legend is not None and not legend.get_bbox_to_anchor().width:  # anchored to a point beside the axes
             _move_above(ax, legend, 0.8 * width * _POINTS / (columns * font_size))
     for text in figure.findobj(Text):

@@ -47,6 +47,8 @@ def run_table(run: Run, planned: float | None = None, command: Sequence[float] |
         rows.append(("largest joint error", ", ".join(errors)))
     if run.model is not None:
         rows += _motors(run, run.model.robot)
+    if np.nan_to_num(run.energy.push_work).any():
+        rows.append(("work of pushes", f"{run.energy.push_work[-1]:.3g} J"))
     if run.contacts.names and run.duration > 0.0:
         rows += _contacts(run)
     if not np.isnan(run.energy_drift):
@@ -95,13 +97,10 @@ def _reached(run: Run, command: Array) -> Rows:
     first = min(int(np.searchsorted(run.times, run.times[-1] - last * (1.0 + 1e-9))), len(run) - 2)
     velocities, dt = heading_velocities(run), np.diff(run.times)
     reached = dt[first:] @ velocities[first:] / dt[first:].sum()
-    rows = [
+    return [
         ("commanded: forward, left, turn", _velocity(command)),
         (f"reached in the last {run.times[-1] - run.times[first]:.3g} s", _velocity(reached)),
     ]
-    if run.energy.push_work.any():
-        rows.append(("work of pushes", f"{run.energy.push_work[-1]:.3g} J"))
-    return rows
 
 
 def heading_velocities(run: Run) -> Array:

@@ -163,10 +163,11 @@ def _warnings(stepper: Stepper, overlap: str) -> tuple[str, ...]:
     first, robot = batch.first, batch.robot
     texts = [overlap, step_warning(first.loop, first.q, first.s, stepper.integrator)]
     if not stepper.interrupted:
-        reached, times = members.stored[..., : robot.nq].reshape(-1, robot.nq), stepper.plan.times
+        count, samples, _ = members.stored.shape
+        reached = members.stored[..., : robot.nq].reshape(count * samples, robot.nq)
         texts.append(StiffStops(robot, first.q, stepper.integrator).warning(reached))
         schedule = stepper.plan.schedule(stepper.integrator)
-        texts.append(chatter_of_members(robot, engine.advance, schedule, members, times))
+        texts.append(chatter_of_members(robot, engine.advance, schedule, members, stepper.plan.times))
     texts.append(_contact_warning(batch, members))
     if not any(texts):
         texts.append(_energy_warning(stepper))

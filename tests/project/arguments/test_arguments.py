@@ -177,7 +177,7 @@ ROBOT = legged.random_tree(1, links=2)
         ({"table": 3}, "table must be a mapping"),
         ({"mode": "c"}, "mode must be one of 'a', 'b'"),
         ({"either": [1]}, "either must be a number, a text or None"),
-        ({"extra": 1}, "unexpected keyword argument 'extra'"),
+        ({"extra": 1}, "unexpected keyword argument 'extra'; its arguments are robot, q, "),
     ],
 )
 def test_decorated_functions_check_their_arguments_by_annotation(changed, words):

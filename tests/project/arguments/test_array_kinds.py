@@ -15,7 +15,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged import environments, estimation, optimization, sweeps
+from legged import deployment, environments, estimation, identification, optimization, sweeps
 from legged.elements import to_float
 from legged.errors import LeggedError
 
@@ -90,6 +90,30 @@ def updated(**parts):
 
 
 SAMPLES = np.array([0.5, 1.0, 2.0])
+
+
+def log(**channels):
+    return identification.Log(**{"times": SAMPLES, "joints": ("a", "b"), "positions": np.zeros((3, 2)), **channels})
+
+
+def replayed(**parts):
+    robot, rest = robots.spatial_quadruped(), np.zeros((3, 12))
+    force = np.tile(-robot.gravity, (3, 1))
+    readings = estimation.Reading(np.zeros((3, 3)), force, rest, rest, rest, np.zeros((3, 4, 3)), np.ones((3, 4)))
+    start, times = (robot.neutral(), np.zeros(robot.nv)), np.array([0.0, 0.01, 0.02])
+    return estimation.run_estimator(robot, estimation.InvariantFilter(), times, readings._replace(**parts), *start).q
+
+
+def named(q):
+    return BIPED.named_state(q, V)["base_orientation"]
+
+
+def limited(joints):
+    reading = estimation.Reading(None, None, joints, np.zeros(3), None, None, None)
+    servo = deployment.JointCommand(np.zeros(3), np.ones(3), np.zeros(3), np.ones(3), np.zeros(3))
+    return deployment.SafetyLimits(torque=5.0).limited(servo, reading, np.zeros(3), 0.01)[1]
+
+
 DOORS = {
     "dynamics, q": (Q, lambda x: legged.forward_dynamics(BIPED, x, V, TAU)),
     "dynamics, tau": (TAU, lambda x: legged.forward_dynamics(BIPED, Q, V, x)),
@@ -120,11 +144,22 @@ DOORS = {
     "bounds of controls": (np.full(CHAIN.nj, 0.5), lambda x: optimal_control(x).upper),
     "contacts of a reading": (np.full(4, 0.5), lambda x: updated(contacts=x)),
     "gyroscope": (SAMPLES, lambda x: updated(gyro=x)),
+    "gyroscope of a replay": (np.full((3, 3), 0.5), lambda x: replayed(gyro=x)),
+    "contacts of a replay": (np.full((3, 4), 0.5), lambda x: replayed(contacts=x)),
+    "times of a log": (SAMPLES, lambda x: log(times=x).times),
+    "rates of a log": (np.full((3, 2), 0.5), lambda x: log(rates=x).rates),
+    "limits of torques": (SAMPLES, lambda x: deployment.SafetyLimits(torque=x).torque),
+    "limited torques": (SAMPLES, limited),
+    "servo gains": (SAMPLES, lambda x: deployment.JointCommand(*[np.ones(3)] * 3, x, np.ones(3)).flat()),
+    "named state": (BIPED.neutral() + 0.25, named),
 }
 """Calls that take an array, by name: a valid array, and the call."""
 LOCOMOTION = controllers.Locomotion("trot", None)
-OF_SAMPLES = {"truth values", "texts"}
-"""Values that samples of a sweep may have."""
+ACCEPTED = {
+    "samples of a sweep": {"truth values", "texts"},
+    **{key: {"NaN", "pandas with missing"} for key in ("limited torques", "servo gains")},  # a `Runner` stops at NaN
+}
+"""Kinds that a call takes as they are, by its name."""
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -132,7 +167,7 @@ def test_every_kind_of_array_gives_the_right_answer_or_an_error_in_words(door):
     valid, call = DOORS[door]
     expected = np.asarray(call(valid), float)
     for name, kind in KINDS.items():
-        if door == "samples of a sweep" and name in OF_SAMPLES:
+        if name in ACCEPTED.get(door, ()):
             continue
         try:
             with warnings.catch_warnings():
