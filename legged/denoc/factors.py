@@ -111,21 +111,32 @@ def _articulated_inertias(robot: Robot, q: Array) -> list[Array]:
     for chain in inward_modules(chains):
         i, has_parent = chain.index, chain.parent >= 0
         masses = chain.composite_masses(inertia.added(chain, M[i], children[i]))
-        J, from_parent, columns, G = np.zeros((6, 0)), np.eye(6), list[Array](), list[Array]()
+        n, start, from_parent = sum(p.shape[1] for p in chain.p_k), 0, np.eye(6)
+        kind = np.result_type(q.dtype, *(M_k.dtype for M_k in M[i]))  # object in a trace
+        J, G, I_hat = (np.zeros((rows, n), kind) for rows in (6, 6, n))  # one matrix for a module of many joints
         for k in chain.outward():
             A, p = chain.A_k[k] if k or has_parent else np.eye(6), chain.p_k[k]
-            F = masses[k] @ p + chain.H_k[k]
-            J, from_parent = np.hstack([A @ J, p]), A @ from_parent
-            columns.append(J.T @ F)
-            columns[-1][J.shape[1] - p.shape[1] :] += rotors[i][k]
-            G.append(from_parent.T @ F)
-        upper = np.hstack([np.pad(own, ((0, J.shape[1] - len(own)), (0, 0))) for own in columns])
-        inertias[i] = np.triu(upper) + np.triu(upper, 1).T
+            F, own = masses[k] @ p + chain.H_k[k], slice(start, start + p.shape[1])
+            J[:, :start], J[:, own], from_parent, start = A @ J[:, :start], p, A @ from_parent, own.stop
+            column = J[:, :start].T @ F
+            corner = np.triu(column[own] + rotors[i][k])
+            column[own] = corner + np.triu(corner, 1).T
+            I_hat[:start, own], I_hat[own, :start], G[:, own] = column, column.T, from_parent.T @ F
+        inertias[i] = I_hat
         if has_parent:
-            whole = np.hstack(G)
-            transmitted = whole @ ArticulatedModule.inverted(inertias[i]) @ whole.T
+            transmitted = G @ _solved(I_hat, G.T)
             children[chain.parent].append(chain.A_k[0].T @ masses[0] @ chain.A_k[0] - transmitted)
     return [inertias[chain.index] for chain in chains]
+
+
+def _solved(I_hat: Array, columns: Array) -> Array:
+    """Return the solution of I^ x = columns, of least norm if I^ is singular."""
+    if I_hat.dtype == object:
+        return ArticulatedModule.inverted(I_hat) @ columns
+    try:
+        return np.linalg.solve(I_hat, columns)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(I_hat, hermitian=True) @ columns
 
 
 def _condition(I_hat: Array, scaled: bool) -> float:
@@ -135,6 +146,6 @@ def _condition(I_hat: Array, scaled: bool) -> float:
         size = np.sqrt(np.abs(np.diag(I_hat)))
         if not size.all():
             return float("inf")
-        I_hat = I_hat / np.outer(size, size)
+        I_hat = I_hat / size / size[:, None]
     sizes = np.abs(np.linalg.eigvalsh(I_hat))  # singular values of a symmetric matrix
     return float(sizes.max() / sizes.min()) if sizes.min() else float("inf")
