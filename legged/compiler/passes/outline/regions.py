@@ -32,11 +32,12 @@ def split_into_regions(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
     runs: list[list[int]] = [[] for _ in labels]
     needs: list[set[int]] = [set() for _ in labels]
     users: list[list[int]] = [[] for _ in labels]
-    for i, run in run_of.items():
+    for i in nodes:
+        run = run_of[i]
         runs[run].append(i)
         others = needs[run]
         for a in graph.nodes[i - first].arguments:
-            if type(a) is int and a in run_of:
+            if type(a) is int and run_of[a] >= 0:
                 others.add(run_of[a])
     for run, others in enumerate(needs):
         others.discard(run)
@@ -46,8 +47,8 @@ def split_into_regions(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
     return _fused(runs, iterations, _order(iterations, needs, users))
 
 
-def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], list[Label]]:
-    """Return (the run of each node, the labels of the runs).
+def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[list[int], list[Label]]:
+    """Return (the run of each value of the graph, -1 for those that are none of the nodes; the labels of the runs).
 
     A node is moved to an earlier run of the same stage if all its arguments are known there and that run's label uses
     the node too. A node with constants, inputs or results of calls as arguments stays where it is, since these belong
@@ -57,42 +58,44 @@ def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], li
     numbers: dict[Label, int] = {}
     label_numbers = [numbers.setdefault(label, len(numbers)) for label in labels]
     calls = {operation for operation in {node[0] for node in graph.nodes} if is_call(operation)}
-    earliest: dict[int, int] = {}
-    for i, run in run_of.items():
-        operation, arguments, label = graph.nodes[i - first]
-        source = max([earliest.get(a, run) if type(a) is int else run for a in arguments])
+    # Lists over all values: those of a large graph take a tenth of the memory of dictionaries.
+    earliest = [-1] * len(run_of)
+    for i in nodes:
+        run, (operation, arguments, label) = run_of[i], graph.nodes[i - first]
+        source = max([earliest[a] if type(a) is int and earliest[a] >= 0 else run for a in arguments])
         if source != run and (operation in calls or labels[source].stage != label.stage):
             source = run
         earliest[i] = source
-    assigned = dict.fromkeys(run_of, 0)
-    first_user: dict[int, int] = {}  # the earliest run that uses a node
-    shared: set[int] = set()  # the nodes that a run with the label of their earliest run uses
-    for i, run in reversed(run_of.items()):
-        source = earliest[i]
-        if i not in first_user:
-            assigned[i] = own = source if label_numbers[source] == label_numbers[run] else run
+    first_user = [-1] * len(run_of)  # the earliest run that uses a node
+    is_shared = bytearray(len(run_of))  # whether a run with the label of the node's earliest run uses it
+    for i in reversed(nodes):
+        run, source = run_of[i], earliest[i]
+        if first_user[i] < 0:
+            own = source if label_numbers[source] == label_numbers[run] else run
         else:
-            assigned[i] = own = source if i in shared else min(run, first_user[i])
+            own = source if is_shared[i] else min(run, first_user[i])
+        run_of[i] = own
         for a in graph.nodes[i - first].arguments:
-            if type(a) is int and a in earliest:
-                first_user[a] = min(own, first_user.get(a, own))
+            if type(a) is int and earliest[a] >= 0:
+                first_user[a] = own if first_user[a] < 0 else min(own, first_user[a])
                 if label_numbers[own] == label_numbers[earliest[a]]:
-                    shared.add(a)
-    return assigned, labels
+                    is_shared[a] = True
+    return run_of, labels
 
 
-def _runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], list[Label]]:
-    """Return (the run of each node in order of tracing, the labels of the runs)."""
-    run_of: dict[int, int] = {}
+def _runs(graph: Graph, nodes: Sequence[int]) -> tuple[list[int], list[Label]]:
+    """Return (the run of each value in order of tracing, as in `_assign_runs`; the labels of the runs)."""
+    first, previous, size, run = graph.input_size, None, 0, -1
+    run_of: list[int] = [-1] * (first + len(graph.nodes))
     labels: list[Label] = []
-    first, previous, size = graph.input_size, None, 0
     for i in nodes:
         label = graph.nodes[i - first].label
         if label != previous or size == MAX_REGION_SIZE:
+            run = len(labels)
             labels.append(label)
             previous, size = label, 0
         size += 1
-        run_of[i] = len(labels) - 1
+        run_of[i] = run
     return run_of, labels
 
 
