@@ -130,3 +130,11 @@ def test_a_fall_keeps_its_run_and_says_why():
     assert run.ended.startswith("the trunk leaned over") and 1.5 < run.times[-1] < 2.5
     rows = dict(run_table(run).rows)
     assert "the trunk leaned over" in rows["simulated time"]
+
+
+def test_the_table_of_a_run_has_the_work_of_pushes():
+    robot = robots.planar_hopper()
+    push = legged.Push("trunk", (3.0, 0.0, 0.0), at=0.005)
+    for pushes in ((), (push,)):
+        run = legged.simulate(robot, q=robot.neutral(), until=0.02, pushes=pushes, fall=False)
+        assert dict(run.table().rows).get("work of pushes") == (f"{run.energy.push_work[-1]:.3g} J" if pushes else None)
