@@ -2,7 +2,7 @@
 
     known = legged.ground.RollingHeightMap((96, 96), 0.025)                         # [m]
     law = controllers.Estimated(controllers.Locomotion(terrain=known), legged.estimation.InvariantFilter())
-    sim = legged.Simulation(robot, law, ground=ground, integrator=legged.TimeStepping(2e-3))
+    sim = legged.Simulation(robot, law, ground=legged.Rigid(), integrator=legged.TimeStepping(2e-3))
     seeing = controllers.Seeing(sim, legged.sensors.DepthCamera("trunk"))
     seeing.step(n=500)
 
