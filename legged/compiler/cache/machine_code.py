@@ -166,10 +166,9 @@ def unload() -> None:
 
 
 def _renew_locks() -> None:
-    """Give a forked process locks that no thread of its parent holds; each module of LLVM has data of its own."""
+    """Give a forked process locks that no thread of its parent holds."""
     global _lock
     _lock = threading.RLock()
-    llvm.renew_lock()
     if sys.version_info < (3, 12):  # in which a property that a thread computes is locked in all objects of the class
         for module in [m for name, m in sys.modules.items() if name.partition(".")[0] in _PACKAGES]:
             classes = [x for x in vars(module).values() if isinstance(x, type)]

@@ -38,12 +38,13 @@ _OPTION_VERSIONS = range(20, 23)
 @cache
 def _initialize() -> None:
     """Initialize LLVM, once."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    if llvm.llvm_version_info[0] in _OPTION_VERSIONS:
-        for option in _OPTIONS:
-            llvm.set_option("legged", option)
-    _add_symbols()
+    with llvm.ffi.lib._lock:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        if llvm.llvm_version_info[0] in _OPTION_VERSIONS:
+            for option in _OPTIONS:
+                llvm.set_option("legged", option)
+        _add_symbols()
 
 
 class TargetError(LeggedError, ValueError):
@@ -284,7 +285,7 @@ def _parsed(ir: str) -> llvm.ModuleRef:
 def _object_file(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
     """Return the object file of a module, without llvmlite's lock, so that other threads can use LLVM."""
     error, emit = llvm.ffi.OutputString(), _emit_function()
-    with error:
+    with error, _emission():
         buffer = emit(machine, module, 1, error)
         if not buffer:
             raise RuntimeError(f"LLVM cannot compile the module: {error}")
@@ -295,9 +296,44 @@ def _object_file(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
         library.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-def renew_lock() -> None:
-    """Replace llvmlite's lock, which all of its functions need, in a process forked while another thread held it."""
-    llvm.ffi.lib._lock._lock = threading.RLock()
+_free = threading.Condition()
+"""Held while `_emitting` changes, and during a fork."""
+_emitting: set[int] = set()
+"""Threads that generate code without llvmlite's lock."""
+
+
+@contextmanager
+def _emission() -> Iterator[None]:
+    """Generate code: no process is forked meanwhile by another thread."""
+    thread = threading.get_ident()
+    with _free:
+        _emitting.add(thread)
+    try:
+        yield
+    finally:
+        with _free:
+            _emitting.discard(thread)
+            _free.notify_all()
+
+
+def _before_fork() -> None:
+    """Wait until no other thread is inside LLVM, whose locks a forked process inherits in the state that they have.
+
+    Generation of code for a large graph takes seconds, so that a fork can wait as long.
+    """
+    _free.acquire()
+    _free.wait_for(lambda: not _emitting - {threading.get_ident()})
+    llvm.ffi.lib._lock.__enter__()
+
+
+def _after_fork() -> None:
+    """Let threads use LLVM again: in the forked process that of the fork, which holds the locks there too."""
+    llvm.ffi.lib._lock.__exit__(None, None, None)
+    _free.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 @cache

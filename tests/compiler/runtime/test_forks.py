@@ -55,3 +55,36 @@ def test_processes_forked_while_another_thread_compiles_work(tmp_path):
     variables = {**os.environ, "LEGGED_CACHE": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, env=variables)
     assert done.stdout == "done\n", done.stderr
+
+
+INSIDE = """
+import os, sys, threading, time
+from legged.compiler.codegen import llvm
+
+inside, left = threading.Event(), threading.Event()
+
+def use():
+    with {context}:
+        inside.set()
+        time.sleep(0.2)
+        left.set()
+
+thread = threading.Thread(target=use)
+thread.start()
+inside.wait()
+pid = os.fork()
+if pid == 0:
+    with {context}:
+        os._exit(0 if left.is_set() else 1)
+thread.join()
+with {context}:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("context", ["llvm._emission()", "llvm.llvm.ffi.lib._lock"])
+def test_a_fork_waits_until_no_thread_is_inside_llvm(context):
+    """A forked process inherits the locks inside LLVM, and waits forever for one that another thread held."""
+    program = INSIDE.format(context=context)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
