@@ -34,10 +34,14 @@ def recovery(seeds: int) -> None:
     from benchmarks.identification.simulated import recovery as recover
 
     found = recover(seeds)
-    held = 100.0 * found["mean"]
-    print(f"{seeds} logs of MuJoCo in {found['seconds']:.0f} s; 90 % intervals hold {held:.1f} % of the values")
-    for name, share in found["shares"].items():
-        print(f"  {name}: {100 * share:.1f} %, median error {100 * found['errors'][name]:.2f} %")
+    held = " and ".join(f"{100 * share:.1f}" for share in found["means"])
+    print(
+        f"{seeds} logs of MuJoCo in {found['seconds']:.0f} s; 90 % intervals for independent noise and by the scatter"
+    )
+    print(f"of the windows hold {held} % of the values")
+    for name, (share, robust) in found["shares"].items():
+        error = 100 * found["errors"][name]
+        print(f"  {name}: {100 * share:.1f} and {100 * robust:.1f} %, median error {error:.2f} %")
 
 
 def trot() -> None:

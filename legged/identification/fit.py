@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from legged.arguments import known_name, number
 from legged.checked import checked
@@ -249,6 +249,7 @@ class Fit:
             self.solution.reduced.H,
             self.model.parameters.width,
             self.variance,
+            self.solution.reduced.matrices,
             self.solution.reduced.scores,
         )
 
@@ -258,11 +259,14 @@ class Fit:
         Args:
             level: Probability that the interval contains the value, if the model is exact and the noise independent.
             robust: Whether to take the deviations from the scatter between the windows, which also holds where the
-                errors of a window are correlated, such as those of late and lost commands; it needs many windows.
+                errors of a window are correlated, such as those of late and lost commands. W windows give quantiles of
+                Student's distribution with W - 1 degrees of freedom; a parameter that one window alone determines has
+                an infinite interval.
         """
-        found = self.identifiability
+        found, windows = self.identifiability, len(self.solution.q)
         deviations = found.robust_deviations if robust else found.deviations
-        half = norm.ppf(0.5 + 0.5 * number("level", level, above=0.0, below=1.0)) * deviations
+        tail = 0.5 + 0.5 * number("level", level, above=0.0, below=1.0)
+        half = (t.ppf(tail, max(windows - 1, 1)) if robust else norm.ppf(tail)) * deviations
         return {n: (x - d, x + d) for n, x, d in zip(self.names, self.numbers.tolist(), half.tolist(), strict=True)}
 
     def error(

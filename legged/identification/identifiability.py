@@ -46,13 +46,15 @@ class Identifiability:
         names: Names of the parameters. information: H, (n, n), inverse covariance for weighted residuals of variance 1.
         width: Scale of each parameter, (n,), as in `ParameterSet`.
         variance: Variance of the weighted residuals.
-        scores: Gradient of the cost of each window, (W, n), or None if nothing was measured.
+        matrices, scores: Information and gradient of the cost of each window, (W, n, n) and (W, n), or None if nothing
+            was measured.
     """
 
     names: tuple[str, ...]
     information: Array
     width: Array
     variance: float
+    matrices: Array | None = None
     scores: Array | None = None
 
     @cached_property
@@ -74,26 +76,46 @@ class Identifiability:
 
         The variance of a parameter with a component along a direction without information is infinite.
         """
-        return self._covariance(self._inverse * self.variance)
+        return self._covariance(self._inverse * self.variance, self._known[:, :0])
 
     @cached_property
     def robust_covariance(self) -> Array:
-        """Covariance of the parameters from the scatter of the windows' gradients, (n, n), mixed units.
+        """Covariance of the parameters from the scatter of the windows, (n, n), mixed units.
 
-        It is also valid if the model is not exact or the noise of a window is correlated, but needs many windows.
-        Without `scores` it is `covariance`.
+        Each window is left out in turn; the changes of the parameters that follow give the covariance. It is also valid
+        if the model is not exact or the noise of a window is correlated. The variance of a parameter that one window
+        alone determines is infinite. Without `scores` it is `covariance`.
 
-        Source: White 1982, "Maximum likelihood estimation of misspecified models", with a window as the unit.
+        Source: Tukey's jackknife with a window as the unit; Wu 1986, "Jackknife, bootstrap and other resampling methods
+        in regression analysis".
         """
-        return self._covariance(self._scaled_robust)
+        scaled, lost = self._scaled_robust
+        return self._covariance(scaled, lost)
 
     @cached_property
-    def _scaled_robust(self) -> Array:
-        """Robust covariance in units of the widths, along the directions with information."""
-        if self.scores is None:
-            return self._inverse * self.variance
-        changes = self.scores * self.width @ self._inverse
-        return changes.T @ changes * (len(changes) / max(len(changes) - 1, 1))
+    def _scaled_robust(self) -> tuple[Array, Array]:
+        """Robust covariance in units of the widths, and directions that one window alone determines, in columns.
+
+        Along these directions the covariance is that for independent noise.
+        """
+        known, independent = self._known, self._inverse * self.variance
+        if self.matrices is None or self.scores is None:
+            return independent, known[:, :0]
+        matrices = known.T @ (self.matrices * np.outer(self.width, self.width)) @ known
+        values, vectors = np.linalg.eigh(matrices.sum(axis=0) - matrices)
+        kept = values > _ROUNDING * max(float(self._spectrum[0].max(initial=0.0)), 1e-300)
+        gradients = (np.swapaxes(vectors, -1, -2) @ (self.scores * self.width @ known)[..., None])[..., 0]
+        changes = (vectors @ np.where(kept, gradients / np.where(kept, values, 1.0), 0.0)[..., None])[..., 0] @ known.T
+        shares, combined = np.linalg.eigh(((vectors * ~kept[:, None]) @ np.swapaxes(vectors, -1, -2)).sum(axis=0))
+        lost = known @ combined[:, shares > 1e-8]
+        own = lost @ lost.T
+        return changes.T @ changes * (1.0 - 1.0 / len(changes)) + own @ independent @ own, lost
+
+    @property
+    def _known(self) -> Array:
+        """Eigenvectors of H in units of the widths, in columns, along which the experiment has information."""
+        values, vectors = self._spectrum
+        return vectors[:, values > 0.0]
 
     @cached_property
     def _inverse(self) -> Array:
@@ -101,11 +123,11 @@ class Identifiability:
         values, vectors = self._spectrum
         return (vectors * np.where(values > 0.0, 1.0 / np.where(values > 0.0, values, 1.0), 0.0)) @ vectors.T
 
-    def _covariance(self, scaled: Array) -> Array:
+    def _covariance(self, scaled: Array, lost_directions: Array) -> Array:
         """Return a covariance from that in units of the widths, with infinite variances, see `covariance`."""
         values, vectors = self._spectrum
         covariance = scaled * np.outer(self.width, self.width)
-        lost = (vectors[:, values == 0.0] ** 2).sum(axis=1) > 1e-8
+        lost = (np.hstack([vectors[:, values == 0.0], lost_directions]) ** 2).sum(axis=1) > 1e-8
         covariance[lost, lost] = np.inf
         return covariance
 
@@ -116,7 +138,7 @@ class Identifiability:
 
     @property
     def robust_deviations(self) -> Array:
-        """Standard deviations of the parameters from the scatter of the windows' gradients, (n,), mixed units."""
+        """Standard deviations of the parameters from the scatter of the windows, (n,), mixed units."""
         return np.sqrt(np.diag(self.robust_covariance))
 
     @property
@@ -133,9 +155,8 @@ class Identifiability:
     def open_directions(self) -> tuple[Direction, ...]:
         """Directions with a larger deviation than a uniform distribution between the bounds, the largest first."""
         values, vectors = self._spectrum
-        lost = values == 0.0
-        known = vectors[:, ~lost]
-        scaled = known.T @ self._scaled_robust @ known
+        lost, known = values == 0.0, self._known
+        scaled = known.T @ self._scaled_robust[0] @ known
         variances, inside = np.linalg.eigh((scaled + scaled.T) / 2.0)
         pairs = [(np.inf, vector) for vector in vectors[:, lost].T]
         pairs += [

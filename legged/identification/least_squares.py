@@ -39,13 +39,14 @@ class ReducedEquations(NamedTuple):
     Attributes:
         H, g: Matrix (n, n) and gradient (n,).
         feedback, forward: The initial states of a block change by -(forward + feedback @ change of its parameters).
-        scores: Gradient of each window, (W, n); their sum is g.
+        matrices, scores: Matrix and gradient of each window, (W, n, n) and (W, n); their sums are H and g.
     """
 
     H: Array
     g: Array
     feedback: Array
     forward: Array
+    matrices: Array
     scores: Array
 
 
@@ -82,12 +83,13 @@ def eliminate_initial_states(shooting: Shooting, equations: NormalEquations, dam
     feedback, forward = solved[..., :-1], solved[..., -1]
     reduced = H[..., k:, k:] - H[..., k:, :k] @ feedback
     gradient = g[..., k:] - (H[..., k:, :k] @ forward[..., None])[..., 0]
-    A, scores = np.zeros((n + 1, n + 1)), np.zeros((W, n + 1))
+    A, scores = np.zeros((W, n + 1, n + 1)), np.zeros((W, n + 1))
     for j, column in enumerate(blocks.column):  # the entry n collects the padding
         entries = np.where(column < 0, n, column - 2 * shooting.plant_step.nv)
-        A[np.ix_(entries, entries)] += reduced[:, j].sum(axis=0)
+        A[:, entries[:, None], entries] += reduced[:, j]
         scores[:, entries] += gradient[:, j]
-    return ReducedEquations(A[:n, :n], scores[:, :n].sum(axis=0), feedback, forward, scores[:, :n])
+    A, scores = A[:, :n, :n], scores[:, :n]
+    return ReducedEquations(A.sum(axis=0), scores.sum(axis=0), feedback, forward, A, scores)
 
 
 class LeastSquaresSolution(NamedTuple):

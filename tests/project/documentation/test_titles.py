@@ -40,6 +40,7 @@ Centroidal momentum matrix of a humanoid robot: structure and properties
 Control-limited differential dynamic programming
 Crocoddyl: an efficient and versatile framework for multi-contact optimal control
 Differential dynamic programming for multi-phase rigid contact dynamics
+Jackknife, bootstrap and other resampling methods in regression analysis
 Synthesis and stabilization of complex behaviors through online trajectory optimization
 Bundled gradients through contact via randomized smoothing
 Constraint wrench formulation for closed-loop systems using two-level recursions
@@ -56,7 +57,6 @@ Legged robots that balance
 Linear matrix inequalities for physically-consistent inertial parameter identification: a statistical perspective on the mass distribution
 Linear-time dynamics using Lagrange multipliers
 Load independence of the dynamically consistent inverse of the Jacobian matrix
-Maximum likelihood estimation of misspecified models
 Perceptive locomotion in rough terrain - online foothold optimization
 Probabilistic terrain mapping for mobile robots with uncertain localization
 MIT Cheetah 3: design and control of a robust, dynamic quadruped robot
