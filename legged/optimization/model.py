@@ -31,13 +31,13 @@ class LinearQuadraticModel(Trajectories):
         gauss_newton: The Gauss-Newton approximation of the Hessian, if `hessian` is exact.
     """
 
-    def __init__(self, problem: Problem, alphas: Array):
+    def __init__(self, problem: Problem, alphas: Array, count: int = 1):
         """Allocate memory and prepare the calls.
 
         Args:
-            problem: The problem. alphas: Step lengths of a line search, (n,).
+            problem: The problem. alphas: Step lengths of a line search, (n,). count: Number of its starts side by side.
         """
-        super().__init__(problem, alphas)
+        super().__init__(problem, alphas, count)
         memory, nv, nx, m, P = self._memory, problem.tree.nv, self.nx, self.m, len(self.durations.names)
         n, ny = nx + P + self.nu, m + 2 * (P > 0)
         self.T, self.N = memory(nv, nv), memory(nv, nv)
