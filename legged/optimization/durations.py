@@ -18,13 +18,13 @@ class Durations:
         h_by_factor, t_by_factor: Derivatives by the factors, (nodes + 1, P), [s].
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, count: int):
         """Start with factors of one.
 
         Args:
-            problem: The problem.
+            problem: The problem. count: Number of its starts side by side.
         """
-        count, nodes = len(problem.q), len(problem.nodes) + 1
+        nodes = len(problem.nodes) + 1
         self.names, bounds = list(problem.phases), np.array(list(problem.phases.values())).reshape(-1, 2)
         self.lower, self.upper = bounds[:, 0], bounds[:, 1]
         self.factors, self.step = np.ones((count, len(self.names))), np.zeros((count, len(self.names)))

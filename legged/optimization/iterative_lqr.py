@@ -190,7 +190,7 @@ class IterativeLQR:
         padded = [np.concatenate([x, np.zeros((1, nu))])[None] for x in bounds]
         limited = (padded[0], padded[1]) if np.isfinite(bounds).any() else None
         result = model.backward(np.array([regularization]), limited)
-        if result.failed_node >= 0:
+        if result.failed_node[0] >= 0:
             return None
         expected = -float(result.slope[0] + 0.5 * result.curvature[0])
         gain = model.transposed_gain[0, :T].swapaxes(-1, -2)

@@ -31,13 +31,13 @@ class LinearQuadraticModel(Trajectories):
         gauss_newton: The Gauss-Newton approximation of the Hessian, if `hessian` is exact.
     """
 
-    def __init__(self, problem: Problem, alphas: Array):
+    def __init__(self, problem: Problem, alphas: Array, count: int = 1):
         """Allocate memory and prepare the calls.
 
         Args:
-            problem: The problem. alphas: Step lengths of a line search, (n,).
+            problem: The problem. alphas: Step lengths of a line search, (n,). count: Number of its starts side by side.
         """
-        super().__init__(problem, alphas)
+        super().__init__(problem, alphas, count)
         memory, nv, nx, m, P = self._memory, problem.tree.nv, self.nx, self.m, len(self.durations.names)
         n, ny = nx + P + self.nu, m + 2 * (P > 0)
         self.T, self.N = memory(nv, nv), memory(nv, nv)
@@ -138,35 +138,34 @@ class LinearQuadraticModel(Trajectories):
             problem_number: Number of the problem.
             forces: Of each contact by its name, (nodes, 3) or (nodes, 6), [N] and [N m], world axes.
         """
-        problem, remarks = self.problem, list[str]()
-        redundant, pulling = dict[str, int](), dict[str, tuple[float, int]]()
+        problem, redundant, pulling = self.problem, list[str](), list[str]()
         gravity = np.asarray(problem.tree.gravity, float)
-        least = 1e-3 * problem.tree.mass * np.linalg.norm(gravity)
+        strength = max(float(np.linalg.norm(gravity)), 1e-300)
+        least = 1e-3 * problem.tree.mass * float(np.linalg.norm(gravity))
         at = np.cumsum([0, *(contact.rows for contact in problem.contacts)])
-        diagonal = np.einsum("...ii->...i", self.contact_inertia[problem_number])
-        for k, node in enumerate(problem.nodes):
-            active = set(contact_names(node.contacts))
-            limited = {term.constants.get("contact") for term in node.terms}
-            for i, contact in enumerate(problem.contacts):
-                if contact.name not in active:
-                    continue
-                if (diagonal[k, at[i] : at[i + 1]] == 0.0).any():
-                    redundant.setdefault(contact.name, k)
-                upward = float(-gravity @ forces[contact.name][k, -3:]) / max(float(np.linalg.norm(gravity)), 1e-300)
-                if contact.name not in limited and upward < min(-least, pulling.get(contact.name, (0.0, 0))[0]):
-                    pulling[contact.name] = upward, k
-        for name, k in redundant.items():
-            remarks.append(
-                f"at node {k} contact {name!r} repeats constraints of others or is singular, and carries no load "
-                "there; damping=1e-6 of the problem distributes it"
-            )
-        for name, (force, k) in pulling.items():
-            unit = "N" if isinstance(problem.nodes[k], Stage) else "N s"
-            remarks.append(
-                f"the ground pulls at contact {name!r} with {-force:.3g} {unit} at node {k}; limit it by "
-                "terms.friction_cone"
-            )
-        return remarks
+        singular = np.einsum("...ii->...i", self.contact_inertia[problem_number, :-1]) == 0.0
+        active = [set(contact_names(node.contacts)) for node in problem.nodes]
+        unlimited = [
+            names - {term.constants.get("contact") for term in node.terms}
+            for names, node in zip(active, problem.nodes, strict=True)
+        ]
+        for i, contact in enumerate(problem.contacts):
+            name = contact.name
+            repeats = singular[:, at[i] : at[i + 1]].any(axis=1) & [name in names for names in active]
+            if repeats.any():
+                redundant.append(
+                    f"at node {repeats.argmax()} contact {name!r} repeats constraints of others or is singular, and "
+                    "carries no load there; damping=1e-6 of the problem distributes it"
+                )
+            upward = np.where([name in names for names in unlimited], forces[name][:, -3:] @ -gravity / strength, 0.0)
+            k = int(upward.argmin())
+            if upward[k] < -least:
+                unit = "N" if isinstance(problem.nodes[k], Stage) else "N s"
+                pulling.append(
+                    f"the ground pulls at contact {name!r} with {-upward[k]:.3g} {unit} at node {k}; limit it by "
+                    "terms.friction_cone"
+                )
+        return redundant + pulling
 
     def evaluate_motion(self) -> None:
         """Compute accelerations, forces and costs of all nodes at the present states and controls."""

@@ -29,13 +29,13 @@ class Backward(NamedTuple):
     Attributes:
         slope: Sum of q_u k, (problems,).
         curvature: Sum of k^T Q_uu k, (problems,).
-        failed_node: Number of the node whose Q_uu is not positive definite, or -1.
+        failed_node: Number of a node whose Q_uu is not positive definite, or -1, (problems,); the step is zero there.
         value_gradient, value_hessian: Of the value function at the first state, (problems, nx) and (problems, nx, nx).
     """
 
     slope: Array
     curvature: Array
-    failed_node: int
+    failed_node: Array
     value_gradient: Array
     value_hessian: Array
 
@@ -88,8 +88,8 @@ class RiccatiRecursion:
         V = self.cost[:, -1] if k == nodes - 1 else self._Q[(k + 1) % 2]
         F, H, Qux, Quu, diagonal = self._dynamics[:, k], self.cost[:, k], Q[:, 0, m:], Q[:, m:, m:], Q[:, m:, m:]
 
-        def call(name: str, *arguments: Array | str | int | float, info: Array | None = None) -> Call:
-            return Call.fortran(name, problems, *arguments, info=info)
+        def call(name: str, *arguments: Array | str | int | float) -> Call:
+            return Call.fortran(name, problems, *arguments)
 
         solution = [
             call("dcopy", n * n, H, 1, Q, 1),
@@ -98,7 +98,7 @@ class RiccatiRecursion:
             call("daxpy", nu, 1.0, self._regularization, 0, diagonal, n + 1),
             call("dcopy", nu, Qux, 1, self._qu[:, k], 1),
             call("dlacpy", "L", nu, nu, Quu, n, factor, nu),
-            call("dpotrf", "L", nu, factor, nu, info=self._info[k]),
+            call("dpotrf", "L", nu, factor, nu, self._info[k]),
             call("dlacpy", "A", nu, m, Qux, n, gains, nu),
             call("dtrsm", "L", "L", "N", "N", nu, m, -1.0, factor, nu, gains, nu),
             call("dtrsm", "L", "L", "T", "N", nu, m, 1.0, factor, nu, gains, nu),
@@ -142,24 +142,25 @@ class RiccatiRecursion:
         else:
             for k in reversed(range(nodes)):
                 self._parts[k][0](default_threads())
-                if self._info[k].any():
-                    break
                 changed += self._meet_bounds(k, (bounds[0][:, k], bounds[1][:, k]), shift)
                 self._parts[k][1](default_threads())
+        is_failed = np.asarray(self._info.any(axis=0))
+        failed_node = np.where(is_failed, nodes - 1 - self._info[::-1].astype(bool).argmax(axis=0), -1)
+        self._gains[is_failed], self._qu[is_failed] = 0.0, 0.0
         slope = (self._qu * self.feedforward)[:, :-1].sum(axis=(1, 2))
-        failed = np.flatnonzero(self._info.any(axis=1))
-        V = self._Q[0][:, : nx + 1, : nx + 1]
+        V = np.where(is_failed[:, None, None], 0.0, self._Q[0][:, : nx + 1, : nx + 1])
         hessian = np.triu(V[:, 1:, 1:]) + np.triu(V[:, 1:, 1:], 1).swapaxes(-1, -2)
-        return Backward(slope, changed - slope, int(failed[-1]) if len(failed) else -1, V[:, 0, 1:].copy(), hessian)
+        return Backward(slope, changed - slope, failed_node, V[:, 0, 1:].copy(), hessian)
 
     def _meet_bounds(self, k: int, bounds: tuple[Array, Array], shift: Array | None) -> Array:
         """Replace k and K of a node where k exceeds bounds; return q_u k + k^T Q_uu k, which is zero elsewhere."""
         problems, _, nx, _ = self._sizes
         Q, gains, m, changed = self._Q[k % 2], self._gains[:, k], 1 + nx, np.zeros(problems)
         expected = gains[:, 0].copy()
+        is_failed = self._info[k:].any(axis=0)
         if shift is not None:
             expected += (shift[:, None] @ gains[:, m - shift.shape[1] :])[:, 0]
-        which = np.flatnonzero(((expected < bounds[0]) | (expected > bounds[1])).any(axis=1))
+        which = np.flatnonzero(((expected < bounds[0]) | (expected > bounds[1])).any(axis=1) & ~is_failed)
         if len(which):
             qu, Qux = Q[which, 0, m:], Q[which, 1:m, m:].swapaxes(-1, -2)
             Quu = np.triu(Q[which, m:, m:]) + np.triu(Q[which, m:, m:], 1).swapaxes(-1, -2)
@@ -206,14 +207,14 @@ def parameter_step(
     H = result.value_hessian[:, -count:, -count:] + regularization[:, None, None] * np.eye(count)
     free = ~(((bounds[0] >= 0.0) & (g > 0.0)) | ((bounds[1] <= 0.0) & (g < 0.0)))
     H = np.where(free[:, :, None] & free[:, None, :], H, np.eye(count))  # entries at their bounds do not move
-    try:
-        np.linalg.cholesky(H)
-    except np.linalg.LinAlgError:
-        return np.zeros_like(g), result._replace(failed_node=0)
+    is_failed = np.linalg.eigvalsh(H)[:, 0] <= 0.0
+    H[is_failed], g = np.eye(count), np.where(is_failed[:, None], 0.0, g)
     step, _ = bounded(H, g, np.zeros((*g.shape, 0)), *bounds)
     slope = result.slope + (g * step).sum(axis=-1)
     curvature = result.curvature + (step * (H @ step[..., None])[..., 0]).sum(axis=-1)
-    return step, result._replace(slope=slope, curvature=curvature)
+    return step, result._replace(
+        slope=slope, curvature=curvature, failed_node=np.where(is_failed, 0, result.failed_node)
+    )
 
 
 def bounded(

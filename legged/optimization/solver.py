@@ -8,6 +8,9 @@ backward pass, other constraints by a proximal augmented Lagrangian:
 
 with residuals r over their scale, penalty mu and multipliers y.
 
+As many problems as there are threads are side by side in memory. Each iterates by itself; where one ends, the next one
+takes its place, so that the linear-quadratic models of few problems stay in the cache of the processor.
+
 Source: Mastalli and others 2020 and Tassa, Mansard, Todorov 2014, see `nodes` and `riccati`; Jallet and others 2025
 (PROXDDP), section III. The merit function, cost plus penalty times the sum of the gaps, is that of Nocedal, Wright
 2006, equation (18.36).
@@ -22,11 +25,13 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import array, number, whole
+from legged.compiler import default_threads
 from legged.errors import ArgumentError, ShapeError
 from legged.optimization.model import LinearQuadraticModel
 from legged.optimization.problem import Problem, Stage
 from legged.optimization.riccati import Backward, parameter_step
-from legged.optimization.solution import Iterations, Solution
+from legged.optimization.solution import Solution
+from legged.optimization.solver_state import SolverState
 from legged.spatial import Array
 
 STEP_LENGTHS = 0.5 ** np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0])  # all are tried, one in each SIMD lane
@@ -64,15 +69,32 @@ class Solver:
         if second_order and problem.method:
             raise ArgumentError("second_order needs a problem with integrator='semi-implicit Euler'")
         self.problem, self.second_order = problem, second_order
-        self._trajectories = LinearQuadraticModel(problem, STEP_LENGTHS)
-        self._has_constraints = any(places for places in self._trajectories.constraints)
+        count = len(problem.q)
+        places = min(count, default_threads())
+        self._trajectories = LinearQuadraticModel(problem, STEP_LENGTHS, places)
+        self._has_constraints = any(constraints for constraints in self._trajectories.constraints)
+        self._regularization, self._penalty, self._was_stuck = *np.zeros((2, places)), np.zeros(places, bool)
+        self._stored = {name: np.repeat(array[:1], count, axis=0) for name, array in self._places().items()}
+        self._stored["q"][...] = problem.q[:, None]
         self._restart()
 
+    def _places(self) -> dict[str, Array]:
+        """Return what a problem keeps between solutions, by its name, (problems side by side, ...)."""
+        trajectories = self._trajectories
+        return {
+            **{
+                "q": trajectories.q,
+                "v": trajectories.v,
+                "u": trajectories.u,
+                "factors": trajectories.durations.factors,
+            },
+            **{f"inputs {k}": inputs["p"] for k, inputs in enumerate(trajectories.inputs)},  # with multipliers
+            **{"regularization": self._regularization, "was stuck": self._was_stuck, "penalty": self._penalty},
+        }
+
     def _restart(self) -> None:
-        self._regularization = np.full(self._trajectories.count, _LEAST)
-        self._was_stuck = np.zeros(self._trajectories.count, bool)
-        self._penalty = np.full(self._trajectories.count, _PENALTIES[0])
-        self._trajectories.set_penalty(self._penalty)
+        stored = self._stored
+        stored["regularization"][...], stored["was stuck"][...], stored["penalty"][...] = _LEAST, False, _PENALTIES[0]
 
     def set_guess(self, q: Any = None, v: Any = None, u: Any = None) -> None:
         """Set the trajectory from which the next solution starts; the initial state stays that of the problem.
@@ -85,8 +107,8 @@ class Solver:
             ShapeError: For arrays that do not fit, or base quaternions that are not of unit length.
             NotFiniteError: For values that are not finite.
         """
-        trajectories = self._trajectories
-        arrays = {"q": trajectories.q, "v": trajectories.v, "u": trajectories.u[:, :-1]}
+        stored = self._stored
+        arrays = {"q": stored["q"], "v": stored["v"], "u": stored["u"][:, :-1]}
         guess = {}
         for name, value in (("q", q), ("v", v), ("u", u)):
             if value is None:
@@ -103,7 +125,7 @@ class Solver:
                     raise ShapeError("the guess of q must hold unit quaternions of the base")
         for name, given in guess.items():  # after all of them have been accepted
             arrays[name][...] = given
-        trajectories.q[:, 0], trajectories.v[:, 0] = self.problem.q, self.problem.v
+        stored["q"][:, 0], stored["v"][:, 0] = self.problem.q, self.problem.v
 
     def shift(self, count: int = 1) -> None:
         """Move the trajectory towards the start by some nodes and repeat its last one, for a receding horizon.
@@ -115,9 +137,9 @@ class Solver:
             count: Number of nodes, at least 1.
         """
         whole("count", count, least=1, most=self._trajectories.nodes)
-        for states in (self._trajectories.q, self._trajectories.v):
+        for states in (self._stored["q"], self._stored["v"]):
             states[:, :-count] = states[:, count:].copy()
-        u = self._trajectories.u[:, :-1]
+        u = self._stored["u"][:, :-1]
         u[:, :-count] = u[:, count:].copy()
         if count < self._trajectories.nodes:
             u[:, -count:] = u[:, -count - 1 : -count]
@@ -143,6 +165,8 @@ class Solver:
             raise
         self.shift(len(nodes))
         self._trajectories.refresh_inputs()
+        for k, inputs in enumerate(self._trajectories.inputs):
+            self._stored[f"inputs {k}"][...] = inputs["p"][:1]
         self._restart()
 
     def solve(
@@ -172,59 +196,74 @@ class Solver:
             ("tolerance", tolerance), ("gap_tolerance", gap_tolerance), ("constraint_tolerance", constraint_tolerance),
         ):  # fmt: skip
             number(name, value)
-        trajectories, problem, start = self._trajectories, self.problem, perf_counter()
-        trajectories.q[:, 0], trajectories.v[:, 0] = problem.q, problem.v
+        trajectories, problem, stored, start = self._trajectories, self.problem, self._stored, perf_counter()
+        stored["q"][:, 0], stored["v"][:, 0] = problem.q, problem.v
         is_bounded = bool(np.isfinite([problem.lower, problem.upper]).any())
         if is_bounded:
-            trajectories.u[:, :-1] = np.clip(trajectories.u[:, :-1], problem.lower, problem.upper)
-        logs = [Iterations() for _ in range(trajectories.count)]
-        state = _State(trajectories.count, gap_tolerance)
-        trajectories.evaluate_motion()
-        changed = True
-        for _ in range(iterations):
+            stored["u"][:, :-1] = np.clip(stored["u"][:, :-1], problem.lower, problem.upper)
+        state, changed = SolverState(trajectories.count, gap_tolerance), False
+        solutions: list[Solution] = [None] * len(problem.q)  # type: ignore[list-item]
+        members, waiting = np.full(trajectories.count, -1), list(range(len(problem.q)))[::-1]
+        while True:
+            changed |= self._exchange(state, members, waiting, solutions)
+            if (members < 0).all():
+                return solutions
             if changed:
                 trajectories.evaluate_model(self.second_order)
             result = self._backward(is_bounded)
-            if result.failed_node >= 0 and self.second_order and changed:
-                trajectories.hessian[...] = trajectories.gauss_newton
+            failed = result.failed_node >= 0
+            if failed.any() and self.second_order and changed:
+                trajectories.hessian[failed] = trajectories.gauss_newton[failed]
                 result = self._backward(is_bounded)
-            if result.failed_node >= 0:
-                self._regularization = np.maximum(10.0 * self._regularization, _FIRST)
-                changed = False
-                if (self._regularization > _LARGEST).any():
-                    state.reason[:] = (
-                        f"the Hessian of the controls of node {result.failed_node} is not positive definite"
-                    )
-                    break
-                continue
+                failed = result.failed_node >= 0
             state.measure(trajectories, result)
             violation = trajectories.violations() if self._has_constraints else np.zeros(trajectories.count)
-            inner = (state.improvement <= tolerance * (1.0 + np.abs(state.cost))) & (state.largest_gap <= gap_tolerance)
+            expected = state.improvement / (1.0 + np.abs(state.cost))
+            inner = (expected <= tolerance) & (state.largest_gap <= gap_tolerance) & ~failed
             settled = inner & (violation <= constraint_tolerance)
             probed = settled & (self._regularization > _FIRST) & ~state.probed
             state.converged = settled & ~probed
-            loose = (state.improvement <= state.inner_tolerance * (1.0 + np.abs(state.cost))) & (
-                state.largest_gap <= _LOOSE_GAP
-            )
+            loose = (expected <= state.inner_tolerance) & (state.largest_gap <= _LOOSE_GAP) & ~failed
             updated = (loose & state.has_moved & (violation > constraint_tolerance)) | (inner & ~settled)
+            updated &= ~state.ended
             if updated.any():
                 self._update_multipliers(updated, violation, state)
-            accepted = self._search(state, ~(settled | state.ended | updated))
-            for b, log in enumerate(logs):
-                if not state.ended[b]:
-                    state.record(log, b, violation[b], accepted[b], self._regularization[b], perf_counter() - start)
-            state.ended |= state.converged
+            accepted = self._search(state, ~(settled | state.ended | updated | failed))
+            for b in np.flatnonzero(~(state.ended | failed)):
+                state.record(int(b), violation[b], accepted[b], self._regularization[b], perf_counter() - start)
             state.has_moved = np.where(updated, False, state.has_moved | (accepted > 0.0))
             if updated.any():
                 trajectories.evaluate_motion()
-            self._regularize(accepted, updated | probed, state)
+            self._regularize(accepted, updated | probed | state.converged | state.ended, state, result.failed_node)
             self._regularization[probed], state.probed = _LEAST, state.probed | probed
-            if state.ended.all():
-                break
+            state.passes += 1
+            state.ended |= state.converged | (state.passes >= iterations)
             changed = bool(accepted.any() or updated.any())
-        if not state.converged.all():
+
+    def _exchange(self, state: SolverState, members: Array, waiting: list[int], solutions: list[Solution]) -> bool:
+        """Take the solutions of problems that have ended, and put waiting ones in their places; return whether it did.
+
+        The numbers of the problems side by side are `members`, -1 where there is none.
+        """
+        trajectories, places, ended = self._trajectories, self._places(), np.flatnonzero(state.ended)
+        taken, loaded = [b for b in ended if members[b] >= 0], ended[: len(waiting)]
+        if not state.converged[taken].all():
             trajectories.evaluate_model()  # for messages
-        return [self._solution(b, logs[b], state) for b in range(trajectories.count)]
+        for b in taken:
+            solutions[members[b]] = self._solution(int(b), state)
+            for name, place in places.items():
+                self._stored[name][members[b]] = place[b]
+            members[b] = -1
+        for b in loaded:
+            members[b] = waiting.pop()
+            for name, place in places.items():
+                place[b] = self._stored[name][members[b]]
+            state.restart(b)
+        if len(loaded):
+            trajectories.durations.update()
+            trajectories.set_penalty(self._penalty)
+            trajectories.evaluate_motion()
+        return bool(taken or len(loaded))
 
     def _backward(self, is_bounded: bool) -> Backward:
         """Compute the step of controls and duration factors."""
@@ -234,14 +273,14 @@ class Solver:
         step = np.zeros_like(durations.step)
         for _ in range(_BOUNDED_PASSES if is_bounded and durations.names else 1):
             result = trajectories.riccati.backward(self._regularization, bounds, step)
-            if not durations.names or result.failed_node >= 0:
+            if not durations.names or (result.failed_node >= 0).all():
                 break
             step, result = parameter_step(result, len(durations.names), self._regularization, limits)
-        if durations.names and result.failed_node < 0:
+        if durations.names:
             trajectories.set_factor_step(step)
         return result
 
-    def _search(self, state: _State, active: Array) -> Array:
+    def _search(self, state: SolverState, active: Array) -> Array:
         """Take the step length with the least merit among those with sufficient decrease; return it, 0 for none."""
         trajectories = self._trajectories
         accepted = np.zeros(trajectories.count)
@@ -262,24 +301,25 @@ class Solver:
                 accepted[b] = trajectories.alphas[best]
         return accepted
 
-    def _regularize(self, accepted: Array, held: Array, state: _State) -> None:
+    def _regularize(self, accepted: Array, held: Array, state: SolverState, failed_node: Array) -> None:
         """Raise the regularization after short steps or none, lower it after long ones; end a problem at the largest.
 
-        Problems that are `held` have not tried a step.
+        Problems that are `held` have not tried a step; those with a `failed_node` have none.
         """
-        stuck = (accepted == 0.0) & ~held
+        failed, stuck = failed_node >= 0, (accepted == 0.0) & ~held
         if not self._has_constraints:  # steps between the kinks of their penalties are short with any regularization
             stuck |= (accepted < _SHORT) & (self._regularization < _MODERATE) & ~state.probed & ~held
         raised = np.maximum(10.0 * self._regularization, _FIRST)
         lowered = np.maximum(0.1 * self._regularization, _LEAST)
         is_safe = (accepted > 0.4) & ~self._was_stuck  # the smaller regularization has not just failed
-        self._regularization = np.where(stuck, raised, np.where(is_safe, lowered, self._regularization))
-        self._was_stuck = stuck
+        self._regularization[...] = np.where(stuck, raised, np.where(is_safe, lowered, self._regularization))
+        self._was_stuck[...] = np.where(failed, self._was_stuck, stuck)
         for b in np.flatnonzero((self._regularization > _LARGEST) & ~state.ended):
-            state.ended[b], state.reason[b] = True, "no step decreases the cost"
+            indefinite = f"the Hessian of the controls of node {failed_node[b]} is not positive definite"
+            state.ended[b], state.reason[b] = True, indefinite if failed[b] else "no step decreases the cost"
             self._regularization[b] = _LEAST
 
-    def _update_multipliers(self, updated: Array, violation: Array, state: _State) -> None:
+    def _update_multipliers(self, updated: Array, violation: Array, state: SolverState) -> None:
         """Update the multipliers of problems, and raise the penalty where the violation decreased too little."""
         slow = updated & (violation > state.violation_target)
         fast = updated & ~slow
@@ -289,17 +329,17 @@ class Solver:
         )
         state.inner_tolerance = np.where(fast, _PROGRESS**2 * state.inner_tolerance, state.inner_tolerance)
         self._trajectories.update_multipliers(updated, self._penalty / raised)
-        self._penalty = raised
+        self._penalty[...] = raised
         self._trajectories.set_penalty(self._penalty)
         state.gap_penalty[updated] = 0.0
 
-    def _solution(self, b: int, log: Iterations, state: _State) -> Solution:
-        trajectories, problem = self._trajectories, self.problem
+    def _solution(self, b: int, state: SolverState) -> Solution:
+        trajectories, problem, log = self._trajectories, self.problem, state.logs[b]
         contacts = problem.contacts
         forces = problem.models[0].forces(trajectories.q[b, :-1], trajectories.f[b, :-1]) if contacts else ()
         named = {contact.name: force for contact, force in zip(contacts, forces, strict=True)}
         done = bool(state.converged[b])
-        message = f"converged in {len(log)} iterations" if done else self._failure(b, log, state)
+        message = f"converged in {len(log)} iterations" if done else self._failure(b, state)
         message = "; ".join([message, *trajectories.contact_remarks(b, named)])
         q, v, u = (array[b].copy() for array in (trajectories.q, trajectories.v, trajectories.u[:, :-1]))
         durations, gain = trajectories.durations, trajectories.transposed_gain[b, :-1].swapaxes(-1, -2).copy()
@@ -307,8 +347,8 @@ class Solver:
         cost = float(trajectories.true_costs()[b])
         return Solution(done, message, cost, times, q, v, u, named, gain, log, factors)
 
-    def _failure(self, b: int, log: Iterations, state: _State) -> str:
-        trajectories = self._trajectories
+    def _failure(self, b: int, state: SolverState) -> str:
+        trajectories, log = self._trajectories, state.logs[b]
         parts = [state.reason[b] or f"not converged after {len(log)} iterations"]
         gaps = np.abs(trajectories.gap[b]).max(axis=1)
         if gaps.max() > state.gap_tolerance:
@@ -316,52 +356,6 @@ class Solver:
         if self._has_constraints:
             parts.append(trajectories.worst_constraint(b))
         return "; ".join(parts)
-
-
-class _State:
-    """State of the iterations of each problem.
-
-    gap_tolerance: Largest entry of a gap of a converged problem.
-    converged, ended, has_moved: Whether all tolerances are met; whether the iterations have ended; whether a step was
-        accepted since the last update of multipliers.
-    probed: Whether the iterations have gone on with the least regularization after a larger one met all tolerances.
-    gap_penalty: Weight of the gaps in the merit function. gap_sum, largest_gap: Sum and largest of their entries.
-    violation_target: Violation at which multipliers are updated without a larger penalty.
-    inner_tolerance: Expected relative decrease of the cost at which multipliers are updated.
-    slope: Of the cost along the full step. improvement: Its expected decrease.
-    """
-
-    def __init__(self, count: int, gap_tolerance: float):
-        self.gap_tolerance = gap_tolerance
-        self.converged, self.ended, self.has_moved, self.probed = np.zeros((4, count), bool)
-        self.reason = np.full(count, "", object)
-        self.gap_penalty = np.zeros(count)
-        self.violation_target, self.inner_tolerance = np.full(count, 0.1), np.full(count, 1e-3)
-        self.cost = self.gap_sum = self.largest_gap = self.slope = self.improvement = np.zeros(count)
-
-    def record(self, log: Iterations, b: int, violation: Any, step: Any, regularization: Any, time: float) -> None:
-        """Append an iteration of problem b to its log."""
-        log.cost.append(float(self.cost[b]))
-        log.gap.append(float(self.largest_gap[b]))
-        log.violation.append(float(violation))
-        log.improvement.append(float(self.improvement[b]))
-        log.step.append(float(step))
-        log.regularization.append(float(regularization))
-        log.time.append(time)
-
-    def measure(self, trajectories: LinearQuadraticModel, result: Any) -> None:
-        """Compute costs, gaps, the slope of the cost along the step, and its expected improvement."""
-        self.cost = trajectories.cost.sum(axis=1)
-        absolute = np.abs(trajectories.gap)
-        self.gap_sum, self.largest_gap = absolute.sum(axis=(1, 2)), absolute.max(axis=(1, 2))
-        self.slope, curvature = result.slope, result.curvature
-        has_gaps = self.largest_gap > self.gap_tolerance
-        if has_gaps.any() or trajectories.durations.names:
-            self.slope, curvature = trajectories.directional_derivatives()
-            half = 0.5 * np.maximum(curvature, 0.0)
-            needed = (self.slope + half) / (0.5 * np.maximum(self.gap_sum, 1e-300))
-            self.gap_penalty = np.where(has_gaps, np.maximum(self.gap_penalty, needed), self.gap_penalty)
-        self.improvement = np.abs(self.slope + 0.5 * curvature)
 
 
 def solve(

@@ -30,17 +30,17 @@ class Trajectories:
         trial: Results of a rollout, arrays by node and by problem and step length.
     """
 
-    def __init__(self, problem: Problem, alphas: Array):
+    def __init__(self, problem: Problem, alphas: Array, count: int = 1):
         """Allocate memory and prepare the rollouts.
 
         Args:
-            problem: The problem. alphas: Step lengths of a line search, (n,).
+            problem: The problem. alphas: Step lengths of a line search, (n,). count: Number of its starts side by side.
         """
         tree, nu = problem.tree, problem.nu
         self.problem, self.alphas = problem, alphas
-        self.count, self.nodes = len(problem.q), len(problem.nodes)
+        self.count, self.nodes = count, len(problem.nodes)
         nv, self.nx, self.nu, self.m = tree.nv, 2 * tree.nv, nu, problem.models[0].equations.rows
-        self.durations, memory, stages = Durations(problem), self._memory, problem.models[0].stages
+        self.durations, memory, stages = Durations(problem, count), self._memory, problem.models[0].stages
         self._impacts = [k for group in problem.groups if group.impact for k in group.indices]
         self.q, self.v, self.u = memory(tree.nq), memory(nv), memory(nu)
         self._a, self._f = [memory(nv) for _ in range(stages)], [memory(self.m) for _ in range(stages)]
@@ -49,8 +49,8 @@ class Trajectories:
         self.riccati = RiccatiRecursion(self.count, self.nodes, self.nx + phases, nu)
         self.feedforward = memory(nu) if phases else self.riccati.feedforward
         self.transposed_gain = self.riccati.transposed_gain[..., : self.nx, :]
-        self.q[...] = problem.q[:, None]
-        self.v[:, 0] = problem.v
+        self.q[...] = problem.q[:count, None]
+        self.v[:, 0] = problem.v[:count]
         self.inputs = [self._inputs(k) for k in range(len(problem.groups))]
         self.constraints = [self._constraints(k) for k in range(len(problem.groups))]
         self.residuals = [

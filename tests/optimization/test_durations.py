@@ -143,8 +143,7 @@ def test_second_derivatives_make_the_iterations_converge_quadratically(free):
     for second_order in (False, True):
         solver = oc.Solver(problem, second_order=second_order)
         solver.set_guess(near.q, near.v, near.u)
-        solver._trajectories.durations.factors[...] = list(near.duration_factors.values())
-        solver._trajectories.durations.update()
+        solver._stored["factors"][...] = list(near.duration_factors.values())
         solution = solver.solve(tolerance=1e-15)[0]
         assert solution.cost == pytest.approx(near.cost, rel=1e-6)
         counts[second_order] = len(solution.log)

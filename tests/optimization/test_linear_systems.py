@@ -7,6 +7,7 @@ import scipy.linalg
 import legged
 from legged import optimization as oc
 from legged.errors import LeggedError
+from legged.optimization.riccati import RiccatiRecursion
 
 H, NODES = 0.05, 40
 
@@ -134,6 +135,24 @@ def test_several_starts_side_by_side_have_the_solutions_of_each_alone(robot):
         alone = oc.solve(problem)
         assert solution.converged and alone.converged
         np.testing.assert_allclose(solution.cost, alone.cost, rtol=1e-9)
+
+
+def test_an_indefinite_hessian_stops_no_other_problem():
+    rng = np.random.default_rng(3)
+    together, alone = RiccatiRecursion(2, 4, 3, 2), RiccatiRecursion(1, 4, 3, 2)
+    F, H = rng.normal(size=(5, 3, 5)), np.array([x @ x.T + np.eye(5) for x in rng.normal(size=(5, 5, 5))])
+    for model in (together, alone):
+        model.F[...], model.hessian[...], model.gradient[...] = F, H, rng.normal(size=5)
+    together.gradient[...] = alone.gradient
+    together.hessian[0, 2, 3:, 3:] = -1e3 * np.eye(2)
+    bounds = np.full((2, 5, 2), -0.1), np.full((2, 5, 2), 0.1)
+    for limits in (None, bounds):
+        both = together.backward(np.zeros(2), limits)
+        one = alone.backward(np.zeros(1), limits and (bounds[0][:1], bounds[1][:1]))
+        assert both.failed_node.tolist() == [2, -1] and one.failed_node.tolist() == [-1]
+        assert both.slope[0] == 0.0 and not together.feedforward[0].any() and np.isfinite(both.value_hessian).all()
+        assert both.slope[1] == one.slope[0] and both.curvature[1] == one.curvature[0]
+        np.testing.assert_array_equal(together.transposed_gain[1], alone.transposed_gain[0])
 
 
 def test_contradicting_constraints_are_named_with_their_node(robot):

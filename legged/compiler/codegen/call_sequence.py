@@ -29,9 +29,8 @@ solution, has `width` more numbers before and after it. The matrix is replaced b
 pivoting, with the inverses of the pivots on the diagonal; entries of U that are zero are skipped. The function stops at
 a pivot that is zero or not a number.
 
-The argument of `legged_fortran` has the address of a function, address and stride of its info, a 32-bit integer, and
-addresses and strides, [bytes], of FORTRAN_ARGUMENTS arguments; a function with fewer arguments ignores the last ones,
-as calling conventions of C permit. It stops at the first item whose info is not zero.
+The argument of `legged_fortran` has the address of a function, and addresses and strides, [bytes], of FORTRAN_ARGUMENTS
+arguments; a function with fewer arguments ignores the last ones, as calling conventions of C permit.
 
 The LLVM IR below has abbreviations, which `assembly` replaces: those of `ir_writer.with_entries`, and `SPLAT %x`, which
 fills a VECTOR of LANES numbers.
@@ -356,18 +355,17 @@ _LOOPS = {
 def _fortran() -> Iterator[str]:
     """Yield the code of `legged_fortran`."""
     yield f"define i64 @{FORTRAN}{_HEAD}\nstart:"
-    numbers = ["function", *(f"{kind}{i}" for i in range(FORTRAN_ARGUMENTS + 1) for kind in ("base", "stride"))]
-    for k, name in enumerate(numbers):  # argument 0 is the info
+    numbers = ["function", *(f"{kind}{i}" for i in range(FORTRAN_ARGUMENTS) for kind in ("base", "stride"))]
+    for k, name in enumerate(numbers):
         yield f"  %{name}.at = getelementptr i64, ptr %argument, i64 {k}\n  %{name} = load i64, ptr %{name}.at, align 8"
     yield "  %call = inttoptr i64 %function to ptr\n  br label %next\nnext:"
     yield "  %k = phi i64 [%first, %start], [%k_next, %take]\n  %is_left = icmp slt i64 %k, %end"
     yield "  br i1 %is_left, label %take, label %finish\ntake:"
-    for i in range(FORTRAN_ARGUMENTS + 1):
+    for i in range(FORTRAN_ARGUMENTS):
         yield f"  %offset{i} = mul i64 %k, %stride{i}\n  %address{i} = add i64 %base{i}, %offset{i}"
         yield f"  %p{i} = inttoptr i64 %address{i} to ptr"
-    yield f"  call void %call({', '.join(f'ptr %p{i}' for i in range(1, FORTRAN_ARGUMENTS + 1))})"
-    yield "  %info = load i32, ptr %p0, align 4\n  %is_done = icmp eq i32 %info, 0\n  %k_next = add i64 %k, 1"
-    yield "  br i1 %is_done, label %next, label %stop\nstop:\n  ret i64 %k\nfinish:\n  ret i64 -1\n}\n"
+    yield f"  call void %call({', '.join(f'ptr %p{i}' for i in range(FORTRAN_ARGUMENTS))})"
+    yield "  %k_next = add i64 %k, 1\n  br label %next\nfinish:\n  ret i64 -1\n}\n"
 
 
 def assembly() -> str:

@@ -114,21 +114,18 @@ class Call(NamedTuple):
         return Call(function, band.size, address_of(table), "a system of equations", 0, (band, table))
 
     @staticmethod
-    def fortran(name: str, count: int, *arguments: Array | str | int | float, info: Array | None = None) -> Call:
-        """Return the call of a function of BLAS or LAPACK for each item; it stops at an item whose info is not zero.
+    def fortran(name: str, count: int, *arguments: Array | str | int | float) -> Call:
+        """Return the call of a function of BLAS or LAPACK for each item.
 
         Args:
             name: Name of the function, such as "dgemm". count: Number of items.
             arguments: Its arguments in order: constants, or arrays of which the first entry of row k, with any strides,
-                is the argument of item k, (count, ...), any unit and frame. An info is not among them.
-            info: Receives the infos, (count,), 32-bit integers, dimensionless; None for functions without one.
+                is the argument of item k, (count, ...), any unit and frame; 32-bit integers for an info.
         """
         kinds = {str: lambda x: np.array(x, "S1"), int: lambda x: np.array(x, np.int32), float: np.array}
-        info_array = np.zeros((), np.int32) if info is None else info
-        given = [*arguments, *([] if info is None else [info])]
-        arrays = [info_array, *(x if isinstance(x, Array) else kinds[type(x)](x) for x in given)]
+        arrays = [x if isinstance(x, Array) else kinds[type(x)](x) for x in arguments]
         places = [number for x in arrays for number in (address_of(x), x.strides[0] if x.ndim else 0)]
-        missing = 2 * (call_sequence.FORTRAN_ARGUMENTS + 1) - len(places)
+        missing = 2 * call_sequence.FORTRAN_ARGUMENTS - len(places)
         table = _table(_fortran_address(name), *places, *([0] * missing))
         return Call(_address(call_sequence.FORTRAN), count, address_of(table), name, 0, (arrays, table))
 
