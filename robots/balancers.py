@@ -5,6 +5,7 @@ from legged import (
     ConstantVelocity,
     Fixed,
     FixedBase,
+    JointPhysics,
     Limb,
     Link,
     PlanarBase,
@@ -83,7 +84,8 @@ def bend_swivel_robot() -> Robot:
     """Return a leg on a point, and a trunk on a constant-velocity joint with the only two motors.
 
     The point is a ball joint without friction to the ground, so that it carries no moment. At zero leg and trunk are
-    upright cylinders, of 0.5 m and 0.5 kg and of 0.6 m and 1 kg; both are symmetric about their shafts, z. Their shapes
+    upright cylinders, of 0.5 m and 0.5 kg and of 0.6 m and 1 kg; both are symmetric about their shafts, z. Stops of the
+    hip at 0.8 rad keep it away from its singularity at pi/2, and let it bend by 1.6 rad about either axis. The shapes
     are flat, so that pictures show which way they face.
     """
     low, hip, top = (0.0, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.0, 0.6)
@@ -92,4 +94,5 @@ def bend_swivel_robot() -> Robot:
     trunk = Link("trunk", cylinder_inertia(1.0, 0.15, low, top), shapes=[board])
     builder = RobotBuilder("bend-swivel robot", Link("ground"), base=FixedBase())
     builder.add(Spherical("support"), leg, to="ground")
-    return builder.add(ConstantVelocity("hip"), trunk, to="leg", at=hip).build()
+    stops = JointPhysics(lower=-0.8, upper=0.8)
+    return builder.add(ConstantVelocity("hip", physics=stops), trunk, to="leg", at=hip).build()

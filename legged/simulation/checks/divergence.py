@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from legged.contact.rigid import FreeBody
+from legged.simulation.checks.gimbal_lock import gimbal_lock_text
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.rigid_loop import RigidLoop
 
@@ -122,14 +123,15 @@ class DivergenceCheck:
         """
         return np.asarray(energies[..., 0] > ENERGY_PER_MASS * self._mass)
 
-    def message(self, t: float, s: Array, gained: float = 0.0, reason: str = "") -> str:
+    def message(self, t: float, s: Array, q: Array, gained: float = 0.0, reason: str = "") -> str:
         """Return the message for a run that diverged: time, fastest joint or body, and remedy.
 
         Args:
-            t: Time, [s]. s: Rest of the state, (size,). gained: Kinetic energy without a source, [J].
-            reason: Why the integrator cannot continue.
+            t: Time, [s]. s: Rest of the state, (size,). q: Last configurations, (k, nq), mixed units,
+            (0, nq) if they are not known.
+            gained: Kinetic energy without a source, [J]. reason: Why the integrator cannot continue.
         """
-        reasons = [reason] if reason else []
+        reasons, advice = [reason] if reason else [], self.advice
         if gained:
             reasons.append(f"{gained:.3g} J of kinetic energy come from no actuator, contact, push or loss of height")
         speeds = self.speeds(s)
@@ -138,7 +140,9 @@ class DivergenceCheck:
             name, bound = self._coordinates[k]
             motion = "turns at {:.3g} rad/s" if bound == ANGULAR_SPEED else "moves at {:.3g} m/s"
             reasons.append(f"{name} {motion.format(float(speeds[k]))}")
-        return f"the solution diverged at t = {t:.6g} s: {', '.join(reasons)}; {self.advice}"
+            if locked := gimbal_lock_text(self.loop.robot, q, k):
+                advice = locked if len(q) else f"{advice}; {locked}"
+        return f"the solution diverged at t = {t:.6g} s: {', '.join(reasons)}; {advice}"
 
     @property
     def has_bodies(self) -> bool:

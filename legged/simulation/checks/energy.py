@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from legged.simulation.checks.gimbal_lock import gimbal_lock_text
 from legged.simulation.integrators import FixedStep
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.equations import WORKS
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.results.records import LEAST_ENERGY, EnergyRecord
+from legged.simulation.results.records import LEAST_ENERGY
+from legged.simulation.results.run import Run
 
 Array = np.ndarray
 LARGEST_RISE = 0.1
@@ -82,16 +84,22 @@ class EnergyMonitor:
     @property
     def rising(self) -> Array:
         """Indices of the robots whose balance rises, (k,), the largest relative rise first."""
+        return self._rising(LARGEST_RISE)
+
+    def _rising(self, largest: float) -> Array:
         shares = self._shares
         order = np.argsort(-shares, kind="stable")
-        return order[(shares[order] > LARGEST_RISE) & (shares[order] < np.inf)] if self.is_judged else order[:0]
+        return order[(shares[order] > largest) & (shares[order] < np.inf)] if self.is_judged else order[:0]
 
-    def warning(self) -> tuple[int, str]:
+    def warning(self, largest: float = LARGEST_RISE) -> tuple[int, str]:
         """Return the robot with the largest relative rise of its balance, and the warning about it, "" if it is small.
 
         Its step is that for a rise of `GOAL`.
+
+        Args:
+            largest: Relative rise above which there is a warning, dimensionless.
         """
-        rising = self.rising.tolist()
+        rising = self._rising(largest).tolist()
         if not rising:
             return 0, ""
         i, moved = rising[0], self._moved
@@ -106,17 +114,24 @@ class EnergyMonitor:
         )
 
 
-def energy_warning(energy: EnergyRecord, loop: ClosedLoop, integrator: object) -> str:
+def energy_warning(run: Run, loop: ClosedLoop, integrator: object) -> str:
     """Return the warning that the energy balance of a run rises, or "".
 
+    A rise of more than `GOAL` is reported if the largest rise between two samples happens near gimbal lock.
+
     Args:
-        energy: Energies and works of the run, (T,) each, [J]. loop: The closed loop. integrator: The integrator.
+        run: The run. loop: Its closed loop. integrator: The integrator.
     """
-    monitor = EnergyMonitor(loop, integrator)
+    monitor, energy = EnergyMonitor(loop, integrator), run.energy
     energies = np.stack([energy.kinetic, energy.potential], axis=-1)
     works = np.stack([energy.actuator_work, energy.contact_work, energy.push_work, energy.joint_work], axis=-1)
     monitor.add(energies[:, None], works[:, None], np.ones((len(works), 1), dtype=bool))
-    return monitor.warning()[1]
+    locked = ""
+    if len(run) > 1:
+        k = int(np.diff(energy.balance).argmax())
+        locked = gimbal_lock_text(loop.robot, run.q[max(k - 1, 0) : k + 3])
+    text = monitor.warning(GOAL if locked else LARGEST_RISE)[1]
+    return f"{text}; {locked}" if text and locked else text
 
 
 def _rounded_down(step: float) -> float:

@@ -50,7 +50,7 @@ def motion_warnings(
     unstable = StiffStops(loop.robot, q, integrator).warning(run.q)
     unstable = unstable or chatter_of_run(loop.robot, advance, integrator, states, run.vdot)
     violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
-    risen = "" if unstable or violated or is_explained else energy_warning(run.energy, loop, integrator)
+    risen = "" if unstable or violated or is_explained else energy_warning(run, loop, integrator)
     return tuple(filter(None, (unstable, violated, risen)))
 
 

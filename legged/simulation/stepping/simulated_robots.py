@@ -119,11 +119,12 @@ class SimulatedRobots(Stepper):
         code = int(self.outcome[i])
         if code >= 0:
             return super().reason(i)
-        t, s = float(self.clock.times[i]), self.members.state[i, self.batch.robot.nq :]
+        t, nq = float(self.clock.times[i]), self.batch.robot.nq
+        q, s = np.zeros((0, nq)), self.members.state[i, nq:]
         if code == NOT_FINITE:
             error = None if self.engine is None else self.engine.failure(i)
-            return self.check.message(t, s, reason=NEXT_NOT_FINITE if error is None else str(error))
-        return self.check.message(t, s, float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0)
+            return self.check.message(t, s, q, reason=NEXT_NOT_FINITE if error is None else str(error))
+        return self.check.message(t, s, q, float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0)
 
     def _view_of_history(self) -> Array | None:
         """Return the entries of the states that hold the history of contacts, (N, c); None without contacts."""

@@ -44,6 +44,7 @@ ENDED = 1.0
 """Outcome of a robot whose motion the condition of a run has ended, see `Stepper.outcome`."""
 FEW_ROBOTS = 16
 """Largest number of members with which a scene with many contacts runs in parts, one member after the other."""
+_LAST_SAMPLES = 10  # before a divergence, at which joints are examined for gimbal lock
 _AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
 """Largest accepted difference of rates of the state between compiled steps of 0.1 ms and the same steps in Python,
 relative to the rates. Rounding causes smaller differences; larger ones come from a hidden state of the controller."""
@@ -301,7 +302,8 @@ class Stepper:
             codes = self._monitor.codes(np.full(len(states), t), states, running)
             for i in np.flatnonzero(codes).tolist():
                 gained = float(self._monitor.gained[i]) if codes[i] == GAINED_ENERGY else 0.0
-                self._reasons[i] = self.check.message(t, states[i, nq:], gained)
+                q = stored[i, max(k - _LAST_SAMPLES, 0) : k + 1, :nq]
+                self._reasons[i] = self.check.message(t, states[i, nq:], q, gained)
                 outcome[i] = codes[i], t, max(k, 1)
             self._time = t
             update(t)
@@ -319,10 +321,12 @@ class Stepper:
         if error is not None and not isinstance(error, DivergenceError):
             self._stalled.add(i)
             return str(error)
-        s = self.members.stored[i, max(int(reached), 1) - 1, self.batch.robot.nq :]
+        nq, reached = self.batch.robot.nq, max(int(reached), 1)
+        last = self.members.stored[i, max(reached - _LAST_SAMPLES, 0) : reached]
+        q, s = last[:, :nq], last[-1, nq:]
         if error is None:
-            return self.check.message(t, s, reason=NEXT_NOT_FINITE)
-        return self.check.message(error.t, s if error.state is None else error.state, reason=str(error))
+            return self.check.message(t, s, q, reason=NEXT_NOT_FINITE)
+        return self.check.message(error.t, s if error.state is None else error.state, q, reason=str(error))
 
 
 def _check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
