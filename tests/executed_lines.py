@@ -178,6 +178,13 @@ class Record:
         around = [block for block in self.tests.get(path, {}) if block[0] <= line <= block[1]]
         return self.tests[path][min(around, key=lambda block: block[1] - block[0])] if around else set()
 
+    def tests_of_lines(self, path: str, lines: range) -> set[str]:
+        """Return the names of the tests that execute a block inside of some lines."""
+        inside = [
+            tests for (first, last), tests in self.tests.get(path, {}).items() if first in lines and last in lines
+        ]
+        return set().union(*inside)
+
     def tests_of_file(self, path: str) -> set[str]:
         """Return the names of the tests that execute any block of a file."""
         return set().union(*self.tests.get(path, {}).values())

@@ -3,8 +3,9 @@
 `make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the numerical code
 (`mutations`) and applies each to a copy of the checkout. A run of each test file first records which lines each test
 executes (`executed_lines`). For each change the tests that execute the changed line are run, those of its package
-first, until one fails, and then all tests of their files, which may take longer or use what an earlier test left in
-memory. The first runs share imported modules (`forked_runs`), the last one imports them with the change. A change is
+first, then those of its function, until one fails, and then all tests of their files, which may take longer, have other
+numbers, or use what an earlier test left in memory. The first runs share imported modules (`forked_runs`), the last one
+imports them with the change. Tests outside of `--tests` are not run. A change is
 
 - killed if a test fails, or takes far longer than with the unchanged code;
 - a survivor if none does: a hole in the tests, or a change that leaves the function the same;
@@ -34,7 +35,7 @@ from typing import Any
 
 from executed_lines import LineRecorder, Record
 from forked_runs import FORKS, LIBRARIES, Worker
-from mutations import Mutant, changed, drawn, mentions, restore
+from mutations import Mutant, changed, drawn, function_around, mentions, restore
 
 ROOT = Path(__file__).parents[1]
 
@@ -163,20 +164,21 @@ class Study:
         """The lines that the tests execute."""
         return Record(sorted(self.record.glob("*.json")))
 
-    def tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
-        """Return the recorded tests that execute the changed line, and all test files that execute it.
+    def tests(self, copy: Path, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """Return the recorded tests that execute the changed line or its function, and all test files of such tests.
 
-        The tests of its package come first, and the shortest of them.
+        Tests of the function follow those of the line: of tests that differ in a number alone one is recorded, and
+        another may execute the line. The tests of its package come first, and the shortest of them.
         A line outside functions is executed at import; its tests are those of the lines that mention its name, and then
         those of any line of its file.
         """
         path, durations = str(mutant.path), self.lines.durations
         first = self.lines.tests_of_line(path, mutant.line)
-        rest: set[str] = set()
+        rest = self.lines.tests_of_lines(path, function_around(copy / path, mutant.line)) - first
         if not first:
-            for line in mentions(self.copies[0] / path, mutant.line):
+            for line in mentions(copy / path, mutant.line):
                 first |= self.lines.tests_of_line(path, line)
-            rest = self.lines.tests_of_file(path) - first
+            rest |= self.lines.tests_of_file(path) - first
         package = "/".join(mutant.path.parent.parts).removeprefix("legged/")
 
         def order(test: str) -> tuple[bool, float]:
@@ -188,7 +190,7 @@ class Study:
 
     def verdict(self, worker: Worker, mutant: Mutant, seconds: float) -> str:
         """Return "killed", "survived" or "undecided" for one change."""
-        tests, files = self.tests(mutant)
+        tests, files = self.tests(worker.copy, mutant)
         totals = list(accumulate(self.lines.durations[test] for test in tests))
         if not files:
             return "survived"

@@ -202,6 +202,14 @@ def mentions(path: Path, line: int) -> list[int]:
     return sorted(lines)
 
 
+def function_around(path: Path, line: int) -> range:
+    """Return the lines of the innermost function around a line, none outside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    around = [range(node.lineno, (node.end_lineno or 0) + 1) for node in functions]
+    return min((lines for lines in around if line in lines), key=len, default=range(0))
+
+
 @contextmanager
 def changed(copy: Path, mutant: Mutant) -> Iterator[None]:
     """Change one line of a copy of the checkout inside the context; an earlier change that remained is undone first."""

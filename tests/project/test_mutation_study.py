@@ -100,6 +100,22 @@ def test_a_test_that_fails_with_the_unchanged_code_kills_no_change(tmp_path):
     assert study.failing.read_text() == "tests/test_m.py::test_0\n"
 
 
+def test_other_numbers_of_a_recorded_test_may_kill_a_change_that_only_weak_tests_execute(tmp_path):
+    """Of tests that differ in a number alone one is recorded; here it does not execute the changed line."""
+    study = Study(tmp_path, 0)
+    blocks = {"module.py:8-10": [0, 1], "module.py:9-9": [1]}
+    record = [{"tests/test_law.py::test_0[1.0]": None, "tests/test_weak.py::test_1": None}, blocks]
+    (tmp_path / "record" / "a.json").write_text(json.dumps(record))
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "module.py").write_text(TEXT)
+    start = "import pytest\nfrom module import shifted\n"
+    law = '@pytest.mark.parametrize("x", [1.0, -1.0])\ndef test_0(x): assert shifted(x) in (0.5, 4.0 + 1e-9)\n'
+    (tmp_path / "tests" / "test_law.py").write_text(start + law)
+    (tmp_path / "tests" / "test_weak.py").write_text(start + "def test_1(): assert shifted(-1.0) > 0.0\n")
+    assert study.verdict(ForkedWorker(tmp_path), change(9, "0.5", "0.7"), 5.0) == "killed"
+
+
 def test_the_blocks_that_are_executed_are_recorded(tmp_path):
     space = {}
     exec(compile(mark_blocks(ast.parse(TEXT), "module.py"), "module.py", "exec"), space)
