@@ -8,6 +8,7 @@ import pytest
 
 import legged
 from legged.compiler import ChangingTable, PrecisionError
+from legged.compiler.ir.operations import ChangingGather
 from legged.errors import ArgumentError, NotFiniteError, ShapeError, TraceError
 from legged.ground import HeightMap, RollingHeightMap
 
@@ -53,6 +54,14 @@ def test_a_refused_map_changes_nothing():
     with pytest.raises(ArgumentError, match="robot"):
         terrain.write(1, HEIGHTS + 1.0)
     assert (terrain.height(X, Y) == before).all()
+
+
+def test_a_table_does_not_get_the_code_of_another_length_from_the_cache(monkeypatch):
+    for length in (10, 30):
+        monkeypatch.setattr(ChangingGather, "_created", 0)  # as in a new process
+        table = ChangingTable(np.arange(float(length)))
+        kernel = legged.compile(lambda x, table=table: table(x) + 0.123, x=())
+        assert kernel(length - 1.0) == length - 1.0 + 0.123
 
 
 def test_code_that_would_read_a_copy_of_a_changing_table_is_refused(tmp_path):
