@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from controllers.estimated import Estimated
-from controllers.locomotion.gait.footholds import foothold_mask, foothold_offsets
+from controllers.locomotion.gait.footholds import foothold_planes, nearest_footholds
 from controllers.locomotion.gait.footsteps import plane_of
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from legged import arguments
@@ -197,10 +197,10 @@ class Seeing:
         variances = (self.camera.noise * d * d * rays[:, 2]) ** 2 + _LEAST**2
         own.update(position + offsets, variances, self.tilt**2 * (offsets[:, :2] ** 2).sum(axis=1))
         heights, distance = own.filled(_AROUND * h)
-        free = foothold_mask(heights, own.spacing, h, sole) & (distance == 0.0)
-        entries = own.corner % np.array(own.shape)
-        offsets = np.roll(foothold_offsets(free, own.spacing, h), entries, axis=(1, 2))
-        self._known.write(i, np.roll(heights, entries, axis=(0, 1)), offsets)
+        free, slopes = foothold_planes(heights, own.spacing, h, sole)
+        layers = nearest_footholds(free & (distance == 0.0), slopes, own.spacing, h)
+        heights, *layers = np.roll([heights, *layers], own.corner % np.array(own.shape), axis=(1, 2))
+        self._known.write(i, heights, layers[:2], layers[2:])
 
 
 def _parts(simulation: Simulation) -> tuple[StartedLocomotion, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.locomotion.gait.footholds import UNEVEN, moved_to_foothold, terrain_heights
+from controllers.locomotion.gait.footholds import UNEVEN, foothold_normal, moved_to_foothold, terrain_heights
 from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_lead, swing_path, swing_rise
@@ -206,9 +206,11 @@ class StepPlanner:
         return list(adapted), list(remaining), list(reached)
 
     def normal(self, place: Array, plane: GroundPlane) -> Array:
-        """Return the unit normal of the ground at a place, (3,), dimensionless, world axes.
+        """Return the unit normal of the ground under a foot at a place, (3,), dimensionless, world axes.
 
         Args:
             place: (3,), [m], world axes. plane: The ground without a known terrain.
         """
-        return plane.normal if self.terrain is None else self.terrain.normal(place[0], place[1])
+        if self.terrain is None:
+            return plane.normal
+        return foothold_normal(self.terrain, place[:2], self.height, self.sole)

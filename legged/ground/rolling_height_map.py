@@ -20,8 +20,9 @@ class RollingHeightMap:
 
     Height i, j of the world is at x = i spacing, y = j spacing, and in entry (i modulo nx, j modulo ny) of a map, so
     that a map that moves over the world keeps the entries that it still covers. The surface is that of `HeightMap`.
-    Each entry also has an offset, such as that to the nearest foothold. Beyond the map its entries repeat: read it only
-    around the robot. A compiled function reads the numbers that were written last.
+    Each entry also has an offset, such as that to the nearest foothold, and slopes, such as those of the ground there,
+    which errors of single heights change less than those of the surface. Beyond the map its entries repeat: read it
+    only around the robot. A compiled function reads the numbers that were written last.
 
     Args:
         shape: Number of heights along x and y, (nx, ny).
@@ -38,14 +39,17 @@ class RollingHeightMap:
         self.shape = whole("shape", shape[0], 4), whole("shape", shape[1], 4)
         self.spacing = number("spacing", spacing, "m", above=0.0)
         self.count, self.robot = whole("count", count, 1), 0.0
-        self._table = ChangingTable(np.zeros(self.count * 3 * self.shape[0] * self.shape[1]))
+        self._table = ChangingTable(np.zeros(self.count * 5 * self.shape[0] * self.shape[1]))
 
-    def write(self, robot: int, heights: Numbers, offsets: Numbers | None = None) -> None:
+    def write(
+        self, robot: int, heights: Numbers, offsets: Numbers | None = None, slopes: Numbers | None = None
+    ) -> None:
         """Replace the map of a robot.
 
         Args:
             robot: Its number. heights: Heights in the order of the entries, (nx, ny), [m], world z.
             offsets: Offsets along world x and y, (2, nx, ny), [m]; by default zero.
+            slopes: Slopes along world x and y, (2, nx, ny), dimensionless; by default those of the surface.
 
         Raises:
             ShapeError, NotFiniteError: An array has another shape, or is not finite; then nothing changes.
@@ -53,7 +57,10 @@ class RollingHeightMap:
         k = whole("robot", robot, 0, self.count - 1)
         heights = rounded_array("heights", heights, self.shape)
         offsets = np.zeros((2, *self.shape)) if offsets is None else rounded_array("offsets", offsets, (2, *self.shape))
-        self._table.numbers.reshape(self.count, 3, *self.shape)[k] = [heights, *offsets]
+        if slopes is None:
+            slopes = [np.roll(heights, -1, a) - np.roll(heights, 1, a) for a in (0, 1)] / np.array(2.0 * self.spacing)
+        slopes = rounded_array("slopes", slopes, (2, *self.shape))
+        self._table.numbers.reshape(self.count, 5, *self.shape)[k] = [heights, *offsets, *slopes]
 
     def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""
@@ -65,8 +72,16 @@ class RollingHeightMap:
 
     def offset(self, x: Numbers, y: Numbers) -> Any:
         """Return the offset of the entry that is nearest to (x, y), (..., 2), [m], world axes."""
+        return np.stack(self._of_nearest(x, y, (1, 2)), axis=-1)
+
+    def slopes(self, x: Numbers, y: Numbers) -> Any:
+        """Return the slopes along world x and y of the entry nearest to (x, y), two arrays (...), dimensionless."""
+        return self._of_nearest(x, y, (3, 4))
+
+    def _of_nearest(self, x: Any, y: Any, layers: tuple[int, ...]) -> list[Any]:
+        """Return the numbers of layers in the entry nearest to (x, y)."""
         nearest = [np.floor(list_as_array(z) / self.spacing + 0.5) for z in (x, y)]
-        return np.stack([self._read(k, *nearest) for k in (1, 2)], axis=-1)
+        return [self._read(layer, *nearest) for layer in layers]
 
     def _height_and_slopes(self, x: Any, y: Any) -> tuple[Any, Any, Any]:
         """Return the height, [m], and its derivatives with respect to x and y."""
@@ -77,7 +92,7 @@ class RollingHeightMap:
 
     def _read(self, layer: int, row: Any, column: Any) -> Any:
         """Return the numbers of a layer at heights of the world."""
-        (n, m), first = self.shape, (3.0 * self.robot + layer) * self.shape[0]
+        (n, m), first = self.shape, (5.0 * self.robot + layer) * self.shape[0]
         row, column = (k - size * np.floor(k / size) for k, size in ((row, float(n)), (column, float(m))))
         return self._table((first + row) * m + column)
 

@@ -8,8 +8,10 @@ import pytest
 
 import legged
 from legged.compiler import ChangingTable, PrecisionError
+from legged.compiler.ir.operations import ChangingGather
 from legged.errors import ArgumentError, NotFiniteError, ShapeError, TraceError
 from legged.ground import HeightMap, RollingHeightMap
+from legged.ground.height_map import upward
 
 HEIGHTS = np.random.default_rng(4).uniform(-0.1, 0.2, size=(12, 10))
 SPACING = 0.25
@@ -39,20 +41,39 @@ def test_compiled_code_reads_the_map_of_its_robot_as_it_was_written_last():
         assert (offset == shift).all()
 
 
+def test_slopes_are_those_of_the_nearest_entry_and_by_default_those_of_the_surface():
+    terrain, places = RollingHeightMap(HEIGHTS.shape, SPACING), SPACING * np.array([3.0, 6.0])
+    terrain.write(0, HEIGHTS)
+    x, y = terrain.slopes(*(places + 0.4 * SPACING))
+    np.testing.assert_allclose(upward(x, y), terrain.normal(*places), atol=1e-12)
+    terrain.write(0, HEIGHTS, slopes=np.arange(2.0 * HEIGHTS.size).reshape(2, *HEIGHTS.shape))
+    assert terrain.slopes(*(places - 0.4 * SPACING)) == [36.0, 156.0]
+
+
 def test_a_refused_map_changes_nothing():
     terrain = RollingHeightMap(HEIGHTS.shape, SPACING)
     terrain.write(0, HEIGHTS)
     before = terrain.height(X, Y)
-    for heights, offsets, error in (
-        (HEIGHTS[:-1], None, ShapeError),
-        (np.where(HEIGHTS > 0.1, np.nan, HEIGHTS), None, NotFiniteError),
-        (HEIGHTS + 1.0, np.full((2, *HEIGHTS.shape), np.inf), NotFiniteError),
+    infinite = np.full((2, *HEIGHTS.shape), np.inf)
+    for heights, offsets, slopes, error in (
+        (HEIGHTS[:-1], None, None, ShapeError),
+        (np.where(HEIGHTS > 0.1, np.nan, HEIGHTS), None, None, NotFiniteError),
+        (HEIGHTS + 1.0, infinite, None, NotFiniteError),
+        (HEIGHTS + 1.0, None, infinite, NotFiniteError),
     ):
         with pytest.raises(error):
-            terrain.write(0, heights, offsets)
+            terrain.write(0, heights, offsets, slopes)
     with pytest.raises(ArgumentError, match="robot"):
         terrain.write(1, HEIGHTS + 1.0)
     assert (terrain.height(X, Y) == before).all()
+
+
+def test_a_table_does_not_get_the_code_of_another_length_from_the_cache(monkeypatch):
+    for length in (10, 30):
+        monkeypatch.setattr(ChangingGather, "_created", 0)  # as in a new process
+        table = ChangingTable(np.arange(float(length)))
+        kernel = legged.compile(lambda x, table=table: table(x) + 0.123, x=())
+        assert kernel(length - 1.0) == length - 1.0 + 0.123
 
 
 def test_code_that_would_read_a_copy_of_a_changing_table_is_refused(tmp_path):

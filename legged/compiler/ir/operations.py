@@ -124,8 +124,11 @@ class ChangingGather(Gather):
     _created = 0
 
     def __new__(cls, table: np.ndarray) -> ChangingGather:
-        """Return the operation of a table with a name of its own, (n,), any unit and frame."""
-        operation = str.__new__(cls, f"gather_changing_{ChangingGather._created}")
+        """Return the operation of a table with a name of its own, (n,), any unit and frame.
+
+        The name contains the length, which is a constant of the code that other processes find by it in the cache.
+        """
+        operation = str.__new__(cls, f"gather_changing_{len(table)}_{ChangingGather._created}")
         ChangingGather._created += 1
         operation.table = np.array(table, dtype=float)
         return operation

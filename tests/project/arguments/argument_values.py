@@ -278,7 +278,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     heights.write_text("0,0\n0,0\n")
     walk = {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]}
     return {
-        "RollingHeightMap.write": {"robot": 0, "heights": np.zeros((4, 5))}, "RollingHeightMap.offset": {"x": 0.1, "y": 0.2},
+        "RollingHeightMap.write": {"robot": 0, "heights": np.zeros((4, 5))}, "RollingHeightMap.offset": {"x": 0.1, "y": 0.2}, "RollingHeightMap.slopes": {"x": 0.1, "y": 0.2},
         "DepthCamera.depths": {"terrain": legged.ground.Flat(), "rotation": np.eye(3), "position": np.array([0.0, 0.0, 0.5])},
         "DepthCamera.in_range": {"depths": np.ones(4)}, "DepthCamera.measured": {"depths": np.ones(4), "image": 0}, "Seeing.step": {}, "Seeing.look": {}, "Seeing.reset": {"q": _seen_simulation().q, "v": _seen_simulation().v},
         "HeightMap.from_file": {"path": heights, "width": 1.0}, "Table.to_csv": {"path": FOLDER / "table.csv"},
