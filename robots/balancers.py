@@ -85,7 +85,7 @@ def bend_swivel_robot() -> Robot:
 
     The point is a ball joint without friction to the ground, so that it carries no moment. At zero leg and trunk are
     upright cylinders, of 0.5 m and 0.5 kg and of 0.6 m and 1 kg; both are symmetric about their shafts, z. Stops of the
-    hip at 0.8 rad keep it away from its singularity at pi/2, and let it bend by 1.6 rad about either axis. The shapes
+    hip at 1.3 rad keep it away from its singularity at pi/2. The shapes
     are flat, so that pictures show which way they face.
     """
     low, hip, top = (0.0, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.0, 0.6)
@@ -94,5 +94,5 @@ def bend_swivel_robot() -> Robot:
     trunk = Link("trunk", cylinder_inertia(1.0, 0.15, low, top), shapes=[board])
     builder = RobotBuilder("bend-swivel robot", Link("ground"), base=FixedBase())
     builder.add(Spherical("support"), leg, to="ground")
-    stops = JointPhysics(lower=-0.8, upper=0.8)
+    stops = JointPhysics(lower=-1.3, upper=1.3)
     return builder.add(ConstantVelocity("hip", physics=stops), trunk, to="leg", at=hip).build()

@@ -35,9 +35,8 @@ def humanoid(base: Base | None = None) -> Robot:
 
     Source:
         Masses and lengths of segments as fractions of the body's, Winter, "Biomechanics and Motor Control of Human
-        Movement", 4th edition 2009, Table 4.1. The segments are boxes, cylinders and a sphere. Stops are at
-        rounded average ranges of motion of the American Academy of Orthopaedic Surgeons (1965), but arms abduct by
-        1.3 rad only; they reach higher by flexion.
+        Movement", 4th edition 2009, Table 4.1. The segments are boxes, cylinders and a sphere. Stops are near the usual
+        ranges of a person's joints, rounded, but arms abduct by 1.3 rad only; they reach higher by flexion.
     """
     pelvis = Link("pelvis", box_inertia(9.9, (0.2, 0.3, 0.2), (0.0, 0.0, 0.05)))
     robot = RobotBuilder("humanoid", pelvis, base=base)

@@ -215,11 +215,12 @@ class CompiledEngine(StepEngine):
         self, members: Members, schedule: Schedule, threads: int | None = None, robots: slice = slice(None)
     ) -> None:
         """Advance the robots, or some of them, from other states of any type; see `StepEngine.advance`."""
-        own = Members(*(x.astype(self.code.element.dtype, copy=False) for x in vars(members).values()))
-        self.code.run(own, self.parameters[robots], schedule, threads, self.commands[robots])
-        for x, y in zip(vars(members).values(), vars(own).values(), strict=True):
-            if x is not y:
-                x[:] = y
+        with np.errstate(over="ignore", invalid="ignore"):  # of undefined stored states
+            own = Members(*(x.astype(self.code.element.dtype, copy=False) for x in vars(members).values()))
+            self.code.run(own, self.parameters[robots], schedule, threads, self.commands[robots])
+            for x, y in zip(vars(members).values(), vars(own).values(), strict=True):
+                if x is not y:
+                    x[:] = y
 
     def failure(self, i: int) -> SimulationError | None:
         """Return the error of the steps after the last sample of a single robot, which are taken again one by one.
