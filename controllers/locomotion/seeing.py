@@ -1,4 +1,4 @@
-"""Seeing: a loop in which robots plan their footsteps on what a depth camera shows them, not on the terrain itself.
+"""A simulation in which robots plan footsteps on an elevation map that is built from images of a depth camera.
 
     known = legged.ground.RollingHeightMap((96, 96), 0.025)                         # [m]
     law = controllers.Estimated(controllers.Locomotion(terrain=known), legged.estimation.InvariantFilter())
@@ -143,7 +143,7 @@ class Seeing:
         self.look()
 
     def look(self) -> None:
-        """Take an image with the camera of each robot, and write what the robots know to the map of their law.
+        """Take a depth image for each robot, update its elevation map, and write that to the map of its control law.
 
         The next image follows one period later.
         """

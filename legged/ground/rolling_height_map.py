@@ -16,7 +16,7 @@ Array = np.ndarray
 
 @checked
 class RollingHeightMap:
-    """Height maps of several robots in one table in memory, which `write` changes: what each robot knows of the ground.
+    """Robot-centered height maps, one for each robot, that a compiled function reads and `write` changes.
 
     Height i, j of the world is at x = i spacing, y = j spacing, and in entry (i modulo nx, j modulo ny) of a map, so
     that a map that moves over the world keeps the entries that it still covers. The surface is that of `HeightMap`.

@@ -79,7 +79,7 @@ class Solver:
         self._restart()
 
     def _places(self) -> dict[str, Array]:
-        """Return what a problem keeps between solutions, by its name, (problems side by side, ...)."""
+        """Return the arrays of the problems side by side that a warm start reuses, name -> (problems, ...)."""
         trajectories = self._trajectories
         return {
             **{

@@ -5,8 +5,8 @@ plane through the heights around it deviates from none of them by more than 0.12
 steep, and if it does not lie in a hole or gap: heights that a morphological closing over 0.5 h would raise by more than
 0.2 h. The offset to the nearest foothold and the slopes of its plane are numbers in tables for each cell, so that a
 compiled law reads two numbers for a landing place, and two for the ground under a foot, whatever the map. Slopes of the
-surface through the heights of a camera are worse: an error of 1 mm in cells of 16 mm turns its normal by up to 0.05
-rad, and that of cells with points of both the wall and the top of an edge by more. On other terrains, whose numbers may
+surface through the heights of a camera have larger errors, most of all in cells with points of both the wall and the
+top of an edge. On other terrains, whose numbers may
 vary between the members of a rollout, a law looks for a place without edges and gaps along the heading
 (`away_from_edges`).
 

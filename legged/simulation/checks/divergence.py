@@ -128,7 +128,7 @@ class DivergenceCheck:
 
         Args:
             t: Time, [s]. s: Rest of the state, (size,). q: Last configurations, (k, nq), mixed units,
-            (0, nq) if they are not known.
+                (0, nq) if they are not known.
             gained: Kinetic energy without a source, [J]. reason: Why the integrator cannot continue.
         """
         reasons, advice = [reason] if reason else [], self.advice

@@ -99,7 +99,7 @@ def _joint_name(robot: Robot, body: Body) -> str:
 
 
 def gimbal_lock_text(robot: Robot, q: Array, entry: int | None = None) -> str:
-    """Return which coordinates of a robot are near gimbal lock and what to do, "" if none are.
+    """Return a message that names the joint or base near gimbal lock and a remedy, "" if there is none.
 
     Args:
         robot: The robot. q: Successive configurations, (k, nq), mixed units; (0, nq) if they are not known.
