@@ -81,15 +81,15 @@ class Solver:
     def _places(self) -> dict[str, Array]:
         """Return the arrays of the problems side by side that a warm start reuses, name -> (problems, ...)."""
         trajectories = self._trajectories
-        return {
-            **{
-                "q": trajectories.q,
-                "v": trajectories.v,
-                "u": trajectories.u,
-                "factors": trajectories.durations.factors,
-            },
-            **{f"inputs {k}": inputs["p"] for k, inputs in enumerate(trajectories.inputs)},  # with multipliers
-            **{"regularization": self._regularization, "was stuck": self._was_stuck, "penalty": self._penalty},
+        with_multipliers = {f"inputs {k}": inputs["p"] for k, inputs in enumerate(trajectories.inputs)}
+        return with_multipliers | {
+            "q": trajectories.q,
+            "v": trajectories.v,
+            "u": trajectories.u,
+            "factors": trajectories.durations.factors,
+            "regularization": self._regularization,
+            "was stuck": self._was_stuck,
+            "penalty": self._penalty,
         }
 
     def _restart(self) -> None:
