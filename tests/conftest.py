@@ -21,10 +21,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DAILY_SEEDS, FIRST_SEEDS = 4, 6
 LIBRARIES = {
-    **dict.fromkeys(("yourdfpy", "lxml"), "urdf"),
+    **dict.fromkeys(("lxml", "trimesh", "collada"), "urdf"),
     **dict.fromkeys(("mujoco",), "mujoco"),
     **dict.fromkeys(("daqp",), "qp"),
-    **dict.fromkeys(("viser", "trimesh", "collada", "fast_simplification"), "view"),
+    **dict.fromkeys(("viser", "fast_simplification"), "view"),
     **dict.fromkeys(("gymnasium", "onnx"), "rl"),
     **dict.fromkeys(("dask", "distributed", "pyarrow", "pandas", "locket"), "sweep"),
     **dict.fromkeys(("optuna", "cma", "SALib"), "design"),

@@ -14,7 +14,7 @@ import numpy as np
 from legged.arguments import shown
 from legged.errors import DefinitionError, FileError
 from legged.files.description import SOLIDS, Shape, Tree
-from legged.files.meshes import open_mesh
+from legged.files.meshes import open_mesh, stored_arrays
 from legged.output import visible
 from legged.robot.shapes import Hull, hull_of, shape_with
 from legged.robot.shapes import Shape as LinkShape
@@ -127,6 +127,13 @@ def _opened(path: str, source: str, changed: int) -> tuple[Array, str]:
 
     Results are cached by path and by the time of the last change of the file, [ns].
     """
+    name = Path(path).name
+    arrays = stored_arrays(path, f"vertices and remarks, 1, {name}", lambda: _read(path, source))
+    return arrays["vertices"], str(arrays["words"])
+
+
+def _read(path: str, source: str) -> dict[str, Any]:
+    """Return the vertices of a mesh and the remarks on it as `_opened`, read by trimesh."""
     scene = open_mesh(path)
     try:
         mesh: Any = scene.to_mesh()
@@ -136,12 +143,15 @@ def _opened(path: str, source: str, changed: int) -> tuple[Array, str]:
     except Exception as error:  # of damaged meshes
         words = f"the mesh {path!r} cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
         raise FileError(source, words) from error
-    name = Path(path).name
     if not len(vertices) or not np.isfinite(vertices).all():
         raise FileError(source, f"the mesh {path!r} has no vertices, or some that are not finite")
+    return {"vertices": vertices, "words": _remarks(Path(path).name, is_closed, volume, hull)}
+
+
+def _remarks(name: str, is_closed: bool, volume: float, hull: float) -> str:
     if not is_closed:
-        return vertices, f"the mesh {name} has holes and is replaced by its convex hull"
+        return f"the mesh {name} has holes and is replaced by its convex hull"
     if volume < (1.0 - _CONVEX) * hull:
         larger = 100.0 * (hull / volume - 1.0) if volume else np.inf
-        return vertices, f"the mesh {name} is not convex; its convex hull has {larger:.2g} % more volume"
-    return vertices, ""
+        return f"the mesh {name} is not convex; its convex hull has {larger:.2g} % more volume"
+    return ""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import struct
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from legged.arguments import shown
+from legged.compiler import cached_bytes
 from legged.errors import FileError
 from legged.files import reading
 
@@ -39,7 +44,7 @@ def open_mesh(path: str) -> Any:
     try:
         import trimesh
     except ImportError as error:
-        raise FileError(path, "opening meshes needs trimesh: pip install 'legged[view]'") from error
+        raise FileError(path, "opening meshes needs trimesh: pip install 'legged[urdf]'") from error
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in FORMATS:
         raise FileError(path, f"is no mesh of a known format; these are {', '.join(FORMATS)}")
@@ -64,6 +69,32 @@ def open_mesh(path: str) -> Any:
     if triangles > MAX_TRIANGLES:
         raise FileError(path, f"has {triangles} triangles, copies included; the limit is {MAX_TRIANGLES}")
     return scene
+
+
+def stored_arrays(path: str, layout: str, read: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the arrays that a function reads from a mesh, from the cache folder if they are there.
+
+    Importing trimesh and reading a file take long. The arrays are stored by the content of the file. Those of the
+    format glTF in text (.gltf) are not, since they stand in other files.
+
+    Args:
+        path: The file. layout: Names the function and the version of its result.
+        read: Returns arrays of numbers or text, by name.
+
+    Raises:
+        FileError: The file is no regular file or is too large; besides, the errors of `read`.
+    """
+    key = hashlib.sha256(reading.read_regular(path, MAX_BYTES, "meshes")).hexdigest()
+    suffix = Path(path).suffix.lower()
+
+    def packed() -> bytes:
+        buffer, arrays = io.BytesIO(), {name: np.asarray(array) for name, array in read().items()}
+        np.savez(buffer, allow_pickle=False, **arrays)
+        return buffer.getvalue()
+
+    content = packed() if suffix == ".gltf" else cached_bytes(packed, key, suffix, layout)
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return dict(archive)
 
 
 class _Companions:

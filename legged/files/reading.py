@@ -172,11 +172,6 @@ def _without_namespace(root: Any) -> Any:
     return root
 
 
-def serialize(root: Any) -> bytes:
-    """Return an element as an XML document."""
-    return _etree("").tostring(root)
-
-
 def root_tag(content: bytes) -> str:
     """Return the name of the root element, found without an XML parser, or "" if there is none."""
     at = len(_BOM) if content.startswith(_BOM) else 0
@@ -260,5 +255,5 @@ def _etree(source: str) -> Any:
     try:
         from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
     except ImportError as error:
-        raise FileError(source, "reading it needs lxml and yourdfpy: pip install 'legged[urdf]'") from error
+        raise FileError(source, "reading it needs lxml: pip install 'legged[urdf]'") from error
     return etree

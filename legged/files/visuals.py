@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler import cached_bytes
 from legged.errors import FileError
 from legged.files import reading
 from legged.files.collision import located, meters_per_unit
 from legged.files.description import Shape, tree_of
 from legged.files.load import describe
-from legged.files.meshes import MAX_BYTES, open_mesh
+from legged.files.meshes import open_mesh, stored_arrays
 from legged.files.mjcf.reader import SHAPES, body_names, compiled, geom_vertices, shape_size
-from legged.files.urdf.visuals import visual_shape
+from legged.files.urdf.shapes import visual_shape
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array
@@ -155,32 +152,23 @@ def opened_mesh(path: str) -> list[Part]:
     Raises:
         FileError: As in `legged.files.meshes.open_mesh`, or the mesh has no triangles.
     """
-    key = hashlib.sha256(reading.read_regular(path, MAX_BYTES, "meshes")).hexdigest()
-    parts = _unpacked(cached_bytes(lambda: _packed(_read_mesh(path)), key, Path(path).suffix, _LAYOUT))
+    arrays = stored_arrays(path, _LAYOUT, lambda: _named(_read_mesh(path)))
+    columns = ([arrays[f"{name} {k}"] for name in _PART] for k in range(len(arrays) // len(_PART)))
+    parts = [(v, f, (float(c[0]), float(c[1]), float(c[2])) if c.size else None) for v, f, c in columns]
     if not parts:
         raise FileError(path, "the mesh has no triangles, so that it is not shown")
     return parts
 
 
-_LAYOUT = "arrays of NumPy in meters, 2"
-"""Version of the layout of `_packed`."""
+_LAYOUT = "parts in meters, 2"
+"""Version of the result of `_named`."""
+_PART = ("vertices", "faces", "color")
 
 
-def _packed(parts: list[Part]) -> bytes:
-    """Return the parts of a mesh as bytes that contain numbers alone."""
-    names = ("vertices", "faces", "color")
-    arrays = {f"{name} {k}": x for k, part in enumerate(parts) for name, x in zip(names, part, strict=True)}
-    buffer, stored = io.BytesIO(), {name: np.zeros(0) if x is None else np.asarray(x) for name, x in arrays.items()}
-    np.savez(buffer, allow_pickle=False, **stored)
-    return buffer.getvalue()
-
-
-def _unpacked(content: bytes) -> list[Part]:
-    """Return the parts of a mesh from bytes that `_packed` returned."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        parts = range(len(archive) // 3)
-        columns = ([archive[f"{name} {k}"] for name in ("vertices", "faces", "color")] for k in parts)
-        return [(v, f, (float(c[0]), float(c[1]), float(c[2])) if c.size else None) for v, f, c in columns]
+def _named(parts: list[Part]) -> dict[str, Array]:
+    """Return the arrays of the parts of a mesh by name; an empty color for none."""
+    named = ((f"{name} {k}", x) for k, part in enumerate(parts) for name, x in zip(_PART, part, strict=True))
+    return {name: np.zeros(0) if x is None else np.asarray(x) for name, x in named}
 
 
 def _read_mesh(path: str) -> list[Part]:

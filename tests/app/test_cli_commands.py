@@ -219,7 +219,7 @@ def test_names_cannot_control_the_terminal_or_add_lines(cli, tmp_path, command, 
         monkeypatch.setattr(speeds, function, lambda *_: {})
     for function in ("speed_table", "start_table"):
         monkeypatch.setattr(speeds, function, lambda *_: Table("", ("",), ()))
-    pytest.importorskip("yourdfpy")
+    pytest.importorskip("lxml")
     mark = "\x9b31m\u202e&#10;FORGED&#13;&#9;&#x85;&#x2028;"
     inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
     links = [f'<link name="{k}{mark}"><inertial><mass value="1"/>{inertia}</inertial></link>' for k in "ab"]

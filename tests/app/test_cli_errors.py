@@ -75,7 +75,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", WITH_ROBOT)
 def test_wrong_robots_are_one_line_and_status_1(cli, folder, command):
-    pytest.importorskip("yourdfpy", reason="yourdfpy, of the extra urdf, is not installed")
+    pytest.importorskip("lxml", reason="lxml, of the extra urdf, is not installed")
     chosen = WRONG_ROBOTS if command == "info" else ("planar_bipd", "'chain(2.5)'", "mine.py:fails", "cut.urdf")
     for robot in chosen:
         words = WRONG_ROBOTS[robot]
@@ -167,7 +167,7 @@ def test_output_is_checked_before_the_run(cli, folder, monkeypatch):
 
 def test_names_and_messages_of_files_are_no_instructions_to_the_terminal(cli, tmp_path):
     """XML allows the control characters from 0x80 on, among them the one that begins terminal sequences."""
-    pytest.importorskip("yourdfpy", reason="yourdfpy, of the extra urdf, is not installed")
+    pytest.importorskip("lxml", reason="lxml, of the extra urdf, is not installed")
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     path = tmp_path / "robot.urdf"
     name = "\x9b2J\u202eexe"

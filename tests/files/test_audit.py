@@ -10,7 +10,7 @@ from legged.errors import FileError, UnknownNameError
 from legged.files.inertias import inertia_fault, nearest_consistent
 from legged.robot.inertia import Inertia
 
-pytest.importorskip("yourdfpy")
+pytest.importorskip("lxml")
 from oracles.urdf_texts import BIPED
 
 LEFT_FOOT = '<mass value="0.7"/>\n      <inertia ixx="0.004" ixy="0" ixz="0" iyy="0.004" iyz="0" izz="0.0005"/>'

@@ -8,7 +8,7 @@ from legged.contact import Hull
 from legged.errors import FileError
 from legged.files import reading
 
-pytest.importorskip("yourdfpy")
+pytest.importorskip("lxml")
 from oracles.urdf_texts import BIPED
 
 BODY = BIPED.split("?>", 1)[1]

@@ -6,7 +6,7 @@ import pytest
 import legged
 from legged.errors import ArgumentError, FileError, ShapeError
 
-pytest.importorskip("yourdfpy")
+pytest.importorskip("lxml")
 from oracles.urdf_texts import BIPED
 
 FOUR = {

@@ -19,7 +19,7 @@ import robots
 from legged.errors import FileError, LeggedError
 from legged.robot.modules import find_modules
 
-pytest.importorskip("yourdfpy")
+pytest.importorskip("lxml")
 from oracles.mjcf_models import COUPLED, FLOATING, GEOMETRIES, MOTORS, PENDULUM
 from oracles.mutations import (
     BOMB,

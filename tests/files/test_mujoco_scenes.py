@@ -22,7 +22,7 @@ SINKING = 0.02  # [m], of a standing robot: servos yield by weight / kp, and MuJ
 
 def public(name: str, **options) -> legged.Robot:
     """Return a robot of example-robot-data."""
-    pytest.importorskip("yourdfpy")
+    pytest.importorskip("lxml")
     pytest.importorskip("pinocchio")
     from tests.oracles.urdfs import all_urdfs
 

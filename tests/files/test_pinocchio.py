@@ -12,7 +12,7 @@ from legged.errors import FileError
 from legged.robot.physics import TRANSITION_SPEED
 
 pytest.importorskip("pinocchio")
-pytest.importorskip("yourdfpy")
+pytest.importorskip("lxml")
 from oracles.urdf_texts import random_urdf
 from oracles.urdfs import all_urdfs, compare, pinocchio_acceleration
 

@@ -15,7 +15,7 @@ from legged.errors import ArgumentError, DefinitionError, FileError
 from legged.files import inertias, reading
 from legged.files.mjcf import limits
 
-pytest.importorskip("yourdfpy")
+pytest.importorskip("lxml")
 from oracles.urdf_texts import BIPED
 
 BODY = "<worldbody><body><freejoint/><geom size='1'/></body></worldbody></mujoco>"

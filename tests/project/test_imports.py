@@ -33,7 +33,6 @@ SLOW = (
     "trimesh",
     "typer",
     "viser",
-    "yourdfpy",
 )
 """Libraries that take long to load and that only some uses need."""
 DISTRIBUTION = ("legged", "controllers", "robots")
@@ -79,6 +78,16 @@ def test_importing_the_packages_loads_no_library_before_it_is_needed():
     assert not loaded_by("import legged, controllers, robots") & {*SLOW, "numpy", "llvmlite"}
     use = "import legged, controllers, robots; robots.chain, controllers.Trot, legged.Robot, legged.simulate"
     assert not loaded_by(use) & set(SLOW)
+
+
+def test_reading_a_urdf_loads_no_library_for_meshes(tmp_path):
+    """The first script of a user waits for it, and 70 MB lie in the memory of every process."""
+    pytest.importorskip("lxml")
+    path = tmp_path / "robot.urdf"
+    legged.save_urdf(robots.spatial_biped(), path)
+    embedded = re.compile("<legged.*?(/>|</legged>)", re.DOTALL)
+    path.write_text(embedded.sub("", path.read_text()))
+    assert not loaded_by(f"import legged; legged.load({str(path)!r})") & set(SLOW)
 
 
 @pytest.mark.parametrize("package", [controllers, robots])

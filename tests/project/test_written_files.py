@@ -174,7 +174,7 @@ def test_links_rights_and_masks_are_those_of_plain_writing(tmp_path):
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "de_DE.ISO-8859-1"])
 def test_texts_are_utf8_under_every_locale(locale, tmp_path):
-    pytest.importorskip("yourdfpy", reason="yourdfpy, of the extra urdf, is not installed")
+    pytest.importorskip("lxml", reason="lxml, of the extra urdf, is not installed")
     code = f"""
 import legged
 rod = legged.sphere_inertia(1.0, 0.1)

@@ -90,7 +90,7 @@ def run(monkeypatch, capsys, *words):
 
 
 def test_the_command_prints_tables_and_writes_figures(monkeypatch, capsys, tmp_path):
-    pytest.importorskip("yourdfpy")
+    pytest.importorskip("lxml")
     legged.save_urdf(robots.spatial_quadruped(), tmp_path / "mine.urdf")
     status, out, _ = run(monkeypatch, capsys, str(tmp_path / "mine.urdf"), "--number", "5", "-o", str(tmp_path))
     assert status == 0

@@ -1,4 +1,4 @@
-"""Read a URDF into a description, with yourdfpy; `legged.files.collision` opens meshes.
+"""Read a URDF into a description; `legged.files.collision` opens meshes.
 
 Besides the standard elements, joints may have an element <physics> for what URDF cannot represent (`save_urdf` writes
 it, other programs ignore it), and transmissions may give a rotor inertia:
@@ -10,8 +10,6 @@ Each attribute is one number, or one number for each degree of freedom; SI units
 
 from __future__ import annotations
 
-import io
-import logging
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -21,8 +19,8 @@ import numpy as np
 from legged.errors import DefinitionError, FileError, LeggedError
 from legged.files import embedded, reading
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
-from legged.files.urdf.schema import KINDS, LARGEST, MOST_LINKS, check_schema, repeated_axes
-from legged.files.urdf.visuals import visual_shape
+from legged.files.urdf.schema import KINDS, LARGEST, MOMENTS, MOST_LINKS, check_schema, repeated_axes
+from legged.files.urdf.shapes import numbers, placement, shape_of, visual_shape
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.shapes import Material
 
@@ -50,18 +48,14 @@ def parse_urdf(content: bytes, source: str) -> Description:
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
     _remove_empty_collisions(root, lost)
-    model = _model(root, source)
-    links = tuple(_link(link, frictions.get(link.name), visuals.get(link.name, ())) for link in model.links)
+    links = tuple(_link(link, frictions, visuals, source) for link in root.findall("link"))
     notes: Counter[str] = Counter()
-    joints = tuple(
-        _joint(joint, {"rotor": motors.get(joint.name), **extensions.get(joint.name, {})}, source, notes)
-        for joint in model.joints
-    )
+    joints = tuple(_joint(joint, motors, extensions, source, notes) for joint in root.findall("joint"))
     unconverted = [
         f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()
     ]
     return Description(
-        model.name,
+        root.get("name"),
         source,
         _root_name(links, joints, source),
         links,
@@ -79,16 +73,6 @@ def _remove_empty_collisions(root: Any, lost: Counter[str]) -> None:
         if not len(collision.find("geometry")):
             lost["<collision> without a shape known to URDF"] += 1
             collision.getparent().remove(collision)
-
-
-def _model(root: Any, source: str) -> Any:
-    """Return the robot of yourdfpy for a checked document."""
-    try:
-        import yourdfpy
-    except ImportError as error:
-        raise FileError(source, "reading a URDF needs yourdfpy: pip install 'legged[urdf]'") from error
-    logging.getLogger("yourdfpy").setLevel(logging.CRITICAL)
-    return yourdfpy.URDF.load(io.BytesIO(reading.serialize(root)), build_scene_graph=False, load_meshes=False).robot
 
 
 def _root_name(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
@@ -118,59 +102,68 @@ def _visuals(root: Any, source: str) -> dict[str, tuple[Shape, ...]]:
     return {link: tuple(own) for link, own in shapes.items()}
 
 
-def _link(link: Any, material: Material | None, visuals: tuple[Shape, ...]) -> LinkEntry:
-    shapes = tuple(replace(_shape(c), material=material) for c in link.collisions)
-    if link.inertial is None:
-        return LinkEntry(link.name, shapes=shapes, visuals=visuals)
-    position, rotation = _pose(link.inertial.origin)
-    tensor = rotation @ link.inertial.inertia @ rotation.T
-    return LinkEntry(link.name, link.inertial.mass, position, (tensor + tensor.T) / 2, shapes, visuals)
+def _link(link: Any, frictions: dict[str, Material], visuals: dict[str, tuple[Shape, ...]], source: str) -> LinkEntry:
+    name = link.get("name")
+    shapes = tuple(
+        replace(shape, material=frictions.get(name))
+        for collision in link.findall("collision")
+        if (shape := shape_of(collision, source)) is not None
+    )
+    inertial = link.find("inertial")
+    if inertial is None:
+        return LinkEntry(name, shapes=shapes, visuals=visuals.get(name, ()))
+    position, rotation = placement(inertial.find("origin"), source)
+    xx, xy, xz, yy, yz, zz = (_value(inertial.find("inertia"), moment) for moment in MOMENTS)
+    tensor = rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
+    mass = _value(inertial.find("mass"), "value")
+    return LinkEntry(name, mass, position, (tensor + tensor.T) / 2, shapes, visuals.get(name, ()))
 
 
-def _shape(collision: Any) -> Shape:
-    geometry = collision.geometry
-    position, rotation = _pose(collision.origin)
-    if geometry.sphere is not None:
-        return Shape("sphere", (geometry.sphere.radius,), position, rotation)
-    if geometry.box is not None:
-        return Shape("box", tuple(map(float, geometry.box.size)), position, rotation)
-    if geometry.cylinder is not None:
-        return Shape("cylinder", (geometry.cylinder.radius, geometry.cylinder.length), position, rotation)
-    scale = np.broadcast_to(1.0 if geometry.mesh.scale is None else geometry.mesh.scale, 3)
-    return Shape("mesh", (), position, rotation, mesh=geometry.mesh.filename, scale=tuple(scale.tolist()))
-
-
-def _pose(origin: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    return (np.zeros(3), np.eye(3)) if origin is None else (origin[:3, 3].copy(), origin[:3, :3].copy())
-
-
-def _joint(joint: Any, extension: dict[str, Any], source: str, notes: Counter[str]) -> JointEntry:
-    if joint.type not in KINDS:
-        raise FileError(source, f"joint {joint.name!r} has the type {joint.type!r}; URDF knows {', '.join(KINDS)}")
-    position, rotation = _pose(joint.origin)
-    mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
-    kind = _KINDS.get(joint.type, joint.type)
+def _joint(
+    joint: Any, rotors: dict[str, Rotor], extensions: dict[str, dict[str, Any]], source: str, notes: Counter[str]
+) -> JointEntry:
+    name, kind = joint.get("name"), joint.get("type")
+    if kind not in KINDS:
+        raise FileError(source, f"joint {name!r} has the type {kind!r}; URDF knows {', '.join(KINDS)}")
     axis = np.array([0.0, 0.0, 1.0])
-    if kind in ("revolute", "prismatic", "planar"):
-        length = np.linalg.norm(joint.axis)
+    if kind in ("revolute", "continuous", "prismatic", "planar"):
+        direction = numbers(joint.find("axis"), "xyz", "1 0 0", source)
+        length = np.linalg.norm(direction)
         if length < 1e-6:
-            raise FileError(source, f"joint {joint.name!r} has the axis {joint.axis}; give it a direction")
-        axis = joint.axis / length
-    physics = _physics(joint, extension, source, notes)
-    return JointEntry(joint.name, kind, joint.parent, joint.child, position, rotation, axis, physics, mimic)
+            raise FileError(source, f"joint {name!r} has the axis {direction}; give it a direction")
+        axis = direction / length
+    return JointEntry(
+        name,
+        _KINDS.get(kind, kind),
+        joint.find("parent").get("link"),
+        joint.find("child").get("link"),
+        *placement(joint.find("origin"), source),
+        axis,
+        _physics(joint, {"rotor": rotors.get(name), **extensions.get(name, {})}, source, notes),
+        _mimic(joint.find("mimic")),
+    )
+
+
+def _mimic(mimic: Any) -> Mimic | None:
+    if mimic is None:
+        return None
+    return Mimic(mimic.get("joint"), _value(mimic, "multiplier", 1.0), _value(mimic, "offset", 0.0))
+
+
+def _value(element: Any, name: str, default: Any = None) -> Any:
+    """Return the number in an attribute that the schema has checked; `default` without the element or attribute."""
+    text = None if element is None else element.get(name)
+    return default if text is None else float(text)
 
 
 def _physics(joint: Any, extension: dict[str, Any], source: str, notes: Counter[str]) -> JointPhysics:
     """Return the physics of a joint; `extension` holds fields that are not in <dynamics> or <limit>."""
-    if joint.type == "fixed":
+    if joint.get("type") == "fixed":
         return JointPhysics()
-    damping = float((joint.dynamics and joint.dynamics.damping) or 0.0)
-    friction = float((joint.dynamics and joint.dynamics.friction) or 0.0)
+    damping, friction = (_value(joint.find("dynamics"), name, 0.0) for name in ("damping", "friction"))
     if damping < 0 or friction < 0:
-        raise FileError(
-            source,
-            f"joint {joint.name!r} has damping {damping:g} and friction {friction:g}; these must not be negative",
-        )
+        words = f"has damping {damping:g} and friction {friction:g}; these must not be negative"
+        raise FileError(source, f"joint {joint.get('name')!r} {words}")
     lower, upper = _stops(joint, source, notes)
     effort, speed = (_limit(joint, what, source, notes) for what in ("effort", "velocity"))
     physics = JointPhysics(damping, friction, lower=lower, upper=upper, effort=effort, speed=speed)
@@ -179,9 +172,9 @@ def _physics(joint: Any, extension: dict[str, Any], source: str, notes: Counter[
 
 def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:
     """Return the range of a joint; infinite for a continuous joint, and where the file has 0 and 0 or no range."""
-    if joint.type not in ("revolute", "prismatic"):
+    if joint.get("type") not in ("revolute", "prismatic"):
         return -np.inf, np.inf
-    lower, upper = (joint.limit.lower, joint.limit.upper) if joint.limit else (None, None)
+    lower, upper = (_value(joint.find("limit"), end) for end in ("lower", "upper"))
     if lower is None and upper is None:
         notes["a joint without a range, treated as unlimited"] += 1
         return -np.inf, np.inf
@@ -194,7 +187,7 @@ def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:
             notes[f"a joint whose range has no {missing} end, which is 0 by URDF's default"] += 1
     lower, upper = lower or 0.0, upper or 0.0
     if lower > upper:
-        raise FileError(source, f"joint {joint.name!r} has the range {lower:g} to {upper:g}; swap the two")
+        raise FileError(source, f"joint {joint.get('name')!r} has the range {lower:g} to {upper:g}; swap the two")
     if lower == upper == 0.0:
         notes["a joint with the range 0 to 0, treated as unlimited"] += 1
         return -np.inf, np.inf
@@ -202,11 +195,11 @@ def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:
 
 
 def _limit(joint: Any, what: str, source: str, notes: Counter[str]) -> float:
-    value = getattr(joint.limit, what) if joint.limit else None
+    value = _value(joint.find("limit"), what)
     if value is None:
         return np.inf
     if value < 0:
-        raise FileError(source, f"joint {joint.name!r} has the {what} limit {value:g}; it must not be negative")
+        raise FileError(source, f"joint {joint.get('name')!r} has the {what} limit {value:g}; it must not be negative")
     if value == 0:
         notes[f"a joint with the {what} limit 0, treated as unlimited"] += 1
         return np.inf

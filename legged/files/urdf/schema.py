@@ -55,12 +55,12 @@ class ElementRule:
 
 
 _ORIGIN = ElementRule(numbers={"xyz": 3, "rpy": 3})
-_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _INERTIAL = ElementRule(
     children={
         "origin": _ORIGIN,
         "mass": ElementRule(numbers={"value": 1}, needed=("value",)),
-        "inertia": ElementRule(numbers=dict.fromkeys(_MOMENTS, 1), needed=_MOMENTS),
+        "inertia": ElementRule(numbers=dict.fromkeys(MOMENTS, 1), needed=MOMENTS),
     },
     required=("mass", "inertia"),
 )

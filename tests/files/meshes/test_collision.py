@@ -1,6 +1,8 @@
 """Collision shapes of robot files: read as shapes of links, written again; meshes as convex hulls; damaged geometry."""
 
 import os
+import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from oracles.urdfs import all_urdfs
 
 import legged
 from legged.errors import FileError, FileWarning
+from legged.files import collision
 from legged.robot.shapes import MOST_VERTICES, hull_of
 
 ROBOT = """<robot name="r"><link name="base"><inertial><mass value="1"/>
@@ -50,6 +53,34 @@ def test_a_mesh_that_has_changed_is_opened_again(tmp_path):
         os.utime(tmp_path / "part.stl", ns=(0, 10**18 + k))
         (hull,) = hulls(load(tmp_path, element))
         assert np.ptp(hull.vertices @ POSE[1], axis=0) == pytest.approx((size, size, size))
+
+
+def in_a_new_process(monkeypatch):
+    """Forget what this process has read of meshes."""
+    monkeypatch.setattr(collision, "_opened", collision._opened.__wrapped__)
+
+
+def test_a_stored_mesh_is_read_without_the_library(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path / "cache"))
+    in_a_new_process(monkeypatch)
+    mesh = trimesh.creation.box((0.2, 0.1, 0.1))
+    mesh.update_faces(np.arange(len(mesh.faces)) > 0)  # a hole, on which the audit remarks
+    first = load(tmp_path, write(tmp_path, mesh))
+    (remark,) = first.audit.decided
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    again = legged.load(tmp_path / "robot.urdf", shapes=True)
+    assert (hulls(again)[0].vertices == hulls(first)[0].vertices).all() and again.audit.decided == (remark,)
+
+
+def test_the_arrays_beside_a_mesh_are_read_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path / "cache"))
+    in_a_new_process(monkeypatch)
+    for size in (0.1, 0.2):
+        files: Any = trimesh.Scene(trimesh.creation.box((size,) * 3)).export(file_type="gltf")
+        for name, content in files.items():
+            (tmp_path / name).write_bytes(content)
+        (hull,) = hulls(load(tmp_path, '<mesh filename="model.gltf"/>'))
+        assert np.ptp(hull.vertices @ POSE[1], axis=0) == pytest.approx((size,) * 3, abs=1e-6)
 
 
 ELEMENTS = {

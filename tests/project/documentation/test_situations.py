@@ -19,7 +19,7 @@ TESTS = [
     (int(number), name, int(cases))
     for number, name, cases in re.findall(r"^\| (\d+) \| `([\w/.:]+)` \| (\d+) \|$", PAGE, re.MULTILINE)
 ]
-EXTRAS = ("mujoco", "pinocchio", "trimesh", "viser", "yourdfpy")
+EXTRAS = ("lxml", "mujoco", "pinocchio", "trimesh", "viser")
 
 
 @pytest.fixture(scope="module")
