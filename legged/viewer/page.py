@@ -234,6 +234,7 @@ _TEMPLATE = """<!DOCTYPE html>
 <button id="next" title="one sample on (right arrow)">&#9654;&#9654;</button>
 <input id="timeline" type="range" aria-label="time">
 <span id="clock"></span>
+<button id="record" title="record a video from start to end, at this speed (mp4 or webm)">&#9679;</button>
 <label>speed <select id="speed"></select></label>
 <label><input id="loop" type="checkbox" checked> loop</label>
 </div>

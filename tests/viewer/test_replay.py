@@ -64,6 +64,42 @@ def test_page_draws_the_scene_and_asks_for_nothing(replay):
     assert all(request.startswith(("file:", "data:", "blob:")) for request in replay.requests)
 
 
+STORED = """
+URL.revokeObjectURL = () => {};
+window.stored = null;
+HTMLAnchorElement.prototype.click = function () { window.stored = { name: this.download, address: this.href } };"""
+VIDEO = """new Promise((done, fail) => {
+  const video = document.createElement("video");
+  video.onloadeddata = () => done([video.videoWidth, video.videoHeight]);
+  video.onerror = () => fail(new Error("the video cannot be played"));
+  video.src = window.stored.address;
+})"""
+
+
+def test_a_video_is_stored_from_start_to_end(replay):
+    """The file is caught where the page stores it, and played: its pictures have the size of the canvas."""
+    replay.evaluate(STORED)
+    replay.evaluate("replay.seek(0.2); replay.speed = 0.25")
+    replay.click("#record")
+    assert replay.evaluate("replay.time < 0.2 && replay.playing && document.getElementById('record').className") == "on"
+    replay.wait("window.stored !== null && !replay.video")
+    assert replay.evaluate("replay.time === replay.end && !replay.playing")
+    assert re.fullmatch(r".+\.(mp4|webm)", replay.evaluate("stored.name"))
+    canvas = replay.evaluate("[replay.stage.canvas.width, replay.stage.canvas.height]")
+    assert replay.evaluate(VIDEO) == canvas
+    replay.evaluate("replay.speed = 1")
+    assert replay.problems == []
+
+
+def test_a_browser_that_records_no_video_says_so(replay):
+    replay.evaluate("window.recorder = MediaRecorder; window.MediaRecorder = undefined")
+    replay.click("#record")
+    note = replay.evaluate("document.getElementById('note-video').textContent")
+    assert note.startswith("this browser records no video; legged view run.npz --video run.mp4")
+    assert replay.evaluate("!replay.playing && !replay.video")
+    replay.evaluate("window.MediaRecorder = window.recorder; replay.note('video', '')")
+
+
 def test_play_moves_robot_and_cursors(replay):
     start, left = place(replay), cursor(replay)
     replay.click("#play")

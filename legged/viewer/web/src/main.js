@@ -4,6 +4,7 @@ import { Actor, COLORS, FORCE } from "./actor.js";
 import { readArrays } from "./data.js";
 import { Plots } from "./plots.js";
 import { Stage } from "./stage.js";
+import { Video } from "./video.js";
 import "./style.css";
 
 const OVERLAYS = {
@@ -84,6 +85,12 @@ class Replay {
     find("notes").append(element("details", {}, element("summary", { textContent: `${words}: ${notes[0]}` }), ...items));
   }
 
+  /** Adds a note that replaces the one of the same kind. */
+  note(kind, words) {
+    find(`note-${kind}`)?.remove();
+    if (words) find("notes").append(element("p", { id: `note-${kind}`, textContent: words }));
+  }
+
   /** Returns the force that an arrow of a round length stands for. */
   scale() {
     const length = round(0.35 * this.stage.size);
@@ -103,6 +110,7 @@ class Replay {
     find("play").addEventListener("click", () => this.play(!this.playing));
     find("back").addEventListener("click", () => this.step(-1));
     find("next").addEventListener("click", () => this.step(1));
+    find("record").addEventListener("click", () => this.record());
     find("speed").addEventListener("change", () => (this.speed = Number(find("speed").value)));
     document.addEventListener("keydown", (event) => {
       if (["SELECT", "INPUT"].includes(event.target.tagName) && event.target.type !== "range") return;
@@ -111,6 +119,32 @@ class Replay {
       event.preventDefault();
       keys[event.key]();
     });
+  }
+
+  /** Records a video from the start to the end, at the chosen speed; ends it if one is recorded. */
+  record() {
+    if (this.video) {
+      this.video.stop();
+      return;
+    }
+    this.note("video", "");
+    this.play(false);
+    this.seek(this.start);
+    this.stage.render();
+    try {
+      this.video = new Video(this.stage.canvas, document.title, (failure) => this.recorded(failure));
+    } catch (error) {
+      this.recorded(error.message);
+      return;
+    }
+    find("record").classList.add("on");
+    this.play(true);
+  }
+
+  recorded(failure) {
+    this.video = null;
+    find("record").classList.remove("on");
+    if (failure) this.note("video", `${failure}; legged view run.npz --video run.mp4 makes a stick-figure video of a saved run`);
   }
 
   play(on) {
@@ -140,10 +174,12 @@ class Replay {
     this.last = now;
     if (this.playing) {
       const time = this.time + passed * this.speed;
-      if (time >= this.end && !find("loop").checked) this.play(false);
-      this.seek(time < this.end ? time : find("loop").checked ? this.start : this.end);
+      const again = find("loop").checked && !this.video;
+      if (time >= this.end && !again) this.play(false);
+      this.seek(time < this.end ? time : again ? this.start : this.end);
     }
     this.stage.render();
+    if (this.video && this.time >= this.end) this.video.stop();
     this.frames += 1;
     requestAnimationFrame((next) => this.frame(next));
   }
