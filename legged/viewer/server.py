@@ -68,7 +68,7 @@ class Viewer:
         self._follow: Any = None
         self._orbit: Any = None
         self._seen = time.perf_counter()
-        self._start, self._size = np.zeros(3), 1.0
+        self._start, self._followed, self._size = np.zeros(3), np.zeros(3), 1.0
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -137,6 +137,7 @@ class Viewer:
             target: Position of the point, (3,), [m], world axes. size: Extent of the visible scene, [m].
         """
         self._start, self._size = np.array(target, float), size
+        self._followed = self._start
         self.server.initial_camera.position = tuple(target + 1.7 * size * np.array([0.7, -1.0, 0.45]))
         self.server.initial_camera.look_at = tuple(target)
 
@@ -161,14 +162,15 @@ class Viewer:
     def follow(self, target: Array) -> None:
         """Move the world so that a point stays before the camera, if the box "follow the robot" is checked.
 
-        With the box "orbit" the cameras of all pages turn about the place that they look at.
+        The world stands still while it is not checked, and moves on from there afterwards. With the box "orbit" the
+        cameras of all pages turn about the place that they look at.
 
         Args:
             target: Position of the point, (3,), [m], world axes; its height is ignored.
         """
-        if self._follow is not None:
-            moved = (target - self._start) * (self._follow.value, self._follow.value, 0.0)
-            self._world.position = tuple(-moved)
+        if self._follow is not None and self._follow.value:
+            self._world.position = tuple(self.displacement - (target - self._followed) * (1.0, 1.0, 0.0))
+        self._followed = np.array(target, float)
         now = time.perf_counter()
         angle, self._seen = _ORBIT * min(now - self._seen, 1.0 / RATE * 4.0), now
         if self._orbit is not None and self._orbit.value:

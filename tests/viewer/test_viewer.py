@@ -54,6 +54,20 @@ def test_run_plays_and_stops_at_its_end(show, trot):
     wait(lambda: frame.position[0] == pytest.approx(trot.base.position[-2, 0], abs=1e-6))
 
 
+def test_the_world_stands_still_while_the_robot_is_not_followed(show, trot):
+    """The world jumped back to its first place when the box was unchecked."""
+    viewer = show(trot)
+    viewer.camera(np.zeros(3), 1.0)
+    viewer.follow(np.array([2.0, 1.0, 0.5]))
+    np.testing.assert_array_equal(viewer.displacement, (-2.0, -1.0, 0.0))
+    viewer._follow.value = False
+    viewer.follow(np.array([3.0, 1.0, 0.5]))
+    np.testing.assert_array_equal(viewer.displacement, (-2.0, -1.0, 0.0))
+    viewer._follow.value = True
+    viewer.follow(np.array([3.5, 1.0, 0.5]))
+    np.testing.assert_array_equal(viewer.displacement, (-2.5, -1.0, 0.0))
+
+
 def test_runs_rollouts_and_files_are_shown(show, trot, drop, tmp_path):
     pair = show([trot, trot], beside=2.0)
     assert parts(pair, "/run 1")["/world/run 1"].position.tolist() == [0.0, -2.0, 0.0]
