@@ -179,6 +179,20 @@ class StartedLocomotion:
         parts = self.memory(memory)
         return np.where(np.array(GaitState.of(parts.gait).stance)[:, None] > 0.5, np.nan, parts.footsteps)
 
+    def commanded_velocity(self, t: float, memory: Array) -> Array:
+        """Return the commanded velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,).
+
+        That of a command of `legged.Simulation.step` has bounded rates.
+
+        Args:
+            t: Time, [s]. memory: (m,), mixed units, such as a row of `Run.memory`.
+        """
+        parts = self.memory(memory)
+        if self.commands is None:
+            return parts.command[:3]
+        is_constant = isinstance(self.commands, Command) and self.commands.is_constant
+        return np.asarray(parts.constant_command if is_constant else self.commands(t), dtype=float)[:3]
+
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the current generalized forces, (nv,); arguments as in `Controller.torque`."""
         return memory[: len(v)]

@@ -112,6 +112,12 @@ class Wrapper:
         planned = getattr(self.law, "planned_footsteps", None)
         return planned and (lambda memory: planned(memory[self._size :]))
 
+    @property
+    def commanded_velocity(self) -> Any:
+        """The law's `commanded_velocity` as a function of time and the wrapper's memory, or None."""
+        commanded = getattr(self.law, "commanded_velocity", None)
+        return commanded and (lambda t, memory: commanded(t, memory[self._size :]))
+
     def __getattr__(self, name: str) -> Any:
         """Return `initial_state` of the law, if it has one."""
         if name != "initial_state":

@@ -23,10 +23,12 @@ class Controller(Protocol):
     """Generalized forces as a function of time, state and contact wrenches, with an optional memory.
 
     Only `torque` is required. The functions should be traceable: plain NumPy on arrays of floats or expressions.
-    A controller with `update` needs an integrator with fixed steps. Four more methods are optional:
+    A controller with `update` needs an integrator with fixed steps. Five more methods are optional:
     `initial_state(robot) -> (q, v)`, the start of runs without a given state;
-    `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record; and
-    `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, which runs record.
+    `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each,
+    `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, and
+    `commanded_velocity(t, memory) -> velocity`, (3,), forward and to the left, [m/s], and yaw rate, [rad/s], which runs
+    record, and
     `restart(t, q, v) -> memory`, (m,), that of a started controller that takes over; the arguments may be traced.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
     `rate` and `update` if they need it; a controller that passes the command to another one has the property
@@ -212,6 +214,10 @@ class _ControllerAdapter:
     @property
     def planned_footsteps(self) -> Any:
         return getattr(self.controller, "planned_footsteps", None)
+
+    @property
+    def commanded_velocity(self) -> Any:
+        return getattr(self.controller, "commanded_velocity", None)
 
 
 class _FunctionController(_ControllerAdapter):

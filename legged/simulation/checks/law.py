@@ -23,6 +23,7 @@ _ARGUMENTS = {
     "initial_state": ("robot",),
     "reference": ("t", "phase"),
     "planned_footsteps": ("memory",),
+    "commanded_velocity": ("t", "memory"),
 }
 
 
@@ -198,6 +199,24 @@ def footsteps_of(planned: Any, value: Any) -> Array:
     if places.ndim != 2 or places.shape[1] != 3:
         raise ShapeError(f"the places of {name} must be (n, 3), got shape {places.shape}")
     return places
+
+
+def commanded_of(commanded: Any, value: Any) -> Array:
+    """Return what `commanded_velocity` of a law has returned, forward and to the left, [m/s], and yaw rate, (3,).
+
+    Args:
+        commanded: The method. value: What it returned.
+
+    Raises:
+        ArgumentError, ShapeError: It is no array (3,) of finite numbers.
+    """
+    name = f"{type(getattr(commanded, '__self__', commanded)).__name__}.commanded_velocity"
+    velocity = real_array(f"the velocity of {name}", value)
+    if velocity.shape != (3,):
+        raise ShapeError(f"the velocity of {name} must be (3,), got shape {velocity.shape}")
+    if not np.isfinite(velocity).all():
+        raise ArgumentError(f"the velocity of {name} must be finite, got {velocity}")
+    return velocity
 
 
 def gains_of(value: Any, sizes: tuple[int, int]) -> tuple[Array, Array]:

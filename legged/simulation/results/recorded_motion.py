@@ -78,6 +78,7 @@ def fields_of_motion(
         "picture": Picture(robot, q, ground, (), np.zeros((count, 0, 7))),
         "model": ModelRecord.of(robot, ground),
         "footsteps": none,
+        "commanded": np.zeros((0, 3)),
     }
 
 

@@ -10,7 +10,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import LeggedError
 from legged.ground.ground import Ground
 from legged.simulation.backend import Backend
-from legged.simulation.checks.law import footsteps_of, reference_of
+from legged.simulation.checks.law import commanded_of, footsteps_of, reference_of
 from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory, ContactMemory
@@ -69,6 +69,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         picture=Picture(robot, q, loop.ground, bodies, body_q),
         model=ModelRecord.of(robot, loop.ground, bodies),
         footsteps=planned_footsteps(loop.controller, seen.memory),
+        commanded=_commanded_velocities(loop.controller, times, seen.memory),
     )
 
 
@@ -135,6 +136,15 @@ def planned_footsteps(controller: Any, memory: Array) -> Array:
     if planned is None or not len(memory):
         return np.zeros((len(memory), 0, 3))
     return np.array([footsteps_of(planned, planned(row)) for row in memory])
+
+
+def _commanded_velocities(controller: Any, times: Array, memory: Array) -> Array:
+    """Return the velocities that a controller is commanded, (T, 3) or (0, 3); see `Run.commanded`."""
+    commanded = getattr(controller, "commanded_velocity", None)
+    if commanded is None:
+        return np.zeros((0, 3))
+    rows = zip(times, memory, strict=True)
+    return np.array([commanded_of(commanded, commanded(t, row)) for t, row in rows]).reshape(-1, 3)
 
 
 def _reference(controller: Any, states: list[StateSample], nj: int) -> Array:

@@ -69,6 +69,8 @@ class Run:
             plain data cannot contain (`Robot.describe`).
         footsteps: Landing places of the n feet that the controller plans, (T, n, 3), [m], world axes; NaN for feet that
             stand. n is 0 for controllers without `planned_footsteps`.
+        commanded: Commanded velocities forward and to the left, [m/s], and yaw rates, [rad/s], (T, 3); (0, 3) for
+            controllers without `commanded_velocity`.
     """
 
     robot: str
@@ -91,6 +93,7 @@ class Run:
     warnings: tuple[str, ...] = ()
     model: ModelRecord | None = None
     footsteps: Array = field(default_factory=lambda: np.zeros((0, 0, 3)))
+    commanded: Array = field(default_factory=lambda: np.zeros((0, 3)))
 
     def __len__(self) -> int:
         return len(self.times)
@@ -339,11 +342,11 @@ class Run:
     def table(self, command: Sequence[float] | None = None) -> Table:
         """Return the main figures of the run as a table, which can be printed, and written as CSV and LaTeX.
 
-            print(run.table(command=(0.8, 0.0, 0.2)).text())
+            print(run.table().text())
 
         Args:
             command: Commanded velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,), which is shown
-                beside the velocity reached at the end.
+                beside the velocity reached at the end; by default the mean of `commanded` there, if there is any.
 
         Raises:
             ArgumentError: A command that is not three finite numbers.

@@ -2,8 +2,8 @@
 
 The arrays of version 1 are named as in `_VERSION_1`, those of version 2 as the fields of a run; version 3 adds the
 warnings, version 4 the lines that belong to shapes, version 5 impulses, peaks and times of contacts, which are NaN for
-older files, version 6 the model and the surface of the ground, version 7 the planned footsteps, and version 8 the last
-times of contacts. The array "version" states it; older files may lack it.
+older files, version 6 the model and the surface of the ground, version 7 the planned footsteps, version 8 the last
+times of contacts, and version 9 the commanded velocities. The array "version" states it; older files may lack it.
 The header of each array is checked before memory is allocated for it.
 """
 
@@ -25,7 +25,7 @@ from legged.files.reading import check_regular
 from legged.output import output_file, replaced
 
 Array = np.ndarray
-VERSION = 8
+VERSION = 9
 """Version of the layout of the files that `Run.save` writes."""
 MAX_BYTES = 2**31
 """Largest size of a saved run, compressed and of its arrays together, [byte]."""
@@ -103,6 +103,7 @@ FIELDS: dict[str, FieldRule] = {
     "ground.surface": FieldRule("real", ("rows", "columns", 3)),
     "footsteps": FieldRule("real", ("T", "planned feet", 3), may_be_nan=True),
     "contacts.last_touch": FieldRule("real", ("contacts",), may_be_nan=True),
+    "commanded": FieldRule("real", ("commands", 3)),
 }
 """The fields of a run, in their order."""
 _CONTACTS = tuple(f"contacts.{name}" for name in ("impulse", "peak", "first_touch", "worst_residual", "last_touch"))
@@ -114,6 +115,7 @@ _SINCE = {
     "ground.surface": 6,
     "footsteps": 7,
     "contacts.last_touch": 8,
+    "commanded": 9,
 }
 """The version that added a field, for those that version 1 lacks."""
 
@@ -204,6 +206,10 @@ def _read(archive: zipfile.ZipFile, source: str, most: int) -> dict[str, Any]:
     fields.setdefault("model", "")
     fields.setdefault("ground.surface", np.zeros((0, 0, 3)))
     fields.setdefault("footsteps", np.zeros((lengths["T"], 0, 3)))
+    fields.setdefault("commanded", np.zeros((0, 3)))
+    if len(fields["commanded"]) not in (0, lengths["T"]):
+        words = f"'commanded' must have a row for each of the {lengths['T']} samples, or none"
+        raise FileError(source, f"{words}, got {len(fields['commanded'])}")
     for name, size in (("joints.q_range", "nq"), ("joints.v_range", "nv")):
         _check_indices(fields[name], lengths[size] + 1, name, source)
     _check_indices(fields["figure.edges"], lengths["nodes"], "figure.edges", source)

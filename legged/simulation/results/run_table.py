@@ -30,14 +30,17 @@ def run_table(run: Run, planned: float | None = None, command: Sequence[float] |
         run: The run.
         planned: Planned speed, [m/s], shown beside the mean speed.
         command: Commanded velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,), which is shown beside
-            the velocity reached at the end.
+            the velocity reached at the end; by default the mean of those that the run recorded there, if any.
 
     Raises:
         ArgumentError: A command that is not three finite numbers.
     """
     rows = _way(run, planned)
-    if command is not None and run.duration > 0.0:
-        rows += _reached(run, rounded_array("command", command, (3,), "velocity forward and to the left, yaw rate"))
+    given = None
+    if command is not None:
+        given = rounded_array("command", command, (3,), "velocity forward and to the left, yaw rate")
+    if (given is not None or len(run.commanded)) and run.duration > 0.0:
+        rows += _reached(run, given)
     rows += [
         ("height of the base", f"{run.base.position[:, 2].min():.4f} to {run.base.position[:, 2].max():.4f} m"),
         ("largest lean of the base", f"{np.degrees(lean(run).max()):.2f} degrees"),
@@ -91,14 +94,18 @@ def _traveled(run: Run) -> float:
     return 0.2 * float(run.base.position[0, 2] - lowest) if np.isfinite(lowest) else np.inf
 
 
-def _reached(run: Run, command: Array) -> Rows:
-    """Return the rows of the command and of the mean velocity reached at the end, in axes of the heading."""
+def _reached(run: Run, command: Array | None) -> Rows:
+    """Return the rows of the command and of the mean velocity reached at the end, in axes of the heading.
+
+    Without a command, it is the mean of those that the run recorded over the same time.
+    """
     last = min(LAST, run.duration / 2.0)
     first = min(int(np.searchsorted(run.times, run.times[-1] - last * (1.0 + 1e-9))), len(run) - 2)
     velocities, dt = heading_velocities(run), np.diff(run.times)
     reached = dt[first:] @ velocities[first:] / dt[first:].sum()
+    wanted = dt[first:] @ run.commanded[first:-1] / dt[first:].sum() if command is None else command
     return [
-        ("commanded: forward, left, turn", _velocity(command)),
+        ("commanded: forward, left, turn", _velocity(wanted)),
         (f"reached in the last {run.times[-1] - run.times[first]:.3g} s", _velocity(reached)),
     ]
 

@@ -228,3 +228,31 @@ def test_cost_of_transport_of_a_pulled_mass_is_its_friction():
     moving = replace(run, base=replace(run.base, position=np.outer(run.times * speed, [1.0, 0.0, 0.0])))
     expected = damping * speed / (mass * np.linalg.norm(robot.gravity))
     assert moving.cost_of_transport == pytest.approx(expected, rel=1e-6)  # tolerance of the integrator
+
+
+class Commanded:
+    """A law without forces that is commanded a velocity, which increases."""
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return np.zeros(8)
+
+    def commanded_velocity(self, t, memory):
+        return np.array([0.5 * t, 0.25, -0.1])
+
+
+def test_the_table_of_a_run_has_the_mean_of_the_recorded_command(tmp_path):
+    robot = robots.chain(8)
+    run = simulate(robot, Commanded(), until=0.4, integrator=RungeKutta4(0.01))
+    np.testing.assert_array_equal(run.commanded, [[0.5 * t, 0.25, -0.1] for t in run.times])
+    rows = dict(run.table().rows)
+    assert (
+        rows["commanded: forward, left, turn"] == "0.148 m/s, 0.250 m/s, -0.100 rad/s"
+    )  # before the last step: 0.2 to 0.39 s
+    assert "reached in the last 0.2 s" in rows
+    given = dict(run.table(command=(1.0, 0.0, 0.0)).rows)
+    assert given["commanded: forward, left, turn"] == "1.000 m/s, 0.000 m/s, 0.000 rad/s"
+    again = Run.load(run.save(tmp_path / "run"))
+    np.testing.assert_array_equal(again.commanded, run.commanded)
+    assert again.table().rows == run.table().rows
+    plain = simulate(robot, until=0.1)
+    assert plain.commanded.shape == (0, 3) and "commanded: forward, left, turn" not in dict(plain.table().rows)

@@ -76,7 +76,7 @@ def test_files_contain_the_fields_of_a_run_and_a_version(run, tmp_path):
     with np.load(run.save(tmp_path / "run")) as file:
         assert int(file["version"]) == run_files.VERSION
     assert repr(Run.load(changed(run, tmp_path, version=None))) == repr(run)  # before versions were written
-    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 8"):
+    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 9"):
         Run.load(changed(run, tmp_path, version=np.array(99)))
 
 

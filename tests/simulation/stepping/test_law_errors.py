@@ -91,6 +91,9 @@ def test_a_wrong_reference_or_plan_of_a_recorded_law_is_named():
         r"of Law.reference must be \(2,\), got shape \(7,\)": {"reference": lambda self, t, phase: [np.zeros(7)] * 3},
         "reference must be callable as": {"reference": lambda self, t: None},
         r"planned_footsteps must be \(n, 3\)": {"planned_footsteps": lambda self, memory: 3.0},
+        r"commanded_velocity must be \(3,\)": {"commanded_velocity": lambda self, t, memory: 3.0},
+        "commanded_velocity must be finite": {"commanded_velocity": lambda self, t, memory: np.full(3, np.nan)},
+        "commanded_velocity must be callable as": {"commanded_velocity": lambda self, memory: np.zeros(3)},
     }.items():
         with pytest.raises((ArgumentError, ShapeError), match=words):
             DOORS["simulate"](law(**members))
