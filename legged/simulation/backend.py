@@ -83,7 +83,7 @@ class Backend:
             y: States [xi; s], (..., n). q_ref: Reference configuration of all of them, (nq,), mixed units.
             loads: Loads of the external wrenches, (k, 9), mixed units and frames, by default those at t.
         """
-        given = (self.loads(t) if loads is None else loads,) if self.loop.pushes else ()
+        given = (loads_at(self.loop.pushes, t) if loads is None else loads,) if self.loop.pushes else ()
         rate = self._method("rate", "t", "phase", "y", "q_ref", *(["loads"] if given else []))
         try:
             if self.whole:
@@ -93,24 +93,6 @@ class Backend:
         except NO_SOLUTION as error:
             self.failure = str(error)
             return np.full_like(y, np.nan)
-
-    def loads(self, t: float, h: float = 0.0) -> Array:
-        """Return the loads of the external wrenches at a time, [s], or their means over a step h, [s], (k, 9)."""
-        return self.loop.loads(t, h) if h else loads_at(self.loop.pushes, t)
-
-    def after_impulse(self, q: Array, s: Array, loads: Array) -> Array:
-        """Return s after impulses in no time, (n,); arguments as in `ClosedLoop.after_impulse`."""
-        return ClosedLoop.after_impulse(self.loop, q, s, loads)
-
-    @property
-    def integrated_from(self) -> int:
-        """Number of the first entry of s on which no rate depends, nor on those after it."""
-        return self.loop.history_entries.start
-
-    @property
-    def recorded_entries(self) -> tuple[int, int]:
-        """Numbers of the first entry of s that `recorded` changes, and of the entry after them: half of the history."""
-        return self.loop.history_entries.stop - self.loop.history_size // 2, self.loop.history_entries.stop
 
     def recorded(self, t: float, q: Array, s: Array) -> Array:
         """Return s with the present contact forces in the history of contacts, (n,); see `ClosedLoop.recorded`."""

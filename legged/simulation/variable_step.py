@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from legged.checked import checked
 from legged.errors import DefinitionError, DivergenceError, SimulationError
 from legged.simulation.integrators import DynamicalSystem, SmoothInterval, StateSample
+from legged.simulation.loop.external_wrenches import External, loads_at
 
 if TYPE_CHECKING:
     from scipy.integrate import BDF as ScipyBDF  # imported where it is used: the import takes long
@@ -93,14 +94,16 @@ class BDF:
     ) -> Iterator[StateSample]:
         """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure.
 
-        The unknowns are [xi; s] without the `recorded_entries` of s, and the impulses of the external wrenches, whose
-        exact values are known.
+        The unknowns are [xi; s] without peaks and times of contacts, the second half of their history, and the impulses
+        of the external wrenches, whose exact values are known. No rate depends on the history or on what follows it.
         """
-        q_ref, n, seen, end = state.q, system.nv, state.s, interval[1]
-        forced: Any = system if hasattr(system, "recorded_entries") else None  # with external wrenches and history
-        first, after = (n + i for i in (forced.recorded_entries if forced else (len(seen), len(seen))))
-        size, count = n + len(seen), n + (forced.integrated_from if forced else len(seen))
-        given = forced.loads(state.t) if forced else np.zeros((0, _WRENCH))  # (k, 9): rows [torque; force; point]
+        q_ref, n, seen, end, loop = state.q, system.nv, state.s, interval[1], system.loop
+        first = after = count = size = n + len(seen)
+        pushes: Sequence[External] = ()
+        if loop is not None:
+            history, pushes = loop.history_entries, loop.pushes
+            count, first, after = n + history.start, n + history.stop - loop.history_size // 2, n + history.stop
+        given = loads_at(pushes, state.t)  # (k, 9): rows [torque; force; point]
         exact = np.zeros((len(given), _WRENCH))
 
         def full(y: Array) -> Array:
@@ -114,8 +117,8 @@ class BDF:
         def rate(t: float, y: Array) -> Array:
             if first == after and not len(given):
                 return system.rate(t, state.phase, y, q_ref)
-            loads = forced.loads(_inside(t, interval)) if len(given) else given
-            rates = forced.rate(t, state.phase, full(y), q_ref, loads)
+            loads = loads_at(pushes, _inside(t, interval))
+            rates = system.rate(t, state.phase, full(y), q_ref, loads)
             known = np.broadcast_to(loads[:, :_WRENCH].ravel(), (*y.shape[:-1], exact.size))
             return np.concatenate([rates[..., :first], rates[..., after:], known], axis=-1)
 
@@ -123,20 +126,20 @@ class BDF:
         solver = self._start(rate, state, start, end, count)
         t, y = solver.t, solver.y
         while solver.status == "running" and system.largest_rotation(y[:n]) < _MAX_ROTATION and _advance(solver):
-            if len(given):
-                exact += (solver.t - t) * forced.loads(t, solver.t - t)[:, :_WRENCH]
+            if loop is not None and len(given):
+                exact += (solver.t - t) * loop.loads(t, solver.t - t)[:, :_WRENCH]
             t, y = solver.t, solver.y
             work.count(float(t))
             reached = times[times < t] if solver.status == "finished" else times[times <= t]  # the last state is below
             if len(reached):
                 times, dense = times[len(reached) :], solver.dense_output()
                 yield from (at(sample, dense(sample)) for sample in reached)
-            seen = forced.recorded(float(t), *at(t, y)[2:]) if first < after else seen
+            seen = system.recorded(float(t), *at(t, y)[2:]) if first < after else seen
         last = at(t, y)
         missing = exact - y[len(y) - exact.size :].reshape(exact.shape)
-        if missing.any():
+        if loop is not None and missing.any():
             impulses = np.concatenate([missing, given[:, _WRENCH:]], axis=1)
-            last = last._replace(s=forced.after_impulse(last.q, last.s, impulses))
+            last = last._replace(s=loop.after_impulse(last.q, last.s, impulses))
         yield last
 
     def _start(
