@@ -14,7 +14,6 @@ from legged.ground.ground import Ground
 from legged.simulation.loop.contact_memory import ContactHistory
 from legged.simulation.loop.equations import WORKS, LoopEquations
 from legged.simulation.loop.external_wrenches import loads_at
-from legged.simulation.loop.joint_laws import has_joint_forces
 from legged.simulation.loop.results import ContactStep, ExternalForces, Observation
 
 Array = np.ndarray
@@ -38,7 +37,7 @@ class ClosedLoop(LoopEquations):
         external, (pushed, push_power) = self.forces_of_rate(q, s), self._pushed(loads, t, q, s[:n])
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         motion = self.motion_rate(xi, q, s[:n], tau, external.contact + pushed)
-        joint_power = self.dissipation(q, s[:n]) if has_joint_forces(self) else 0.0
+        joint_power = self.dissipation(q, s[:n]) if self.has_joint_forces else 0.0
         powers = tau @ s[:n], external.power, push_power, joint_power
         history = np.zeros(self.history_size)
         if self.history_size:
