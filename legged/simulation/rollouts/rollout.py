@@ -37,7 +37,7 @@ from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_engine import CompiledEngine
-from legged.simulation.stepping.engines import PythonEngine
+from legged.simulation.stepping.engines import PythonEngine, StepEngine
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper, select_integrator
 
@@ -117,20 +117,10 @@ def rollout(
     setup, element = (controller, ground, pushes, bodies), element_type(dtype)
     batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, element=element)
     batch.check_command()
-    count, threads = batch.sweep.count, default_threads() if threads is None else check_threads(threads)
+    threads = default_threads() if threads is None else check_threads(threads)
+    members = MemberRuns(batch, steps, times)
     with ProgressBar(batch.robot.name, until, progress) as bar:
-        starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
-        members = MemberRuns(batch, steps, times)
-        if len(starts.states) < count:
-            raise _interrupted(_unfinished(members, starts))
-        stepper = Stepper(batch, steps, compiled, starts, times)
-        overlap = OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")
-        if batch.q is None:
-            refuse_chosen(overlap)
-        try:
-            engine = stepper.prepare()
-        except KeyboardInterrupt:
-            raise _interrupted(_unfinished(members, starts)) from None
+        stepper, engine, overlap = _prepared(members, compiled)
         stepper.run(threads, bar.update)
     compiled_steps = engine.detached() if isinstance(engine, CompiledEngine) else None
     members = replace(members, backend=engine.name, compiled=compiled_steps)
@@ -138,6 +128,27 @@ def rollout(
     if INTERRUPTED in runs.reasons:
         raise _interrupted(runs)
     return runs
+
+
+def _prepared(runs: MemberRuns, compiled: bool | None) -> tuple[Stepper, StepEngine, str]:
+    """Start all members; return their stepper, its engine, and the warning about starts inside of the ground, or "".
+
+    Raises:
+        StateError: Without given configurations, a member starts inside of the ground.
+        SimulationInterrupt: Ctrl-C; `error.run` holds the initial states of the members that have started.
+    """
+    batch, count = runs.batch, runs.batch.sweep.count
+    starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
+    if len(starts.states) < count:
+        raise _interrupted(_unfinished(runs, starts))
+    stepper = Stepper(batch, runs.integrator, compiled, starts, runs.times)
+    overlap = OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")
+    if batch.q is None:
+        refuse_chosen(overlap)
+    try:
+        return stepper, stepper.prepare(), overlap
+    except KeyboardInterrupt:
+        raise _interrupted(_unfinished(runs, starts)) from None
 
 
 def _interrupted(runs: Rollouts) -> SimulationInterrupt:
