@@ -15,10 +15,10 @@ from legged.contact.pair_tables import Poses
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
 from legged.robot.physics import TRANSITION_SPEED
+from legged.simulation.checks.law import check_stateless, independent_copy
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
 from legged.simulation.controller import is_passive
 from legged.simulation.forces import unactuated_entries
-from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation
 from legged.simulation.loop.closed_loop import ClosedLoop

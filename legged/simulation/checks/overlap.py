@@ -24,7 +24,7 @@ from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.results.recording import contact_names
 
 if TYPE_CHECKING:  # these modules import this package
-    from legged.simulation.stepping.compiled_engine import MemberTemplate
+    from legged.simulation.stepping.batch import MemberTemplate
     from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray

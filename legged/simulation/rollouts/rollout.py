@@ -36,8 +36,8 @@ from legged.simulation.results.run import Run
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_engine import CompiledEngine
-from legged.simulation.stepping.engines import PythonEngine, StepEngine
+from legged.simulation.stepping.engines import CompiledEngine, StepEngine
+from legged.simulation.stepping.python_engine import PythonEngine
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper, select_integrator
 
