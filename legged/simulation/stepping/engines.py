@@ -27,7 +27,6 @@ from legged.compiler import (
     trace,
 )
 from legged.compiler import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
-from legged.compiler.ir import Graph
 from legged.errors import DivergenceError, NotFiniteError, SimulationError, SingularError
 from legged.robot.configuration import normalized
 from legged.simulation.backend import Backend, advance
@@ -173,12 +172,12 @@ class CompiledEngine(StepEngine):
     ):
         self.template, self.starts, self._integrator = template, starts, integrator
         self._robot, self.given, element = template.batch.robot, given, template.batch.element
-        shapes = {"clock": (3,), "parameters": (len(template.varying),), "command": (given.size,)}
+        shapes = {"clock": (3,), "parameters": (len(template.varying) + given.size,)}
         try:
             graph = trace(self._step, {**shapes, "state": (starts.states.shape[1],)})
         finally:
             check_stateless(template.loop.controller)
-        self.code = code = TimeLoop(_merged(graph), element)
+        self.code = code = TimeLoop(graph, element)
         count, kind = len(members.state), "" if element == FLOAT64 else f" of {element}"
         lanes = code.lanes(count)
         super().__init__(members, f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}", given)
@@ -194,9 +193,10 @@ class CompiledEngine(StepEngine):
         """Return the attributes for `pickle` and `copy`, without calls, which hold addresses of arrays."""
         return {**vars(self), "_calls": {}, "_last": (0, None, None)}
 
-    def _step(self, clock: Any, parameters: Any, command: Any, state: Any) -> tuple[Array, Any]:
-        loop, limits = self.template.member(parameters)
-        after = advance(self.given.applied(loop, command), self._integrator.rule, clock, state)
+    def _step(self, clock: Any, parameters: Any, state: Any) -> tuple[Array, Any]:
+        own = len(self.template.varying)
+        loop, limits = self.template.member(parameters[:own])
+        after = advance(self.given.applied(loop, parameters[own:]), self._integrator.rule, clock, state)
         q = after[: self._robot.nq]
         return after, 0.0 if limits is None else limits.termination_code(self._robot, loop.ground, q)
 
@@ -326,9 +326,3 @@ class CompiledEngine(StepEngine):
         engine = copy.copy(self)
         del engine._members
         return engine
-
-
-def _merged(graph: Graph) -> Graph:
-    """Return the graph of a step with the command as the last of its parameters."""
-    clock, (_, (parameters,)), (_, (command,)), state = graph.inputs
-    return replace(graph, inputs=(clock, ("parameters", (parameters + command,)), state))
