@@ -134,7 +134,7 @@ class _ControllerAdapter:
         else:
             controller, memory = self.controller, started
         memory = memory_of(controller, memory)
-        if type(self) is _ControllerAdapter:
+        if type(self) is _ControllerAdapter:  # the subclasses hold a function, or nothing
             check_started(controller, memory)
         return type(self)(controller), memory
 
