@@ -177,38 +177,28 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
     """
+    parts = None if compiled else _in_parts(loop, q, s)
+    if parts is not None:
+        return parts
+    if compiled is False:
+        return Backend(compiled_plant(loop), False, "compiled robot, controller in Python (as asked)")
     traced = copy.copy(loop)  # with a copy of the controller, whose own state changes while it is traced and compared
     object.__setattr__(traced, "controller", independent_copy(loop.controller))
     object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
-    parts = None if compiled else _in_parts(loop, q, s)
-    if parts is not None:
-        reason = f"{len(parts.scene.candidates)} contact candidates"
-        if loop.joint_laws.has_friction and "friction in parts" not in loop.notices:
-            loop.notices["friction in parts"] = _FRICTION_IN_PARTS
-            warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
-        return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
-    if compiled is False:
-        return Backend(compiled_plant(loop), False, "compiled robot, controller in Python (as asked)")
+    backend = Backend(traced, True, COMPILED)
     try:
-        backend = Backend(traced, True, COMPILED)
-        try:
-            backend.observe(0.0, 0, q, s)
-        finally:
-            check_stateless(traced.controller)
-        difference = _difference(backend, Backend(traced, False, ""), q, s)
+        reason = _disagreement(backend, q, s)
     except NO_SOLUTION:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything
         if compiled:
             raise TraceError(f"the closed loop cannot be compiled: {error}") from error
         reason = f"{type(error).__name__}: {error}"
-    else:
-        if difference < _AGREEMENT:
-            object.__setattr__(traced, "notices", loop.notices)
-            return backend
-        reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
-        if compiled:
-            raise TraceError(f"the closed loop cannot be compiled: {reason}")
+    if not reason:
+        object.__setattr__(traced, "notices", loop.notices)
+        return backend
+    if compiled:
+        raise TraceError(f"the closed loop cannot be compiled: {reason}")
     warn_of_python(loop, reason)
     return Backend(compiled_plant(loop), False, f"compiled robot, controller in Python ({reason})")
 
@@ -257,7 +247,7 @@ def has_parts(loop: ClosedLoop) -> bool:
     return len(loop.scene.candidates) - on_terrain > MANY_CONTACTS
 
 
-def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:
+def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
     if not isinstance(loop, RigidLoop) or not has_parts(loop):
         return None
@@ -267,7 +257,23 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:
         parts.external_forces(q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything
         return None
-    return parts
+    if loop.joint_laws.has_friction and "friction in parts" not in loop.notices:
+        loop.notices["friction in parts"] = _FRICTION_IN_PARTS
+        warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
+    reason = f"{len(parts.scene.candidates)} contact candidates"
+    return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
+
+
+def _disagreement(backend: Backend, q: Array, s: Array) -> str:
+    """Compile a closed loop; return how its results differ from those in Python, "" if they agree up to rounding."""
+    try:
+        backend.observe(0.0, 0, q, s)
+    finally:
+        check_stateless(backend.loop.controller)
+    difference = _difference(backend, Backend(backend.loop, False, ""), q, s)
+    if difference < _AGREEMENT:
+        return ""
+    return f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
 
 
 def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:

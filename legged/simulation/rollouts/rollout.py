@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler import Kernel, Members, Schedule, check_threads, default_threads, element_type
+from legged.compiler import Members, Schedule, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import ArgumentError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
@@ -324,21 +324,11 @@ class MemberRuns:
             backend = select_backend(loop, members.state[0], members.state[0], False)
             backend.name = self.backend
             return backend, PythonEngine(members, self.integrator, "", system=backend).advance
-        numbers = self.compiled.starts.numbers[i, self.compiled.template.varying]
-        backend = Backend(loop, True, self.backend, partial(self._of_member, numbers))
+        template = self.compiled.template
+        numbers = self.compiled.starts.numbers[i, template.varying]
+
+        def of_member(method: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
+            return partial(template.method(method.__name__, **shapes), numbers)
+
+        backend = Backend(loop, True, self.backend, of_member)
         return backend, partial(self.compiled.advance, threads=1, robots=slice(i, i + 1))
-
-    def _of_member(self, numbers: Array, method: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
-        """Return a method of the closed loop of the member with these numbers, (m,), from a kernel for all members."""
-        assert self.compiled is not None
-        name, given = method.__name__, {key: (n,) if isinstance(n, int) else n for key, n in shapes.items()}
-        if name not in self._kernels:
-            self._kernels[name] = self.compiled.template.kernel(
-                lambda loop, *state: getattr(loop, name)(*state), name, **given
-            )
-        return partial(self._kernels[name], numbers)
-
-    @cached_property
-    def _kernels(self) -> dict[str, Kernel]:
-        """Kernels of the members' outputs, which all of them share."""
-        return {}

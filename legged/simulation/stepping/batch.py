@@ -212,6 +212,7 @@ class MemberTemplate:
         self.batch, self.varying, self._nominal = batch, np.flatnonzero(differs), numbers[0]
         first = batch.first.loop  # a controller that keeps a state is not changed by a trace
         self.loop = replace(first, controller=independent_copy(first.controller))
+        self._methods: dict[str, Kernel] = {}
 
     def covers(self, numbers: Array) -> bool:
         """Return whether members with these numbers, (k, m), mixed units, differ from the first in `varying` alone.
@@ -258,6 +259,13 @@ class MemberTemplate:
             {"parameters": (len(self.varying),), **shapes},
         )
         return Kernel(graph, name, dtype=dtype)
+
+    def method(self, name: str, **shapes: int | tuple[int, ...]) -> Kernel:
+        """Return a method of the closed loop as a kernel, see `kernel`, which is made at its first use."""
+        if name not in self._methods:
+            own = {key: (shape,) if isinstance(shape, int) else shape for key, shape in shapes.items()}
+            self._methods[name] = self.kernel(lambda loop, *state: getattr(loop, name)(*state), name, **own)
+        return self._methods[name]
 
     def _numbers(self, parameters: Any) -> Iterator[Any]:
         """Yield the numbers of a member: constants, and parameters where members differ."""
