@@ -161,7 +161,7 @@ class Physics:
         values, n = self.at(parameters), self._vector.size
         robot = self._vector.applied(parameters[:n]) if n else self.robot
         ground = self.ground
-        if own := {name[7:]: values[name] for name in self.names if name.startswith("ground.")}:
+        if own := {name.removeprefix("ground."): values[name] for name in self.names if name.startswith("ground.")}:
             ground = copy.copy(ground)
             for name, value in own.items():  # the constructor would refuse traced numbers
                 object.__setattr__(ground, name, value)
