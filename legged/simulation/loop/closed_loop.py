@@ -23,6 +23,11 @@ Array = np.ndarray
 class ClosedLoop(LoopEquations):
     """A robot under a controller on a ground, with the methods that integrators and runs need."""
 
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contacts, in the order of every array over contacts."""
+        return tuple(contact.name for contact in self.robot.contacts)
+
     def rate(self, t: Any, phase: Any, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
         """Return the time derivative of y = [xi; s], (nv + size,).
 

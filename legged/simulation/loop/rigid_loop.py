@@ -68,6 +68,11 @@ class RigidLoop(ClosedLoop):
         return Scene.of(self.robot, self.ground, self.bodies)
 
     @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contact candidates of the scene, in their order."""
+        return tuple(candidate.name for candidate in self.scene.candidates)
+
+    @property
     def ground_memory(self) -> int:
         """Length of the ground's memory, a `ContactMemory`."""
         return ContactMemory.size(len(self.scene.candidates))
