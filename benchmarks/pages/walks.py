@@ -1,4 +1,4 @@
-"""Computed part of `docs/explanation/architecture.md`: files and functions on the way of a value through the code."""
+"""Computed parts of `docs/explanation/architecture.md` and `one_step.md`: files and functions that calls enter."""
 
 from __future__ import annotations
 
@@ -15,4 +15,37 @@ def walks() -> str:
     return table(("walk", "package", "files", "returns", "functions"), rows)
 
 
-PARTS = {"walks": Part("explanation/architecture.md", walks, relative=0.1, absolute=3.0)}
+REASONS = {
+    "legged/simulation": "doors, backend, interface of controllers, integrators",
+    "legged/simulation/stepping": "batch of one robot, its stepper and engine",
+    "legged/simulation/loop": "closed loop: outputs for the comparison, time step for the trace",
+    "legged/simulation/checks": "controller, start, divergence, falls, warnings about the motion",
+    "legged/simulation/results": "the run",
+    "controllers": "start of the law: gait at the first time, gains; torques",
+    "legged/dynamics": "accelerations, energies and poses, traced; Jacobian and inertia matrix for the stable step",
+    "legged/robot": "bodies and joints, configurations, check of small inertias",
+    "legged/ground": "contact forces; stiffness near rest for the stable step",
+    "legged/compiler/ir": "recording of operations with constant folding",
+    "legged/compiler": "passes, machine code from the cache, its calls",
+    "legged": "checks of arguments, numbers of other types, vectors and matrices",
+}
+"""Folder -> what a warm `simulate` does there. Files count for the longest name that they begin with."""
+
+
+def folders() -> str:
+    """Return the table of the folders that a warm `simulate` of two steps enters."""
+    call = entered_files.calls()["simulate, two steps"]
+    call()
+    walk, rows = entered_files.entered(call), []
+    folder = {file: max((name for name in REASONS if file.startswith(f"{name}/")), key=len) for file in walk.files}
+    for name, reason in REASONS.items():
+        functions = sum(folder[file] == name for file, _ in walk.functions)
+        rows.append((f"`{name}`", str(list(folder.values()).count(name)), str(functions), reason))
+    rows.append(("total", str(len(walk.files)), str(len(walk.functions)), ""))
+    return table(("folder", "files", "functions", "for"), rows)
+
+
+PARTS = {
+    "walks": Part("explanation/architecture.md", walks, relative=0.1, absolute=3.0),
+    "folders": Part("explanation/one_step.md", folders, relative=0.1, absolute=3.0),
+}

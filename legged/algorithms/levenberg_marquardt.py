@@ -37,7 +37,7 @@ _MOST_ESCAPES = 8  # second-order steps of a problem
 _DIFFERENCE = 1e-5  # of coordinates, for the second derivative, [rad] or [m]
 _CURVATURE_TOLERANCE = 1e-6  # relative to the largest diagonal entry of J^T W^2 J
 _STEPS = (1.2, 0.6, 0.2, 0.05, 0.01)  # largest entries of the second-order steps that are tried, [rad] or [m]
-_GROUP = 64  # members whose second-order steps are found together
+_GROUP = 64  # members whose second-order steps are computed together
 
 
 class Limit(NamedTuple):
@@ -176,8 +176,8 @@ class LevenbergMarquardt:
         return second_steps
 
     def _negative_curvature(self, q: Array, hessian: Array, gradient: Array, scale: float) -> Array:
-        """Return directions of negative curvature, (m, n), whose largest entry is 1: eigenvectors, and the parts of the
-        coordinate axes in their space, in both senses.
+        """Return directions of negative curvature, (m, n), whose largest entry is 1: eigenvectors, and the projections
+        of the coordinate axes onto their span, each with both signs.
 
         They come from the coordinates that no limit holds, and from all: a long step may lead from a minimum at a limit
         over the straight leg to the other side.

@@ -182,7 +182,7 @@ def generalized_accelerations(robot: Robot, bodies: Sequence[MassiveBody], qdd: 
 
 
 def parallel_prefix_motion(links: Links, q: Array, v: Array) -> Motion:
-    """Return pose and spatial velocity of each body by recursive doubling: equation (3) in O(log n) depth.
+    """Return pose and spatial velocity of each body by recursive doubling: v_i = X v_p + h qd in O(log n) depth.
 
     For each body, the twist relative to an ancestor and the transform from there are known, at first for its parent. In
     each iteration they are composed with those of the ancestor, which doubles the distance. O(n log n) operations.
@@ -190,7 +190,8 @@ def parallel_prefix_motion(links: Links, q: Array, v: Array) -> Motion:
     Args:
         links: In link coordinates. q: Configuration, (nq,). v: Velocity, (nv,).
 
-    Source: parallel prefix; Featherstone 1999 has the velocities computed so before the dynamics.
+    Source: parallel prefix for equation (3) of Featherstone and Orin 2000; Featherstone 1999 has the velocities
+    computed so before the dynamics.
     """
     bodies = links.robot.bodies
     ancestor = [body.parent for body in bodies]

@@ -88,7 +88,6 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         output: Output = None,
         view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
-        from controllers.suited_laws import gait_table
         from legged.app import scenario, selection
         from legged.ground import HeightMap
 
@@ -109,16 +108,37 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         if velocity is not None:
             plan, setup = None, (chosen, *scenario.commanded(schedule or name, velocity, surface))
         else:
-            law = controller or selection.default_controller(chosen, gait)
-            floor = selection.select_ground(ground or selection.default_ground(chosen, gait), chosen, surface)
-            plan = selection.select_gait(gait, chosen, law, **sizes)
-            setup = chosen, selection.select_controller(law, plan), {"ground": floor}
-            scenario.check_start(chosen, setup[1], floor)
-            show(gait_table(plan, setup[1]).text(), str(floor))
+            plan, setup = _on_gait(gait, chosen, controller, ground, surface, sizes)
         if compare is not None:
             _compare(setup, compare, duration, velocity, output, view)
         else:
             _finish(setup, plan, duration, velocity, output, view)
+
+
+def _on_gait(
+    gait: str,
+    robot: Any,
+    controller: str | None,
+    ground: str | None,
+    surface: Any,
+    sizes: dict[str, float | None],
+) -> tuple[Any, Setup]:
+    """Return a gait of a robot and its setup on a ground, and show both; None selects what suits the gait.
+
+    Args:
+        gait: Name of its class. robot: The robot. controller: Name of the law. ground: Name of the ground.
+        surface: The terrain. sizes: Period [s], stride, clearance and hip height [m] of the gait.
+    """
+    from controllers.suited_laws import gait_table
+    from legged.app import scenario, selection
+
+    law = controller or selection.default_controller(robot, gait)
+    floor = selection.select_ground(ground or selection.default_ground(robot, gait), robot, surface)
+    plan = selection.select_gait(gait, robot, law, **sizes)
+    setup = robot, selection.select_controller(law, plan), {"ground": floor}
+    scenario.check_start(robot, setup[1], floor)
+    show(gait_table(plan, setup[1]).text(), str(floor))
+    return plan, setup
 
 
 def _refuse(others: dict[str, Any], option: str) -> None:

@@ -187,18 +187,17 @@ def compile(
         return kernel
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
-    if not names:
-        graph = _traced(trace, function, robot, shapes)
-        kernel = Kernel(graph, _name(function), _meanings(graph, robot), target, dtype)
-        kernel.layouts |= layouts(robot, kernel.name, list(shapes), len(graph.outputs))
-        _ = kernel.code  # compiled here, not at the first call
-        return kernel
-    vector = robot.parameter_vector(names)
+    vector = robot.parameter_vector(names) if names else None
     graph = _traced(trace, function, robot, shapes, vector)
-    meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
-    kernel = ParametricKernel(graph, _name(function), meanings, vector, target, dtype)
-    kernel.layouts |= layouts(robot, kernel.name, list(shapes), len(graph.outputs))
-    _ = kernel.code
+    name, meanings = _name(function), _meanings(graph, robot)
+    if vector is None:
+        kernel = Kernel(graph, name, meanings, target, dtype)
+    else:
+        meanings[PARAMETERS] = f"the entries of {', '.join(names)}"
+        kernel = ParametricKernel(graph, name, meanings, vector, target, dtype)
+    if robot is not None:
+        kernel.layouts |= layouts(robot, name, list(shapes), len(graph.outputs))
+    _ = kernel.code  # compiled here, not at the first call
     return kernel
 
 

@@ -168,14 +168,14 @@ class FreeBody:
         return q, FloatingBase().velocity(q, np.asarray(self.spin), np.asarray(self.velocity))
 
 
-def violation_message(ground: Any, worst: float, member: int | None = None) -> str:
+def violation_message(ground: Rigid, worst: float, member: int | None = None) -> str:
     """Return the warning that the contact law was violated, or "" below `Rigid.residual_limit`.
 
     Args:
         ground: The ground. worst: Largest residual of a time step, [m/s]; see `ContactRecord.worst_residual`.
         member: Number of the member of a batch.
     """
-    if not isinstance(ground, Rigid) or worst <= ground.residual_limit:
+    if worst <= ground.residual_limit:
         return ""
     where = "" if member is None else f" of member {member}"
     return (

@@ -237,7 +237,7 @@ def pairs_of(
 
 
 def self_pairs(robot: Robot) -> tuple[Pair, ...]:
-    """Return the pairs of shapes of different links of a robot, or of each robot of a group; see `Rigid`."""
+    """Return the pairs of shapes of links of each robot, but for neighbors and overlaps at zero; see `Rigid`."""
     poses, links = [motion(robot, robot.neutral())], _links([robot])
     carriers = {link.body for link in robot.links}
     between_links: list[Pair] = []
@@ -273,7 +273,7 @@ def _member(robot: Robot, link: PlacedLink) -> int:
 
 
 def _carrier(robot: Robot, body: int, carriers: set[int]) -> int:
-    """Return the body before a body, or -1 for the base, skipping the bodies between the axes of a joint."""
+    """Return the next body inward that carries a link, -1 for the base: bodies between axes of a joint carry none."""
     parent = robot.bodies[body].parent
     while parent >= 0 and parent not in carriers:
         parent = robot.bodies[parent].parent

@@ -40,8 +40,7 @@ from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import TimeStepping, smooth_intervals
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_engine import MemberTemplate
+from legged.simulation.stepping.batch import MemberTemplate, RolloutBatch
 from legged.simulation.stepping.engines import commanded
 from legged.simulation.stepping.stepper import select_integrator
 from legged.spatial import Array

@@ -159,7 +159,8 @@ def _boundary(function: Any) -> Any:
         calls = _calls
         if calls.depth:
             return function(*args, **kwargs)
-        field, dtype, keeps = None, object, False
+        field, dtype = None, object  # of the numbers in the arguments, and of arrays in the result
+        keeps = False  # whether arguments hold elements already, and so does the result
         for x in (*args, *kwargs.values()) if kwargs else args:
             kind = type(x)
             if kind is np.ndarray and x.dtype.char == "d":

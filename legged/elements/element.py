@@ -116,12 +116,14 @@ class Element:
 
 
 def _boxed(x: Any) -> np.ndarray:
+    """Return an object as an array of objects without axes, which NumPy does not convert to numbers."""
     box = np.empty((), dtype=object)
     box[()] = x
     return box
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a or b; where intervals leave the condition undecided, the smallest interval that contains both."""
     if not isinstance(condition, Undecided):
         return a if condition else b
     field = condition.field
@@ -130,6 +132,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _where_anywhere(condition: Any, a: Any, b: Any) -> Any:
+    """Return `_where` of numbers, or of each entry of arrays, with one condition."""
     is_array = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
     return np.frompyfunc(_where, 3, 1)(_boxed(condition), a, b) if is_array else _where(condition, a, b)
 

@@ -9,7 +9,7 @@ import numpy as np
 from legged.compiler.ir import random_uniform
 
 Array = np.ndarray
-_NUMBERS = 2**20
+_MOST_NUMBERS = 2**20
 """Largest number of random numbers for a purpose in a control step."""
 
 
@@ -24,7 +24,7 @@ class Draws:
     """
 
     def __init__(self, seed: Any, member: Any, step: Any, purpose: int = 0):
-        self._key, self._next = (seed, member, step), purpose * _NUMBERS
+        self._key, self._next = (seed, member, step), purpose * _MOST_NUMBERS
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: int | None = None) -> Any:
         """Return numbers that are uniform in [low, high), (size,) or one, in their unit.
@@ -49,7 +49,7 @@ class Draws:
         return deviation * (values[0] if size is None else np.stack(values))
 
     def noise(self, size: int) -> Array:
-        """Return numbers that are uniform in [-1, 1), (size,), dimensionless, each two of them independent.
+        """Return numbers that are uniform in [-1, 1), (size,), dimensionless, pairwise independent.
 
         Two random numbers u and w give them: number k is 2 frac(u + k w) - 1. Difference of two numbers and each number
         have independent uniform distributions modulo 2, so that means, variances and correlations are those of

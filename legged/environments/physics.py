@@ -18,7 +18,6 @@ from legged.robot.construction.parameters import ParameterVector
 from legged.simulation.backend import advance
 from legged.simulation.controller import adapt
 from legged.simulation.loop.closed_loop import ClosedLoop
-from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import closed_loop
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class Physics:
             robot, adapt(Servo(kp, kd, still, still, task.time_step)), ground, 0, (), ()
         )
         self.size = robot.nq + self.loop.size
-        names = contact_names(self.loop)
+        names = self.loop.contact_names
         self.feet = [names.index(contact.name) for contact in robot.contacts if contact.name in names]
 
     @property
@@ -161,7 +160,7 @@ class Physics:
         values, n = self.at(parameters), self._vector.size
         robot = self._vector.applied(parameters[:n]) if n else self.robot
         ground = self.ground
-        if own := {name[7:]: values[name] for name in self.names if name.startswith("ground.")}:
+        if own := {name.removeprefix("ground."): values[name] for name in self.names if name.startswith("ground.")}:
             ground = copy.copy(ground)
             for name, value in own.items():  # the constructor would refuse traced numbers
                 object.__setattr__(ground, name, value)

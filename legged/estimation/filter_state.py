@@ -21,7 +21,7 @@ class FilterState(NamedTuple):
         accelerometer_bias: Bias of the accelerometer, (3,), [m/s^2], sensor axes.
         contacts: Probability of contact of each foot at the last reading, (n,).
         slips: Velocity of each contact point, (n, 3), [m/s], world axes, a mean over the latest readings in contact.
-        shares: Its variance by noise relative to that of one reading, (n,).
+        shares: Variance of the noise in each of these means, relative to that of one reading, (n,).
         covariance: Covariance of the error, (m, m) with m = 15 + 3 n, mixed units: orientation, velocity, position,
             feet, both biases.
     """

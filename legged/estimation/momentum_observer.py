@@ -47,9 +47,8 @@ def momentum_and_rate(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:
     rates: list[Array] = [np.zeros(0)] * len(robot.bodies)
     for body in inward(robot):
         h, t = composite[body.index], twists[body.index]
-        # (t x P)^T h = -P^T (t x* h)
-        bent = join(cross(t[:3], h[:3]) + cross(t[3:], h[3:]), cross(t[:3], h[3:]))
-        rates[body.index] = -body.motion_matrix(robot.base, q).T @ bent - velocity_forces(body, v)
+        t_cross_h = join(cross(t[:3], h[:3]) + cross(t[3:], h[3:]), cross(t[:3], h[3:]))  # (t x P)^T h = -P^T (t x* h)
+        rates[body.index] = -body.motion_matrix(robot.base, q).T @ t_cross_h - velocity_forces(body, v)
         if not body.is_base:
             composite[body.parent] = composite[body.parent] + X[body.index].T @ h
     return inertia_matrix(robot, q) @ v, scatter_add(robot, rates) - bias_forces(robot, q, np.zeros(len(v)))
@@ -91,6 +90,7 @@ class TorqueContacts:
         momentum, _ = momentum_and_rate(robot, q, v)
         weight = -robot.mass * np.asarray(robot.gravity) / len(sensed.feet)
         forces = np.tile(robot.base.pose(q[: robot.base.nq])[0].T @ weight, (len(sensed.feet), 1))
+        # The feet of one link carry equal forces, which act at their common center.
         residual = sum(J.T @ (forces[i] * len(feet)) for J, feet in _leg_jacobians(sensed, q) for i in feet[:1])
         own = replace(self, filter=started, _sensed=sensed, _size=len(memory))
         return own, np.concatenate([memory, momentum[base:] - residual / self.gain, residual, forces.ravel()])

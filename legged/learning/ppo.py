@@ -272,12 +272,8 @@ class PPO:
             self.seconds["environment"] += end - middle
             self.seconds["policy"] += middle - begin + time.perf_counter() - end
         begin = time.perf_counter()
-        advantage, running = torch.zeros(s.steps, N), torch.zeros(N)
         following = net.critic(net.critic_input(self.observed[1]))[:, 0]
-        for t in reversed(range(s.steps)):
-            goes_on = s.gamma * (1.0 - over[t])
-            running = reward[t] + goes_on * following - value[t] + goes_on * s.lam * running
-            advantage[t], following = running, value[t]
+        advantage = _advantages(reward, value, following, over, s)
         data["returns"] = advantage + value
         data["advantage"] = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         self.transitions += s.steps * N
@@ -355,6 +351,22 @@ class PPO:
             spread = (torch.exp(2.0 * before) + (part["mean"] - mean) ** 2) / (2.0 * torch.exp(2.0 * log_deviation))
             divergence = (log_deviation - before + spread - 0.5).sum()
         return error.item(), divergence.item()
+
+
+def _advantages(reward: Tensor, value: Tensor, last: Tensor, over: Tensor, settings: Settings) -> Tensor:
+    """Return generalized advantage estimates, (steps, N).
+
+    Args:
+        reward, value: Rewards of the steps and values of the states before them, (steps, N).
+        last: Values of the states after the last step, (N,). over: 1.0 where an episode has ended, (steps, N).
+        settings: The discount gamma and lambda.
+    """
+    advantage, running, following = torch.zeros_like(reward), torch.zeros_like(last), last
+    for t in reversed(range(len(reward))):
+        goes_on = settings.gamma * (1.0 - over[t])
+        running = reward[t] + goes_on * following - value[t] + goes_on * settings.lam * running
+        advantage[t], following = running, value[t]
+    return advantage
 
 
 def _log_probability(action: Tensor, mean: Tensor, log_deviation: Tensor) -> Tensor:

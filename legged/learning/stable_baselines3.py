@@ -72,7 +72,7 @@ class StableBaselines3Env(VecEnv):
                 "episode": {
                     "r": float(step_infos["episode"]["r"][i]),
                     "l": int(step_infos["episode"]["l"][i]),
-                    "t": 0.0,
+                    "t": 0.0,  # computing time in the Monitor of Stable-Baselines3, not measured here
                 },
             }
         return observed, reward.astype(np.float32), over, infos

@@ -157,6 +157,7 @@ Combinations = dict[int, tuple[list[int], Array]]
 
 
 def _driven_entries(closed: ClosedRobot, actuated: Sequence[str]) -> set[int]:
+    """Return the entries of v of the joints with actuators."""
     if isinstance(actuated, str):
         raise UnknownNameError("list of joints", actuated, (joint.name for joint in closed.robot.joints))
     places = {joint.name: joint.v for joint in closed.robot.joints}
@@ -168,6 +169,7 @@ def _driven_entries(closed: ClosedRobot, actuated: Sequence[str]) -> set[int]:
 
 
 def _combinations(closed: ClosedRobot, group: LoopGroup, J: Array) -> Combinations:
+    """Return the independent combinations of the constraints of each loop in a group, with the Jacobian J of all."""
     combinations = {}
     for k in group.loops:
         rows = [i for i in group.rows if closed.constraints[i][0] == k]

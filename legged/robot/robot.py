@@ -270,11 +270,11 @@ class Robot:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """The indices of each body's children."""
-        found: list[list[int]] = [[] for _ in self.bodies]
+        children: list[list[int]] = [[] for _ in self.bodies]
         for body in self.bodies:
             if not body.is_base:
-                found[body.parent].append(body.index)
-        return tuple(map(tuple, found))
+                children[body.parent].append(body.index)
+        return tuple(map(tuple, children))
 
     def ancestors(self, body: int) -> list[int]:
         """Return the indices of the bodies from the given one to the base, both included."""

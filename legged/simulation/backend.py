@@ -15,10 +15,10 @@ from legged.contact.pair_tables import Poses
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
 from legged.robot.physics import TRANSITION_SPEED
+from legged.simulation.checks.law import check_stateless, independent_copy
 from legged.simulation.compiled_plants import compiled_parts, compiled_plant
 from legged.simulation.controller import is_passive
 from legged.simulation.forces import unactuated_entries
-from legged.simulation.hidden_state import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -83,7 +83,7 @@ class Backend:
             y: States [xi; s], (..., n). q_ref: Reference configuration of all of them, (nq,), mixed units.
             loads: Loads of the external wrenches, (k, 9), mixed units and frames, by default those at t.
         """
-        given = (self.loads(t) if loads is None else loads,) if self.loop.pushes else ()
+        given = (loads_at(self.loop.pushes, t) if loads is None else loads,) if self.loop.pushes else ()
         rate = self._method("rate", "t", "phase", "y", "q_ref", *(["loads"] if given else []))
         try:
             if self.whole:
@@ -93,24 +93,6 @@ class Backend:
         except NO_SOLUTION as error:
             self.failure = str(error)
             return np.full_like(y, np.nan)
-
-    def loads(self, t: float, h: float = 0.0) -> Array:
-        """Return the loads of the external wrenches at a time, [s], or their means over a step h, [s], (k, 9)."""
-        return self.loop.loads(t, h) if h else loads_at(self.loop.pushes, t)
-
-    def after_impulse(self, q: Array, s: Array, loads: Array) -> Array:
-        """Return s after impulses in no time, (n,); arguments as in `ClosedLoop.after_impulse`."""
-        return ClosedLoop.after_impulse(self.loop, q, s, loads)
-
-    @property
-    def integrated_from(self) -> int:
-        """Number of the first entry of s on which no rate depends, nor on those after it."""
-        return self.loop.history_entries.start
-
-    @property
-    def recorded_entries(self) -> tuple[int, int]:
-        """Numbers of the first entry of s that `recorded` changes, and of the entry after them: half of the history."""
-        return self.loop.history_entries.stop - self.loop.history_size // 2, self.loop.history_entries.stop
 
     def recorded(self, t: float, q: Array, s: Array) -> Array:
         """Return s with the present contact forces in the history of contacts, (n,); see `ClosedLoop.recorded`."""
@@ -195,38 +177,28 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
     """
+    parts = None if compiled else _in_parts(loop, q, s)
+    if parts is not None:
+        return parts
+    if compiled is False:
+        return Backend(compiled_plant(loop), False, "compiled robot, controller in Python (as asked)")
     traced = copy.copy(loop)  # with a copy of the controller, whose own state changes while it is traced and compared
     object.__setattr__(traced, "controller", independent_copy(loop.controller))
     object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
-    parts = None if compiled else _in_parts(loop, q, s)
-    if parts is not None:
-        reason = f"{len(parts.scene.candidates)} contact candidates"
-        if loop.joint_laws.has_friction and "friction in parts" not in loop.notices:
-            loop.notices["friction in parts"] = _FRICTION_IN_PARTS
-            warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
-        return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
-    if compiled is False:
-        return Backend(compiled_plant(loop), False, "compiled robot, controller in Python (as asked)")
+    backend = Backend(traced, True, COMPILED)
     try:
-        backend = Backend(traced, True, COMPILED)
-        try:
-            backend.observe(0.0, 0, q, s)
-        finally:
-            check_stateless(traced.controller)
-        difference = _difference(backend, Backend(traced, False, ""), q, s)
+        reason = _disagreement(backend, q, s)
     except NO_SOLUTION:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything
         if compiled:
             raise TraceError(f"the closed loop cannot be compiled: {error}") from error
         reason = f"{type(error).__name__}: {error}"
-    else:
-        if difference < _AGREEMENT:
-            object.__setattr__(traced, "notices", loop.notices)
-            return backend
-        reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
-        if compiled:
-            raise TraceError(f"the closed loop cannot be compiled: {reason}")
+    if not reason:
+        object.__setattr__(traced, "notices", loop.notices)
+        return backend
+    if compiled:
+        raise TraceError(f"the closed loop cannot be compiled: {reason}")
     warn_of_python(loop, reason)
     return Backend(compiled_plant(loop), False, f"compiled robot, controller in Python ({reason})")
 
@@ -275,7 +247,7 @@ def has_parts(loop: ClosedLoop) -> bool:
     return len(loop.scene.candidates) - on_terrain > MANY_CONTACTS
 
 
-def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:
+def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
     if not isinstance(loop, RigidLoop) or not has_parts(loop):
         return None
@@ -285,7 +257,23 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> SceneInParts | None:
         parts.external_forces(q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything
         return None
-    return parts
+    if loop.joint_laws.has_friction and "friction in parts" not in loop.notices:
+        loop.notices["friction in parts"] = _FRICTION_IN_PARTS
+        warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
+    reason = f"{len(parts.scene.candidates)} contact candidates"
+    return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
+
+
+def _disagreement(backend: Backend, q: Array, s: Array) -> str:
+    """Compile a closed loop; return how its results differ from those in Python, "" if they agree up to rounding."""
+    try:
+        backend.observe(0.0, 0, q, s)
+    finally:
+        check_stateless(backend.loop.controller)
+    difference = _difference(backend, Backend(backend.loop, False, ""), q, s)
+    if difference < _AGREEMENT:
+        return ""
+    return f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
 
 
 def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:

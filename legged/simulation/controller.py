@@ -13,8 +13,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import ArgumentError, ShapeError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.checks.law import check_definition, check_started, memory_of, of_memory, times_of
-from legged.simulation.hidden_state import parts_of
+from legged.simulation.checks.law import check_definition, check_started, memory_of, of_memory, parts_of, times_of
 
 Array = np.ndarray
 
@@ -137,7 +136,7 @@ class _ControllerAdapter:
         else:
             controller, memory = self.controller, started
         memory = memory_of(controller, memory)
-        if type(self) is _ControllerAdapter:
+        if type(self) is _ControllerAdapter:  # the subclasses hold a function, or nothing
             check_started(controller, memory)
         return type(self)(controller), memory
 

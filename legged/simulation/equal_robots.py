@@ -29,7 +29,7 @@ from legged.robot.construction.group import SEPARATOR, RobotGroup, separated
 from legged.robot.robot import Robot
 from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
-from legged.simulation.loop.joint_laws import JointLaws, JointStep, viscous_damping
+from legged.simulation.loop.joint_laws import JointLaws, JointStep
 from legged.simulation.loop.momentum import Momentum, free_parts
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.spatial import Array
@@ -259,7 +259,7 @@ class EqualRobots:
     ) -> tuple[Start, Geometry]:
         loop, momenta = self.loop, np.array([part.momentum(q, v) for part in self._free_parts]).reshape(-1, 3, 3)
         q, v = drift(loop.robot, q, v, 0.5 * h)
-        viscous = h * (viscous_damping(loop, v) + damping)
+        viscous = h * (loop.viscous_damping(v) + damping)
         joints = loop.free_motion(h, _all(loads), tau, viscous, q, v)
         geometry = self._geometry(q)
         inertia = geometry.inertia + np.diag(viscous + joints.slope)

@@ -68,16 +68,22 @@ class DynamicalSystem(Protocol):
     failure: str
 
     @property
+    def loop(self) -> ClosedLoop | None:
+        """The robot under its controller whose equations they are; None for other equations."""
+        ...
+
+    @property
     def nv(self) -> int:
         """Length of xi."""
         ...
 
-    def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
+    def rate(self, t: float, phase: int, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
         """Return the time derivatives of states, (..., n); NaN where the equations have no solution.
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.
             y: States, (..., n). q_ref: Reference configuration of all of them, (nq,), mixed units.
+            loads: Loads of the external wrenches of `loop`, (k, 9), mixed units and frames, by default those at t.
         """
         ...
 
@@ -102,6 +108,14 @@ class DynamicalSystem(Protocol):
 
         Args:
             xi: Chart coordinates, (nv,).
+        """
+        ...
+
+    def recorded(self, t: float, q: Array, s: Array) -> Array:
+        """Return s with the contact forces at a time in the history of contacts, (n,); see `ClosedLoop.recorded`.
+
+        Args:
+            t: Time, [s]. q, s: State of `loop`, (nq,) and (n,).
         """
         ...
 

@@ -130,20 +130,36 @@ def simulate(
     loop, q, s, _ = batch.first
     warned = _warned(overlap, step_warning(loop, q, s, chosen))
     condition, stepper = _condition(fall, loop, q), Stepper(batch, chosen, compiled, times=times)
-    engine, backend = stepper.prepare(), stepper.backend
-    assert backend is not None
+    stepper.prepare()
     with ProgressBar(loop.robot.name, until, progress) as bar:
         stepper.run(1, bar.update, condition)
+    return _recorded(stepper, f"{chosen}{reason}", warned)
+
+
+def _recorded(stepper: Stepper, integrator: str, warned: tuple[str, ...]) -> Run:
+    """Return the motion of a stepper as a run, and give the warnings about it.
+
+    Args:
+        stepper: The stepper of one robot, after its motion. integrator: Description of the integrator.
+        warned: The warnings that have been given about the start.
+
+    Raises:
+        SimulationError, DivergenceError, SimulationInterrupt: The motion has ended early, see `simulate`.
+        SimulationError: A strict `Rigid` ground, and the contact law was violated.
+    """
+    (loop, q, _, _), engine, backend = stepper.batch.first, stepper.engine, stepper.backend
+    assert engine is not None and backend is not None
     states, ended, kind = stepper.states(), *stepper.ending()
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
-    run = record_run(backend, f"{chosen}{reason}", states, ended)
+    run = record_run(backend, integrator, states, ended)
     is_explained = kind is not None or bool(warned)
-    of_motion = motion_warnings(run, loop, q, chosen, states, engine.advance, is_explained)
+    of_motion = motion_warnings(run, loop, q, stepper.integrator, states, engine.advance, is_explained)
     run = replace(run, warnings=(*warned, *loop.notices.values(), *of_motion))
-    is_strict = kind is None and isinstance(loop.ground, Rigid) and loop.ground.strict
-    if is_strict and (violated := violation_message(loop.ground, float(run.contacts.worst_residual[-1]))):
-        raise SimulationError(f"{violated}; the run is in error.run", run)
+    if kind is None and isinstance(loop.ground, Rigid) and loop.ground.strict:
+        violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
+        if violated:
+            raise SimulationError(f"{violated}; the run is in error.run", run)
     _warned(*of_motion)
     if kind is not None:
         raise kind(f"{ended}; the run up to there is in error.run", run)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from legged.checked import checked
 from legged.errors import DefinitionError, DivergenceError, SimulationError
 from legged.simulation.integrators import DynamicalSystem, SmoothInterval, StateSample
+from legged.simulation.loop.external_wrenches import External, loads_at
 
 if TYPE_CHECKING:
     from scipy.integrate import BDF as ScipyBDF  # imported where it is used: the import takes long
@@ -91,66 +92,110 @@ class BDF:
         times: Array,
         work: _Work,
     ) -> Iterator[StateSample]:
-        """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure.
-
-        The unknowns are [xi; s] without the `recorded_entries` of s, and the impulses of the external wrenches, whose
-        exact values are known.
-        """
-        q_ref, n, seen, end = state.q, system.nv, state.s, interval[1]
-        forced: Any = system if hasattr(system, "recorded_entries") else None  # with external wrenches and history
-        first, after = (n + i for i in (forced.recorded_entries if forced else (len(seen), len(seen))))
-        size, count = n + len(seen), n + (forced.integrated_from if forced else len(seen))
-        given = forced.loads(state.t) if forced else np.zeros((0, _WRENCH))  # (k, 9): rows [torque; force; point]
-        exact = np.zeros((len(given), _WRENCH))
-
-        def full(y: Array) -> Array:
-            recorded = np.broadcast_to(seen[first - n : after - n], (*y.shape[:-1], after - first))
-            return np.concatenate([y[..., :first], recorded, y[..., first : size - after + first]], axis=-1)
-
-        def at(t: float, y: Array) -> StateSample:
-            s = full(y)[n:]
-            return StateSample(float(t), state.phase, system.configuration(q_ref, y[:n]), s)
-
-        def rate(t: float, y: Array) -> Array:
-            if first == after and not len(given):
-                return system.rate(t, state.phase, y, q_ref)
-            loads = forced.loads(_inside(t, interval)) if len(given) else given
-            rates = forced.rate(t, state.phase, full(y), q_ref, loads)
-            known = np.broadcast_to(loads[:, :_WRENCH].ravel(), (*y.shape[:-1], exact.size))
-            return np.concatenate([rates[..., :first], rates[..., after:], known], axis=-1)
-
-        start = np.concatenate([np.zeros(n), state.s[: first - n], state.s[after - n :], np.zeros(exact.size)])
-        solver = self._start(rate, state, start, end, count)
+        """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure."""
+        unknowns = _Unknowns(system, state, interval)
+        solver = self._start(unknowns, state, interval[1])
         t, y = solver.t, solver.y
-        while solver.status == "running" and system.largest_rotation(y[:n]) < _MAX_ROTATION and _advance(solver):
-            if len(given):
-                exact += (solver.t - t) * forced.loads(t, solver.t - t)[:, :_WRENCH]
+        while solver.status == "running" and unknowns.rotation(y) < _MAX_ROTATION and _advance(solver):
+            unknowns.add_impulses(t, solver.t - t)
             t, y = solver.t, solver.y
             work.count(float(t))
             reached = times[times < t] if solver.status == "finished" else times[times <= t]  # the last state is below
             if len(reached):
                 times, dense = times[len(reached) :], solver.dense_output()
-                yield from (at(sample, dense(sample)) for sample in reached)
-            seen = forced.recorded(float(t), *at(t, y)[2:]) if first < after else seen
-        last = at(t, y)
-        missing = exact - y[len(y) - exact.size :].reshape(exact.shape)
-        if missing.any():
-            impulses = np.concatenate([missing, given[:, _WRENCH:]], axis=1)
-            last = last._replace(s=forced.after_impulse(last.q, last.s, impulses))
-        yield last
+                yield from (unknowns.at(sample, dense(sample)) for sample in reached)
+            unknowns.record(t, y)
+        yield unknowns.last(t, y)
 
-    def _start(
-        self, rate: Callable[[float, Array], Array], state: StateSample, y: Array, end: float, count: int
-    ) -> ScipyBDF:
+    def _start(self, unknowns: _Unknowns, state: StateSample, end: float) -> ScipyBDF:
         from scipy.integrate import BDF as ScipyBDF
 
-        tolerances = self.max_step, self.rtol, self.atol
+        def jacobian(t: float, y: Array) -> Array:
+            return _difference_jacobian(unknowns.rate, t, y, unknowns.count)
+
         try:
-            return ScipyBDF(rate, state.t, y, end, *tolerances, lambda t, y: _difference_jacobian(rate, t, y, count))
+            tolerances = self.max_step, self.rtol, self.atol
+            return ScipyBDF(unknowns.rate, state.t, unknowns.start, end, *tolerances, jacobian)
         except (ValueError, ArithmeticError) as error:
             raise DivergenceError(
                 f"the equations of motion have no solution ({error})", t=state.t, state=state.s
             ) from error
+
+
+class _Unknowns:
+    """The unknowns y of one solver, in a chart around the configuration at its start, and their rates.
+
+    They are [xi; s] without peaks and times of contacts, the second half of their history, and then the impulses of the
+    external wrenches, whose exact values are known.
+
+    Args:
+        system: The equations of motion. state: The state at the start.
+        interval: Bounds of the time in which the equations are smooth, [s].
+
+    Attributes:
+        start: Unknowns at the start, (n,), mixed units.
+        count: Number of the first unknowns: no rate depends on the history of contacts or on what follows it.
+    """
+
+    def __init__(self, system: DynamicalSystem, state: StateSample, interval: tuple[float, float]):
+        self._system, self._state, self._interval = system, state, interval
+        n, self._pushes = system.nv, tuple[External, ...]()
+        self._first = self._after = self.count = n + len(state.s)  # entries of [xi; s] that are left out
+        if system.loop is not None:
+            history, self._pushes = system.loop.history_entries, tuple(system.loop.pushes)
+            self.count, self._after = n + history.start, n + history.stop
+            self._first = self._after - system.loop.history_size // 2
+        self._recorded = state.s[self._first - n : self._after - n]
+        self._points = loads_at(self._pushes, state.t)[:, _WRENCH:]  # the loads are rows [torque; force; point]
+        self._exact = np.zeros((len(self._pushes), _WRENCH))  # impulses since the start
+        rest = state.s[: self._first - n], state.s[self._after - n :]
+        self.start = np.concatenate([np.zeros(n), *rest, np.zeros(self._exact.size)])
+
+    def rate(self, t: float, y: Array) -> Array:
+        """Return the time derivatives of unknowns, (..., n), mixed units, at a time, [s]."""
+        q_ref, phase = self._state.q, self._state.phase
+        if self._first == self._after and not self._pushes:
+            return self._system.rate(t, phase, y, q_ref)
+        loads = loads_at(self._pushes, _inside(t, self._interval))
+        rates = self._system.rate(t, phase, self._full(y), q_ref, loads)
+        forces = np.broadcast_to(loads[:, :_WRENCH].ravel(), (*y.shape[:-1], self._exact.size))
+        return np.concatenate([rates[..., : self._first], rates[..., self._after :], forces], axis=-1)
+
+    def _full(self, y: Array) -> Array:
+        """Return [xi; s] with the recorded peaks and times of contacts, (..., nv + n)."""
+        recorded = np.broadcast_to(self._recorded, (*y.shape[:-1], len(self._recorded)))
+        end = y.shape[-1] - self._exact.size
+        return np.concatenate([y[..., : self._first], recorded, y[..., self._first : end]], axis=-1)
+
+    def at(self, t: float, y: Array) -> StateSample:
+        """Return the state at a time, [s], from the unknowns, (n,), mixed units."""
+        n = self._system.nv
+        q = self._system.configuration(self._state.q, y[:n])
+        return StateSample(float(t), self._state.phase, q, self._full(y)[n:])
+
+    def rotation(self, y: Array) -> float:
+        """Return the length of the longest rotation vector of the chart, [rad], from the unknowns, (n,)."""
+        return self._system.largest_rotation(y[: self._system.nv])
+
+    def add_impulses(self, t: float, h: float) -> None:
+        """Add the exact impulses of the external wrenches in a step h from t, [s]."""
+        if self._system.loop is not None and self._pushes:
+            self._exact += h * self._system.loop.loads(t, h)[:, :_WRENCH]
+
+    def record(self, t: float, y: Array) -> None:
+        """Record peaks and times of contacts in a new state; arguments as in `at`."""
+        if len(self._recorded):
+            _, _, q, s = self.at(t, y)
+            n = self._system.nv
+            self._recorded = self._system.recorded(float(t), q, s)[self._first - n : self._after - n]
+
+    def last(self, t: float, y: Array) -> StateSample:
+        """Return the last state, in which the impulses of external wrenches are exact; arguments as in `at`."""
+        state, loop = self.at(t, y), self._system.loop
+        missing = self._exact - y[len(y) - self._exact.size :].reshape(self._exact.shape)
+        if loop is None or not missing.any():
+            return state
+        return state._replace(s=loop.after_impulse(state.q, state.s, np.concatenate([missing, self._points], axis=1)))
 
 
 def _inside(t: float, interval: tuple[float, float]) -> float:

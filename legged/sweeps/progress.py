@@ -10,7 +10,7 @@ class Bar:
     """A bar on stderr with the number of trials and the remaining time.
 
     Args:
-        total, finished: Numbers of trials. shown: Whether it is shown; None for on a terminal.
+        total, finished: Numbers of trials. shown: Whether it is shown; by default if stderr is a terminal.
     """
 
     def __init__(self, total: int, finished: int, shown: bool | None):

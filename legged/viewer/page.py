@@ -60,18 +60,7 @@ def page_of(
         for name, run in zip(names, runs, strict=True)
         for table in tables_of_run(run)
     ]
-    grounds, obstacles = list[dict[str, Any]](), list[dict[str, Any]]()
-    for k, (scene, run) in enumerate(zip(scenes, runs, strict=True)):
-        if k and not beside:
-            break  # ghosts move on the ground of the first run
-        place, own = {"offset": (0.0, -k * beside, 0.0)}, run.ground
-        level = own.surface.size and float(np.ptp(own.surface[..., 2])) == 0.0
-        if level:  # so that the lines of grounds side by side coincide
-            place = {"offset": (0.0, -round(k * beside / GRID_SPACING) * GRID_SPACING, 0.0)}
-        if len(own.lines) or own.surface.size:
-            arrays = {"surface": packer.add(own.surface, _LENGTH), "lines": packer.add(_thinned(own.lines), _LENGTH)}
-            grounds.append(arrays | place)
-        obstacles += [_mesh(packer, mesh) | {"offset": (0.0, -k * beside, 0.0)} for mesh in scene.obstacles]
+    grounds, obstacles = _surroundings(packer, runs, scenes, beside)
     notes = list(dict.fromkeys(note for scene in scenes for note in scene.notes))
     data = {
         "title": " and ".join(dict.fromkeys(run.robot for run in runs)),
@@ -84,7 +73,34 @@ def page_of(
         "notes": notes,
         "arrays": packer.entries,
     }
-    pictures = "".join(module_pictures(runs))
+    return _document(data, packer.text(), "".join(module_pictures(runs)))
+
+
+def _surroundings(
+    packer: Packer, runs: Sequence[Run], scenes: Sequence[Scene], beside: float
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the grounds and the obstacles of runs, each with its offset; ghosts move on the ground of the first run.
+
+    Args:
+        packer: Receives the arrays. runs, beside: As in `page_of`. scenes: The scene of each run.
+    """
+    grounds, obstacles = list[dict[str, Any]](), list[dict[str, Any]]()
+    for k, (scene, run) in enumerate(zip(scenes, runs, strict=True)):
+        if k and not beside:
+            break
+        place, own = {"offset": (0.0, -k * beside, 0.0)}, run.ground
+        level = own.surface.size and float(np.ptp(own.surface[..., 2])) == 0.0
+        if level:  # so that the lines of grounds side by side coincide
+            place = {"offset": (0.0, -round(k * beside / GRID_SPACING) * GRID_SPACING, 0.0)}
+        if len(own.lines) or own.surface.size:
+            arrays = {"surface": packer.add(own.surface, _LENGTH), "lines": packer.add(_thinned(own.lines), _LENGTH)}
+            grounds.append(arrays | place)
+        obstacles += [_mesh(packer, mesh) | {"offset": (0.0, -k * beside, 0.0)} for mesh in scene.obstacles]
+    return grounds, obstacles
+
+
+def _document(data: dict[str, Any], arrays: str, pictures: str) -> str:
+    """Return the page with its data, its arrays as text and the pictures of modules; MissingError without a program."""
     web = files("legged.viewer") / "web"
     if not (web / "replay.js").is_file():
         raise MissingError(
@@ -95,7 +111,7 @@ def page_of(
         title=as_html(data["title"]),
         style=(web / "replay.css").read_text(encoding="utf-8"),
         page=as_script(data),
-        arrays=packer.text(),
+        arrays=arrays,
         modules=f"<details><summary>Kinematic modules</summary>{pictures}</details>" if pictures else "",
         script=(web / "replay.js").read_text(encoding="utf-8"),
     )

@@ -80,14 +80,7 @@ def view(
         ArgumentError: `what` is none of these, the number of names is not that of the runs, or there is no such host.
         FileError: A file that cannot be read.
     """
-    if isinstance(what, str | Path):
-        from legged.files.load import load
-
-        what = Run.load(what) if Path(what).suffix.lower() == ".npz" else load(what)
-    if (isinstance(what, Sequence) and not what) or not isinstance(
-        what, Run | Robot | Rollouts | Simulation | Sequence
-    ):
-        raise ArgumentError(f"view shows a Run, runs, Rollouts, a Robot, a Simulation or a file, got {shown(what)}")
+    what = _loaded(what)
     from legged.viewer.server import Viewer, is_interactive
 
     if token is not None and not re.fullmatch(r"[\w.~-]*", token, re.ASCII):
@@ -104,6 +97,18 @@ def view(
     if wait if wait is not None else not is_interactive():
         viewer.wait()
     return viewer
+
+
+def _loaded(what: Any) -> Any:
+    """Return what `view` shows, from its file if it is a path; ArgumentError for anything that it cannot show."""
+    if isinstance(what, str | Path):
+        from legged.files.load import load
+
+        what = Run.load(what) if Path(what).suffix.lower() == ".npz" else load(what)
+    kinds = Run | Robot | Rollouts | Simulation | Sequence
+    if not isinstance(what, kinds) or (isinstance(what, Sequence) and not what):
+        raise ArgumentError(f"view shows a Run, runs, Rollouts, a Robot, a Simulation or a file, got {shown(what)}")
+    return what
 
 
 def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, controls: tuple[Any, ...]) -> Any:

@@ -17,6 +17,7 @@ class Oscillator:
 
     nv = 1
     failure = ""
+    loop = None
 
     def __init__(self, fast=0.0):
         self.fast, self.calls = fast, 0
@@ -47,6 +48,9 @@ class Oscillator:
 
     def largest_rotation(self, xi):
         return abs(float(xi[0]))
+
+    def recorded(self, t, q, s):
+        return s
 
 
 def solve(integrator, until=2.0, sample=0.25, switches=(), system=None):

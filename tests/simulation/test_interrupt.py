@@ -172,7 +172,7 @@ def test_map_is_kept(monkeypatch):
         return original(self, members, *rest, **named)
 
     monkeypatch.setattr(TimeLoop, "run", run)
-    module = importlib.import_module("legged.simulation.stepping.compiled_engine")
+    module = importlib.import_module("legged.simulation.stepping.engines")
     monkeypatch.setattr(module, "OPERATIONS_PER_CALL", 1.0)  # a call for each sample
     pushes = maps.Pushes(legged.Push("trunk_1", (0.0, 0.0, 0.0), at=0.0), [2.0, 400.0])
     options = {"ground": Rigid(friction=0.3), "integrator": legged.TimeStepping(2e-3), "directions": 8}

@@ -16,7 +16,7 @@ import legged
 import robots
 from legged import sweeps
 from legged.errors import LeggedError
-from legged.simulation.stepping.compiled_engine import CompiledEngine
+from legged.simulation.stepping.engines import CompiledEngine
 from legged.sweeps import content, cost
 from legged.sweeps import setup as setups
 

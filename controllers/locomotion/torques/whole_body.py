@@ -241,7 +241,7 @@ def whole_body_program(
         force_weight: As in `whole_body`.
     """
     robot, M, h = model.robot, model.M, model.h
-    nv, n0, n, unit = robot.nv, robot.base.nv, len(contacts), _weight(robot)
+    nv, n0, unit = robot.nv, robot.base.nv, _weight(robot)
     points = [model.point(contact.link, contact.position) for contact in contacts]
     J = [np.asarray(contact.axes).T @ at.J[3:] for contact, at in zip(contacts, points, strict=True)]
     # Equations of motion: motion_rows @ unknowns + h = tau, whose first n0 rows are those of the base.
@@ -250,25 +250,42 @@ def whole_body_program(
         axis=1,
     )
     motion_rows = np.concatenate([M, G], axis=1)
-
-    normal = _Normal(robot, 3 * n, motion_rows.dtype)
+    normal = _Normal(robot, 3 * len(contacts), motion_rows.dtype)
     for contact, at in zip(contacts, points, strict=True):
         desired = np.asarray(contact.acceleration) - contact.damping * at.twist[3:] - at.bias[3:]
         normal.add(Task(at.J[3:], desired, CONTACT_WEIGHT * contact.active))
     for task in tasks:
         normal.add(task)
-    # Cost of the deviation of forces, in units of the weight, from their references.
-    scale = force_weight * (unit / robot.mass) ** 2
-    share = -robot.mass * robot.gravity / np.maximum(sum_of(contact.active for contact in contacts), 1.0)
-    for i, contact in enumerate(contacts):
-        force = share if contact.force is None else np.asarray(contact.force)
-        reference = np.asarray(contact.axes).T @ force / unit
-        for k in range(3):
-            normal.H[nv + 3 * i + k, nv + 3 * i + k] = scale
-            normal.g[nv + 3 * i + k] = -scale * reference[k]
+    normal.add_forces(contacts, robot, force_weight)
+    bounds = _bounds(model, contacts, limits, motion_rows)
+    # Equations E unknowns = desired: rows of tasks over several chains, which give way, then the motion of the base.
+    E = np.concatenate([*(row[None] for row in normal.soft), motion_rows[:n0] / unit])
+    problem = QuadraticProgram(
+        normal.H,
+        normal.g,
+        E,
+        np.concatenate([normal.desired, -h[:n0] / unit]),
+        [*([1.0] * len(normal.soft)), *([0.0] * n0)],
+        *bounds,
+        [(k, k + 1, k + 2) for k in range(nv, nv + 3 * len(contacts), 3)],
+        [contact.friction for contact in contacts],
+    )
+    return problem, J
 
-    # Bounds lower <= B unknowns <= upper: normal forces, torques per effort, accelerations per largest one.
-    efforts, unknowns = limits.torque, np.eye(nv + 3 * n)
+
+def _bounds(
+    model: WholeBodyModel, contacts: Sequence[Contact], limits: JointLimits, motion_rows: Array
+) -> tuple[Array, list[Any], list[Any], list[float]]:
+    """Return B, lower, upper and softness of the bounds lower <= B unknowns <= upper of `whole_body_program`.
+
+    They bound normal forces, torques per effort, and accelerations of joints per largest one, in this order.
+
+    Args:
+        model, contacts, limits: As in `whole_body`.
+        motion_rows: Torques are motion_rows @ unknowns + h, (nv, nv + 3 n), mixed units.
+    """
+    robot, h, efforts = model.robot, model.h, limits.torque
+    nv, n0, unit, unknowns = robot.nv, robot.base.nv, _weight(robot), np.eye(motion_rows.shape[1])
     motors = [n0 + k for k, effort in enumerate(efforts) if is_finite(effort)]
     torque_rows = [motion_rows[i] / efforts[i - n0] for i in motors]
     torques = limits.torque_bounds(model.v[n0:])
@@ -286,23 +303,7 @@ def whole_body_program(
         *(y - x for x, y in zip(bias, most_torques, strict=True)),
         *(most / a),
     ]
-    softness = [*([0.0] * (len(pressed) + len(motors))), *([_SOFTNESS] * (nv - n0))]
-    # Equations E unknowns = desired: rows of tasks over several chains, which give way, then the motion of the base.
-    E = np.concatenate([*(row[None] for row in normal.soft), motion_rows[:n0] / unit])
-    problem = QuadraticProgram(
-        normal.H,
-        normal.g,
-        E,
-        np.concatenate([normal.desired, -h[:n0] / unit]),
-        [*([1.0] * len(normal.soft)), *([0.0] * n0)],
-        B,
-        lower,
-        upper,
-        softness,
-        [(nv + 3 * i, nv + 3 * i + 1, nv + 3 * i + 2) for i in range(n)],
-        [contact.friction for contact in contacts],
-    )
-    return problem, J
+    return B, lower, upper, [*([0.0] * (len(pressed) + len(motors))), *([_SOFTNESS] * (nv - n0))]
 
 
 class _Normal:
@@ -337,6 +338,18 @@ class _Normal:
                 root = np.sqrt(w)
                 self.soft.append(np.concatenate([root * row, np.zeros(self.forces)]))
                 self.desired.append(root * b)
+
+    def add_forces(self, contacts: Sequence[Contact], robot: Robot, weight: Any) -> None:
+        """Add the cost of the deviation of contact forces, in units of the weight, from their references."""
+        nv, unit = robot.nv, _weight(robot)
+        scale = weight * (unit / robot.mass) ** 2
+        share = -robot.mass * robot.gravity / np.maximum(sum_of(contact.active for contact in contacts), 1.0)
+        for i, contact in enumerate(contacts):
+            force = share if contact.force is None else np.asarray(contact.force)
+            reference = np.asarray(contact.axes).T @ force / unit
+            for k in range(3):
+                self.H[nv + 3 * i + k, nv + 3 * i + k] = scale
+                self.g[nv + 3 * i + k] = -scale * reference[k]
 
 
 def _weight(robot: Robot) -> float:

@@ -162,7 +162,7 @@ def jacobian_rate(robot: Robot, q: Array, v: Array, frame: str | Frame) -> Array
     """
     q, v = read(robot, q=q, v=v)
     at, motion, X, _ = _frame_motion(robot, q, v, 0.0 * v, frame)
-    p, t = X.steps[0].r, motion.t[at.body]  # type: ignore[union-attr]
+    p, t = X.steps[0].r, motion.t[at.body]  # type: ignore[union-attr]  # p is the origin of the frame
     pdot = t[3:] + cross(t[:3], p)
     rate = np.zeros((6, robot.nv), dtype=np.result_type(v, p, t))
     for axes in _axes_to_base(robot, motion, at):

@@ -91,8 +91,9 @@ def vertex_on_face(
 class ContactSpace(TaskSpace):
     """Subspaces of motion and force of a robot in frictionless contact with its environment or with itself.
 
-    `J` is (c, nv), `inertia` (J M^-1 J^T)^-1 that of the robot against the contact, and `null_space_projector` T T^T M
-    the projector of velocities and accelerations onto the subspace of motion. Forces of redundant normals are zero.
+    `J` is (c, nv), `inertia` Lambda = (J M^-1 J^T)^-1 that of the robot against the contact, `consistent_inverse`
+    J_bar = M^-1 J^T Lambda, and `null_space_projector` 1 - J_bar J = T T^T M the projector of velocities and
+    accelerations onto the subspace of motion. Forces of redundant normals are zero.
 
     Attributes:
         robot: The robot. q: Configuration, (nq,).

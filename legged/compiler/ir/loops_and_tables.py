@@ -62,7 +62,7 @@ def _body(state: list[Expression], results: list[Any]) -> tuple[Graph, list[Expr
 
     Conditions from outside are computed again, as memory holds no truth values.
     """
-    first = state[0].index
+    first = state[0].index  # expressions that were made before are outside of the loop
     inner: dict[int, Expression] = {}
     captured: dict[int, Expression] = {}
     pending = [x for x in results if isinstance(x, Expression)]
@@ -89,7 +89,7 @@ def _body(state: list[Expression], results: list[Any]) -> tuple[Graph, list[Expr
         numbers[i] = k
     inputs = ("state", (len(state),)), ("captured", (len(outside),))
     last: tuple[Operand, ...] = tuple([numbers[x.index] if isinstance(x, Expression) else x for x in results])
-    return Graph(inputs, tuple(nodes), ((len(state),),), last, next), outside
+    return Graph(inputs, tuple(nodes), ((len(state),),), last, next), outside  # `next` takes the only array out
 
 
 _MOST = 2**31 - 1

@@ -1,4 +1,8 @@
-"""Distribution of work over threads."""
+"""Distribution of work over threads.
+
+The calling thread and helper threads take chunks of a job in machine code, see `codegen.thread_pool`, which needs no
+interpreter. Python starts the helpers, keeps the memory that they share with the caller, and handles signals.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.pipeline import trace
 from legged.compiler.runtime.batches import address_of
 from legged.compiler.runtime.call_sequence import Call
-from legged.compiler.runtime.threads import check_threads, chunk_size, default_threads, run_chunks
+from legged.compiler.runtime.threads import chunk_size, default_threads, run_chunks
 from legged.errors import TraceError
 
 Array = np.ndarray
@@ -211,7 +211,7 @@ class TimeLoop:
             members: The states.
             parameters: Parameters of the step, (B, p), or (1, p) if equal for all members, mixed units and frames.
             schedule: The intervals.
-            threads: Maximal number of threads, see `threads`.
+            threads: Maximal number of threads, which the caller has checked; None for the default, see `threads`.
             command: The last parameters of each member, if they lie in another array, (B, c), mixed units and frames.
         """
         most = min(max(int(OPERATIONS_PER_CALL / max(self.graph.size, 1)), 1), self.element.most_indices)
@@ -222,7 +222,7 @@ class TimeLoop:
             return
         count, parameters = len(members.state), np.ascontiguousarray(parameters, dtype=self.element.dtype)
         schedule = Schedule(np.ascontiguousarray(schedule.intervals, dtype=self.element.dtype), schedule.samples)
-        threads = default_threads() if threads is None else check_threads(threads)
+        threads = default_threads() if threads is None else threads
         call = self.prepared(members, parameters, schedule, command)
         call(threads if count > 1 else 1, max(int(most // max(steps, 1.0)), 1) * call.width)
 

@@ -191,7 +191,11 @@ def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
     zero = np.zeros(3)
 
     def refine(state: Array) -> Array:
-        """Return the next triangle p, in ray axes from `start`, its points a on A, and the normal of the last one."""
+        """Return the next [p; a; n; -gap; more], (23,), the state of the loop.
+
+        p are the corners of the triangle on A - B, in ray axes from `start`, and a their points on A. n is the normal
+        of the triangle before, and the gap that of its support point. The loop goes on while `more` is positive.
+        """
         p, a = state[:9].reshape(3, 3), state[9:18].reshape(3, 3)
         n = cross(p[1] - p[0], p[2] - p[0])
         n = n / np.sqrt(n @ n + _TINY)
@@ -199,9 +203,10 @@ def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
         of_one = d + C @ support(one, C.T @ along)
         new = E @ (of_one - support(other, -along) - start)
         sides = [_turn(new, point) for point in p]
-        third = (sides[0] >= 0.0) & (sides[1] <= 0.0)
-        first = (sides[1] >= 0.0) & (sides[2] <= 0.0)
-        replaced = [where(third, 0.0, where(first, 1.0, 0.0)), where(third | first, 0.0, 1.0), where(third, 1.0, 0.0)]
+        is_third = (sides[0] >= 0.0) & (sides[1] <= 0.0)  # which corner the new point replaces
+        is_first = (sides[1] >= 0.0) & (sides[2] <= 0.0)
+        at_first = where(is_third, 0.0, where(is_first, 1.0, 0.0))
+        replaced = [at_first, where(is_third | is_first, 0.0, 1.0), where(is_third, 1.0, 0.0)]
         step = (new - p[0]) @ n
         p_next = [where(k > 0.5, new, point) for k, point in zip(replaced, p, strict=True)]
         a_next = [where(k > 0.5, of_one, point) for k, point in zip(replaced, a, strict=True)]

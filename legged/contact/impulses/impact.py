@@ -75,7 +75,7 @@ def impact(
         friction, restitution = zip(*coefficients, strict=True)
         problem = ContactProblem(blocks, free, friction, groups, own.places(), restitution, own.aligned())
         if rows is not None:
-            problem = problem._replace(u_free=velocities(problem, -guess))
+            problem = problem._replace(u_free=velocities(problem, -guess))  # v_free contains the initial impulses
         present = None if rows is None else guess
         system = GeneralizedSystem(own, v_free, present) if ground.iterations else None
         target = [target_velocity(ground.recovery, d, h) for d in gap]

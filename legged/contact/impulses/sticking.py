@@ -28,7 +28,7 @@ MOST_UNKNOWNS = 24
 """Largest number of components of wrenches; the operations grow with its cube."""
 REGULARIZATION = 1e-8
 """Addition to the diagonal of M, relative to its mean, so that wrenches that are indeterminate stay as in the guess up
-to rounding, as across the plane of a planar robot. A second solution removes its effect on the others."""
+to rounding, as across the plane of a planar robot. Iterative refinement removes its effect on the others."""
 
 
 class _GroupPart(NamedTuple):
@@ -74,8 +74,8 @@ def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Arr
     groups, rows = problem.groups, list(guess)
     parts = [_group_part(problem, target, guess, group) for group in groups.members]
     starts = np.cumsum([0, *(len(part.right) for part in parts)]).tolist()
-    A, shift = np.zeros((starts[-1], starts[-1]), dtype=guess.dtype), np.zeros(starts[-1], dtype=guess.dtype)
-    right, solution = shift.copy(), shift.copy()
+    A, added = np.zeros((starts[-1], starts[-1]), dtype=guess.dtype), np.zeros(starts[-1], dtype=guess.dtype)
+    right, solution = added.copy(), added.copy()
     for k, (one, at) in enumerate(zip(parts, starts, strict=False)):
         for other, start in zip(parts[: k + 1], starts, strict=False):
             block = _mobility(groups.mobility, one, other)
@@ -86,12 +86,12 @@ def sticking_impulses(problem: ContactProblem, target: Sequence[Any], guess: Arr
                 A[others, own] = A[own, others].T
         for first in range(at, at + len(one.right), 3):  # angular, then linear components
             own = slice(first, first + 3)
-            shift[own] = where(one.presses, REGULARIZATION / 3.0 * A[own, own].trace(), 1.0)
+            added[own] = where(one.presses, REGULARIZATION / 3.0 * A[own, own].trace(), 1.0)
         own = slice(at, at + len(one.right))
         right[own], solution[own] = where(one.presses, one.right, 0.0), where(one.presses, one.wrench, 0.0)
-    factors = factor_symmetric(A + np.diag(shift))
-    solution = solve_factored(factors, right + shift * solution)
-    solution = solution + solve_factored(factors, right - A @ solution)
+    factors = factor_symmetric(A + np.diag(added))
+    solution = solve_factored(factors, right + added * solution)
+    solution = solution + solve_factored(factors, right - A @ solution)  # iterative refinement
     for part, at, group in zip(parts, starts, groups.members, strict=False):
         w = solution[at : at + len(part.right)]
         y = None if part.factors is None else solve_factored(part.factors, w - part.wrench)

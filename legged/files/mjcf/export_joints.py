@@ -77,6 +77,7 @@ def difference(joint: JointEntry) -> str:
 
 
 def physics_attributes(physics: JointPhysics) -> dict[str, str]:
+    """Return the attributes of a `joint` element for friction, springs, rotors and limits, without those at zero."""
     rotor = physics.rotor
     reflected = 0.0 if rotor is None else rotor.gear**2 * rotor.inertia
     numbers = {

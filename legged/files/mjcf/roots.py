@@ -14,7 +14,7 @@ from legged.spatial import Array
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 WORLD = "world"
-_CLEAN = 1e-12  # largest deviation of an axis from that of a base
+_AXIS_TOLERANCE = 1e-12  # largest deviation of an axis from that of a base
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def root_chain(model: Any, body: int) -> RootChain | None:
         return None
     R = quaternion_matrix(model.body_quat[body] / np.linalg.norm(model.body_quat[body]))
     turning = [j for j, kind in zip(joints, kinds, strict=True) if kind != SLIDE]
-    slides = (R @ model.jnt_axis[[j for j in joints if j not in turning]].T) + 0.0
+    slides = (R @ model.jnt_axis[[j for j in joints if j not in turning]].T) + 0.0  # without -0.0
     if np.abs(model.jnt_pos[turning]).max() > 0.0:
         return None
     axes = [] if kinds[-1] == BALL else [_letter(model.jnt_axis[j]) for j in turning]
@@ -116,8 +116,8 @@ def root_chain(model: Any, body: int) -> RootChain | None:
         return None
     is_planar = len(joints) == 3
     if is_planar:
-        turned = np.abs(R @ np.eye(3)["xyz".index(sequence)] - (0.0, 1.0, 0.0)).max() > _CLEAN
-        if turned or np.abs(slides[1]).max() > _CLEAN:
+        turned = np.abs(R @ np.eye(3)["xyz".index(sequence)] - (0.0, 1.0, 0.0)).max() > _AXIS_TOLERANCE
+        if turned or np.abs(slides[1]).max() > _AXIS_TOLERANCE:
             return None
         slides = slides[[0, 2]]
     if abs(np.linalg.det(slides)) < 1e-6:
@@ -157,11 +157,13 @@ def other_base_joints(model: Any, body: int) -> list[int]:
 
 
 def _actuated(model: Any) -> set[int]:
-    return {int(model.actuator_trnid[i, 0]) for i in np.flatnonzero(model.actuator_trntype < 2)}
+    """Return the indices of the joints with motors."""
+    on_joints = np.flatnonzero(model.actuator_trntype <= 1)  # mjTRN_JOINT and mjTRN_JOINTINPARENT
+    return {int(model.actuator_trnid[i, 0]) for i in on_joints}
 
 
 def _letter(axis: Array) -> tuple[str, float]:
     """Return (letter, sign) of a coordinate axis; a space for other axes."""
     k = int(np.argmax(np.abs(axis)))
-    exact = np.abs(np.delete(axis, k)).max() <= _CLEAN
+    exact = np.abs(np.delete(axis, k)).max() <= _AXIS_TOLERANCE
     return ("xyz"[k] if exact else " "), float(np.sign(axis[k]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,10 +25,12 @@ class Moments:
     h: Array
     J: Array
 
-    @property
+    @cached_property
     def M(self) -> Array:
-        """The mass matrix, (6, 6), [kg m^2, kg m, kg], eq. (19)."""
-        return mass_matrix(self.mass, self.h, np.trace(self.J) * np.eye(3) - self.J)
+        """The mass matrix, (6, 6), [kg m^2, kg m, kg], eq. (19), which cannot be written to."""
+        M = mass_matrix(self.mass, self.h, np.trace(self.J) * np.eye(3) - self.J)
+        M.flags.writeable = False
+        return M
 
     def moved(self, where: Placement) -> Moments:
         """Return the moments about the origin of an outer frame, in its axes; `where` is this frame's pose in it."""

@@ -126,12 +126,12 @@ def energy_warning(run: Run, loop: ClosedLoop, integrator: object) -> str:
     energies = np.stack([energy.kinetic, energy.potential], axis=-1)
     works = np.stack([energy.actuator_work, energy.contact_work, energy.push_work, energy.joint_work], axis=-1)
     monitor.add(energies[:, None], works[:, None], np.ones((len(works), 1), dtype=bool))
-    locked = ""
-    if len(run) > 1:
-        k = int(np.diff(energy.balance).argmax())
-        locked = gimbal_lock_text(loop.robot, run.q[max(k - 1, 0) : k + 3])
-    text = monitor.warning(GOAL if locked else LARGEST_RISE)[1]
-    return f"{text}; {locked}" if text and locked else text
+    text = monitor.warning(GOAL)[1]
+    if not text:
+        return ""
+    k = int(np.diff(energy.balance).argmax())
+    locked = gimbal_lock_text(loop.robot, run.q[max(k - 1, 0) : k + 3])
+    return f"{text}; {locked}" if locked else monitor.warning(LARGEST_RISE)[1]
 
 
 def _rounded_down(step: float) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from legged.compiler import thread_limit
-from legged.contact.rigid import violation_message
+from legged.contact.rigid import Rigid, violation_message
 from legged.simulation.checks.chatter import Advance, chatter_of_run, chatter_of_states
 from legged.simulation.checks.energy import energy_warning
 from legged.simulation.checks.stable_step import StiffStops
@@ -49,7 +49,8 @@ def motion_warnings(
     """
     unstable = StiffStops(loop.robot, q, integrator).warning(run.q)
     unstable = unstable or chatter_of_run(loop.robot, advance, integrator, states, run.vdot)
-    violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
+    worst = float(run.contacts.worst_residual[-1])
+    violated = violation_message(loop.ground, worst) if isinstance(loop.ground, Rigid) else ""
     risen = "" if unstable or violated or is_explained else energy_warning(run, loop, integrator)
     return tuple(filter(None, (unstable, violated, risen)))
 

@@ -21,10 +21,9 @@ from legged.ground.terrain import Flat
 from legged.simulation.backend import has_parts
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.results.recording import contact_names
 
 if TYPE_CHECKING:  # these modules import this package
-    from legged.simulation.stepping.compiled_engine import MemberTemplate
+    from legged.simulation.stepping.batch import MemberTemplate
     from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
@@ -74,7 +73,7 @@ class OverlapCheck:
             word: What a robot is called, such as "member"; "" if there is only one.
         """
         first = starts.loops[0]
-        if self._warned or (first.ground is None) or not contact_names(first):
+        if self._warned or (first.ground is None) or not first.contact_names:
             return ""
         rows = np.concatenate([starts.numbers, starts.states], axis=1)[list(robots)]
         _, index = np.unique(rows, axis=0, return_index=True)
@@ -135,7 +134,7 @@ def _warning(loop: ClosedLoop, depths: Array, loads: Array, name: str) -> str:
     k = int(np.argmax(depths)) if len(depths) else 0
     if not len(depths) or depths[k] <= PENETRATION:
         return ""
-    contact, depth = contact_names(loop)[k], float(depths[k])
+    contact, depth = loop.contact_names[k], float(depths[k])
     if isinstance(loop, RigidLoop):
         return name + _rigid_message(loop, contact, depth)
     weight, load = loop.robot.mass * float(np.linalg.norm(loop.robot.gravity)), float(np.sum(loads))

@@ -32,9 +32,9 @@ from legged.ground.ground import Ground, contact_wrenches
 from legged.robot.configuration import scatter_add
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
+from legged.simulation.checks.law import independent_copy
 from legged.simulation.controller import needs_command
 from legged.simulation.forces import Stop, joint_name, stops_of
-from legged.simulation.hidden_state import independent_copy
 from legged.simulation.integrators import FixedStep
 from legged.simulation.variable_step import BDF
 

@@ -14,7 +14,6 @@ from legged.ground.ground import Ground
 from legged.simulation.loop.contact_memory import ContactHistory
 from legged.simulation.loop.equations import WORKS, LoopEquations
 from legged.simulation.loop.external_wrenches import loads_at
-from legged.simulation.loop.joint_laws import has_joint_forces
 from legged.simulation.loop.results import ContactStep, ExternalForces, Observation
 
 Array = np.ndarray
@@ -23,6 +22,11 @@ Array = np.ndarray
 @dataclass(frozen=True, eq=False)
 class ClosedLoop(LoopEquations):
     """A robot under a controller on a ground, with the methods that integrators and runs need."""
+
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contacts, in the order of every array over contacts."""
+        return tuple(contact.name for contact in self.robot.contacts)
 
     def rate(self, t: Any, phase: Any, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
         """Return the time derivative of y = [xi; s], (nv + size,).
@@ -38,7 +42,7 @@ class ClosedLoop(LoopEquations):
         external, (pushed, push_power) = self.forces_of_rate(q, s), self._pushed(loads, t, q, s[:n])
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         motion = self.motion_rate(xi, q, s[:n], tau, external.contact + pushed)
-        joint_power = self.dissipation(q, s[:n]) if has_joint_forces(self) else 0.0
+        joint_power = self.dissipation(q, s[:n]) if self.has_joint_forces else 0.0
         powers = tau @ s[:n], external.power, push_power, joint_power
         history = np.zeros(self.history_size)
         if self.history_size:

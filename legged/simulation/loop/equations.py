@@ -25,7 +25,7 @@ from legged.compiler.ir import where
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
-from legged.dynamics.passive import friction_forces, without_dry_friction
+from legged.dynamics.passive import friction_forces, friction_slopes, without_dry_friction
 from legged.ground.ground import Ground, contact_masses, contact_motion, contact_wrenches, implicit_forces
 from legged.robot.configuration import integrate, normalized, scatter_add
 from legged.robot.robot import Robot
@@ -35,7 +35,7 @@ from legged.simulation.forces import Stop, actuator_forces, motor_forces, stop_f
 from legged.simulation.loop.chart import chart_rate, semi_implicit_euler
 from legged.simulation.loop.contact_memory import ContactHistory
 from legged.simulation.loop.external_wrenches import External, mean_loads, push_wrenches
-from legged.simulation.loop.joint_laws import JointLaws, joint_step, joint_work
+from legged.simulation.loop.joint_laws import JointLaws, JointStep
 from legged.simulation.loop.results import (
     BreakTimes,
     ContactStep,
@@ -279,9 +279,56 @@ class LoopEquations:
             h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
             tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches on the links, (n_links, 6).
         """
-        joints = joint_step(self, h, q, v, tau, damping, wrenches)
+        joints = self._joint_step(h, q, v, tau, damping, wrenches)
         q_next, v_next = semi_implicit_euler(self.robot, q, v, joints.vdot, h)
-        return Step(q_next, v_next, joint_work(self, h, v, v_next, joints))
+        return Step(q_next, v_next, self.joint_work(h, v, v_next, joints))
+
+    def _joint_step(
+        self,
+        h: Any,
+        q: Array,
+        v: Array,
+        tau: Array,
+        damping: Array,
+        wrenches: Array,
+        masses: Mapping[int, Array] | None = None,
+    ) -> JointStep:
+        """Return the joints in a time step that is implicit in friction and stops; `masses` as in `accelerations`."""
+        viscous, laws = h * (self.viscous_damping(v) + damping), self.joint_laws
+
+        def acceleration(extra: Array, more: Array, last: Any) -> Array:
+            return self.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
+
+        return laws.step(laws.at(h, q, v, self.ground), h, v, tau, acceleration)
+
+    def viscous_damping(self, v: Array) -> Array:
+        """Return the decrease of friction forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
+
+        Dry friction is included if it is regularized.
+
+        Args:
+            v: Velocity, (nv,), mixed units.
+        """
+        return scatter_add(self.robot, [friction_slopes(body, v) for body in self.smooth_robot.bodies])
+
+    @property
+    def has_joint_forces(self) -> bool:
+        """Whether joints have friction or stops."""
+        return bool(self.joint_laws.rows) or any(body.has_friction for body in self.robot.bodies)
+
+    def joint_work(self, h: Any, v: Array, v_next: Array, joints: JointStep, impulse: Array | None = None) -> Any:
+        """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
+
+        Args:
+            h: Time step, [s]. v, v_next: Velocity before and after it, (nv,), mixed units. joints: The joints in it.
+            impulse: That of stops and dry friction, (nv,), [N m s] or [N s]; by default that of `joints`.
+        """
+        if not self.has_joint_forces:
+            return 0.0
+        friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.smooth_robot.bodies])
+        whole = joints.impulse_at(v_next) if impulse is None else impulse
+        rest = whole - h * (friction + self.viscous_damping(v) * (v_next - v))
+        return 0.5 * (v + v_next) @ rest
 
     def dissipation(self, q: Array, v: Array) -> Any:
         """Return the power of joint friction and stops of `acceleration`, [W].
@@ -318,14 +365,14 @@ class LoopEquations:
         linear = implicit_forces(ground, points, before, ground_memory, h)
         wrenches = wrenches + contact_wrenches(robot, q, linear.forces)
         masses = contact_masses(robot, q, h * linear.damping)
-        joints = joint_step(self, h, q, v, tau, damping, wrenches, masses)
+        joints = self._joint_step(h, q, v, tau, damping, wrenches, masses)
         q_next, v_next = semi_implicit_euler(robot, q, v, joints.vdot, h)
         moved, after = contact_motion(robot, q_next, v_next)
         change = (linear.damping * (after - before)[:, None, :]).sum(axis=-1)
         forces = linear.forces - change
         power = 0.5 * (forces * (before + after)).sum()
         memory_rate = ground.forces(moved, after, ground_memory)[1]
-        return ContactStep(q_next, v_next, joint_work(self, h, v, v_next, joints), memory_rate, power, forces)
+        return ContactStep(q_next, v_next, self.joint_work(h, v, v_next, joints), memory_rate, power, forces)
 
     @cached_property
     def surface(self) -> Ground | Rigid | None:

@@ -26,10 +26,10 @@ the single changes that end cycles, Judice, Pires, Computers and Operations Rese
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,15 +38,11 @@ from legged.contact.impulses.impact import target_velocity
 from legged.contact.impulses.joint_rows import JointRows
 from legged.contact.impulses.solver import LEAST_CHANGE, is_lost, maximum_of
 from legged.contact.rigid import Rigid
-from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.ground.ground import Ground
-from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.configuration import as_vector
 from legged.robot.robot import Robot
 from legged.simulation.forces import Stop, inertias_at_stops, stops_of
 from legged.spatial import is_finite, is_zero
-
-if TYPE_CHECKING:
-    from legged.simulation.loop.equations import LoopEquations
 
 Array = np.ndarray
 MOST_CHANGES = 40
@@ -112,6 +108,23 @@ class Laws(NamedTuple):
         slope = where(below, self.lower_slope, where(above, self.upper_slope, 0.0))
         target = where(below, self.lower, where(above, self.upper, 0.0))
         return Pieces(where(sticks, self.stiff, slope), where(sticks, 0.0, target), where(sticks, 0.0, -rubbed))
+
+    def first_guess(self, h: Any, u: Array, drive: Array, repeats: bool) -> tuple[Array, Array]:
+        """Return velocities and impulses that indicate the first pieces of a step, (n,) each; see `pieces`.
+
+        A joint at rest sticks, another one slides; those whose motors drive them beyond a bound are at a stop.
+
+        Args:
+            h: The step, [s]. u: Velocities before it, (n,), [rad/s] or [m/s], joint axes.
+            drive: Generalized forces of the actuators, (n,), [N m] or [N], joint axes.
+            repeats: As in `JointLaws.step`.
+        """
+        rub, effort = self.friction * np.minimum(np.maximum(u * (1.0 / _SLOW), -1.0), 1.0), h * drive
+        pushed = self.inverse * effort
+        if not repeats:  # contacts resist the motors, which alone would throw light feet against their stops
+            most = np.maximum(np.abs(u), _NEAR)
+            pushed = np.minimum(np.maximum(pushed, -most), most)
+        return u + pushed, _SCALE * effort - rub
 
     def residual(self, u: Array, p: Array, pieces: Pieces) -> Array:
         """Return the distances of u from the laws, (n,), [rad/s] or [m/s]: |u - prox(u - p / I)| on given pieces.
@@ -267,13 +280,7 @@ class JointLaws:
             changes = (is_first | ((largest > LEAST_CHANGE) & ~is_lost(largest, speed))) & differ
             return np.concatenate([vdot, *z, *now, np.stack([count + 1.0, where(changes, 1.0, 0.0)])])
 
-        # A joint at rest sticks, another one slides; those whose motors drive them beyond a bound are at a stop.
-        rub, effort = laws.friction * np.minimum(np.maximum(own * (1.0 / _SLOW), -1.0), 1.0), h * drive[entries]
-        pushed = laws.inverse * effort
-        if not repeats:  # contacts resist the motors, which alone would throw light feet against their stops
-            most = np.maximum(np.abs(own), _NEAR)
-            pushed = np.minimum(np.maximum(pushed, -most), most)
-        z = own + pushed, _SCALE * effort - rub
+        z = laws.first_guess(h, own, drive[entries], repeats)
         pieces = laws.pieces(*z)
         if not repeats:
             vdot = attempt(pieces)[0]
@@ -303,69 +310,6 @@ class JointLaws:
         for row, value in zip(self.rows, values, strict=True):
             forces[row.entry] = value
         return as_vector(forces)
-
-
-def joint_step(
-    loop: LoopEquations,
-    h: Any,
-    q: Array,
-    v: Array,
-    tau: Array,
-    damping: Array,
-    wrenches: Array,
-    masses: Mapping[int, Array] | None = None,
-) -> JointStep:
-    """Return the joints in a time step of a closed loop that is implicit in their friction and stops.
-
-    Args:
-        loop: The closed loop. h, q, v, tau, damping, wrenches: As in `ClosedLoop.time_step`.
-        masses: As in `accelerations`.
-    """
-    viscous, laws = h * (viscous_damping(loop, v) + damping), loop.joint_laws
-
-    def acceleration(extra: Array, more: Array, last: Callable[[Array], Array]) -> Array:
-        return loop.smooth_acceleration(q, v, tau + more, wrenches, viscous + extra, masses)
-
-    return laws.step(laws.at(h, q, v, loop.ground), h, v, tau, acceleration)
-
-
-def viscous_damping(loop: LoopEquations, v: Array) -> Array:
-    """Return the decrease of friction forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
-
-    Dry friction is included if it is regularized.
-
-    Args:
-        loop: The closed loop. v: Velocity, (nv,), mixed units.
-    """
-    return scatter_add(loop.robot, [friction_slopes(body, v) for body in loop.smooth_robot.bodies])
-
-
-def has_joint_forces(loop: LoopEquations) -> bool:
-    """Return whether joints have friction or stops.
-
-    Args:
-        loop: The closed loop.
-    """
-    return bool(loop.joint_laws.rows) or any(body.has_friction for body in loop.robot.bodies)
-
-
-def joint_work(
-    loop: LoopEquations, h: Any, v: Array, v_next: Array, joints: JointStep, impulse: Array | None = None
-) -> Any:
-    """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
-
-    Args:
-        loop: The closed loop. h: Time step, [s].
-        v: Velocity before it, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
-        joints: The joints in the step.
-        impulse: That of stops and dry friction, (nv,), [N m s] or [N s]; by default that of `joints`.
-    """
-    if not has_joint_forces(loop):
-        return 0.0
-    friction = scatter_add(loop.robot, [friction_forces(body, v) for body in loop.smooth_robot.bodies])
-    whole = joints.impulse_at(v_next) if impulse is None else impulse
-    rest = whole - h * (friction + viscous_damping(loop, v) * (v_next - v))
-    return 0.5 * (v + v_next) @ rest
 
 
 def _nearest(one: tuple[Any, Any], other: tuple[Any, Any], is_nearer: Any) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory as ContactHistory
 from legged.simulation.loop.contact_memory import ContactMemory as ContactMemory
 from legged.simulation.loop.external_wrenches import push_wrenches
-from legged.simulation.loop.joint_laws import JointStep, joint_work, viscous_damping
+from legged.simulation.loop.joint_laws import JointStep
 from legged.simulation.loop.momentum import FreePart, contact_impulse, free_parts
 from legged.simulation.loop.results import ExternalForces, Outputs
 
@@ -66,6 +66,11 @@ class RigidLoop(ClosedLoop):
         """The robot and the bodies as a contact scene, with all contact candidates."""
         assert isinstance(self.ground, Rigid)
         return Scene.of(self.robot, self.ground, self.bodies)
+
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contact candidates of the scene, in their order."""
+        return tuple(candidate.name for candidate in self.scene.candidates)
 
     @property
     def ground_memory(self) -> int:
@@ -227,7 +232,7 @@ class RigidLoop(ClosedLoop):
         # The laws of joints are rows of the contact problem, and are guessed with the contact forces of the last step.
         pressed = bool(self.joint_laws.rows) and len(guess) > 0
         contact = scene.wrenches(qs, geometry, self.forces(s)) if pressed else [None] * len(qs)
-        viscous = h * (viscous_damping(self, vs[0]) + damping)
+        viscous = h * (self.viscous_damping(vs[0]) + damping)
         joints = self.free_motion(h, loads, tau, viscous, qs[0], vs[0], contact[0])
         rows = self.joint_laws.rows_of(h, qs[0], vs[0], self.ground, joints) if pressed else None
         extra = [viscous, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
@@ -348,4 +353,4 @@ class RigidLoop(ClosedLoop):
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = self.pushed(loads, q, mean)[1] if self.wrench_rows[0] else 0.0
-        return [h * (tau @ mean), impact.work, h * pushed, joint_work(self, h, v, v_next, joints, impact.joints)]
+        return [h * (tau @ mean), impact.work, h * pushed, self.joint_work(h, v, v_next, joints, impact.joints)]

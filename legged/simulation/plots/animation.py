@@ -27,6 +27,7 @@ _BODY, _FORCE, _GROUND, _EARTH, _PATH = "#1f3d66", "#c8502d", "#b9b9b9", "#e9e6d
 _FREE = "#8a6f4d"
 _OTHERS = (_BODY, _FREE, _FORCE, _GROUND, _EARTH, _PATH, "black")
 _FLAT = 1e-6  # [m]: a run with less extent along y is shown from the side
+_MARGIN = 1.15  # of the picture around what it shows
 
 
 def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0) -> Path:
@@ -96,7 +97,7 @@ class _Scene:
         self.ax = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
         self.ax.set_axis_off()
         centers, size = view_of(run)
-        self.span, self.center = 1.15 * size, self.camera.project(centers)
+        self.span, self.center = _MARGIN * size, self.camera.project(centers)
         self.aspect = width / height
         self.scale = force_scale(run)
         self._draw_ground()

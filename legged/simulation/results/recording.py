@@ -87,19 +87,10 @@ def _contact_record(loop: ClosedLoop, times: Array, seen: Observation, states: A
         residual, worst = np.append(0.0, np.diff(known.drift) / dt), known.worst
         forces = np.concatenate([forces[:1], impulse[1:] / dt[:, None, None]])
     first_touch, last_touch = (np.where(x[-1] > 0.0, x[-1], np.nan) for x in (history.touched, history.last))
-    sides = contact_names(loop), *contact_sides(loop)
+    sides = loop.contact_names, *contact_sides(loop)
     return ContactRecord(
         *sides, seen.points, forces, impulse, history.peak, first_touch, last_touch, residual, worst, memory
     )
-
-
-def contact_names(loop: ClosedLoop) -> tuple[str, ...]:
-    """Return the names of the contacts.
-
-    Args:
-        loop: The closed loop.
-    """
-    return tuple(c.name for c in (loop.scene.candidates if isinstance(loop, RigidLoop) else loop.robot.contacts))
 
 
 def contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:

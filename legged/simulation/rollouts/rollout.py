@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler import Kernel, Members, Schedule, check_threads, default_threads, element_type
+from legged.compiler import Members, Schedule, check_threads, default_threads, element_type
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import ArgumentError, SimulationError, SimulationInterrupt, SimulationWarning, warn_caller
@@ -36,8 +36,8 @@ from legged.simulation.results.run import Run
 from legged.simulation.rollouts.result import Rollouts
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_engine import CompiledEngine
-from legged.simulation.stepping.engines import PythonEngine
+from legged.simulation.stepping.engines import CompiledEngine, StepEngine
+from legged.simulation.stepping.python_engine import PythonEngine
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper, select_integrator
 
@@ -117,20 +117,10 @@ def rollout(
     setup, element = (controller, ground, pushes, bodies), element_type(dtype)
     batch = RolloutBatch.of(robot, setup, (q, v), vary=vary, fall=fall, element=element)
     batch.check_command()
-    count, threads = batch.sweep.count, default_threads() if threads is None else check_threads(threads)
+    threads = default_threads() if threads is None else check_threads(threads)
+    members = MemberRuns(batch, steps, times)
     with ProgressBar(batch.robot.name, until, progress) as bar:
-        starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
-        members = MemberRuns(batch, steps, times)
-        if len(starts.states) < count:
-            raise _interrupted(_unfinished(members, starts))
-        stepper = Stepper(batch, steps, compiled, starts, times)
-        overlap = OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")
-        if batch.q is None:
-            refuse_chosen(overlap)
-        try:
-            engine = stepper.prepare()
-        except KeyboardInterrupt:
-            raise _interrupted(_unfinished(members, starts)) from None
+        stepper, engine, overlap = _prepared(members, compiled)
         stepper.run(threads, bar.update)
     compiled_steps = engine.detached() if isinstance(engine, CompiledEngine) else None
     members = replace(members, backend=engine.name, compiled=compiled_steps)
@@ -138,6 +128,27 @@ def rollout(
     if INTERRUPTED in runs.reasons:
         raise _interrupted(runs)
     return runs
+
+
+def _prepared(runs: MemberRuns, compiled: bool | None) -> tuple[Stepper, StepEngine, str]:
+    """Start all members; return their stepper, its engine, and the warning about starts inside of the ground, or "".
+
+    Raises:
+        StateError: Without given configurations, a member starts inside of the ground.
+        SimulationInterrupt: Ctrl-C; `error.run` holds the initial states of the members that have started.
+    """
+    batch, count = runs.batch, runs.batch.sweep.count
+    starts = batch.starts.of(compiled, range(count), *batch.given_states, is_partial=True)
+    if len(starts.states) < count:
+        raise _interrupted(_unfinished(runs, starts))
+    stepper = Stepper(batch, runs.integrator, compiled, starts, runs.times)
+    overlap = OverlapCheck().warning(stepper.template, starts, range(count), "member" if count > 1 else "")
+    if batch.q is None:
+        refuse_chosen(overlap)
+    try:
+        return stepper, stepper.prepare(), overlap
+    except KeyboardInterrupt:
+        raise _interrupted(_unfinished(runs, starts)) from None
 
 
 def _interrupted(runs: Rollouts) -> SimulationInterrupt:
@@ -313,21 +324,11 @@ class MemberRuns:
             backend = select_backend(loop, members.state[0], members.state[0], False)
             backend.name = self.backend
             return backend, PythonEngine(members, self.integrator, "", system=backend).advance
-        numbers = self.compiled.starts.numbers[i, self.compiled.template.varying]
-        backend = Backend(loop, True, self.backend, partial(self._of_member, numbers))
+        template = self.compiled.template
+        numbers = self.compiled.starts.numbers[i, template.varying]
+
+        def of_member(method: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
+            return partial(template.method(method.__name__, **shapes), numbers)
+
+        backend = Backend(loop, True, self.backend, of_member)
         return backend, partial(self.compiled.advance, threads=1, robots=slice(i, i + 1))
-
-    def _of_member(self, numbers: Array, method: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
-        """Return a method of the closed loop of the member with these numbers, (m,), from a kernel for all members."""
-        assert self.compiled is not None
-        name, given = method.__name__, {key: (n,) if isinstance(n, int) else n for key, n in shapes.items()}
-        if name not in self._kernels:
-            self._kernels[name] = self.compiled.template.kernel(
-                lambda loop, *state: getattr(loop, name)(*state), name, **given
-            )
-        return partial(self._kernels[name], numbers)
-
-    @cached_property
-    def _kernels(self) -> dict[str, Kernel]:
-        """Kernels of the members' outputs, which all of them share."""
-        return {}

@@ -1,36 +1,39 @@
-"""The members of a rollout: their setups, closed loops and initial states."""
+"""The members of a batch: setups, closed loops and initial states of each, and all as one function of their numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.arguments import as_array
-from legged.compiler import FLOAT64, ElementType
+from legged.compiler import FLOAT64, ElementType, Kernel, trace
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import DefinitionError, SimulationWarning, warn_caller
+from legged.errors import DefinitionError, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground, refuse_round_feet
 from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
+from legged.robot.configuration import as_vector
 from legged.robot.construction.singular import SINGULAR, singular_at
 from legged.robot.robot import Robot
+from legged.simulation.backend import energies
 from legged.simulation.checks.fall import Fall, FallLimits, can_fall
-from legged.simulation.checks.law import check_definition, state_of
+from legged.simulation.checks.law import check_definition, independent_copy, state_of
 from legged.simulation.controller import Controller, adapt, needs_command
 from legged.simulation.forces import check_range
-from legged.simulation.hidden_state import independent_copy
 from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import External, check_wrenches
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.robot_controllers import RobotControllers
+from legged.simulation.stepping.parameter_tree import unflatten
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.starts import MemberStarts
 
@@ -189,6 +192,87 @@ class RolloutBatch:
     def _state(self, i: int) -> tuple[Array, Array]:
         setup, (q, v) = self.sweep.member(i), (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
         return initial_state(self.closed or setup.robot, setup.controller, q, v)
+
+
+class MemberTemplate:
+    """The closed loop of any member as a function of the numbers in which members differ, which may be traced.
+
+    Args:
+        batch: The members. numbers: Numbers of all members, (B, m), mixed units and frames.
+        varying: Indices of numbers that may differ later.
+
+    Attributes:
+        varying: Indices of the numbers that differ, or may.
+        loop: The closed loop of the first member with a copy of its controller, which is traced.
+    """
+
+    def __init__(self, batch: RolloutBatch, numbers: Array, varying: Sequence[int] = ()):
+        differs = (numbers != numbers[0]).any(axis=0)
+        differs[list(varying)] = True
+        self.batch, self.varying, self._nominal = batch, np.flatnonzero(differs), numbers[0]
+        first = batch.first.loop  # a controller that keeps a state is not changed by a trace
+        self.loop = replace(first, controller=independent_copy(first.controller))
+        self._methods: dict[str, Kernel] = {}
+
+    def covers(self, numbers: Array) -> bool:
+        """Return whether members with these numbers, (k, m), mixed units, differ from the first in `varying` alone.
+
+        Args:
+            numbers: Numbers of some members, (k, m), mixed units and frames.
+        """
+        if numbers.shape[1:] != self._nominal.shape:
+            return False
+        differs = (numbers != self._nominal).any(axis=0)
+        differs[self.varying] = False
+        return not differs.any()
+
+    def member(self, parameters: Any) -> tuple[ClosedLoop, FallLimits | None]:
+        """Return the closed loop of a member with these varying numbers, and the limits beyond which it has fallen."""
+        own, limits = self.loop, self.batch.first.limits
+        if not len(self.varying):
+            return own, limits
+        numbers = self._numbers(parameters)
+        vector = self.batch.sweep.robot_parameters
+        robot = own.robot
+        if vector.names:
+            robot = vector.applied(as_vector(list(islice(numbers, vector.size))))
+        controller, ground = unflatten((own.controller, own.ground), numbers, [(own.robot, robot)])
+        pushes, limits = unflatten(own.pushes, numbers), unflatten(limits, numbers)
+        return replace(own, robot=robot, controller=controller, ground=ground, pushes=pushes), limits
+
+    @cached_property
+    def energies(self) -> Kernel:
+        """Kinetic and potential energies, (..., 2), [J], of the varying numbers, (..., p), and states [q; s]."""
+        return self.kernel(energies, "energies", state=(len(self.batch.first.q) + len(self.batch.first.s),))
+
+    def kernel(
+        self, function: Callable[..., Any], name: str, dtype: Any = None, **shapes: tuple[int, ...]
+    ) -> Kernel[..., Any]:
+        """Return a function of the closed loop of a member as a kernel, whose first argument are its varying numbers.
+
+        Args:
+            function: Function of the closed loop and further arguments. name: Name of the kernel.
+            dtype: Type of the numbers. shapes: Shape of each further argument.
+        """
+        graph = trace(
+            lambda parameters, *others: function(self.member(parameters)[0], *others),
+            {"parameters": (len(self.varying),), **shapes},
+        )
+        return Kernel(graph, name, dtype=dtype)
+
+    def method(self, name: str, **shapes: int | tuple[int, ...]) -> Kernel:
+        """Return a method of the closed loop as a kernel, see `kernel`, which is made at its first use."""
+        if name not in self._methods:
+            own = {key: (shape,) if isinstance(shape, int) else shape for key, shape in shapes.items()}
+            self._methods[name] = self.kernel(lambda loop, *state: getattr(loop, name)(*state), name, **own)
+        return self._methods[name]
+
+    def _numbers(self, parameters: Any) -> Iterator[Any]:
+        """Yield the numbers of a member: constants, and parameters where members differ."""
+        varying = dict(zip(self.varying.tolist(), parameters, strict=True))
+        for i, value in enumerate(self._nominal.tolist()):
+            yield varying.get(i, value)
+        raise TraceError("the closed loop has more numbers than at its start; is one computed at its first use?")
 
 
 def select_fall(fall: Fall | bool | None, robot: Robot, ground: Ground | Rigid | None) -> Fall | None:

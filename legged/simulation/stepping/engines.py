@@ -1,29 +1,49 @@
-"""Step engines, which advance all robots: the interface, and one integrator per robot in Python.
+"""Step engines, which advance all robots: the interface, and one compiled time loop for all robots.
 
-`legged.simulation.stepping.compiled_engine` has the time steps in machine code.
+`legged.simulation.stepping.python_engine` has the engine that advances one robot after the other in Python.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler import CODES_ONLY, ENDED, EXCEEDED, NOT_FINITE, Members, Schedule
-from legged.errors import DivergenceError, SimulationError
-from legged.simulation.backend import Backend, select_backend
-from legged.simulation.checks.fall import FallLimits
+from legged.compiler import (
+    CODES_ONLY,
+    ENDED,
+    EXCEEDED,
+    FLOAT64,
+    NOT_FINITE,
+    Comparison,
+    Members,
+    PreparedLoop,
+    Schedule,
+    TimeLoop,
+    trace,
+)
+from legged.compiler import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
+from legged.errors import DivergenceError, NotFiniteError, SimulationError, SingularError
+from legged.robot.configuration import normalized
+from legged.simulation.backend import Backend, advance
+from legged.simulation.checks.divergence import SLOW
+from legged.simulation.checks.law import check_stateless, independent_copy
 from legged.simulation.controller import CommandedController
-from legged.simulation.hidden_state import independent_copy
-from legged.simulation.integrators import FixedStep, Integrator, Plan, SmoothInterval, StateSample, StepSequence
+from legged.simulation.integrators import FixedStep, Plan
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
-from legged.simulation.stepping.parameter_tree import flatten, unflatten
+from legged.simulation.stepping.batch import MemberTemplate
 from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
+_OPERATIONS_PER_THREAD = 1_000_000
+"""Operations for each thread from which several threads pay: 60 us of work, twice the time to wake one."""
+OPERATIONS_PER_CALL = 1.5e9
+"""Operations of a batch between two examinations of its samples: some tenths of a second."""
 
 
 def commanded(loop: ClosedLoop, command: Array) -> ClosedLoop:
@@ -125,129 +145,184 @@ class StepEngine:
         raise NotImplementedError
 
 
-class PythonEngine(StepEngine):
-    """Integration of one robot after the other by `Integrator.solve`: variable steps, and controllers in Python.
+class CompiledEngine(StepEngine):
+    """The time steps of all robots in machine code, traced once; numbers in which robots differ are its parameters.
 
     Args:
-        members, name, given: As in `StepEngine`. integrator: The integrator.
-        system: The equations of motion of the only robot. Without them, `restart` sets those of all robots.
-        limits: Limits of the first robot, beyond which it has fallen, for `restart`.
+        template: The robots as functions of their numbers. starts: Their closed loops and states.
+        members: As in `StepEngine`. integrator: The integrator. given: What each step is given.
+
+    Attributes:
+        code: The time loop; its parameters are those of a robot, and then what it is given.
+        parameters: The former, (N, p), mixed units and frames, which `restart` replaces.
+
+    Raises:
+        Exception: Any, of the functions of users that are traced.
     """
+
+    is_compiled = True
 
     def __init__(
         self,
+        template: MemberTemplate,
+        starts: InitialStates,
         members: Members,
-        integrator: Integrator,
-        name: str,
+        integrator: FixedStep,
         given: StepInput = NO_INPUT,
-        system: Backend | None = None,
-        limits: FallLimits | None = None,
     ):
-        super().__init__(members, name, given)
-        self._integrator, self._first_limits = integrator, limits
-        self._systems = {} if system is None else {0: system}
-        self._backends: dict[ClosedLoop, Backend] = {}  # which several robots may share, each with its own controller
-        self._controllers: dict[int, Any] = {}
-        self._limits: dict[int, FallLimits | None] = {}
-        self._failures: dict[int, SimulationError] = {}
+        self.template, self.starts, self._integrator = template, starts, integrator
+        self._robot, self.given, element = template.batch.robot, given, template.batch.element
+        shapes = {"clock": (3,), "parameters": (len(template.varying) + given.size,)}
+        try:
+            graph = trace(self._step, {**shapes, "state": (starts.states.shape[1],)})
+        finally:
+            check_stateless(template.loop.controller)
+        self.code = code = TimeLoop(graph, element)
+        count, kind = len(members.state), "" if element == FLOAT64 else f" of {element}"
+        lanes = code.lanes(count)
+        super().__init__(members, f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}", given)
+        self.parameters = np.zeros((count, len(template.varying)), element.dtype)
+        self.parameters[:] = starts.numbers[:, template.varying]
+        self._plan: Plan | None = None
+        self._comparison = Comparison(self._robot.nq, self._robot.nv, SLOW)
+        self._calls: dict[tuple[int, int], PreparedLoop] = {}
+        self._last: tuple[int, Array | None, PreparedLoop | None] = 0, None, None  # rows, commands and call
+        self._operations = float(count * max(code.graph.size, 1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for `pickle` and `copy`, without calls, which hold addresses of arrays."""
+        return {**vars(self), "_calls": {}, "_last": (0, None, None)}
+
+    def _step(self, clock: Any, parameters: Any, state: Any) -> tuple[Array, Any]:
+        own = len(self.template.varying)
+        loop, limits = self.template.member(parameters[:own])
+        after = advance(self.given.applied(loop, parameters[own:]), self._integrator.rule, clock, state)
+        q = after[: self._robot.nq]
+        return after, 0.0 if limits is None else limits.termination_code(self._robot, loop.ground, q)
+
+    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
+        """Set the parameters of all robots; see `StepEngine.restart`."""
+        self.parameters[:] = starts.numbers[:, self.template.varying]
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
-        members, solutions = self._members, {}
-        for i in _live(members):
-            solutions[i] = self._integrator.solve(self._system(i), *self._state(members, i), plan.intervals[plan.of[i]])
-        for k in range(len(plan.times)):
-            for i in _live(members):
-                self._take(members, i, solutions[i], k)
+        """Advance the robots from sample to sample; see `StepEngine.motion`."""
+        self._plan, schedule = plan, plan.schedule(self._integrator)
+        costs = schedule.steps * self._operations
+        most = OPERATIONS_PER_CALL if len(self._members.state) > 1 else OPERATIONS_OF_ONE
+        if costs.sum() < most:
+            self.run(schedule, threads)
+            yield
+            return
+        ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
+        bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / most)) > 0]
+        for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
+            self.run(schedule.part(begin, end), threads)
             yield
 
     def run(self, schedule: Schedule | int, threads: int) -> int:
-        if isinstance(schedule, int):
-            schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
-        self.advance(self._members, schedule, threads)
-        return self._result()
+        """Advance the robots; see `StepEngine.run`."""
+        rows, commands, call = self._last
+        if call is None or rows != schedule or commands is not self.commands:
+            if not isinstance(schedule, int):
+                self.advance(self._members, schedule, self._used_threads(schedule.steps.sum(), threads))
+                return self._result()
+            key = schedule, id(self.commands)  # the call keeps the array, and so its id
+            if key not in self._calls:
+                intervals = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
+                arrays = self._members, self.parameters, intervals, self.commands
+                self._calls[key] = self.code.prepared(*arrays, self._comparison)
+            call = self._calls[key]
+            self._last = schedule, self.commands, call
+        return call.alone() if threads == 1 else call(self._used_threads(self.intervals[0, 0, 2], threads))
 
-    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
-        for i in _live(members):
-            solution = self._solution(i, members, schedule)
-            for sample in schedule.samples[schedule.samples != -1].tolist():
-                if members.outcome[i, 0] == 0.0:
-                    self._take(members, i, solution, sample)
+    def _used_threads(self, steps: float, threads: int) -> int:
+        """Return the number of threads that pay for a number of steps."""
+        return min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
+
+    def advance(
+        self, members: Members, schedule: Schedule, threads: int | None = None, robots: slice = slice(None)
+    ) -> None:
+        """Advance the robots, or some of them, from other states of any type; see `StepEngine.advance`."""
+        with np.errstate(over="ignore", invalid="ignore"):  # of undefined stored states
+            own = Members(*(x.astype(self.code.element.dtype, copy=False) for x in vars(members).values()))
+            self.code.run(own, self.parameters[robots], schedule, threads, self.commands[robots])
+            for x, y in zip(vars(members).values(), vars(own).values(), strict=True):
+                if x is not y:
+                    x[:] = y
 
     def failure(self, i: int) -> SimulationError | None:
-        return self._failures.get(i)
+        """Return the error of the steps after the last sample of a single robot, which are taken again one by one.
 
-    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
-        known, begin = self._backends, starts.numbers.shape[1] - len(flatten(self._first_limits)[0])
-        used = set(starts.loops)
-        self._backends = {loop: known[loop] if loop in known else _in_python(loop, self.given) for loop in used}
-        for i in robots:
-            self._systems[i] = self._backends[starts.loops[i]]
-            self._controllers[i] = independent_copy(starts.loops[i].controller)  # robots do not share its state
-            self._limits[i] = unflatten(self._first_limits, iter(starts.numbers[i, begin:].tolist()))
-
-    def _system(self, i: int) -> Backend:
-        """Return the equations of motion of robot i, with its own controller, command and external wrenches."""
-        system = self._systems[i]
-        if self._controllers:
-            current: Any = system.loop.controller
-            current.controller, n = self._controllers[i], self.given.command
-            current.command = None if n is None else self.commands[i, :n].copy()
-            rows = self.commands[i, n or 0 :].reshape(-1, LOAD)
-            for push, numbers in zip(system.loop.pushes[len(system.loop.pushes) - len(rows) :], rows, strict=True):
-                assert isinstance(push, StepWrench)
-                push.numbers[:] = numbers
-        return system
-
-    def _solution(self, i: int, members: Members, schedule: Schedule) -> Iterator[StateSample]:
-        """Yield the states of robot i at the ends of the intervals that have a sample."""
-        intervals = schedule.intervals[i if len(schedule.intervals) > 1 else 0].tolist()
-        sequences = [
-            StepSequence(int(phase), start, h, int(count), start + h * count if sample != -1 else None)
-            for (start, h, count, phase), sample in zip(intervals, schedule.samples.tolist(), strict=True)
-        ]
-        system, state = self._system(i), self._state(members, i)
-        if isinstance(self._integrator, FixedStep):
-            return self._integrator.take(system, *state, sequences)
-        smooth = [
-            SmoothInterval(p.phase, p.start, p.start + p.h * p.count, np.array([] if p.sample is None else [p.sample]))
-            for p in sequences
-            if p.count
-        ]
-        return self._integrator.solve(system, *state, smooth)
-
-    def _take(self, members: Members, i: int, solution: Iterator[StateSample], sample: int) -> None:
-        """Advance robot i to the next sample, and end it if it has fallen, or in the state before if there is none."""
-        system, row, limits = self._system(i), members.state[i], self._limits.get(i)
+        Of many robots, and in `run`, which operation has no finite result is unknown.
+        """
+        if self._plan is None or len(self._members.state) > 1:
+            return None
+        loop, sequences = self.template.loop, self._integrator.step_sequences(self._plan.intervals[0])
+        nq, state, reached = loop.robot.nq, self._members.stored[0], int(self._members.outcome[0, 2])
+        begin = [k for k, sequence in enumerate(sequences) if sequence.sample is not None][reached - 1] + 1
+        before = state[reached - 1].astype(float)
         try:
-            _, _, q, s = next(solution)
-        except SimulationError as error:
-            self._failures[i] = error
-            members.outcome[i, 0] = NOT_FINITE
-            if isinstance(error, DivergenceError):
-                members.outcome[i, 1] = error.t
-                if error.state is not None:
-                    row[-len(error.state) :] = error.state
-            return
-        after = np.concatenate([q, s])
-        if limits is not None and not np.array_equal(row, after):  # it has moved
-            members.outcome[i, 0] = float(limits.termination_code(system.loop.robot, system.loop.ground, q))
-        row[:] = after
-        if sample >= 0:
-            members.stored[i, sample], members.outcome[i, 2] = row, sample + 1
+            for _ in self._integrator.take(Backend(loop, True, ""), before[:nq], before[nq:], sequences[begin:]):
+                pass
+        except DivergenceError as error:
+            return error
+        return None
 
-    def _state(self, members: Members, i: int) -> tuple[Array, Array]:
-        nq = self._systems[i].loop.robot.nq
-        return members.state[i, :nq].copy(), members.state[i, nq:].copy()
+    # Comparison with the same steps in Python.
 
+    def largest_difference(self) -> float:
+        """Return the largest relative difference between compiled and plain time steps of some robots.
 
-def _live(members: Members) -> list[int]:
-    """Return the indices of the robots that have not ended."""
-    return [i for i, code in enumerate(members.outcome[:, 0].tolist()) if code == 0.0]
+        The steps start near the initial states, not at them: feet that just touch the ground make the result sensitive
+        to rounding where a ground law takes the square root of the depth.
+        """
+        all_states, nq, size = self.starts.states, self._robot.nq, self.given.size
+        rng, count, worst, h = np.random.default_rng(0), len(all_states), 0.0, 1e-4
+        chosen = sorted({0, count // 2, count - 1})
+        loops = [self._plain_loop(i) for i in chosen]  # each for all times, which shows a state of its controller
+        dtype, times = self.template.batch.element.dtype, min(count, 2)  # the code of one robot, or of many
+        for t in (0.0, 0.1, 0.37):
+            noise = 1e-3 * rng.standard_normal((len(chosen), all_states.shape[1]))
+            states = np.array([self._perturbed(*pair) for pair in zip(all_states[chosen], noise, strict=True)])
+            states = states.astype(dtype).astype(float)
+            members = Members.at(np.repeat(states, times, axis=0), 1, dtype)
+            schedule = Schedule(np.array([[[t, h, 1.0, 0.0]]]), np.array([0]))
+            parameters = np.pad(np.repeat(self.parameters[chosen], times, axis=0), ((0, 0), (0, size)))
+            self.code.run(members, parameters, schedule, threads=1)
+            for k in range(len(chosen)):
+                plain = self._plain_step(loops[k], np.array([t, h, 0.0]), states[k])
+                ended = members.outcome[times * k, 0] == NOT_FINITE
+                if ended or not np.isfinite(plain).all():
+                    worst = max(worst, 0.0 if ended and not np.isfinite(plain).all() else np.inf)
+                    continue
+                rate, other = ((y[nq:] - states[k, nq:]) / h for y in (members.stored[times * k, 0], plain))
+                worst = max(worst, float(np.abs(rate - other).max() / (1.0 + np.abs(other).max())))
+        return worst
 
+    def _perturbed(self, state: Array, noise: Array) -> Array:
+        """Return a state near another, (n,), with unit quaternions."""
+        nq, loop = self._robot.nq, self.template.batch.first.loop
+        q = normalized(self._robot, state[:nq] + noise[:nq])
+        return np.concatenate([q, loop.perturbed(state[nq:], noise[nq:])])
 
-def _in_python(loop: ClosedLoop, given: StepInput) -> Backend:
-    """Return a closed loop with compiled parts, whose controller and inputs are those of one robot at a time."""
-    plain = StepInput(None, given.wrenches).applied(loop, np.zeros(LOAD * len(given.wrenches)))
-    plain = replace(plain, controller=CommandedController(loop.controller, None))
-    v, memory = np.zeros(loop.robot.nv), np.zeros(loop.memory)
-    return select_backend(plain, loop.robot.neutral(), loop.initial(v, memory), False)
+    def _plain_loop(self, i: int) -> ClosedLoop:
+        """Return the closed loop of robot i with a copy of its controller, given zeros."""
+        loop = self.starts.loops[i]
+        loop = replace(loop, controller=independent_copy(loop.controller), notices={"base forces": ""})
+        return self.given.applied(loop, np.zeros(self.given.size))
+
+    def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:
+        """Return the state of a closed loop after a step of the plain equations; NaN if they have no solution."""
+        try:
+            with np.errstate(all="ignore"):
+                return advance(loop, self._integrator.rule, clock, state)
+        except (NotFiniteError, SingularError):
+            return np.full_like(state, np.nan)
+
+    # One of the robots, for the runs of a rollout.
+
+    def detached(self) -> CompiledEngine:
+        """Return the engine without its robots' states, for `advance` alone."""
+        engine = copy.copy(self)
+        del engine._members
+        return engine

@@ -15,7 +15,7 @@ from legged.compiler.ir import flatten, where
 from legged.errors import SimulationWarning, UnknownNameError, warn_caller
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import ExternalForces
-from legged.simulation.stepping.compiled_engine import MemberTemplate
+from legged.simulation.stepping.batch import MemberTemplate
 from legged.simulation.stepping.engines import commanded
 
 Array = np.ndarray

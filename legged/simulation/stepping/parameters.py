@@ -96,6 +96,8 @@ class ParameterSweep:
 
     def member(self, i: int) -> Setup:
         """Return the setup of member i. The constructors of the changed objects check their values."""
+        if not self.values:
+            return self.nominal
         if i not in self._last:  # which a start asks for several times
             setup = replace(self.nominal, robot=self.robot(i))
             for name, present in self._present.items():

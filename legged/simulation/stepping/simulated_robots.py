@@ -15,14 +15,14 @@ from legged.errors import DefinitionError, LeggedError, ShapeError
 from legged.simulation.checks.divergence import GAINED_ENERGY
 from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
-from legged.simulation.stepping.batch import RolloutBatch
+from legged.simulation.stepping.batch import MemberTemplate, RolloutBatch
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.commands import Commands
-from legged.simulation.stepping.compiled_engine import CompiledEngine, MemberTemplate
-from legged.simulation.stepping.engines import PythonEngine, StepEngine
+from legged.simulation.stepping.engines import CompiledEngine, StepEngine
 from legged.simulation.stepping.observation import Observer
 from legged.simulation.stepping.parameter_tree import flatten
 from legged.simulation.stepping.parameters import ParameterSweep
+from legged.simulation.stepping.python_engine import PythonEngine
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.stepping.stepper import Stepper
 

@@ -34,7 +34,6 @@ from legged.simulation.controller import ControllerLike
 from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import ExternalWrench, Push
-from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.commands import check_states, rows_of, selected_robots
 from legged.simulation.stepping.observation import Contacts, contacts_of
@@ -361,7 +360,7 @@ class Simulation:
     @property
     def contact_names(self) -> tuple[str, ...]:
         """Names of the contacts, in the order of `contacts`."""
-        return contact_names(self._robots.batch.first.loop)
+        return self._robots.batch.first.loop.contact_names
 
     @property
     def contacts(self) -> Contacts:

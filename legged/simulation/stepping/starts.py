@@ -19,7 +19,7 @@ from legged.compiler.ir import record
 from legged.errors import LeggedError, TraceError
 from legged.robot.configuration import integrate
 from legged.simulation.backend import warn_of_python
-from legged.simulation.hidden_state import check_stateless
+from legged.simulation.checks.law import check_stateless
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.parameter_tree import are_equal, flatten
 

@@ -33,9 +33,9 @@ from legged.simulation.loop.closed_chains import ClosedChainLoop
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.joint_laws import JointLaws
 from legged.simulation.many_contacts import SceneInParts
-from legged.simulation.stepping.batch import RolloutBatch
-from legged.simulation.stepping.compiled_engine import CompiledEngine, MemberTemplate
-from legged.simulation.stepping.engines import NO_INPUT, PythonEngine, StepEngine, StepInput
+from legged.simulation.stepping.batch import MemberTemplate, RolloutBatch
+from legged.simulation.stepping.engines import NO_INPUT, CompiledEngine, StepEngine, StepInput
+from legged.simulation.stepping.python_engine import PythonEngine
 from legged.simulation.stepping.starts import InitialStates
 from legged.simulation.variable_step import BDF
 

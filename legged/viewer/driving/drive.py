@@ -38,6 +38,8 @@ _DEAD = 0.08  # share of an axis of a gamepad that counts as zero
 _NEAR = 0.15  # [m], distance from a waypoint that counts as reached
 _MOST_SAMPLES = 200_000  # of a recording, about an hour
 _REACH, _MARCH = 60.0, 0.02  # [m], length and step of a search along the ray of a click
+_SLOW_DOWN = 0.6  # [m], distance from a waypoint within which the velocity decreases in proportion to it
+_TURN_GAIN = 2.0  # [1/s], yaw rate for each radian between heading and waypoint
 
 
 @checked
@@ -148,9 +150,9 @@ def towards(goal: Array, position: Array, yaw: float, most: Array) -> Array:
     """
     way = np.asarray(goal, dtype=float) - position
     bearing = np.arctan2(way[1], way[0]) - yaw
-    bearing = np.arctan2(np.sin(bearing), np.cos(bearing))
-    forward = most[0] * min(float(np.hypot(*way)) / 0.6, 1.0) * max(float(np.cos(bearing)), 0.0) ** 2
-    return np.array([forward, 0.0, np.clip(2.0 * bearing, -most[2], most[2])])
+    bearing = np.arctan2(np.sin(bearing), np.cos(bearing))  # from -pi to pi
+    forward = most[0] * min(float(np.hypot(*way)) / _SLOW_DOWN, 1.0) * max(float(np.cos(bearing)), 0.0) ** 2
+    return np.array([forward, 0.0, np.clip(_TURN_GAIN * bearing, -most[2], most[2])])
 
 
 def place_on_ground(terrain: Terrain | None, origin: Array, direction: Array) -> Array | None:

@@ -109,7 +109,7 @@ def test_a_member_does_not_depend_on_batch_threads_or_calls(monkeypatch):
     np.testing.assert_array_equal(shared.q, whole.q)
     np.testing.assert_array_equal(legged.rollout(robot, stiff_standing, q=q[3:7], **options).v, whole.v[3:7])
     with monkeypatch.context() as patch:
-        module = importlib.import_module("legged.simulation.stepping.compiled_engine")
+        module = importlib.import_module("legged.simulation.stepping.engines")
         patch.setattr(module, "OPERATIONS_PER_CALL", 1e5)  # a call for each sample
         np.testing.assert_array_equal(legged.rollout(robot, stiff_standing, q=q, **options).q, whole.q)
     alone = legged.rollout(robot, stiff_standing, q=q[5], **options)
