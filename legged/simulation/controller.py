@@ -206,17 +206,11 @@ class _ControllerAdapter:
     def implicit_gains(self) -> tuple[Array, Array] | None:
         return getattr(self.controller, "implicit_gains", None)
 
-    @property
-    def reference(self) -> Any:
-        return getattr(self.controller, "reference", None)
-
-    @property
-    def planned_footsteps(self) -> Any:
-        return getattr(self.controller, "planned_footsteps", None)
-
-    @property
-    def commanded_velocity(self) -> Any:
-        return getattr(self.controller, "commanded_velocity", None)
+    def __getattr__(self, name: str) -> Any:
+        """Return what runs record of the controller, None where it has no such method."""
+        if name not in ("reference", "planned_footsteps", "commanded_velocity"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.controller, name, None)
 
 
 class _FunctionController(_ControllerAdapter):

@@ -127,3 +127,17 @@ def test_locomotion_in_c_equals_python(compiler, tmp_path):
         # rounding errors of iterations that end at residuals of 1e-10, of forces of 14 N m
         assert np.abs(results[1] - tau).max() < 1e-7 and np.abs(results[0] - law.memory).max() < 1e-7
         memory = results[0]
+
+
+def test_runs_record_the_command_of_the_law_and_of_its_wrapper():
+    robot = robots.spatial_quadruped()
+    ground = legged.Rigid(friction=0.6)
+    for command, wanted in (
+        (controllers.Command(vx=0.3, yaw_rate=0.2), (0.3, 0.0, 0.2)),
+        (controllers.Command(vx=lambda t: 0.1 * t), (0.2, 0.0, 0.0)),
+        (None, (0.0, 0.0, 0.0)),  # that of a step, which begins at rest
+    ):
+        law = controllers.Locomotion("trot", command)
+        for form in (law, controllers.ActuatorLag(law, 0.01), controllers.Recovery(law)):
+            started, memory = form.start(robot, ground, *law.initial_state(robot))
+            np.testing.assert_allclose(started.commanded_velocity(2.0, memory), wanted, atol=1e-15)

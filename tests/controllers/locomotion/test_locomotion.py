@@ -13,7 +13,7 @@ import legged
 import robots
 from benchmarks.locomotion.tables.endurance import endurance_table
 from benchmarks.locomotion.walkers import walkers
-from controllers import ActuatorLag, Command, ContactSchedule, Locomotion, Recovery
+from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.footsteps import Sway, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.motion import BodyReference
@@ -396,17 +396,3 @@ def test_legs_with_three_joints_follow_each_command_exactly(name):
     law = Locomotion("trot" if name == "spatial_quadruped" else "walk", Command(vx=0.2, vy=0.1, yaw_rate=0.3))
     started, _ = law.start(robot, None, *law.initial_state(robot))
     assert (started.possible == np.eye(3)).all()
-
-
-def test_runs_record_the_command_of_the_law_and_of_its_wrapper():
-    robot = robots.spatial_quadruped()
-    ground = legged.Rigid(friction=0.6)
-    for command, wanted in (
-        (Command(vx=0.3, yaw_rate=0.2), (0.3, 0.0, 0.2)),
-        (Command(vx=lambda t: 0.1 * t), (0.2, 0.0, 0.0)),
-        (None, (0.0, 0.0, 0.0)),  # that of a step, which begins at rest
-    ):
-        law = Locomotion("trot", command)
-        for form in (law, ActuatorLag(law, 0.01), Recovery(law)):
-            started, memory = form.start(robot, ground, *law.initial_state(robot))
-            np.testing.assert_allclose(started.commanded_velocity(2.0, memory), wanted, atol=1e-15)
