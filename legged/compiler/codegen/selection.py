@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from legged.compiler import mechanisms
 from legged.compiler.codegen import llvm, tables
 from legged.compiler.codegen.batches import batch_loop, time_loop
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.kernels import loops, scalar, transpose
 from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
+from legged.compiler.codegen.kernels.planned import PlannedKernelWriter
 from legged.compiler.codegen.kernels.slp import SLPKernelWriter
 from legged.compiler.codegen.kernels.streamed import StreamedKernelWriter, most_vectors
 from legged.compiler.ir.graph import Graph
@@ -26,6 +28,10 @@ _SHARE, _SHARE_OF_LOOP = 0.5, 0.6
 
 Few steps execute the longest loops, Newton's iterations for contacts and joints. Their templates have 0.53 of the
 operations for G1 and 0.55 for Talos: LLVM takes less than half of the time for them, and steps take as long."""
+
+PLANNED_NODES, PLANNED_BATCH_NODES = 10_000, 3_000
+"""A graph with more nodes than the first number, or the second one for a batch, has a plan of registers, if it is not
+outlined. Those for one state with fewer nodes share vectors."""
 
 SINGLE_STATE = "legged_single_state"
 """`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""
@@ -53,11 +59,12 @@ def batch_module(graph: Graph) -> str:
     target = llvm.current_target()
     width, element = target.width, target.element
     graph = run_passes(graph, quaternion_epsilon=element.epsilon).graph
-    writer, rows, vectors = kernel_writer(graph, width), [], 1
-    if isinstance(writer, OutlinedKernelWriter) or not mechanisms.is_on(mechanisms.STREAMING):
-        rows = list(transpose.assembly(graph, width, element))
-    else:
+    writer: scalar.KernelWriter | None = _outlined_writer(graph, width, scalar.KERNEL, _SHARE)
+    rows, vectors = [], 1
+    if writer is None and _is_streamed(graph, width, element):
         writer, vectors = StreamedKernelWriter(graph, width, element), most_vectors(graph, width, element)
+    else:
+        writer, rows = writer or _plain_writer(graph, width), list(transpose.assembly(graph, width, element))
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
     return _module(writer, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
 
@@ -73,7 +80,7 @@ def batch_work_size(graph: Graph) -> int:
     """Return the size of the working memory for a batch, in numbers; for outlined code where the graph may have it."""
     target = llvm.current_target()
     vectors = target.width, target.element
-    is_transposed = len(graph.nodes) > OUTLINE_BATCH_NODES or not mechanisms.is_on(mechanisms.STREAMING)
+    is_transposed = len(graph.nodes) > OUTLINE_BATCH_NODES or not _is_streamed(graph, *vectors)
     transposed = transpose.work_size(graph, *vectors) if is_transposed else 0
     return batch_loop.work_size(graph, *vectors, scalar.work_size(graph, *vectors) + transposed)
 
@@ -127,12 +134,31 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
     """Return the writer of the kernel that suits a graph, for `width` states, as a function of this name."""
-    if outlined := _outlined_writer(graph, width, name, _SHARE):
-        return outlined
+    return _outlined_writer(graph, width, name, _SHARE) or _plain_writer(graph, width, name)
+
+
+def _plain_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
+    """Return the writer of the kernel of a graph that is not outlined."""
     target = llvm.current_target()
+    if _is_planned(graph, width):
+        return PlannedKernelWriter(graph, width, target.width, target.element, target.vector_registers, name)
     if width > 1 or not mechanisms.is_on(mechanisms.PACKING):
         return scalar.KernelWriter(graph, width, target.width, target.element, name)
     return SLPKernelWriter(graph, target.width, target.element, name)
+
+
+def _is_planned(graph: Graph, width: int) -> bool:
+    """Return whether code of a graph that is not outlined, for `width` states, has a plan of registers."""
+    return len(graph.nodes) > (PLANNED_NODES if width == 1 else PLANNED_BATCH_NODES)
+
+
+def _is_streamed(graph: Graph, width: int, element: ElementType) -> bool:
+    """Return whether code for a batch that is not outlined transposes arguments while it computes.
+
+    With vectors as long as a cache line, code with a plan of registers takes as long and compiles in half of the time.
+    """
+    is_planned = _is_planned(graph, width) and most_vectors(graph, width, element) == 1
+    return mechanisms.is_on(mechanisms.STREAMING) and not is_planned
 
 
 def _outlined_writer(graph: Graph, width: int, name: str, share: float) -> OutlinedKernelWriter | None:

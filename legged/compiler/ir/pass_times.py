@@ -24,7 +24,7 @@ PASSES = (
     *("cache folder", "tracing"),
     *("differentiation", "dropping of terms", "simplification", "counting"),
     *("checks of quaternions", "batching of calls", "packing into vectors", "outlining", "memory plan"),
-    *("fusion of multiply-adds", "depth-first order", "sections of the schedule"),
+    *("fusion of multiply-adds", "plan of registers", "depth-first order", "sections of the schedule"),
     *("writing of LLVM IR", "parsing of LLVM IR", "code generation by LLVM", "loading"),
 )
 """Names of all passes in their order. `passes.pipeline.run_passes` calls those from differentiation on, up to the

@@ -9,6 +9,7 @@ quaternion_checks  checks of the norm of quaternions, before code generation
 call_batching      batches of elementary functions whose arguments are known at the same time
 slp                packs of equal operations of alike modules, for one state
 outline            templates of alike segments, SIMD bundles of them, and the memory plan, for large graphs
+registers          order of long kernels, and numbers that are in memory between their uses
 scheduling         fuse multiplications into additions; order of computation: short live ranges
 jacobian           Jacobian of a traced function, for users
 """

@@ -42,25 +42,18 @@ def call_batches(graph: Graph) -> Batches:
     """
     inputs = graph.input_size
     called = {operation for operation in {node[0] for node in graph.nodes} if is_call(operation)}
-    pending = [i for i, node in enumerate(graph.nodes, inputs) if node[0] in called] if called else []
-    relevant = set(pending)  # the calls, and the nodes that they depend on
-    while pending:
-        for a in graph.nodes[pending.pop() - inputs][1]:
-            if type(a) is int and a >= inputs and a not in relevant:
-                relevant.add(a)
-                pending.append(a)
-    levels: dict[int, int] = {}
-    calls: dict[int, list[int]] = {}
-    for i in sorted(relevant):
-        operation, arguments, _ = graph.nodes[i - inputs]
+    if not called:
+        return []
+    levels, calls = [0] * inputs, dict[int, list[int]]()
+    for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
         level = 0
         for a in arguments:
-            if type(a) is int and levels.get(a, 0) > level:
+            if type(a) is int and levels[a] > level:
                 level = levels[a]
         if operation in called:
             calls.setdefault(level, []).append(i)
             level += 1
-        levels[i] = level
+        levels.append(level)
     done: set[int] = set()
     batches: list[tuple[list[int], list[int]]] = []
     groups = [indices for _, indices in sorted(calls.items())]
@@ -73,7 +66,7 @@ def call_batches(graph: Graph) -> Batches:
         pending = [a for i in indices for a in graph.nodes[i - inputs].arguments]
         while pending:
             a = pending.pop()
-            if isinstance(a, int) and a >= inputs and a not in done:
+            if type(a) is int and a >= inputs and a not in done:
                 done.add(a)
                 needed.add(a)
                 pending += graph.nodes[a - inputs].arguments

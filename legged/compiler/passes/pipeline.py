@@ -23,6 +23,7 @@ from legged.compiler.passes.drop_terms import Term, drop_terms
 from legged.compiler.passes.outline.memory_plan import MemoryPlan
 from legged.compiler.passes.outline.templates import Section, outline
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
+from legged.compiler.passes.registers import RegisterPlan, plan_registers
 from legged.compiler.passes.scheduling import cut_schedule, depth_first_order, fuse_multiply_adds
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.passes.slp import Vectorization, vectorize
@@ -71,6 +72,18 @@ class MemoryRequest(NamedTuple):
     word: int
 
 
+class RegisterRequest(NamedTuple):
+    """Arguments of the plan of registers.
+
+    Attributes:
+        count: Number of registers.
+        stores_last: Whether results are stored after all operations, not each as soon as it is computed.
+    """
+
+    count: int
+    stores_last: bool
+
+
 class Scheduling(NamedTuple):
     """Arguments of scheduling.
 
@@ -94,6 +107,7 @@ class PassResults:
         batches: The batches of calls of elementary functions.
         vectorization: The packs of operations, None if there is none.
         outlined: The sections of bundles. memory: The memory plan.
+        registers: The plan of registers.
         order: The live nodes in depth-first order. sections: The remaining nodes in this order, in sections.
     """
 
@@ -106,6 +120,7 @@ class PassResults:
     vectorization: Vectorization | None = field(init=False)
     outlined: list[Section] = field(init=False)
     memory: MemoryPlan = field(init=False)
+    registers: RegisterPlan = field(init=False)
     order: list[int] = field(init=False)
     sections: list[list[int]] = field(init=False)
 
@@ -138,6 +153,7 @@ def run_passes(
     outline_lanes: int | None = None,
     memory: MemoryRequest | None = None,
     fused: bool = False,
+    registers: RegisterRequest | None = None,
     ordered: bool = False,
     scheduling: Scheduling | None = None,
 ) -> PassResults:
@@ -155,6 +171,7 @@ def run_passes(
         outline_lanes: Write the graph as templates of alike segments, in bundles of as many lanes.
         memory: Plan the memory of outlined code.
         fused: Fuse multiplications into the additions that use them.
+        registers: Plan the use of registers; it needs batched calls.
         ordered: Order the nodes depth first; scheduling needs it.
         scheduling: Schedule the remaining nodes, and cut the schedule into sections.
     """
@@ -180,6 +197,8 @@ def run_passes(
         result.memory = MemoryPlan(graph, *memory)
     if fused:
         graph = fuse_multiply_adds(graph)
+    if registers is not None:
+        result.registers = plan_registers(graph, result.batches, *registers)
     if ordered:
         result.order = depth_first_order(graph)
     if scheduling is not None:

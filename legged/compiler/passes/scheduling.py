@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from legged.compiler.ir.graph import Graph, Node
+from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
 
@@ -67,17 +67,42 @@ def _fusible_products(graph: Graph) -> dict[int, list[int]]:
 @compiler_pass("depth-first order")
 def depth_first_order(graph: Graph) -> list[int]:
     """Return the live nodes in depth-first order from the results, the deeper argument of a node first."""
-    first = graph.input_size
-    depths = [0] * first
+    return _visited(graph, _depths(graph), graph.results, bytearray(graph.input_size + len(graph.nodes)))
+
+
+def depth_first_phases(graph: Graph, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the nodes to compute before each group of calls and those after the last, each in depth-first order.
+
+    Args:
+        graph: The graph. groups: Calls that are computed together, in the order of their execution.
+    """
+    first, depths, phases = graph.input_size, _depths(graph), list[list[int]]()
+    seen = bytearray(len(depths))
+    for calls in groups:
+        for i in calls:
+            seen[i] = True
+        operands = [a for i in calls for a in graph.nodes[i - first][1]]
+        phases.append(_visited(graph, depths, operands, seen))
+    phases.append(_visited(graph, depths, graph.results, seen))
+    return phases
+
+
+def _depths(graph: Graph) -> list[int]:
+    """Return the depth of each value, zero for inputs."""
+    depths = [0] * graph.input_size
     for _, arguments, _ in graph.nodes:
         depth = 0
         for a in arguments:
             if type(a) is int and depths[a] > depth:
                 depth = depths[a]
         depths.append(depth + 1)
-    order: list[int] = []
-    seen = bytearray(len(depths))
-    stack = [r for r in reversed(graph.results) if type(r) is int]
+    return depths
+
+
+def _visited(graph: Graph, depths: Sequence[int], roots: Sequence[Operand], seen: bytearray) -> list[int]:
+    """Return the nodes on which roots depend, depth first, except those that are seen, and mark them as seen."""
+    first, order = graph.input_size, list[int]()
+    stack = [r for r in reversed(roots) if type(r) is int]
     while stack:
         i = stack.pop()
         if i < 0:  # the arguments of ~i are done

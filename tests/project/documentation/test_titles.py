@@ -22,6 +22,7 @@ A recursive workspace balancing controller for a 3D multibody model of a biped
 A reduced-order recursive algorithm for the computation of the operational-space inertia matrix
 A simple model of balancing in the plane and a simple preview balance controller
 A spatial operator algebra for manipulator modeling and control
+A study of replacement algorithms for a virtual-storage computer
 A technique for analyzing constrained rigid-body systems, and its application to the constraint force algorithm
 An architecture for fast and accurate control of shape memory alloy actuators
 An empirical study of the joint space inertia matrix

@@ -16,6 +16,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from legged.compiler.codegen import elementary, random_numbers, tables
 from legged.compiler.codegen.element_type import ElementType
@@ -25,7 +26,7 @@ from legged.compiler.codegen.kernels import loops
 from legged.compiler.ir.graph import Entry, Graph, Node, Operand, distinct_outputs
 from legged.compiler.ir.operations import CallResult, Gather, Loop, Matrix
 from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, round_up
-from legged.compiler.passes.pipeline import Scheduling, run_passes
+from legged.compiler.passes.pipeline import RegisterRequest, Scheduling, run_passes
 from legged.compiler.passes.scheduling import FUSED, NEGATED_ARGUMENT
 
 KERNEL = "legged_kernel"
@@ -35,12 +36,6 @@ of the time of a call, but the code of a long graph then exceeds the instruction
 the 72 kB of forward dynamics of G1."""
 _LONG_GRAPH, _LONG_GRAPH_WITHOUT_FMA = 6000, 4000
 """Nodes from which on a graph is long; without fused multiply-adds the formulas are longer."""
-_ONE_BLOCK, _BLOCK = 20_000, 1500
-"""A graph of more nodes than the first number is written in basic blocks of about as many nodes as the second.
-
-The time of LLVM grows faster than the size of a block: 3.6 s for one of 38 000 nodes, and 2.6 s for its parts, whose
-code is as large. Between parts is a branch that is never taken, without which LLVM joins them again."""
-
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _INTRINSIC = {
     **{name: name for name in ("sqrt", "floor", "rint", "copysign", "maximum", "minimum")},
@@ -87,9 +82,11 @@ class KernelWriter:
         name: str = KERNEL,
         pack_lanes: int | None = None,
         outline_lanes: int | None = None,
+        registers: RegisterRequest | None = None,
     ):
-        self.graph, self.native, self.name = graph, native, name
-        self.passes = run_passes(graph, batched=True, pack_lanes=pack_lanes, outline_lanes=outline_lanes)
+        requested: dict[str, Any] = {"pack_lanes": pack_lanes, "outline_lanes": outline_lanes, "registers": registers}
+        self.passes = run_passes(graph, batched=True, fused=registers is not None, **requested)
+        self.graph, self.native, self.name = self.passes.graph, native, name
         self.batches = self.passes.batches
         self.w = IRWriter(width, element)
         self.functions: set[str] = set()
@@ -100,7 +97,6 @@ class KernelWriter:
         self.work_size = 0
         self.computed: set[int] = set()
         self._labels = itertools.count()
-        self._has_parts = False
         self._finite_sums: list[Value] = []
         self._unstored: dict[int, list[Entry]] = {}  # results of a block of states, stored as soon as computed
         self._addresses: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
@@ -132,15 +128,13 @@ class KernelWriter:
         if is_single and self.work_size:
             yield f"  %work = alloca [{self.work_size} x {self.w.element.llvm}], align 64"
         yield from body
-        if self._has_parts:
-            yield from ("never:", "  ret i64 0")
         yield "}"
 
     def _body(self) -> list[str]:
         w, graph = self.w, self.graph
         self.load_array_pointers()
-        for calls, needed in self.batches:
-            self.compute(needed)
+        for number, (calls, _) in enumerate(self.batches):
+            self.compute_arguments(number)
             for function, calls_of_function in calls_by_function(graph, calls).items():
                 self._call(function, calls_of_function)
         self.compute_remaining()
@@ -156,16 +150,14 @@ class KernelWriter:
         for k in range(len(self.graph.inputs) + len(self.graph.outputs)):
             self.w.assign(f"load ptr, ptr {self.w.gep('%arrays', k, 'ptr')}, align 8", f"%a{k}")
 
+    def compute_arguments(self, number: int) -> None:
+        """Compute the nodes that a batch of calls needs; `number` counts the batches."""
+        self.compute(self.batches[number][1])
+
     def compute_remaining(self) -> None:
-        """Compute the nodes that remain after the last batch of calls, many of them in several basic blocks."""
-        w, is_long = self.w, len(self.graph.nodes) > _ONE_BLOCK
-        first, *others = self.schedule_remaining(_BLOCK if is_long else None)
-        self.compute(first)
-        for k, section in enumerate(others):
-            w.branch(w.assign("icmp eq ptr %arrays, null"), "never", f"part{k}")
-            w.label(f"part{k}")
-            self.compute(section)
-        self._has_parts = bool(others)
+        """Compute the nodes that remain after the last batch of calls."""
+        (nodes,) = self.schedule_remaining()
+        self.compute(nodes)
 
     def schedule_remaining(self, section: int | None = None) -> list[list[int]]:
         """Fuse multiplications and additions, and return the nodes that remain in the order of their execution.
@@ -177,9 +169,13 @@ class KernelWriter:
         results = run_passes(self.graph, fused=True, ordered=True, scheduling=scheduling)
         self.graph = results.graph
         if self.w.width > 1:
-            outputs = distinct_outputs(self.graph)
-            self._unstored = {out.operand: out.entries for out in outputs if isinstance(out.operand, int)}
+            self.store_early()
         return results.sections
+
+    def store_early(self) -> None:
+        """Store each result as soon as it is computed from now on."""
+        outputs = distinct_outputs(self.graph)
+        self._unstored = {out.operand: out.entries for out in outputs if isinstance(out.operand, int)}
 
     def operation(self, i: int) -> str:
         """Return the operation of node i."""
@@ -281,34 +277,46 @@ class KernelWriter:
         """Compute all calls of a loop or of a product with a matrix, one after the other."""
         for call in calls:
             start = self._allocate(function.memory * self.w.width)
-            values = [self.value(operand) for operand in call.arguments]
             if isinstance(function, Loop):
-                self._call_loop(function, values, start)
+                self._call_loop(function, call.arguments, start)
             else:
-                for k, value in enumerate(values):
-                    self.w.store(value, "%work", start + k * self.w.width)
+                self.store_operands(call.arguments, start)
                 self.w.emit(f"call void @{loops.symbol(function)}(ptr {self.w.gep('%work', start)})")
             for i in call.nodes:
                 result = self.operation(i)
                 assert isinstance(result, CallResult)
                 self._addresses[i] = ("%work", start + (function.result_offset + result.index) * self.w.width)
 
-    def _call_loop(self, loop: Loop, values: list[Value], start: int) -> None:
+    def _call_loop(self, loop: Loop, operands: Sequence[Operand], start: int) -> None:
         """Compute a loop.
 
         Values from outside are stored only if an iteration is due, which is rare for some solvers.
         """
-        w = self.w
-        for k, value in enumerate(values[: loop.size]):
-            w.store(value, "%work", start + k * w.width)
+        w, state, captured = self.w, operands[: loop.size], operands[loop.size :]
+        self.store_operands(state, start)
+        active = self.value(state[-1])
+        self.before_branch(captured)
         due, done = (f"{name}{next(self._labels)}" for name in ("due", "done"))
-        w.branch(w.any_lane(w.fcmp("ogt", values[loop.size - 1], w.float_constant(0.0))), due, done)
+        w.branch(w.any_lane(w.fcmp("ogt", active, w.float_constant(0.0))), due, done)
         w.label(due)
-        for k, value in enumerate(values[loop.size :], loop.size):
-            w.store(value, "%work", start + k * w.width)
+        self.store_in_branch(captured, start + loop.size * w.width)
         w.emit(f"call void @{loops.symbol(loop)}(ptr {w.gep('%work', start)})")
         w.jump(done)
         w.label(done)
+
+    def before_branch(self, operands: Iterable[Operand]) -> None:
+        """Load the values that `store_in_branch` stores, so that code after the branch can use them."""
+        for operand in operands:
+            self.value(operand)
+
+    def store_in_branch(self, operands: Iterable[Operand], start: int) -> None:
+        """Store values contiguously in the working memory, in code that is rarely executed."""
+        self.store_operands(operands, start)
+
+    def store_operands(self, operands: Iterable[Operand], start: int) -> None:
+        """Store values contiguously in the working memory."""
+        for k, operand in enumerate(operands):
+            self.w.store(self.value(operand), "%work", start + k * self.w.width)
 
     def _inline(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
         """Apply a formula vector by vector; call the function for all if an argument is out of the formula's range."""

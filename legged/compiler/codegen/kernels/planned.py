@@ -1,0 +1,102 @@
+"""Kernels of long graphs, whose numbers are in registers or in memory by the plan of `passes.registers`.
+
+LLVM compiles them in half of the time of code without a plan: as many numbers are live as there are registers, and
+basic blocks are short. Between blocks is a branch that is never taken, without which LLVM joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from legged.compiler.codegen.element_type import ElementType
+from legged.compiler.codegen.ir_writer import Value
+from legged.compiler.codegen.kernels.scalar import KERNEL, KernelWriter
+from legged.compiler.ir.graph import Graph, Operand, distinct_outputs
+from legged.compiler.passes.pipeline import RegisterRequest
+
+BLOCK = 500
+"""Largest number of operations in a basic block."""
+_RESERVED = 8
+"""One of as many registers is left to constants, differences of order by LLVM, and sums of results."""
+
+
+class PlannedKernelWriter(KernelWriter):
+    """Writes a kernel whose numbers leave their registers, and are loaded again, by a plan."""
+
+    def __init__(self, graph: Graph, width: int, native: int, element: ElementType, registers: int, name: str = KERNEL):
+        request = RegisterRequest(registers - registers // _RESERVED, width == 1)
+        super().__init__(graph, width, native, element, name, registers=request)
+        self._plan = self.passes.registers
+        self._names: dict[int, Value] = {}
+        self._block_size = self._blocks = 0
+        if width > 1:
+            self.store_early()
+
+    def lines(self) -> Iterator[str]:
+        head, *body, end = super().lines()
+        yield head
+        place = f"alloca {self.w.float_type}, align {self.w.element.size * self.w.width}"
+        yield from (f"  %m{slot} = {place}" for slot in range(self._plan.size))
+        yield from body
+        if self._blocks:
+            yield from ("never:", "  ret i64 0")
+        yield end
+
+    def compute_arguments(self, number: int) -> None:
+        self._compute_phase(number)
+
+    def compute_remaining(self) -> None:
+        self._compute_phase(-1)
+
+    def _compute_phase(self, number: int) -> None:
+        """Compute the operations before a batch of calls, or after the last one, with all numbers in memory before."""
+        self.computed.difference_update(self._addresses)
+        self.compute(self._plan.phases[number])
+
+    def compute(self, nodes: Iterable[int]) -> None:
+        w, slots, leaving = self.w, self._plan.slots, self._plan.leaving
+        for i in nodes:
+            if self._block_size == BLOCK:
+                label = f"block{self._blocks}"
+                w.branch(w.assign("icmp eq ptr %arrays, null"), "never", label)
+                w.label(label)
+                self._block_size, self._blocks = 0, self._blocks + 1
+            super().compute((i,))
+            self._block_size += 1
+            if i in slots:
+                self._addresses[i] = f"%m{slots[i]}", 0
+                w.store(f"%v{i}", *self._addresses[i])
+            for a in leaving.get(i, ()):
+                self.computed.discard(a)
+
+    def value(self, operand: Operand) -> Value:
+        name = super().value(operand)
+        return self._names.get(operand, name) if type(operand) is int else name
+
+    def load_value(self, operand: int) -> None:
+        """Load a value in memory, under another name each time."""
+        if operand in self._addresses:
+            self.computed.add(operand)
+            self._names[operand] = self.w.load(*self._addresses[operand])
+
+    def before_branch(self, operands: Iterable[Operand]) -> None:
+        """Load nothing: values that are loaded in a branch are not known after it."""
+
+    def store_in_branch(self, operands: Iterable[Operand], start: int) -> None:
+        known, names = set(self.computed), dict(self._names)
+        super().store_in_branch(operands, start)
+        self.computed, self._names = known, names
+
+    def _store_results(self) -> Value:
+        """Store the results one by one, but load arguments among them before, which the results may overwrite."""
+        if self.w.width > 1:
+            return super()._store_results()
+        outputs = distinct_outputs(self.graph)
+        for out in outputs:
+            if type(out.operand) is int and out.operand < self.graph.input_size:
+                self.value(out.operand)
+        for out in outputs:
+            value = self.value(out.operand)
+            self._check_finite(value)
+            self._store(value, out.entries)
+        return self._not_finite()
