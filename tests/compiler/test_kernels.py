@@ -267,6 +267,6 @@ def test_big_graphs_compile():
     graph = record(walk, {"x": (8,)})
     assert len(graph.nodes) > 20_000
     x = np.linspace(0.5, 1.0, 8)
-    assert "\npart1:\n" in selection.single_state_module(graph)
+    assert "\nblock1:\n" in selection.single_state_module(graph)
     # errors of old values die out with the values, by a factor below one a step
     assert Kernel(graph)(x) == pytest.approx(walk(x), rel=1e-12)
