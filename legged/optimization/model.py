@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from legged.compiler import Call, FusedCalls, PreparedCall, Rows, default_threads
+from legged.compiler import FusedCalls, PreparedCall, Rows, default_threads
 from legged.optimization.equations.dynamics import contact_names
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
@@ -21,7 +21,7 @@ class LinearQuadraticModel(Trajectories):
 
     Attributes:
         F: Derivatives of the next state by state and controls, (.., 2 nv + P, n) with n = 2 nv + P + nu.
-        gradient, hessian: Of the cost of each node by state and controls, (.., n) and the upper triangle of (.., n, n).
+        gradient, hessian: Of the cost of each node by state and controls, (.., n) and (.., n, n), as in `riccati`.
         T, N: Derivatives of the next configuration by the configuration and by the next velocity, or with a Runge-Kutta
             method by the chart coordinates, (.., nv, nv).
         M_inv, J_M_inv, contact_inertia: As in `MotionDerivatives`.
@@ -61,7 +61,7 @@ class LinearQuadraticModel(Trajectories):
         self._stages: list[tuple[tuple[Array, ...], list[Array], Array, Array]] = []
         self._next_q, self._next_v = np.zeros_like(self._flat(self.q)), np.zeros_like(self._flat(self.v))
         self._control = np.zeros_like(self._flat(self.u))
-        zero_feedforward, zero_gain = np.zeros(self.nu), np.zeros((self.nx, self.nu))
+        zero_gains, zero_step = np.zeros(self.riccati.gains.shape[2:]), np.zeros(self.durations.step.shape[1])
         for number, (_, model) in enumerate(self._with_models()):
             index, common = self._group_rows(number)
             after = index + ((index + 1) % (self.nodes + 1) > 0)
@@ -75,7 +75,7 @@ class LinearQuadraticModel(Trajectories):
                 model.rollout.prepare(
                     len(index),
                     *(rows(self.q), rows(self.v), rows(self.q), rows(self.v), rows(self.u)),
-                    *(zero_feedforward, zero_gain, np.zeros(()), np.zeros(self.nx), -unbounded, unbounded, *common),
+                    *(zero_gains, zero_step, np.zeros(()), np.zeros(self.nx), -unbounded, unbounded, *common),
                     results=[
                         *(Rows(self._next_q, index), Rows(self._next_v, index), Rows(self._control, index)),
                         *(rows(self.cost), *motions),
@@ -208,20 +208,20 @@ class LinearQuadraticModel(Trajectories):
 
     def _prepare_algebra(self) -> tuple[FusedCalls, FusedCalls]:
         """Prepare the calls that compute F and the derivatives of forces, and those that add these to the cost."""
-        nv, nx, m, flat = self.problem.tree.nv, self.nx, self.m, self._flat
+        nv, nx, m, P, flat = self.problem.tree.nv, self.nx, self.m, len(self.durations.names), self._flat
         F, Y, h = flat(self.F), flat(self.Y), flat(self._h)
-        D, count, row = F[:, nv:nx], len(F), F.strides[-2] // F.itemsize
+        D, count = F[:, nv:nx], len(F)
         of_motion = self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives
+        same = np.broadcast_to(np.eye(nv, F.shape[-1], nv), D.shape)
         calls = [
-            *motion_derivatives([flat(x) for x in of_motion], Y[:, :m, 1:], D, h),
-            Call.fortran("daxpy", count, nv, 1.0, np.ones(()), 0, D[:, :, nv:], row + 1),
+            *motion_derivatives([flat(x) for x in of_motion], Y[:, :m, 1:], D, h, same),
             *next_configuration(flat(self.T), flat(self.N), D, F[:, :nv]),
         ]
         self._accelerations = [self._memory(nv, F.shape[-1]) for _ in self._stages]
         for (of_stage, *_), a in zip(self._stages, self._accelerations, strict=True):
             forces, factors = np.zeros((count, m, F.shape[-1])), np.tile([1.0, -1.0], (count, 1))
             calls += motion_derivatives([flat(x) for x in of_stage], forces, flat(a), factors)
-        of_cost = condensed(Y, flat(self.cost_yz), flat(self.hessian_yy), flat(self.riccati.cost))
+        of_cost = condensed(Y, flat(self.cost_yz), flat(self.hessian_yy), flat(self.riccati.cost), nx + P)
         return FusedCalls(calls, 1), FusedCalls(of_cost, 1)
 
     def _by_duration(self) -> Array:

@@ -277,7 +277,7 @@ class Solver:
                 break
             step, result = parameter_step(result, len(durations.names), self._regularization, limits)
         if durations.names:
-            trajectories.set_factor_step(step)
+            durations.step[...] = step
         return result
 
     def _search(self, state: SolverState, active: Array) -> Array:
@@ -342,7 +342,7 @@ class Solver:
         message = f"converged in {len(log)} iterations" if done else self._failure(b, state)
         message = "; ".join([message, *trajectories.contact_remarks(b, named)])
         q, v, u = (array[b].copy() for array in (trajectories.q, trajectories.v, trajectories.u[:, :-1]))
-        durations, gain = trajectories.durations, trajectories.transposed_gain[b, :-1].swapaxes(-1, -2).copy()
+        durations, gain = trajectories.durations, trajectories.riccati.gain[b, :-1, :, : trajectories.nx].copy()
         times, factors = durations.t[b].copy(), dict(zip(durations.names, durations.factors[b].tolist(), strict=True))
         cost = float(trajectories.true_costs()[b])
         return Solution(done, message, cost, times, q, v, u, named, gain, log, factors)

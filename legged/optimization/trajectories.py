@@ -26,7 +26,6 @@ class Trajectories:
         gap: State after node k minus the state x_k+1, in its tangent space, (.., 2 nv).
         riccati: The linear-quadratic model and its solution. With P phases of free duration its state is (x, factors of
             the phases); otherwise P is 0.
-        feedforward, transposed_gain: k of the full step (.., nu) and K^T (.., 2 nv, nu) of the controls.
         trial: Results of a rollout, arrays by node and by problem and step length.
     """
 
@@ -45,10 +44,7 @@ class Trajectories:
         self.q, self.v, self.u = memory(tree.nq), memory(nv), memory(nu)
         self._a, self._f = [memory(nv) for _ in range(stages)], [memory(self.m) for _ in range(stages)]
         self.a, self.f, self.cost, self.gap = self._a[0], self._f[0], memory(), memory(self.nx)
-        phases = len(self.durations.names)
-        self.riccati = RiccatiRecursion(self.count, self.nodes, self.nx + phases, nu)
-        self.feedforward = memory(nu) if phases else self.riccati.feedforward
-        self.transposed_gain = self.riccati.transposed_gain[..., : self.nx, :]
+        self.riccati = RiccatiRecursion(self.count, self.nodes, self.nx + len(self.durations.names), nu)
         self.q[...] = problem.q[:count, None]
         self.v[:, 0] = problem.v[:count]
         self.inputs = [self._inputs(k) for k in range(len(problem.groups))]
@@ -172,8 +168,9 @@ class Trajectories:
             inputs, model = self.inputs[number], problem.models[number]
             index = np.repeat(np.arange(B) * M + k, A)
             node_of_row = np.repeat(np.arange(B) * len(inputs["mask"]) + row, A)
-            around = self.q, self.v, self.u, self.feedforward, self.transposed_gain
+            around = self.q, self.v, self.u, self.riccati.gains
             nominal = [Rows(self._flat(x), index) for x in around]
+            nominal.append(Rows(self.durations.step, np.repeat(np.arange(B), A)))
             call = model.rollout.prepare(
                 lanes,
                 *(trial["q"][k], trial["v"][k], *nominal, self.alpha, Rows(self._flat(self.gap), index)),
@@ -225,16 +222,6 @@ class Trajectories:
             self.constraints[number] = self._constraints(number)
         self.durations.refresh(self.problem)
         self._trial_h[...], self._trial_t[...] = self.durations.trials(self.alphas)
-
-    def set_factor_step(self, step: Array) -> None:
-        """Set the change of the factors of phases by a full step, and add its effect to the feedforward.
-
-        Args:
-            step: (problems, P), dimensionless.
-        """
-        self.durations.step[...] = step
-        by_factors = self.riccati.transposed_gain[..., self.nx :, :]
-        self.feedforward[...] = self.riccati.feedforward + (step[:, None, None] @ by_factors)[..., 0, :]
 
     def rollout(self) -> Array:
         """Roll out all problems with all step lengths; return the costs, (problems, step lengths)."""

@@ -122,8 +122,8 @@ def test_derivatives_of_a_motion_by_controls_and_durations_are_finite_difference
         np.testing.assert_allclose(slope(), adjoint[0, 0, 10 + phase], rtol=1e-6)  # third derivatives times 1e-10
     at.durations.step[...] = 0.0
     for k in (2, 12, 30):
-        at.feedforward[...] = 0.0
-        at.feedforward[0, k] = [1.0, 0.5]
+        at.riccati.feedforward[...] = 0.0
+        at.riccati.feedforward[0, k] = [1.0, 0.5]
         by_control = at.gradient[0, k, 12:] + adjoint[0, k + 1] @ at.F[0, k][:, 12:]
         np.testing.assert_allclose(slope(), by_control @ [1.0, 0.5], rtol=1e-6, atol=1e-8)
 

@@ -14,7 +14,6 @@ receive the address of their argument and working memory, and return -1, or anot
     int64 legged_scatter_max(..., const Vectors *, ...)       y[offsets[k]] = max(y[offsets[k]], x[k])
     int64 legged_reduce_max_abs(..., const Vectors *, ...)    y[0] = largest |x[k]|, or zero
     int64 legged_solve_banded(..., const Band *, ...)         solves a system of equations with a banded matrix
-    int64 legged_fortran(..., const Fortran *, ...)           a function of BLAS or LAPACK for each item
 
 The names are those of JAX (copy, scatter, scatter_add, scatter_max, while_loop, reduce_max, abs) and of SciPy
 (solve_banded).
@@ -29,9 +28,6 @@ solution, has `width` more numbers before and after it. The matrix is replaced b
 pivoting, with the inverses of the pivots on the diagonal; entries of U that are zero are skipped. The function stops at
 a pivot that is zero or not a number.
 
-The argument of `legged_fortran` has the address of a function, and addresses and strides, [bytes], of FORTRAN_ARGUMENTS
-arguments; a function with fewer arguments ignores the last ones, as calling conventions of C permit.
-
 The LLVM IR below has abbreviations, which `assembly` replaces: those of `ir_writer.with_entries`, and `SPLAT %x`, which
 fills a VECTOR of LANES numbers.
 """
@@ -39,16 +35,13 @@ fills a VECTOR of LANES numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, with_entries
 
-SEQUENCE, WHILE_LOOP, EACH, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED, FORTRAN = (
+SEQUENCE, WHILE_LOOP, EACH, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED = (
     f"legged_{name}"
-    for name in ("sequence", "while_loop", "each", "copy", "scatter_max", "reduce_max_abs", "solve_banded", "fortran")
+    for name in ("sequence", "while_loop", "each", "copy", "scatter_max", "reduce_max_abs", "solve_banded")
 )
-FORTRAN_ARGUMENTS = 13
-"""Largest number of arguments of a function of BLAS or LAPACK, that of dgemm."""
 SCATTER_ADD = {size: f"legged_scatter_add{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
 SCATTER = {size: f"legged_scatter{size}" for size in (1, 3, 9)}
@@ -352,25 +345,9 @@ _LOOPS = {
 """Of each function with the loop `_LOOP`: number of entries that an iteration reads, and what it does with them."""
 
 
-def _fortran() -> Iterator[str]:
-    """Yield the code of `legged_fortran`."""
-    yield f"define i64 @{FORTRAN}{_HEAD}\nstart:"
-    numbers = ["function", *(f"{kind}{i}" for i in range(FORTRAN_ARGUMENTS) for kind in ("base", "stride"))]
-    for k, name in enumerate(numbers):
-        yield f"  %{name}.at = getelementptr i64, ptr %argument, i64 {k}\n  %{name} = load i64, ptr %{name}.at, align 8"
-    yield "  %call = inttoptr i64 %function to ptr\n  br label %next\nnext:"
-    yield "  %k = phi i64 [%first, %start], [%k_next, %take]\n  %is_left = icmp slt i64 %k, %end"
-    yield "  br i1 %is_left, label %take, label %finish\ntake:"
-    for i in range(FORTRAN_ARGUMENTS):
-        yield f"  %offset{i} = mul i64 %k, %stride{i}\n  %address{i} = add i64 %base{i}, %offset{i}"
-        yield f"  %p{i} = inttoptr i64 %address{i} to ptr"
-    yield f"  call void %call({', '.join(f'ptr %p{i}' for i in range(FORTRAN_ARGUMENTS))})"
-    yield "  %k_next = add i64 %k, 1\n  br label %next\nfinish:\n  ret i64 -1\n}\n"
-
-
 def assembly() -> str:
     """Return the LLVM IR of the module, without the abbreviations of `_CODE` and `_LOOP`."""
-    code = _CODE + "\n".join(_fortran())
+    code = _CODE
     for name, (size, body) in _LOOPS.items():
         run = f"<{size} x double>"
         code += _LOOP.replace("NAME", name).replace("BODY", body).replace("RUN", run).replace("SIZE", str(size))

@@ -82,7 +82,13 @@ class NodeModel:
         nx, m, c = 2 * self.nv, equations.rows, len(equations.contacts)
         common = {"mask": (c,), "h": (), "instant": (), "t": (), "w": (self.residual_count,), "p": (self.input_count,)}
         state = {"q": (self.nq,), "v": (self.nv,)}
-        around = {"q0": (self.nq,), "v0": (self.nv,), "u0": (nu,), "feedforward": (nu,), "transposed_gain": (nx, nu)}
+        around = {
+            "q0": (self.nq,),
+            "v0": (self.nv,),
+            "u0": (nu,),
+            "gains": (nu, 1 + nx + phases),
+            "factor_step": (phases,),
+        }
         line = {"alpha": (), "gap": (nx,), "lower": (nu,), "upper": (nu,)}
         self.rollout = BatchKernel(self._rollout, {**state, **around, **line, **common})
         self.forces = BatchKernel(self._forces, {"q": (self.nq,), "f": (m,)})
@@ -147,7 +153,7 @@ class NodeModel:
         return r
 
     def _rollout(
-        self, q: Array, v: Array, q0: Array, v0: Array, u0: Array, feedforward: Array, transposed_gain: Array,
+        self, q: Array, v: Array, q0: Array, v0: Array, u0: Array, gains: Array, factor_step: Array,
         alpha: Any, gap: Array, lower: Array, upper: Array, mask: Array, h: Any, instant: Any, t: Any, w: Array,
         p: Array,
     ) -> tuple:  # fmt: skip
@@ -155,6 +161,7 @@ class NodeModel:
 
             u = clip(u0 + alpha k + K (x - x0)),      x1 = f(x, u) + (alpha - 1) gap
 
+        The factors of phases change by alpha times their step.
         Costs are multiplied by instant + h: `instant` is 1 at impacts and the final state, whose h is 0, else 0.
         Where the motion diverges, the state stays and the cost is `_DIVERGED_COST`, so that the line search rejects it.
 
@@ -162,8 +169,8 @@ class NodeModel:
         control", equations (13) to (15).
         """
         robot = self.equations.robot
-        dx = np.concatenate([difference(robot, q0, q), v - v0])
-        u = u0 + alpha * feedforward + dx @ transposed_gain
+        dx = np.concatenate([difference(robot, q0, q), v - v0, alpha * factor_step])
+        u = u0 + alpha * gains[:, 0] + gains[:, 1:] @ dx
         u = np.array([where(x < lo, lo, where(x > up, up, x)) for x, lo, up in zip(u, lower, upper, strict=True)])
         q1, v1, motions = self._advanced(q, v, u, mask, h)
         a, f = motions[0]
@@ -290,8 +297,8 @@ class NodeModel:
     ) -> tuple[Array, ...]:
         """Return the model of the cost in z = (dq, v, u) and y = (f, t, h), and the residuals.
 
-        The Hessian is that by (1, z) and y, with the gradient as derivatives by 1: in the first row of the block zz and
-        in the first column of the block yz. The third block is yy.
+        The Hessian is that by (1, z) and y, with the gradient as derivatives by 1: in the first columns of the blocks
+        zz and yz. The third block is yy.
         """
         nv, nu, m = self.nv, self.nu, len(f) + 2 * bool(self.phases)
         n, size = self.size, 2 * nv + nu + m
@@ -327,7 +334,7 @@ class NodeModel:
         H, g = np.empty((size, size), object), np.array(gradient)
         for i, row in enumerate(hessian):
             H[i, :] = row
-        zz = np.concatenate([np.zeros((1 + n, 1)), np.concatenate([g[None, :n], H[:n, :n]])], axis=1)
+        zz = np.concatenate([np.zeros((1, 1 + n)), np.concatenate([g[:n, None], H[:n, :n]], axis=1)])
         yz = self._spread(np.concatenate([g[n:, None], H[n:, :n]], axis=1), 1, 1)
         return self._spread(self._spread(zz, 0, 1), 1, 1), yz, H[n:, n:], np.array(residuals)
 
