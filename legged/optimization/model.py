@@ -48,7 +48,7 @@ class LinearQuadraticModel(Trajectories):
         self.F[..., range(nx, nx + P), range(nx, nx + P)] = 1.0
         self._prepare_model()
         self._solutions, self._condensed = self._prepare_algebra()
-        self._curvatures: list[PreparedCall] = []
+        self._curvatures: list[FusedCalls] = []
 
     def directional_derivatives(self) -> tuple[Array, Array]:
         """Return slope and curvature of the quadratic model of the cost along the full step, (problems,) each."""
@@ -57,7 +57,7 @@ class LinearQuadraticModel(Trajectories):
 
     def _prepare_model(self) -> None:
         """Prepare the calls that evaluate all nodes of a kind: motion and cost, and the linear-quadratic model."""
-        self._motions, self._models = list[PreparedCall](), list[PreparedCall]()
+        motion_calls, self._model_calls = list[PreparedCall](), list[PreparedCall]()
         self._stages: list[tuple[tuple[Array, ...], list[Array], Array, Array]] = []
         self._next_q, self._next_v = np.zeros_like(self._flat(self.q)), np.zeros_like(self._flat(self.v))
         self._control = np.zeros_like(self._flat(self.u))
@@ -71,7 +71,7 @@ class LinearQuadraticModel(Trajectories):
 
             unbounded = np.full(self.nu, np.inf)
             motions = [rows(x) for pair in zip(self._a, self._f, strict=True) for x in pair]
-            self._motions.append(
+            motion_calls.append(
                 model.rollout.prepare(
                     len(index),
                     *(rows(self.q), rows(self.v), rows(self.q), rows(self.v), rows(self.u)),
@@ -85,7 +85,7 @@ class LinearQuadraticModel(Trajectories):
             end, of_motion = [], (self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives)
             if model.method:
                 end, of_motion = self._prepare_stages(model, index), ()
-            self._models.append(
+            self._model_calls.append(
                 model.quadratic.prepare(
                     len(index),
                     *(rows(x) for x in (self.q, self.v, self.u, self.a, self.f)),
@@ -97,6 +97,7 @@ class LinearQuadraticModel(Trajectories):
                     ],
                 )
             )
+        self._motions, self._models = self._each_alone(motion_calls), self._each_alone(self._model_calls)
 
     def _prepare_stages(self, model: NodeModel, index: Array) -> list[Rows]:
         """Prepare the calls for the stages of a Runge-Kutta method; return xi and v of the end."""
@@ -110,7 +111,7 @@ class LinearQuadraticModel(Trajectories):
         self._joined = np.zeros((count, model.stages, nv))
         mask, h = self._group_rows(0)[1][:2]
         places = [rows(x) for x in (*points, *velocities, *rates)]
-        self._models.append(
+        self._model_calls.append(
             model.points.prepare(len(index), rows(self.v), Rows(self._joined, index), h, results=places)
         )
         for i in range(model.stages):
@@ -120,7 +121,7 @@ class LinearQuadraticModel(Trajectories):
             charts = [memory(nv, nv) for _ in range(4)]
             arguments = [rows(x) for x in (self.q, points[i], velocities[i], self._a[i], self._f[i])]
             results = [rows(x) for x in (*of_motion, *charts)]
-            self._models.append(model.stage.prepare(len(index), *arguments, mask, results=results))
+            self._model_calls.append(model.stage.prepare(len(index), *arguments, mask, results=results))
             self._stages.append((of_motion, charts, self._a[i], rates[i]))
         return [rows(points[-1]), rows(velocities[-1])]
 
@@ -275,6 +276,7 @@ class LinearQuadraticModel(Trajectories):
         lead = self.count, self.nodes + 1
         self._costate, self._multipliers = np.zeros((*lead, nx)), np.zeros((*lead, nv + self.m))
         self._curvature_blocks = np.zeros((*lead, n, n)), np.zeros((*lead, ny, n)), np.zeros((*lead, ny, ny))
+        calls = []
         for number, model in enumerate(self.problem.models):
             index, common = self._group_rows(number)
             after = index + ((index + 1) % (self.nodes + 1) > 0)
@@ -282,4 +284,5 @@ class LinearQuadraticModel(Trajectories):
             places += [(self.q, after), (self.v, after), (self._costate, index), (self._multipliers, index)]
             arguments = [Rows(self._flat(x), at) for x, at in places]
             results = [Rows(self._flat(x), index) for x in self._curvature_blocks]
-            self._curvatures.append(model.curvature.prepare(len(index), *arguments, *common, results=results))
+            calls.append(model.curvature.prepare(len(index), *arguments, *common, results=results))
+        self._curvatures = self._each_alone(calls)

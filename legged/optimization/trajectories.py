@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from legged.optimization.problem import Problem
 from legged.optimization.riccati import RiccatiRecursion
 from legged.optimization.terms import Term
 from legged.spatial import Array
+
+_LANES = 8  # of vectors at most; threads take multiples of it
 
 
 class Trajectories:
@@ -98,15 +100,14 @@ class Trajectories:
         for w, *_ in self._each_constraint():
             w[...] = penalty[:, None]
 
-    def update_multipliers(self, which: Array, factor: Array) -> None:
+    def update_multipliers(self, factor: Array) -> None:
         """Update the multipliers of constraints by their present residuals.
 
         Args:
-            which: Whether to update those of each problem, (problems,), dimensionless.
             factor: Old over new penalty, (problems,), dimensionless.
         """
         for _, y, r, _, _ in self._each_constraint():  # r contains y, see `NodeModel.residual`
-            y[which] = r[which] * factor[which, None]
+            y[...] = r * factor[:, None]
 
     def violations(self) -> Array:
         """Return the largest violation of a constraint or of its complementarity, over its scale, (problems,)."""
@@ -183,14 +184,15 @@ class Trajectories:
                 ],
             )
             calls.append(call)
-        self._rollout_calls = calls
-        self._rollout = FusedCalls([call.described() for call in calls], 8)
+        self._rollout = FusedCalls([call.described() for call in calls], _LANES)
 
-    def _run(self, call: PreparedCall, what: str) -> None:
-        try:
-            call()
-        except NotFiniteError as error:
-            raise self._failure(what) from error
+    def _each_alone(self, calls: Sequence[PreparedCall]) -> list[FusedCalls]:
+        """Return each call as one that threads execute."""
+        return [FusedCalls([call.described()], _LANES) for call in calls]
+
+    def _run(self, call: FusedCalls, what: str) -> None:
+        if call(default_threads()) >= 0:
+            raise self._failure(what)
 
     def _failure(self, what: str) -> NotFiniteError:
         """Return the error that names the first node without a finite value."""
