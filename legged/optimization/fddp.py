@@ -177,12 +177,12 @@ class FDDP:
         """Take the step length with the least merit among those with sufficient decrease; return it, 0 for none."""
         trajectories, gaps = self.trajectories, self._gap_penalty * self._gap_sum
         merit, descent = self._cost + gaps, min(self._slope - gaps, 0.0)
-        trial = trajectories.rollout()[0] + gaps * (1.0 - STEP_LENGTHS)
+        trial = trajectories.rollout() + gaps * (1.0 - STEP_LENGTHS)
         fits = trial <= merit + _SUFFICIENT * STEP_LENGTHS * descent + _ROUNDING * abs(merit)
         if not fits.any():
             return 0.0
         best = int(np.where(fits, trial, np.inf).argmin())
-        trajectories.accept(0, best)
+        trajectories.accept(best)
         return float(STEP_LENGTHS[best])
 
     def _regularize(self, accepted: float, is_held: bool, has_probed: bool, failed_node: int) -> str:

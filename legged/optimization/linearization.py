@@ -54,11 +54,11 @@ def next_configuration(T: Array, N: Array, by_velocity: Array, result: Array) ->
 
 
 def condensed(Y: Array, H_yz: Array, H_yy: Array, cost: Array, size: int) -> list[Call]:
-    """Return the calls that add the part of a cost by quantities y that depend on z to its model by z = (x, u).
+    """Return the calls that compute the part of a cost by quantities y that depend on z in its model by z = (x, u).
 
     By the chain rule, with Y = dy/dz,
 
-        gradient = g_z + Y^T g_y,      Hessian = H_zz + Y^T H_yz + H_yz^T Y + Y^T H_yy Y
+        gradient = Y^T g_y,      Hessian = Y^T H_yz + H_yz^T Y + Y^T H_yy Y
 
     where (1, z) is in the place of z, so that H_yz contains g_y. Of the block of the state the lower triangle is
     computed.
@@ -66,16 +66,17 @@ def condensed(Y: Array, H_yz: Array, H_yy: Array, cost: Array, size: int) -> lis
     Args:
         Y: Derivatives of y by (1, z), (count, ny, 1 + n), any unit; the first column is zero.
         H_yz: (count, ny, 1 + n), any unit. H_yy: (count, ny, ny), any unit.
-        cost: As in `RiccatiRecursion`, (count, 1 + n, 1 + n), any unit. size: Number of states, dimensionless.
+        cost: Receives the part, as in `RiccatiRecursion`, (count, 1 + n, 1 + n), any unit.
+        size: Number of states, dimensionless.
     """
     G, m, product = np.zeros_like(Y), 1 + size, Call.matrix_product  # G = H_yz + H_yy Y / 2
     parts = (cost[:, :m, :m], slice(0, m), True), (cost[:, m:], slice(m, None), False)
     return [
         product(G, H_yy, Y, start=H_yz, scale=0.5),
         *(
-            product(part, A[:, :, rows].swapaxes(-1, -2), B[:, :, : part.shape[2]], start=part, lower=lower)
+            product(part, A[:, :, rows].swapaxes(-1, -2), B[:, :, : part.shape[2]], start=start, lower=lower)
             for part, rows, lower in parts
-            for A, B in ((Y, G), (G, Y))
+            for A, B, start in ((Y, G, None), (G, Y, part))
         ),
     ]
 

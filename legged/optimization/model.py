@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from legged.compiler import FusedCalls, PreparedCall, Rows, default_threads
+from legged.compiler import FusedCalls, Rows, default_threads
 from legged.optimization.equations.dynamics import contact_names
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
 from legged.optimization.linearization import condensed, costates, motion_derivatives, next_configuration
 from legged.optimization.problem import Problem, Stage
-from legged.optimization.trajectories import Trajectories
+from legged.optimization.trajectories import LANES, Trajectories
 from legged.spatial import Array
 
 
@@ -31,17 +31,23 @@ class LinearQuadraticModel(Trajectories):
         gauss_newton: The Gauss-Newton approximation of the Hessian, if `hessian` is exact.
     """
 
-    def __init__(self, problem: Problem, alphas: Array, count: int = 1):
+    def __init__(self, problem: Problem, alphas: Array):
         """Allocate memory and prepare the calls.
 
         Args:
-            problem: The problem. alphas: Step lengths of a line search, (n,). count: Number of its starts side by side.
+            problem: The problem. alphas: Step lengths of a line search, (n,), dimensionless.
         """
-        super().__init__(problem, alphas, count)
+        super().__init__(problem, alphas)
         memory, nv, nx, m, P = self._memory, problem.tree.nv, self.nx, self.m, len(self.durations.names)
         n, ny = nx + P + self.nu, m + 2 * (P > 0)
         self.T, self.N = memory(nv, nv), memory(nv, nv)
-        self.M_inv, self.J_M_inv, self.contact_inertia = memory(nv, nv), memory(m, nv), memory(m, m)
+        sizes = [
+            model.stage.graph.outputs[0][0] if model.method else model.quadratic.graph.outputs[-1][0]
+            for model in problem.models
+        ]
+        self._packed = memory(max(sizes))
+        self._vectors = [self._packed]
+        self.M_inv, self.J_M_inv, self.contact_inertia = self._inverse(self._packed)
         self.equation_derivatives, self.Y, self._h = memory(nv + m, n), memory(ny, 1 + n), memory(2)
         self.cost_yz, self.hessian_yy = memory(ny, 1 + n), memory(ny, ny)
         self.F, self.gradient, self.hessian = self.riccati.F, self.riccati.gradient, self.riccati.hessian
@@ -50,14 +56,21 @@ class LinearQuadraticModel(Trajectories):
         self._solutions, self._condensed = self._prepare_algebra()
         self._curvatures: list[FusedCalls] = []
 
+    def _inverse(self, packed: Array) -> list[Array]:
+        """Return M^-1, J M^-1 and the contact inertia, which come first in the vectors of `Entries`."""
+        nv, m = self.problem.tree.nv, self.m
+        ends, shapes = np.cumsum([0, nv * nv, m * nv, m * m]), ((nv, nv), (m, nv), (m, m))
+        lead = packed.shape[:-1]
+        return [packed[..., ends[i] : ends[i + 1]].reshape(*lead, *shape) for i, shape in enumerate(shapes)]
+
     def directional_derivatives(self) -> tuple[Array, Array]:
-        """Return slope and curvature of the quadratic model of the cost along the full step, (problems,) each."""
-        start = np.concatenate([np.zeros((self.count, self.nx)), self.durations.step], axis=1)
+        """Return slope and curvature of the quadratic model of the cost along the full step, (1,) each."""
+        start = np.concatenate([np.zeros((1, self.nx)), self.durations.step], axis=1)
         return self.riccati.directional_derivatives(start)
 
     def _prepare_model(self) -> None:
         """Prepare the calls that evaluate all nodes of a kind: motion and cost, and the linear-quadratic model."""
-        motion_calls, self._model_calls = list[PreparedCall](), list[PreparedCall]()
+        self._motions, self._models, self._cost_entries = (list[FusedCalls]() for _ in range(3))
         self._stages: list[tuple[tuple[Array, ...], list[Array], Array, Array]] = []
         self._next_q, self._next_v = np.zeros_like(self._flat(self.q)), np.zeros_like(self._flat(self.v))
         self._control = np.zeros_like(self._flat(self.u))
@@ -71,33 +84,42 @@ class LinearQuadraticModel(Trajectories):
 
             unbounded = np.full(self.nu, np.inf)
             motions = [rows(x) for pair in zip(self._a, self._f, strict=True) for x in pair]
-            motion_calls.append(
-                model.rollout.prepare(
-                    len(index),
-                    *(rows(self.q), rows(self.v), rows(self.q), rows(self.v), rows(self.u)),
-                    *(zero_gains, zero_step, np.zeros(()), np.zeros(self.nx), -unbounded, unbounded, *common),
-                    results=[
-                        *(Rows(self._next_q, index), Rows(self._next_v, index), Rows(self._control, index)),
-                        *(rows(self.cost), *motions),
-                    ],
-                )
+            self._motions += self._each_alone(
+                [
+                    model.rollout.prepare(
+                        len(index),
+                        *(rows(self.q), rows(self.v), rows(self.q), rows(self.v), rows(self.u)),
+                        *(zero_gains, zero_step, np.zeros(()), np.zeros(self.nx), -unbounded, unbounded, *common),
+                        results=[
+                            *(Rows(self._next_q, index), Rows(self._next_v, index), Rows(self._control, index)),
+                            *(rows(self.cost), *motions),
+                        ],
+                    )
+                ]
             )
-            end, of_motion = [], (self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives)
+            packed, derivatives, end, size = (
+                self._packed,
+                [self.equation_derivatives],
+                [],
+                model.quadratic.graph.outputs[-1][0],
+            )
             if model.method:
-                end, of_motion = self._prepare_stages(model, index), ()
-            self._model_calls.append(
-                model.quadratic.prepare(
-                    len(index),
-                    *(rows(x) for x in (self.q, self.v, self.u, self.a, self.f)),
-                    *(rows(self.q, after), rows(self.v, after), *end, *common),
-                    results=[
-                        *(rows(x) for x in (self.gap, self.T, self.N, *of_motion)),
-                        *(rows(x) for x in (self.riccati.cost, self.cost_yz, self.hessian_yy)),
-                        self.residuals[number],
-                    ],
-                )
+                packed, derivatives, end = self._memory(size), [], self._prepare_stages(model, index)
+                self._vectors.append(packed)
+            packed = self._flat(packed)[:, :size]
+            call = model.quadratic.prepare(
+                len(index),
+                *(rows(x) for x in (self.q, self.v, self.u, self.a, self.f)),
+                *(rows(self.q, after), rows(self.v, after), *end, *common),
+                results=[rows(self.gap), self.residuals[number], Rows(packed, index)],
             )
-        self._motions, self._models = self._each_alone(motion_calls), self._each_alone(self._model_calls)
+            places = [self.T, self.N, *derivatives, self.riccati.cost, self.cost_yz, self.hessian_yy]
+            scattered = [
+                model.entries.scattered(i, packed, self._flat(x), index, add=x is self.riccati.cost)
+                for i, x in enumerate(places)
+            ]
+            self._models.append(FusedCalls([call.described(), *scattered[:-3], *scattered[-2:]], LANES))
+            self._cost_entries.append(FusedCalls([scattered[-3]], 1))
 
     def _prepare_stages(self, model: NodeModel, index: Array) -> list[Rows]:
         """Prepare the calls for the stages of a Runge-Kutta method; return xi and v of the end."""
@@ -111,23 +133,28 @@ class LinearQuadraticModel(Trajectories):
         self._joined = np.zeros((count, model.stages, nv))
         mask, h = self._group_rows(0)[1][:2]
         places = [rows(x) for x in (*points, *velocities, *rates)]
-        self._model_calls.append(
-            model.points.prepare(len(index), rows(self.v), Rows(self._joined, index), h, results=places)
-        )
+        call = model.points.prepare(len(index), rows(self.v), Rows(self._joined, index), h, results=places)
+        self._models += self._each_alone([call])
         for i in range(model.stages):
-            of_motion = self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives
+            (size,) = model.stage.graph.outputs[0]
+            packed = memory(size) if i else self._packed
             if i:
-                of_motion = tuple(np.zeros_like(x) for x in of_motion)
+                self._vectors.append(packed)
+            derivatives = memory(nv + self.m, self.F.shape[-1]) if i else self.equation_derivatives
+            of_motion = *self._inverse(packed), derivatives
             charts = [memory(nv, nv) for _ in range(4)]
             arguments = [rows(x) for x in (self.q, points[i], velocities[i], self._a[i], self._f[i])]
-            results = [rows(x) for x in (*of_motion, *charts)]
-            self._model_calls.append(model.stage.prepare(len(index), *arguments, mask, results=results))
+            packed = self._flat(packed)[:, :size]
+            call = model.stage.prepare(len(index), *arguments, mask, results=[Rows(packed, index)]).described()
+            targets = enumerate([derivatives, *charts])
+            scattered = [model.stage_entries.scattered(k, packed, self._flat(x), index) for k, x in targets]
+            self._models.append(FusedCalls([call, *scattered], LANES))
             self._stages.append((of_motion, charts, self._a[i], rates[i]))
         return [rows(points[-1]), rows(velocities[-1])]
 
     def _model_arrays(self) -> tuple[Array, ...]:
         """Return further arrays by node that must be finite."""
-        return self.riccati.cost, self.cost_yz, self.gap, self.contact_inertia
+        return self.gap, *self._vectors
 
     def contact_remarks(self, problem_number: int, forces: Mapping[str, Array]) -> list[str]:
         """Return warnings about the contacts of a solution: redundant contacts, and forces that pull.
@@ -181,6 +208,7 @@ class LinearQuadraticModel(Trajectories):
         """
         if self._stages:
             np.stack([self._flat(a) for a in self._a], axis=1, out=self._joined)
+        threads = default_threads()
         for call in self._models:
             self._run(call, "the linear-quadratic model")
         self.gap[:, -1] = 0.0
@@ -189,7 +217,6 @@ class LinearQuadraticModel(Trajectories):
         self._h[..., 0] = self.durations.h
         self._h[:, impacts, 0] = 1.0  # a is the change of velocity
         self._h[..., 1] = -self._h[..., 0]
-        threads = default_threads()
         self._solutions(threads)
         if self._stages:
             by_duration = self._runge_kutta()
@@ -199,8 +226,9 @@ class LinearQuadraticModel(Trajectories):
             self.F[..., :nx, nx : nx + P] = by_duration[..., None] * self.durations.h_by_factor[:, None]
             times = np.stack([self.durations.t_by_factor, self.durations.h_by_factor], axis=1)
             self.Y[..., m:, 1 + nx : 1 + nx + P] = times
-        if self.Y.shape[-2] and (P or self.hessian_yy.any() or self.cost_yz[..., 0].any()):
-            self._condensed(threads)
+        self._condensed(threads)
+        for call in self._cost_entries:
+            call(threads)
         for k in impacts:  # so that Q_uu is not singular
             self.hessian[:, k, nx + P :, nx + P :] = np.eye(self.nu)
         if second_order:
@@ -226,7 +254,7 @@ class LinearQuadraticModel(Trajectories):
         return FusedCalls(calls, 1), FusedCalls(of_cost, 1)
 
     def _by_duration(self) -> Array:
-        """Return the derivative of the next state by the duration, (problems, nodes + 1, nx)."""
+        """Return the derivative of the next state by the duration, (1, nodes + 1, nx)."""
         h = self._h[..., :1]
         rate = (self.v + h * self.a) / np.where(h > 0.0, h, 1.0) + self.a
         return np.concatenate([(self.N @ rate[..., None])[..., 0], self.a], axis=-1)
@@ -273,7 +301,7 @@ class LinearQuadraticModel(Trajectories):
         """Allocate memory for second derivatives, and prepare the calls."""
         nx, nv, n = self.nx, self.problem.tree.nv, self.F.shape[-1]
         ny = self.hessian_yy.shape[-1] + nv
-        lead = self.count, self.nodes + 1
+        lead = 1, self.nodes + 1
         self._costate, self._multipliers = np.zeros((*lead, nx)), np.zeros((*lead, nv + self.m))
         self._curvature_blocks = np.zeros((*lead, n, n)), np.zeros((*lead, ny, n)), np.zeros((*lead, ny, ny))
         calls = []

@@ -107,14 +107,14 @@ def test_derivatives_of_a_motion_by_controls_and_durations_are_finite_difference
     at = LinearQuadraticModel(problem, np.array([delta, -delta]))
     at.u[:, :-1] = np.random.default_rng(1).normal((0.0, -60.0), 1.0, size=(len(problem.nodes), 2))
     at.rollout()
-    at.accept(0, 0)
+    at.accept(0)
     at.evaluate_motion()
     at.evaluate_model()
     assert np.abs(at.gap).max() < 1e-12
     adjoint = costates(at.F, at.gradient)
 
     def slope() -> float:
-        up, down = at.rollout()[0]
+        up, down = at.rollout()
         return (up - down) / (2 * delta)
 
     for phase in range(2):

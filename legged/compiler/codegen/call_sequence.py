@@ -11,6 +11,7 @@ receive the address of their argument and working memory, and return -1, or anot
     int64 legged_copy(..., const Vectors *, ...)              y[k] = x[k]
     int64 legged_scatter1, 3, 9(..., const Vectors *, ...)    y[offsets[k]] = x[k] for runs of numbers
     int64 legged_scatter_add1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
+    int64 legged_scatter_entries(..., const Entries *, ...)   y[k][places[j]] = x[k][j] or += for all j
     int64 legged_scatter_max(..., const Vectors *, ...)       y[offsets[k]] = max(y[offsets[k]], x[k])
     int64 legged_reduce_max_abs(..., const Vectors *, ...)    y[0] = largest |x[k]|, or zero
     int64 legged_solve_banded(..., const Band *, ...)         solves a system of equations with a banded matrix
@@ -18,9 +19,9 @@ receive the address of their argument and working memory, and return -1, or anot
 The names are those of JAX (copy, scatter, scatter_add, scatter_max, while_loop, reduce_max, abs) and of SciPy
 (solve_banded).
 
-A sequence stops at the first call that stops, and returns its number. A loop goes on while `flag` exceeds
-`bound`. `legged_each` returns the smallest of the results of its calls as unsigned
-numbers; the entry `count` of a call is zero, or -1 if its result does not count.
+A sequence stops at the first call that stops, and returns its number. A loop goes on while `flag` exceeds `bound`.
+`legged_each` returns the smallest result of its calls as unsigned numbers; the entry `count` of a call is zero, or -1
+if its result does not count. The rows of entries are pairs of addresses, of x[k] and of y[k].
 
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
 from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
@@ -38,10 +39,9 @@ import re
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, with_entries
 
-SEQUENCE, WHILE_LOOP, EACH, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED = (
-    f"legged_{name}"
-    for name in ("sequence", "while_loop", "each", "copy", "scatter_max", "reduce_max_abs", "solve_banded")
-)
+SEQUENCE, WHILE_LOOP, EACH, COPY = (f"legged_{name}" for name in ("sequence", "while_loop", "each", "copy"))
+SCATTER_MAX, SCATTER_ENTRIES = "legged_scatter_max", "legged_scatter_entries"
+REDUCE_MAX_ABS, SOLVE_BANDED = "legged_reduce_max_abs", "legged_solve_banded"
 SCATTER_ADD = {size: f"legged_scatter_add{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
 SCATTER = {size: f"legged_scatter{size}" for size in (1, 3, 9)}
@@ -53,6 +53,7 @@ STRUCTURES = {
     "While": ("calls", "count", "flag", "bound"),
     "Each": ("calls", "count"),
     "Vectors": ("x", "y", "offsets"),
+    "Entries": ("rows", "places", "count", "is_added"),
     "Band": ("matrix", "right", "width"),
 }
 """Entries of the arguments, 64-bit integers: addresses, numbers, and offsets in [bytes]."""
@@ -296,6 +297,45 @@ substitute:
   br i1 %s_left, label %substitute, label %solved
 solved:
   br label %back
+finish:
+  ret i64 -1
+}}
+
+define i64 @{SCATTER_ENTRIES}{_HEAD}
+start:
+  %rows = POINTER %argument Entries.rows
+  %places = POINTER %argument Entries.places
+  %count = LOAD %argument Entries.count
+  %added = LOAD %argument Entries.is_added
+  %is_added = icmp ne i64 %added, 0
+  br label %next
+next:
+  %k = phi i64 [%first, %start], [%k_next, %entry]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %take, label %finish
+take:
+  %from_at = getelementptr [2 x ptr], ptr %rows, i64 %k
+  %from_row = load ptr, ptr %from_at, align 8
+  %to_at = getelementptr ptr, ptr %from_at, i64 1
+  %to_row = load ptr, ptr %to_at, align 8
+  %k_next = add i64 %k, 1
+  br label %entry
+entry:
+  %j = phi i64 [0, %take], [%j_next, %move]
+  %entry_left = icmp slt i64 %j, %count
+  br i1 %entry_left, label %move, label %next
+move:
+  %place_at = getelementptr i64, ptr %places, i64 %j
+  %place = load i64, ptr %place_at, align 8
+  %from = getelementptr double, ptr %from_row, i64 %j
+  %to = getelementptr i8, ptr %to_row, i64 %place
+  %value = load double, ptr %from, align 8
+  %old = load double, ptr %to, align 8
+  %base = select i1 %is_added, double %old, double -0.0
+  %new = fadd double %base, %value
+  store double %new, ptr %to, align 8
+  %j_next = add i64 %j, 1
+  br label %entry
 finish:
   ret i64 -1
 }}

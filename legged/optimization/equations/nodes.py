@@ -14,6 +14,7 @@ import numpy as np
 
 from legged.compiler import BatchKernel, jacobian, where
 from legged.optimization.equations.dynamics import ContactModel, Motion, MotionDerivatives
+from legged.optimization.equations.entries import Entries
 from legged.optimization.equations.integration import (
     RungeKutta,
     chart_derivatives,
@@ -40,10 +41,10 @@ class NodeModel:
         multiplier_slices: Entries of the multipliers of each constraint among all inputs; None for a cost.
         residual_count, input_count: Numbers of residuals and inputs. size: Number of states and controls, 2 nv + nu.
         method: Runge-Kutta method of time steps, or None. stages: Number of its stages, 1 without one.
-        phases: Number P of phases of free duration. Derivatives by state and controls have P columns of zeros between
-            them, and with phases those by time and duration are computed.
-        rollout, forces, quadratic: The compiled functions.
-        points, stage: Those of the stages of a Runge-Kutta method. curvature: That of second derivatives.
+        phases: Number P of phases of free duration: derivatives by state and controls have P columns of zeros between
+            them, and those by time and duration are computed.
+        rollout, forces, quadratic: The compiled functions. points, stage: Those of the stages of a Runge-Kutta method.
+        curvature: That of second derivatives. entries, stage_entries: What the vectors of `quadratic` and `stage` hold.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class NodeModel:
         self.equations, self.terms, self.nu = equations, list(terms), nu
         self.stages, self.method = len(method.inner) if method else 1, None if equations.impact else method
         self.phases = phases
+        self.entries, self.stage_entries = Entries(), Entries()
         self.nv, self.nq = equations.robot.nv, equations.robot.nq
         self.size = 2 * self.nv + nu
         at = 0
@@ -218,7 +220,7 @@ class NodeModel:
         self, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array,
         mask: Array, h: Any, instant: Any, t: Any, w: Array, p: Array,
     ) -> tuple:  # fmt: skip
-        """Return the gap to the next node, the parts of the linear dynamics, and the quadratic model of the cost.
+        """Return the gap to the next node, the residuals, and the parts of the linear-quadratic model.
 
         The Hessian of the cost, in x, u and the contact forces, is the Gauss-Newton approximation.
         """
@@ -232,8 +234,9 @@ class NodeModel:
             T, N = position_derivatives(robot, q, after, h, q1)
         gap = np.concatenate([difference(robot, q1, moved), after - v1])
         by = equations.linearize(q, v, a, f, mask)
-        cost = self._cost(q, v, u, f, t, h, instant, w, p)
-        return gap, T, N, *self._of_motion(by), *cost
+        *cost, residuals = self._cost(q, v, u, f, t, h, instant, w, p)
+        *inverse, derivatives = self._of_motion(by)
+        return gap, residuals, self.entries.packed(inverse, [T, N, derivatives, *cost])
 
     def _of_motion(self, by: MotionDerivatives) -> tuple[Array, ...]:
         """Return M^-1, J M^-1, the contact inertia, and the derivatives of the equations of motion by x and u."""
@@ -256,10 +259,11 @@ class NodeModel:
         self, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array, xi: Array, end: Array,
         mask: Array, h: Any, instant: Any, t: Any, w: Array, p: Array,
     ) -> tuple:  # fmt: skip
-        """Return gap, derivatives of the next configuration by q and xi, and the quadratic model of the cost."""
+        """Return gap, residuals, derivatives of the next configuration by q and xi, and the model of the cost."""
         robot = self.equations.robot
         gap = np.concatenate([difference(robot, q1, integrate(robot, q, xi)), end - v1])
-        return gap, *chart_derivatives(robot, q, xi, q1), *self._cost(q, v, u, f, t, h, instant, w, p)
+        *cost, residuals = self._cost(q, v, u, f, t, h, instant, w, p)
+        return gap, residuals, self.entries.packed([], [*chart_derivatives(robot, q, xi, q1), *cost])
 
     def _points(self, v: Array, a: Array, h: Any) -> tuple:
         """Return the chart coordinates and velocities of stages and end, and the chart rates of stages."""
@@ -272,8 +276,9 @@ class NodeModel:
         robot = self.equations.robot
         moved = integrate(robot, q, xi)
         by = self.equations.linearize(moved, v, a, f, mask)
-        charts = chart_derivatives(robot, q, xi, moved)
-        return *self._of_motion(by), *charts, *rate_derivatives(robot, xi, v)
+        charts = *chart_derivatives(robot, q, xi, moved), *rate_derivatives(robot, xi, v)
+        *inverse, derivatives = self._of_motion(by)
+        return (self.stage_entries.packed(inverse, [derivatives, *charts]),)
 
     def _moved_residual(
         self, number: int, z: Array, q: Array, v: Array, u: Array, f: Array, t: Any, h: Any, instant: Any, p: Array
@@ -328,13 +333,10 @@ class NodeModel:
                     wx = weights[i] * x
                     for other, y in entries[j:]:
                         hessian[k][other] = hessian[k][other] + wx * y
-        for i in range(size):
-            for j in range(i):
-                hessian[i][j] = hessian[j][i]
-        H, g = np.empty((size, size), object), np.array(gradient)
-        for i, row in enumerate(hessian):
-            H[i, :] = row
-        zz = np.concatenate([np.zeros((1, 1 + n)), np.concatenate([g[:n, None], H[:n, :n]], axis=1)])
+        H, g = mirror(np.array(hessian)), np.array(gradient)
+        lower = np.tril(H[:n, :n])
+        lower[2 * nv :, 2 * nv :] = H[2 * nv : n, 2 * nv : n]
+        zz = np.concatenate([np.zeros((1, 1 + n)), np.concatenate([g[:n, None], lower], axis=1)])
         yz = self._spread(np.concatenate([g[n:, None], H[n:, :n]], axis=1), 1, 1)
         return self._spread(self._spread(zz, 0, 1), 1, 1), yz, H[n:, n:], np.array(residuals)
 
