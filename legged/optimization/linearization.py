@@ -21,7 +21,7 @@ def motion_derivatives(
         dr + [M -J^T; J 0] [da; df] = 0:      df = (J M^-1 J^T)^-1 (J M^-1 dr_a - dr_f),      da = M^-1 (J^T df - dr_a)
 
     Args:
-        of_motion: M_inv, J_M_inv and contact_inertia of `MotionDerivatives`, (count, nv, nv), (count, m, nv) and
+        of_motion: M_inv, J_M_inv and contact_inertia of `ContactModel.inverse`, (count, nv, nv), (count, m, nv) and
             (count, m, m), and the derivatives dr of the equations of motion, (count, nv + m, n), mixed units.
         forces: Receives df, (count, m, n), mixed units.
         result: Receives start + h da, (count, nv, n), mixed units.

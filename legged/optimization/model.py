@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from legged.compiler import FusedCalls, Rows, default_threads
+from legged.compiler import Call, FusedCalls, Rows, default_threads
 from legged.optimization.equations.dynamics import contact_names
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
@@ -24,7 +24,7 @@ class LinearQuadraticModel(Trajectories):
         gradient, hessian: Of the cost of each node by state and controls, (.., n) and (.., n, n), as in `riccati`.
         T, N: Derivatives of the next configuration by the configuration and by the next velocity, or with a Runge-Kutta
             method by the chart coordinates, (.., nv, nv).
-        M_inv, J_M_inv, contact_inertia: As in `MotionDerivatives`.
+        M_inv, J_M_inv, contact_inertia: As in `ContactModel.inverse`.
         equation_derivatives: Derivatives of the equations of motion by state and controls, (.., nv + m, n).
         Y: Derivatives of y = (f, t, h) by (1, state, controls), (.., ny, 1 + n); y is f alone without free durations.
         cost_yz, hessian_yy: Derivatives of the cost by y and (1, state, controls) as in `condensed`, and by y.
@@ -41,13 +41,8 @@ class LinearQuadraticModel(Trajectories):
         memory, nv, nx, m, P = self._memory, problem.tree.nv, self.nx, self.m, len(self.durations.names)
         n, ny = nx + P + self.nu, m + 2 * (P > 0)
         self.T, self.N = memory(nv, nv), memory(nv, nv)
-        sizes = [
-            model.stage.graph.outputs[0][0] if model.method else model.quadratic.graph.outputs[-1][0]
-            for model in problem.models
-        ]
-        self._packed = memory(max(sizes))
-        self._vectors = [self._packed]
-        self.M_inv, self.J_M_inv, self.contact_inertia = self._inverse(self._packed)
+        self.M_inv, self.J_M_inv, self.contact_inertia = memory(nv, nv), memory(m, nv), memory(m, m)
+        self._inverse = [self.M_inv, self.J_M_inv, self.contact_inertia]
         self.equation_derivatives, self.Y, self._h = memory(nv + m, n), memory(ny, 1 + n), memory(2)
         self.cost_yz, self.hessian_yy = memory(ny, 1 + n), memory(ny, ny)
         self.F, self.gradient, self.hessian = self.riccati.F, self.riccati.gradient, self.riccati.hessian
@@ -55,13 +50,6 @@ class LinearQuadraticModel(Trajectories):
         self._prepare_model()
         self._solutions, self._condensed = self._prepare_algebra()
         self._curvatures: list[FusedCalls] = []
-
-    def _inverse(self, packed: Array) -> list[Array]:
-        """Return M^-1, J M^-1 and the contact inertia, which come first in the vectors of `Entries`."""
-        nv, m = self.problem.tree.nv, self.m
-        ends, shapes = np.cumsum([0, nv * nv, m * nv, m * m]), ((nv, nv), (m, nv), (m, m))
-        lead = packed.shape[:-1]
-        return [packed[..., ends[i] : ends[i + 1]].reshape(*lead, *shape) for i, shape in enumerate(shapes)]
 
     def directional_derivatives(self) -> tuple[Array, Array]:
         """Return slope and curvature of the quadratic model of the cost along the full step, (1,) each."""
@@ -97,28 +85,23 @@ class LinearQuadraticModel(Trajectories):
                     )
                 ]
             )
-            packed, derivatives, end, size = (
-                self._packed,
-                [self.equation_derivatives],
-                [],
-                model.quadratic.graph.outputs[-1][0],
-            )
+            derivatives, end = [self.equation_derivatives], list[Rows]()
+            inverse = self._inverse_calls(number, np.zeros(self.problem.tree.nv), self._inverse)
             if model.method:
-                packed, derivatives, end = self._memory(size), [], self._prepare_stages(model, index)
-                self._vectors.append(packed)
-            packed = self._flat(packed)[:, :size]
+                derivatives, end, inverse = [], self._prepare_stages(model, index), []
+            packed = np.zeros((len(index), *model.quadratic.graph.outputs[-1]))
             call = model.quadratic.prepare(
                 len(index),
                 *(rows(x) for x in (self.q, self.v, self.u, self.a, self.f)),
                 *(rows(self.q, after), rows(self.v, after), *end, *common),
-                results=[rows(self.gap), self.residuals[number], Rows(packed, index)],
+                results=[rows(self.gap), self.residuals[number], packed],
             )
             places = [self.T, self.N, *derivatives, self.riccati.cost, self.cost_yz, self.hessian_yy]
             scattered = [
                 model.entries.scattered(i, packed, self._flat(x), index, add=x is self.riccati.cost)
                 for i, x in enumerate(places)
             ]
-            self._models.append(FusedCalls([call.described(), *scattered[:-3], *scattered[-2:]], LANES))
+            self._models.append(FusedCalls([*inverse, call.described(), *scattered[:-3], *scattered[-2:]], LANES))
             self._cost_entries.append(FusedCalls([scattered[-3]], 1))
 
     def _prepare_stages(self, model: NodeModel, index: Array) -> list[Rows]:
@@ -136,25 +119,29 @@ class LinearQuadraticModel(Trajectories):
         call = model.points.prepare(len(index), rows(self.v), Rows(self._joined, index), h, results=places)
         self._models += self._each_alone([call])
         for i in range(model.stages):
-            (size,) = model.stage.graph.outputs[0]
-            packed = memory(size) if i else self._packed
-            if i:
-                self._vectors.append(packed)
-            derivatives = memory(nv + self.m, self.F.shape[-1]) if i else self.equation_derivatives
-            of_motion = *self._inverse(packed), derivatives
+            inverse = self._inverse if i == 0 else [np.zeros_like(x) for x in self._inverse]
+            derivatives = self.equation_derivatives if i == 0 else np.zeros_like(self.equation_derivatives)
             charts = [memory(nv, nv) for _ in range(4)]
             arguments = [rows(x) for x in (self.q, points[i], velocities[i], self._a[i], self._f[i])]
-            packed = self._flat(packed)[:, :size]
-            call = model.stage.prepare(len(index), *arguments, mask, results=[Rows(packed, index)]).described()
+            packed = np.zeros((len(index), *model.stage.graph.outputs[0]))
+            call = model.stage.prepare(len(index), *arguments, mask, results=[packed]).described()
             targets = enumerate([derivatives, *charts])
             scattered = [model.stage_entries.scattered(k, packed, self._flat(x), index) for k, x in targets]
-            self._models.append(FusedCalls([call, *scattered], LANES))
-            self._stages.append((of_motion, charts, self._a[i], rates[i]))
+            self._models.append(
+                FusedCalls([*self._inverse_calls(0, rows(points[i]), inverse), call, *scattered], LANES)
+            )
+            self._stages.append(((*inverse, derivatives), charts, self._a[i], rates[i]))
         return [rows(points[-1]), rows(velocities[-1])]
+
+    def _inverse_calls(self, number: int, xi: Array | Rows, results: Sequence[Array]) -> list[Call]:
+        """Return the call that computes the inverse of the equations of motion of the nodes of a kind."""
+        index, (mask, *_) = self._group_rows(number)
+        q, *places = (Rows(self._flat(x), index) for x in (self.q, *results))
+        return [self.problem.models[0].inverse.prepare(len(index), q, xi, mask, results=places).described()]
 
     def _model_arrays(self) -> tuple[Array, ...]:
         """Return further arrays by node that must be finite."""
-        return self.gap, *self._vectors
+        return self.gap, *self._inverse, self.equation_derivatives, self.T, self.N, self.cost_yz, self.riccati.cost
 
     def contact_remarks(self, problem_number: int, forces: Mapping[str, Array]) -> list[str]:
         """Return warnings about the contacts of a solution: redundant contacts, and forces that pull.
@@ -210,7 +197,9 @@ class LinearQuadraticModel(Trajectories):
             np.stack([self._flat(a) for a in self._a], axis=1, out=self._joined)
         threads = default_threads()
         for call in self._models:
-            self._run(call, "the linear-quadratic model")
+            if call(threads) >= 0:
+                self._add_cost_entries(threads)
+                raise self._failure("the linear-quadratic model")
         self.gap[:, -1] = 0.0
         nx, m, P, impacts = self.nx, self.m, len(self.durations.names), self._impacts
         self.riccati.gap[..., :nx] = self.gap
@@ -227,20 +216,23 @@ class LinearQuadraticModel(Trajectories):
             times = np.stack([self.durations.t_by_factor, self.durations.h_by_factor], axis=1)
             self.Y[..., m:, 1 + nx : 1 + nx + P] = times
         self._condensed(threads)
-        for call in self._cost_entries:
-            call(threads)
+        self._add_cost_entries(threads)
         for k in impacts:  # so that Q_uu is not singular
             self.hessian[:, k, nx + P :, nx + P :] = np.eye(self.nu)
         if second_order:
             self.gauss_newton = self.hessian.copy()
             self._add_curvature()
 
+    def _add_cost_entries(self, threads: int) -> None:
+        for call in self._cost_entries:
+            call(threads)
+
     def _prepare_algebra(self) -> tuple[FusedCalls, FusedCalls]:
         """Prepare the calls that compute F and the derivatives of forces, and those that add these to the cost."""
         nv, nx, m, P, flat = self.problem.tree.nv, self.nx, self.m, len(self.durations.names), self._flat
         F, Y, h = flat(self.F), flat(self.Y), flat(self._h)
         D, count = F[:, nv:nx], len(F)
-        of_motion = self.M_inv, self.J_M_inv, self.contact_inertia, self.equation_derivatives
+        of_motion = *self._inverse, self.equation_derivatives
         same = np.broadcast_to(np.eye(nv, F.shape[-1], nv), D.shape)
         calls = [
             *motion_derivatives([flat(x) for x in of_motion], Y[:, :m, 1:], D, h, same),

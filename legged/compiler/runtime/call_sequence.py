@@ -89,18 +89,19 @@ class Call(NamedTuple):
 
     @staticmethod
     def scatter_entries(x: Array, y: Array, places: Array, index: Array, *, add: bool = False) -> Call:
-        """Return the call that writes the numbers of rows to entries of the same rows of an array, or adds them.
+        """Return the call that writes numbers to entries of rows of an array, or adds them.
 
         Args:
-            x: The numbers, (m, n), any unit and frame. y: The array, (m, ...), in the same unit and frame.
+            x: The numbers, (count, n), any unit and frame. y: The array, (m, ...), in the same unit and frame.
             places: Numbers of the entries of a row, (n,), in C order, dimensionless.
             index: Numbers of the rows, (count,), dimensionless.
             add: Whether the numbers are added.
         """
-        assert len(y) == len(x) > index.max() and x.shape[1:] == places.shape and x.strides[1] == 8
+        assert len(x) == len(index) and len(y) > index.max() and x.shape[1:] == places.shape and x.strides[1] == 8
         numbers = np.stack(np.unravel_index(places, y.shape[1:]), axis=1) if len(places) else np.zeros((0, y.ndim - 1))
         offsets = (numbers @ np.array(y.strides[1:])).astype(np.int64)
-        rows = np.array([address_of(x), address_of(y)]) + index[:, None] * np.array([x.strides[0], y.strides[0]])
+        numbers = np.stack([np.arange(len(x)), index], axis=1) * np.array([x.strides[0], y.strides[0]])
+        rows = np.array([address_of(x), address_of(y)]) + numbers
         table = _table(address_of(rows), address_of(offsets), len(places), int(add))
         function = _address(call_sequence.SCATTER_ENTRIES)
         return Call(function, len(index), address_of(table), "entries", 0, (x, y, rows, offsets, table))
@@ -141,7 +142,7 @@ class Call(NamedTuple):
             C: Receives the result, (count, M, N), any unit and frame; it may be `start`. Numbers of its rows, and of
                 those of B and `start`, are contiguous. Parts of larger arrays are possible.
             A, B: Matrices, (count, M, K) and (count, K, N), any unit and frame. A may be the transpose of an array.
-            start: (count, M, N), in the unit and frame of C, or None for zeros.
+            start: (count, M, N), any unit and frame, or None for zeros.
             scale: A number, or one of each item, (count,), any unit.
             lower: Whether only the lower triangle of C is needed.
         """

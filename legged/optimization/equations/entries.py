@@ -19,35 +19,29 @@ class Entries:
 
     Attributes:
         places: Their numbers in each array, in C order, after the function has been traced.
-        first: Number of numbers before them in the vector.
     """
 
     places: Sequence[Array] = ()
-    first: int = 0
 
-    def packed(self, dense: Sequence[Array], arrays: Sequence[Array]) -> Array:
-        """Return dense arrays and the entries of others as one vector, (n,), and remember the places of the entries.
+    def packed(self, arrays: Sequence[Array]) -> Array:
+        """Return the entries of arrays as a vector, (n,), and remember their places.
 
         Args:
-            dense: The arrays whose entries are all written, (...), any unit and frame.
-            arrays: The other ones, (...), any unit and frame.
+            arrays: The traced arrays, (...), any unit and frame.
         """
-        before = [np.asarray(array, object).reshape(-1) for array in dense]
-        self.first = sum(len(part) for part in before)
         flat = [np.asarray(array, object).reshape(-1) for array in arrays]
         self.places = [np.array([k for k, x in enumerate(part) if not is_zero(x)], np.int64) for part in flat]
-        return np.concatenate([*before, *(part[places] for part, places in zip(flat, self.places, strict=True))])
+        return np.concatenate([part[places] for part, places in zip(flat, self.places, strict=True)])
 
     def scattered(self, number: int, packed: Array, array: Array, index: Array, *, add: bool = False) -> Call:
         """Return the call that writes the entries of one array to their places, or adds them.
 
         Args:
             number: Number of the array among those of `packed`.
-            packed: Vectors, (m, n), any unit and frame.
-            array: Receives the entries, (m, ...), any unit and frame.
-            index: Rows of both, (count,), dimensionless.
+            packed: Vectors, (count, n), any unit and frame.
+            array: Receives the entries, (m, ...), any unit and frame. index: Its rows, (count,), dimensionless.
             add: Whether entries are added.
         """
-        first = self.first + sum(len(places) for places in self.places[:number])
+        first = sum(len(places) for places in self.places[:number])
         part = packed[:, first : first + len(self.places[number])]
         return Call.scatter_entries(part, array, self.places[number], index, add=add)

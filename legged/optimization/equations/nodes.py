@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import BatchKernel, jacobian, where
-from legged.optimization.equations.dynamics import ContactModel, Motion, MotionDerivatives
+from legged.optimization.equations.dynamics import ContactModel, Motion
 from legged.optimization.equations.entries import Entries
 from legged.optimization.equations.integration import (
     RungeKutta,
@@ -84,14 +84,8 @@ class NodeModel:
         nx, m, c = 2 * self.nv, equations.rows, len(equations.contacts)
         common = {"mask": (c,), "h": (), "instant": (), "t": (), "w": (self.residual_count,), "p": (self.input_count,)}
         state = {"q": (self.nq,), "v": (self.nv,)}
-        around = {
-            "q0": (self.nq,),
-            "v0": (self.nv,),
-            "u0": (nu,),
-            "gains": (nu, 1 + nx + phases),
-            "factor_step": (phases,),
-        }
-        line = {"alpha": (), "gap": (nx,), "lower": (nu,), "upper": (nu,)}
+        around = {"q0": (self.nq,), "v0": (self.nv,), "u0": (nu,), "gains": (nu, 1 + nx + phases)}
+        line = {"factor_step": (phases,), "alpha": (), "gap": (nx,), "lower": (nu,), "upper": (nu,)}
         self.rollout = BatchKernel(self._rollout, {**state, **around, **line, **common})
         self.forces = BatchKernel(self._forces, {"q": (self.nq,), "f": (m,)})
         motion = {**state, "u": (nu,), "a": (self.nv,), "f": (m,)}
@@ -114,6 +108,12 @@ class NodeModel:
         nv, rows = (self.nv,), (self.equations.rows,)
         contacts = (len(self.equations.contacts),)
         return BatchKernel(self._stage, {"q": (self.nq,), "xi": nv, "v": nv, "a": nv, "f": rows, "mask": contacts})
+
+    @cached_property
+    def inverse(self) -> BatchKernel:
+        """The inverse of the equations of motion, which is the same for stages and impacts."""
+        mask = (len(self.equations.contacts),)
+        return BatchKernel(self._inverse, {"q": (self.nq,), "xi": (self.nv,), "mask": mask})
 
     @cached_property
     def curvature(self) -> BatchKernel:
@@ -224,8 +224,8 @@ class NodeModel:
 
         The Hessian of the cost, in x, u and the contact forces, is the Gauss-Newton approximation.
         """
-        robot, nv, equations = self.equations.robot, self.nv, self.equations
-        if equations.impact:
+        robot, nv = self.equations.robot, self.nv
+        if self.equations.impact:
             after, moved = v + a, q
             T, N = position_derivatives(robot, q, np.zeros(nv), 0.0 * h, q1)
             N = np.zeros((nv, nv))
@@ -233,20 +233,19 @@ class NodeModel:
             moved, after = time_step(robot, q, v, a, h)
             T, N = position_derivatives(robot, q, after, h, q1)
         gap = np.concatenate([difference(robot, q1, moved), after - v1])
-        by = equations.linearize(q, v, a, f, mask)
         *cost, residuals = self._cost(q, v, u, f, t, h, instant, w, p)
-        *inverse, derivatives = self._of_motion(by)
-        return gap, residuals, self.entries.packed(inverse, [T, N, derivatives, *cost])
+        return gap, residuals, self.entries.packed([T, N, self._derivatives(q, v, a, f, mask), *cost])
 
-    def _of_motion(self, by: MotionDerivatives) -> tuple[Array, ...]:
-        """Return M^-1, J M^-1, the contact inertia, and the derivatives of the equations of motion by x and u."""
-        nv, m, act = self.nv, len(by.row_q), self.equations.actuated
-        by_u = np.zeros((nv + m, self.nu))
+    def _derivatives(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> Array:
+        """Return the derivatives of the equations of motion by state and controls."""
+        actuated, by_u = self.equations.actuated, np.zeros((self.nv + len(f), self.nu))
         if not self.equations.impact:
-            by_u[list(act), range(len(act))] = -1.0
-        by_q, by_v = np.concatenate([by.tau_q, by.row_q]), np.concatenate([by.tau_v, by.row_v])
-        derivatives = self._spread(np.concatenate([by_q, by_v, by_u], axis=1), 1)
-        return by.M_inv, by.J_M_inv, by.contact_inertia, derivatives
+            by_u[list(actuated), range(len(actuated))] = -1.0
+        return self._spread(np.concatenate([*self.equations.derivatives(q, v, a, f, mask), by_u], axis=1), 1)
+
+    def _inverse(self, q: Array, xi: Array, mask: Array) -> tuple[Array, ...]:
+        """Return the matrices of the inverse of the equations of motion at integrate(q, xi)."""
+        return self.equations.inverse(integrate(self.equations.robot, q, xi), mask)
 
     def _spread(self, array: Array, axis: int, first: int = 0) -> Array:
         """Return derivatives by state and controls with zeros between them, `first` entries after their beginning."""
@@ -263,7 +262,7 @@ class NodeModel:
         robot = self.equations.robot
         gap = np.concatenate([difference(robot, q1, integrate(robot, q, xi)), end - v1])
         *cost, residuals = self._cost(q, v, u, f, t, h, instant, w, p)
-        return gap, residuals, self.entries.packed([], [*chart_derivatives(robot, q, xi, q1), *cost])
+        return gap, residuals, self.entries.packed([*chart_derivatives(robot, q, xi, q1), *cost])
 
     def _points(self, v: Array, a: Array, h: Any) -> tuple:
         """Return the chart coordinates and velocities of stages and end, and the chart rates of stages."""
@@ -275,10 +274,8 @@ class NodeModel:
         """Return the linear model of the motion at a stage of a step, and the derivatives of its chart."""
         robot = self.equations.robot
         moved = integrate(robot, q, xi)
-        by = self.equations.linearize(moved, v, a, f, mask)
         charts = *chart_derivatives(robot, q, xi, moved), *rate_derivatives(robot, xi, v)
-        *inverse, derivatives = self._of_motion(by)
-        return (self.stage_entries.packed(inverse, [derivatives, *charts]),)
+        return (self.stage_entries.packed([self._derivatives(moved, v, a, f, mask), *charts]),)
 
     def _moved_residual(
         self, number: int, z: Array, q: Array, v: Array, u: Array, f: Array, t: Any, h: Any, instant: Any, p: Array
