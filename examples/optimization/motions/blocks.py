@@ -44,16 +44,13 @@ def above(block: Array, margins: dict[object, float]) -> list[oc.Term]:
     return [oc.Cost(block_clearance, 1e4, barrier=True, frame=f, block=block, margin=margin) for f, margin in parts]
 
 
-def leap_to(
-    dog: Go2, end: Array, block: Array, flight: int, pitch: float = -0.5, reach: float = 0.12, foot: float = FOOT
-) -> Plan:
+def leap_to(dog: Go2, end: Array, block: Array, flight: int, pitch: float = -0.5, reach: float = 0.12) -> Plan:
     """Return a jump to a standing configuration at or beyond a block.
 
     Args:
         dog: The robot. end: Configuration. block: As in `block_clearance`. flight: Number of stages in the air.
         pitch: Rotation about y at lift-off in the guess, [rad].
         reach: Motion of the base to the lift-off in the guess, [m]; half of it is left at the landing.
-        foot: Height of the feet above the block in flight, [m].
     """
     robot, feet = dog.robot, dog.feet
     body: dict[object, float] = {**dict.fromkeys(KNEES, KNEE), "base": TRUNK}
@@ -62,11 +59,11 @@ def leap_to(
     common = {"weight": 1.0, "body": above(block, body)}
     nodes: Nodes = [dog.stage(feet, upright, middle, phase="push", step=STEP, **common)] * PUSH
     for k in range(REAR):
-        front = above(block, dict.fromkeys((f.frame for f in feet[:2]), min(foot, 0.5 * k * STEP)))
+        front = above(block, dict.fromkeys((f.frame for f in feet[:2]), min(FOOT, 0.5 * k * STEP)))
         swing = oc.Cost(terms.velocity, CALM * (np.arange(18) < 12))
         nodes.append(dog.stage(feet[2:], upright, middle, swing, *front, phase="rear", step=STEP, **common))
     for k in range(flight):
-        margin = min(foot, 0.8 * (flight - k) * STEP)
+        margin = min(FOOT, 0.8 * (flight - k) * STEP)
         over = above(block, dict.fromkeys((f.frame for f in feet), margin))
         air = [upright, middle, oc.Cost(terms.velocity, CALM), *over]
         nodes.append(dog.stage([], *air, phase="flight", step=STEP, weight=STRAIGHT, body=common["body"]))
