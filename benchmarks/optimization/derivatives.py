@@ -60,11 +60,10 @@ class Derivatives:
 
     def _compute(self, q: Array, v: Array, u: Array) -> tuple:
         a, f = self.model.solve(q, v, u, self._mask)
-        by = self.model.linearize(q, v, a, f, self._mask)
         by_u = np.zeros((self.robot.nv + len(f), len(u)))
         by_u[6 : self.robot.nv] = -np.eye(len(u))
-        by_x = [np.concatenate([by.tau_q, by.row_q]), np.concatenate([by.tau_v, by.row_v])]
-        return a, f, by.M_inv, by.J_M_inv, by.contact_inertia, np.concatenate([*by_x, by_u], axis=1)
+        by_x = self.model.derivatives(q, v, a, f, self._mask)
+        return a, f, *self.model.inverse(q, self._mask), np.concatenate([*by_x, by_u], axis=1)
 
     def __call__(self, q: Array, v: Array, u: Array) -> Array:
         """Return d[a; f]/d[dq, v, u], (BATCH, nv + m, 2 nv + nu), of as many states."""

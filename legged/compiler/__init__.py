@@ -22,7 +22,7 @@ from legged.compiler.passes.drop_terms import Term
 from legged.compiler.passes.jacobian import jacobian
 from legged.compiler.passes.pipeline import Dropping, run_passes, trace
 from legged.compiler.runtime.batch_kernel import BatchKernel, PreparedCall, Rows, windows
-from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, FusedCalls
+from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, FusedCalls, padded_rows
 from legged.compiler.runtime.kernel import Kernel, diagnose
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
 from legged.compiler.runtime.time_loop import (
@@ -81,6 +81,7 @@ __all__ = [
     "jacobian",
     "layout",
     "module",
+    "padded_rows",
     "record",
     "run_passes",
     "stage",

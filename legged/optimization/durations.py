@@ -13,22 +13,22 @@ class Durations:
 
     Attributes:
         names: Names of the phases, P of them. lower, upper: Bounds of their factors, (P,), dimensionless.
-        factors: Of each problem, (problems, P), dimensionless. step: Their change by a full step, likewise.
-        h, t: Durations and times of the nodes and of the end, (problems, nodes + 1), [s].
+        factors: (1, P), dimensionless. step: Their change by a full step, likewise.
+        h, t: Durations and times of the nodes and of the end, (1, nodes + 1), [s].
         h_by_factor, t_by_factor: Derivatives by the factors, (nodes + 1, P), [s].
     """
 
-    def __init__(self, problem: Problem, count: int):
+    def __init__(self, problem: Problem):
         """Start with factors of one.
 
         Args:
-            problem: The problem. count: Number of its starts side by side.
+            problem: The problem.
         """
         nodes = len(problem.nodes) + 1
         self.names, bounds = list(problem.phases), np.array(list(problem.phases.values())).reshape(-1, 2)
         self.lower, self.upper = bounds[:, 0], bounds[:, 1]
-        self.factors, self.step = np.ones((count, len(self.names))), np.zeros((count, len(self.names)))
-        self.h, self.t = np.empty((2, count, nodes))
+        self.factors, self.step = np.ones((1, len(self.names))), np.zeros((1, len(self.names)))
+        self.h, self.t = np.empty((2, 1, nodes))
         self.refresh(problem)
 
     def refresh(self, problem: Problem) -> None:
@@ -62,11 +62,10 @@ class Durations:
         self.h[...], self.t[...] = self.values(self.factors)
 
     def trials(self, alphas: Array) -> tuple[Array, Array]:
-        """Return durations and times for several step lengths, (nodes + 1, problems times lengths), [s].
+        """Return durations and times for several step lengths, (nodes + 1, lengths), [s].
 
         Args:
             alphas: Step lengths, (n,), dimensionless.
         """
-        factors = self.factors[:, None] + alphas[:, None] * self.step[:, None]
-        h, t = (x.reshape(-1, x.shape[-1]) for x in self.values(factors))
+        h, t = self.values(self.factors + alphas[:, None] * self.step)
         return h.T, t.T

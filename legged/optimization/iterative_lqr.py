@@ -193,7 +193,7 @@ class IterativeLQR:
         if result.failed_node[0] >= 0:
             return None
         expected = -float(result.slope[0] + 0.5 * result.curvature[0])
-        gain = model.transposed_gain[0, :T].swapaxes(-1, -2)
+        gain = model.gain[0, :T]
         commands, moved, costs = self._search(u, states, model.feedforward[0, :T], gain)
         allowed = cost - _SUFFICIENT * STEP_LENGTHS * expected
         best = int(np.where(costs <= allowed, costs, np.inf).argmin())

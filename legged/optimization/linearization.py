@@ -1,7 +1,6 @@
 """Linear dynamics of the nodes from the derivatives of their equations of motion, and the condensed model of the cost.
 
-The calls of BLAS below follow each other in machine code, nodes in parallel. BLAS sees the transpose of each array.
-Parts of larger arrays are possible: their rows have the length of those of the larger one.
+The products of matrices below follow each other in machine code, nodes in parallel.
 """
 
 from __future__ import annotations
@@ -14,29 +13,30 @@ from legged.compiler import Call
 from legged.spatial import Array
 
 
-def motion_derivatives(of_motion: Sequence[Array], forces: Array, result: Array, h: Array) -> list[Call]:
+def motion_derivatives(
+    of_motion: Sequence[Array], forces: Array, result: Array, h: Array, start: Array | None = None
+) -> list[Call]:
     """Return the calls that compute the derivatives of the contact forces f, and those of the acceleration a times h.
 
         dr + [M -J^T; J 0] [da; df] = 0:      df = (J M^-1 J^T)^-1 (J M^-1 dr_a - dr_f),      da = M^-1 (J^T df - dr_a)
 
     Args:
-        of_motion: M_inv, J_M_inv and contact_inertia of `MotionDerivatives`, (count, nv, nv), (count, m, nv) and
+        of_motion: M_inv, J_M_inv and contact_inertia of `ContactModel.inverse`, (count, nv, nv), (count, m, nv) and
             (count, m, m), and the derivatives dr of the equations of motion, (count, nv + m, n), mixed units.
-        forces: Receives df, (count, m, n), mixed units. result: Receives h da, (count, nv, n), mixed units.
+        forces: Receives df, (count, m, n), mixed units.
+        result: Receives start + h da, (count, nv, n), mixed units.
         h: Factors h and -h, (count, 2), [s]; 1 and -1 at impacts.
+        start: (count, nv, n), mixed units, or None for zeros.
     """
     M_inv, J_M_inv, contact_inertia, equations = of_motion
-    count, m, nv = J_M_inv.shape
-    n, to_f, to_a = equations.shape[-1], _row(forces), _row(result)
-    less = np.zeros((count, m, n))
+    (count, m, nv), n, product = J_M_inv.shape, equations.shape[-1], Call.matrix_product
+    less, of_a = np.zeros((count, m, n)), equations[:, :nv]
     by_forces = [
-        Call.fortran("dlacpy", count, "A", n, m, equations[:, nv:], n, less, n),
-        Call.fortran("dgemm", count, "N", "N", n, m, nv, 1.0, equations, n, J_M_inv, nv, -1.0, less, n),
-        Call.fortran("dgemm", count, "N", "N", n, m, m, 1.0, less, n, contact_inertia, m, 0.0, forces, to_f),
-        Call.fortran("dgemm", count, "N", "T", n, nv, m, h[:, 0], forces, to_f, J_M_inv, nv, 0.0, result, to_a),
+        product(less, J_M_inv, of_a, start=equations[:, nv:], scale=-1.0),  # dr_f - J M^-1 dr_a
+        product(forces, contact_inertia, less, scale=-1.0),
+        product(result, J_M_inv.swapaxes(-1, -2), forces, start=start, scale=h[:, 0]),
     ]
-    rest = "dgemm", count, "N", "N", n, nv, nv, h[:, 1], equations, n, M_inv, nv, float(m > 0), result, to_a
-    return [*(by_forces if m else []), Call.fortran(*rest)]
+    return [*(by_forces if m else []), product(result, M_inv, of_a, start=result if m else start, scale=h[:, 1])]
 
 
 def next_configuration(T: Array, N: Array, by_velocity: Array, result: Array) -> list[Call]:
@@ -46,33 +46,38 @@ def next_configuration(T: Array, N: Array, by_velocity: Array, result: Array) ->
         T, N: As in `LinearQuadraticModel`, (count, nv, nv) each.
         by_velocity: D, (count, nv, n), mixed units. result: Receives the derivatives, (count, nv, n), mixed units.
     """
-    count, nv, n = by_velocity.shape
-    row, to = _row(by_velocity), _row(result)
+    nv = T.shape[-1]
     return [
-        Call.fortran("dlaset", count, "A", n, nv, 0.0, 0.0, result, to),
-        Call.fortran("dlacpy", count, "A", nv, nv, T, nv, result, to),
-        Call.fortran("dgemm", count, "N", "N", n, nv, nv, 1.0, by_velocity, row, N, nv, 1.0, result, to),
+        Call.matrix_product(result[:, :, :nv], N, by_velocity[:, :, :nv], start=T),
+        Call.matrix_product(result[:, :, nv:], N, by_velocity[:, :, nv:]),
     ]
 
 
-def condensed(Y: Array, H_yz: Array, H_yy: Array, cost: Array) -> list[Call]:
-    """Return the calls that add the part of a cost by quantities y that depend on z to its model by z = (x, u).
+def condensed(Y: Array, H_yz: Array, H_yy: Array, cost: Array, size: int) -> list[Call]:
+    """Return the calls that compute the part of a cost by quantities y that depend on z in its model by z = (x, u).
 
     By the chain rule, with Y = dy/dz,
 
-        gradient = g_z + Y^T g_y,      Hessian = H_zz + Y^T H_yz + H_yz^T Y + Y^T H_yy Y
+        gradient = Y^T g_y,      Hessian = Y^T H_yz + H_yz^T Y + Y^T H_yy Y
 
-    where (1, z) is in the place of z, so that H_yz contains g_y. The upper triangle is computed.
+    where (1, z) is in the place of z, so that H_yz contains g_y. Of the block of the state the lower triangle is
+    computed.
 
     Args:
         Y: Derivatives of y by (1, z), (count, ny, 1 + n), any unit; the first column is zero.
-        H_yz: (count, ny, 1 + n), any unit, which is changed. H_yy: (count, ny, ny), any unit.
-        cost: As in `RiccatiRecursion`, (count, 1 + n, 1 + n), any unit.
+        H_yz: (count, ny, 1 + n), any unit. H_yy: (count, ny, ny), any unit.
+        cost: Receives the part, as in `RiccatiRecursion`, (count, 1 + n, 1 + n), any unit.
+        size: Number of states, dimensionless.
     """
-    count, ny, n = Y.shape
+    G, m, product = np.zeros_like(Y), 1 + size, Call.matrix_product  # G = H_yz + H_yy Y / 2
+    parts = (cost[:, :m, :m], slice(0, m), True), (cost[:, m:], slice(m, None), False)
     return [
-        Call.fortran("dgemm", count, "N", "N", n, ny, ny, 0.5, Y, n, H_yy, ny, 1.0, H_yz, n),
-        Call.fortran("dsyr2k", count, "L", "N", n, ny, 1.0, Y, n, H_yz, n, 1.0, cost, n),
+        product(G, H_yy, Y, start=H_yz, scale=0.5),
+        *(
+            product(part, A[:, :, rows].swapaxes(-1, -2), B[:, :, : part.shape[2]], start=start, lower=lower)
+            for part, rows, lower in parts
+            for A, B, start in ((Y, G, None), (G, Y, part))
+        ),
     ]
 
 
@@ -88,8 +93,3 @@ def costates(F: Array, gradient: Array) -> Array:
     for k in range(F.shape[-3] - 2, -1, -1):
         result[..., k, :] += (result[..., k + 1, None, :] @ F[..., k, :, :nx])[..., 0, :]
     return result
-
-
-def _row(array: Array) -> int:
-    """Return the number of entries from one row to the next."""
-    return array.strides[-2] // array.itemsize

@@ -233,14 +233,12 @@ class Problem:
         self.durations = np.array([*steps, 0.0])
 
     def counts(self) -> dict[str, Counts]:
-        """Return name -> operation counts of the functions of one node."""
-        counts = {}
+        """Return name -> operation counts of the functions of one node, without the products of matrices."""
+        kernels = {"inverse of the equations of motion": self.models[0].inverse}
         for group, model in zip(self.groups, self.models, strict=True):
-            for name, kernel in (("rollout", model.rollout), ("quadratic model", model.quadratic)):
-                counts[f"{name} of {'an impact' if group.impact else 'a stage'}"] = run_passes(
-                    kernel.graph, counted=True
-                ).counts
-        return counts
+            kind = "an impact" if group.impact else "a stage"
+            kernels |= {f"rollout of {kind}": model.rollout, f"quadratic model of {kind}": model.quadratic}
+        return {name: run_passes(kernel.graph, counted=True).counts for name, kernel in kernels.items()}
 
 
 class NodeGroup:

@@ -1,11 +1,11 @@
 """The backward pass of differential dynamic programming: a Riccati recursion over the linear-quadratic model.
 
     Q = H + F^T V F,      q = g + F^T (v + V gap),      u = k + K x,      Q_uu [k K] = -[q_u Q_ux]
-    V = Q_xx + K^T Q_ux,    v = q_x + Q_xu k
+    V = Q_xx + Q_xu K,    v = q_x + Q_xu k
 
 It is computed for (1, x) instead of x, so that matrices contain the vectors: F the gap, H and Q the gradients, V the
-gradient v, and K the feedforward k. The functions of BLAS and LAPACK follow each other in machine code, problems in
-parallel.
+gradient v, and K the feedforward k. With Q_uu = L L^T, Z = L^-1 [q_u Q_ux] and [k K] = -L^-T Z. The products of
+matrices follow each other in machine code, problems in parallel. Of symmetric matrices the lower triangle is computed.
 
 Bounds of controls are met by a projected Newton method on the small quadratic program of each node.
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legged.compiler import Call, FusedCalls, default_threads
+from legged.compiler import Call, FusedCalls, default_threads, padded_rows
 from legged.spatial import Array
 
 
@@ -46,10 +46,11 @@ class RiccatiRecursion:
     Attributes:
         F: Derivatives of the next state, (problems, nodes + 1, nx, nx + nu), any unit.
         gap: Of each node, (problems, nodes + 1, nx), any unit.
-        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and the upper triangle of (.., nx + nu, nx + nu),
-            any unit.
-        cost: Both of them, (problems, nodes + 1, 1 + nx + nu, 1 + nx + nu): the gradient is in the first row.
-        feedforward: k, (problems, nodes + 1, nu), any unit. transposed_gain: K^T, (.., nx, nu), any unit.
+        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit; of the
+            block of the state the lower triangle.
+        cost: Both of them, (problems, nodes + 1, 1 + nx + nu, 1 + nx + nu): the gradient is in the first column.
+        gains: Feedforward k and feedback K, (problems, nodes + 1, nu, 1 + nx), any unit.
+        feedforward, gain: Both of them, (.., nu) and (.., nu, nx).
     """
 
     def __init__(self, problems: int, nodes: int, nx: int, nu: int):
@@ -62,65 +63,54 @@ class RiccatiRecursion:
         self._sizes = problems, nodes, nx, nu
         m, n = 1 + nx, 1 + nx + nu
         self._dynamics, self.cost = np.zeros((problems, nodes + 1, m, n)), np.zeros((problems, nodes + 1, n, n))
-        self._gains = np.zeros((problems, nodes + 1, m, nu))
+        self.gains = np.zeros((problems, nodes + 1, nu, m))
         self._dynamics[..., 0, 0] = 1.0
         self.F, self.gap = self._dynamics[..., 1:, 1:], self._dynamics[..., 1:, 0]
-        self.gradient, self.hessian = self.cost[..., 0, 1:], self.cost[..., 1:, 1:]
-        self.feedforward, self.transposed_gain = self._gains[..., 0, :], self._gains[..., 1:, :]
-        self._Q, self._VF = np.zeros((2, problems, n, n)), np.zeros((problems, m, n))
-        self._factor, self._info = np.zeros((problems, nu, nu)), np.zeros((nodes, problems), np.int32)
+        self.gradient, self.hessian = self.cost[..., 1:, 0], self.cost[..., 1:, 1:]
+        self.feedforward, self.gain = self.gains[..., 0], self.gains[..., 1:]
+        self._Q, self._VF, self._V = (np.zeros((problems, *shape)) for shape in ((n, n), (m, n), (m, m)))
+        self._factor, self._info = padded_rows(problems, nu, n + nu), np.zeros((nodes, problems), np.int32)
         self._qu, self._regularization = np.zeros((problems, nodes + 1, nu)), np.zeros(problems)
         self._step, self._products = np.zeros((2, nodes + 1, problems, n))
         self._nodes = [self._node_calls(k) for k in range(nodes)]
-        self._pass = FusedCalls([call for calls in reversed(self._nodes) for part in calls for call in part], 1)
+        self._start = Call.mirror(self.cost[:, -1, :m, :m])
+        every = [call for calls in reversed(self._nodes) for part in calls for call in part]
+        self._pass = FusedCalls([self._start, *every], 1)
         self._parts = [[FusedCalls(part, 1) for part in calls] for calls in self._nodes]
         steps = [call for k in range(nodes) for call in self._direction_calls(k)]
-        self._directions = FusedCalls([*steps, self._product_call(nodes)], 1)
+        self._directions = FusedCalls([*steps, *self._product_calls(nodes)], 1)
 
     def _node_calls(self, k: int) -> tuple[list[Call], list[Call]]:
-        """Return the calls that compute Q, k and K of a node, and those that compute V.
-
-        BLAS sees the transpose of each array. V is the block of (1, x) of the Q of the node after, of which the upper
-        triangle is used.
-        """
+        """Return the calls that compute Q, k and K of a node, and those that compute V."""
         problems, nodes, nx, nu = self._sizes
-        m, n, Q, gains, factor = 1 + nx, 1 + nx + nu, self._Q[k % 2], self._gains[:, k], self._factor
-        V = self.cost[:, -1] if k == nodes - 1 else self._Q[(k + 1) % 2]
-        F, H, Qux, Quu, diagonal = self._dynamics[:, k], self.cost[:, k], Q[:, 0, m:], Q[:, m:, m:], Q[:, m:, m:]
-
-        def call(name: str, *arguments: Array | str | int | float) -> Call:
-            return Call.fortran(name, problems, *arguments)
-
+        m, n, Q, factor = 1 + nx, 1 + nx + nu, self._Q, self._factor
+        after = self.cost[:, -1, :m, :m] if k == nodes - 1 else self._V
+        F, H, Qu, gains, VF = self._dynamics[:, k], self.cost[:, k], Q[:, m:], self.gains[:, k], self._VF
+        F_T, product = F.swapaxes(-1, -2), Call.matrix_product
         solution = [
-            call("dcopy", n * n, H, 1, Q, 1),
-            call("dsymm", "R", "L", n, m, 1.0, V, n, F, n, 0.0, self._VF, n),
-            call("dgemm", "N", "T", n, n, m, 1.0, self._VF, n, F, n, 1.0, Q, n),
-            call("daxpy", nu, 1.0, self._regularization, 0, diagonal, n + 1),
-            call("dcopy", nu, Qux, 1, self._qu[:, k], 1),
-            call("dlacpy", "L", nu, nu, Quu, n, factor, nu),
-            call("dpotrf", "L", nu, factor, nu, self._info[k]),
-            call("dlacpy", "A", nu, m, Qux, n, gains, nu),
-            call("dtrsm", "L", "L", "N", "N", nu, m, -1.0, factor, nu, gains, nu),
-            call("dtrsm", "L", "L", "T", "N", nu, m, 1.0, factor, nu, gains, nu),
+            product(VF, after, F),
+            product(Q[:, :m, :m], F_T[:, :m], VF[:, :, :m], start=H[:, :m, :m], lower=True),
+            product(Qu, F_T[:, m:], VF, start=H[:, m:]),
+            product(self._qu[:, k, :, None], Qu[:, :, :1], np.ones((problems, 1, 1))),
+            Call.cholesky_solve(Qu, factor, self._regularization, self._info[k]),
+            product(gains, factor[:, :, n:].swapaxes(-1, -2), factor[:, :, :m], scale=-1.0),
         ]
-        return solution, [call("dgemm", "T", "N", m, m, nu, 1.0, Qux, n, gains, nu, 1.0, Q, n)]
+        value = product(self._V, Qu[:, :, :m].swapaxes(-1, -2), gains, start=Q[:, :m, :m], lower=True)
+        return solution, [value, Call.mirror(self._V)]
 
     def _direction_calls(self, k: int) -> list[Call]:
         """Return the calls that compute the controls of a node and the next state along the full step."""
-        problems, _, nx, nu = self._sizes
-        m, n, z, after = 1 + nx, 1 + nx + nu, self._step[k], self._step[k + 1]
+        m, z, after = 1 + self._sizes[2], self._step[k, :, :, None], self._step[k + 1, :, :, None]
         return [
-            Call.fortran("dgemv", problems, "N", nu, m, 1.0, self._gains[:, k], nu, z, 1, 0.0, z[:, m:], 1),
-            Call.fortran("dgemv", problems, "T", n, m, 1.0, self._dynamics[:, k], n, z, 1, 0.0, after, 1),
-            self._product_call(k),
+            Call.matrix_product(z[:, m:], self.gains[:, k], z[:, :m]),
+            Call.matrix_product(after[:, :m], self._dynamics[:, k], z),
+            *self._product_calls(k),
         ]
 
-    def _product_call(self, k: int) -> Call:
-        """Return the call that multiplies the model of the cost of a node by the full step."""
-        n = self.cost.shape[-1]
-        return Call.fortran(
-            "dsymv", len(self.cost), "L", n, 1.0, self.cost[:, k], n, self._step[k], 1, 0.0, self._products[k], 1
-        )
+    def _product_calls(self, k: int) -> list[Call]:
+        """Return the calls that multiply the model of the cost of a node by the full step."""
+        cost, z = self.cost[:, k], self._step[k, :, :, None]
+        return [Call.mirror(cost), Call.matrix_product(self._products[k, :, :, None], cost, z)]
 
     def backward(
         self, regularization: Array, bounds: tuple[Array, Array] | None = None, shift: Array | None = None
@@ -134,39 +124,39 @@ class RiccatiRecursion:
             shift: Expected step of the last entries of the state, (problems, P), any unit, which are constant: bounds
                 are those of the controls after it. None for zero.
         """
-        problems, nodes, nx, _ = self._sizes
+        problems, nodes, _, _ = self._sizes
         self._regularization[...], self._info[...] = regularization, 0
         changed = np.zeros(problems)
         if bounds is None:
             self._pass(default_threads())
         else:
+            FusedCalls([self._start], 1)(default_threads())
             for k in reversed(range(nodes)):
                 self._parts[k][0](default_threads())
                 changed += self._meet_bounds(k, (bounds[0][:, k], bounds[1][:, k]), shift)
                 self._parts[k][1](default_threads())
         is_failed = np.asarray(self._info.any(axis=0))
         failed_node = np.where(is_failed, nodes - 1 - self._info[::-1].astype(bool).argmax(axis=0), -1)
-        self._gains[is_failed], self._qu[is_failed] = 0.0, 0.0
+        self.gains[is_failed], self._qu[is_failed] = 0.0, 0.0
         slope = (self._qu * self.feedforward)[:, :-1].sum(axis=(1, 2))
-        V = np.where(is_failed[:, None, None], 0.0, self._Q[0][:, : nx + 1, : nx + 1])
-        hessian = np.triu(V[:, 1:, 1:]) + np.triu(V[:, 1:, 1:], 1).swapaxes(-1, -2)
-        return Backward(slope, changed - slope, failed_node, V[:, 0, 1:].copy(), hessian)
+        V = np.where(is_failed[:, None, None], 0.0, self._V)
+        return Backward(slope, changed - slope, failed_node, V[:, 1:, 0], V[:, 1:, 1:])
 
     def _meet_bounds(self, k: int, bounds: tuple[Array, Array], shift: Array | None) -> Array:
         """Replace k and K of a node where k exceeds bounds; return q_u k + k^T Q_uu k, which is zero elsewhere."""
-        problems, _, nx, _ = self._sizes
-        Q, gains, m, changed = self._Q[k % 2], self._gains[:, k], 1 + nx, np.zeros(problems)
-        expected = gains[:, 0].copy()
+        problems, _, nx, nu = self._sizes
+        Q, gains, m, changed = self._Q, self.gains[:, k], 1 + nx, np.zeros(problems)
+        expected = gains[:, :, 0].copy()
         is_failed = self._info[k:].any(axis=0)
         if shift is not None:
-            expected += (shift[:, None] @ gains[:, m - shift.shape[1] :])[:, 0]
+            expected += (gains[:, :, m - shift.shape[1] :] @ shift[:, :, None])[:, :, 0]
         which = np.flatnonzero(((expected < bounds[0]) | (expected > bounds[1])).any(axis=1) & ~is_failed)
         if len(which):
-            qu, Qux = Q[which, 0, m:], Q[which, 1:m, m:].swapaxes(-1, -2)
-            Quu = np.triu(Q[which, m:, m:]) + np.triu(Q[which, m:, m:], 1).swapaxes(-1, -2)
+            qu, Qux = Q[which, m:, 0], Q[which, m:, 1:m]
+            Quu = Q[which, m:, m:] + self._regularization[which, None, None] * np.eye(nu)
             own = None if shift is None else shift[which]
             u, K = _bounded_step(Quu, qu, Qux, (bounds[0][which], bounds[1][which]), own, expected[which])
-            gains[which, 0], gains[which, 1:] = u, K.swapaxes(-1, -2)
+            gains[which, :, 0], gains[which, :, 1:] = u, K
             changed[which] = (qu * u).sum(axis=-1) + (u * (Quu @ u[..., None])[..., 0]).sum(axis=-1)
         return changed
 

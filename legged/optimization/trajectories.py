@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,52 +15,50 @@ from legged.optimization.riccati import RiccatiRecursion
 from legged.optimization.terms import Term
 from legged.spatial import Array
 
+LANES = 8  # of vectors at most; threads take multiples of it
+
 
 class Trajectories:
-    """The trajectories of problems that differ in their initial state, their rollouts, and their memory.
+    """The trajectory of a problem from one initial state, its rollouts, and their memory.
+
+    Arrays have a leading axis of one, where `RiccatiRecursion` has problems.
 
     Attributes:
-        q, v, u: Trajectories, (problems, nodes + 1, nq), (.., nv), (.., nu); the last u is zero.
+        q, v, u: Trajectory, (1, nodes + 1, nq), (.., nv), (.., nu); the last u is zero.
         durations: Durations and times of the nodes.
-        a, f: Accelerations (.., nv) and forces of the constraints (.., m). cost: Of each node, (problems, nodes + 1).
+        a, f: Accelerations (.., nv) and forces of the constraints (.., m). cost: Of each node, (1, nodes + 1).
         gap: State after node k minus the state x_k+1, in its tangent space, (.., 2 nv).
         riccati: The linear-quadratic model and its solution. With P phases of free duration its state is (x, factors of
             the phases); otherwise P is 0.
-        feedforward, transposed_gain: k of the full step (.., nu) and K^T (.., 2 nv, nu) of the controls.
-        trial: Results of a rollout, arrays by node and by problem and step length.
+        trial: Results of a rollout, arrays by node and step length.
     """
 
-    def __init__(self, problem: Problem, alphas: Array, count: int = 1):
+    def __init__(self, problem: Problem, alphas: Array):
         """Allocate memory and prepare the rollouts.
 
         Args:
-            problem: The problem. alphas: Step lengths of a line search, (n,). count: Number of its starts side by side.
+            problem: The problem. alphas: Step lengths of a line search, (n,), dimensionless.
         """
         tree, nu = problem.tree, problem.nu
         self.problem, self.alphas = problem, alphas
-        self.count, self.nodes = count, len(problem.nodes)
+        self.nodes = len(problem.nodes)
         nv, self.nx, self.nu, self.m = tree.nv, 2 * tree.nv, nu, problem.models[0].equations.rows
-        self.durations, memory, stages = Durations(problem, count), self._memory, problem.models[0].stages
+        self.durations, memory, stages = Durations(problem), self._memory, problem.models[0].stages
         self._impacts = [k for group in problem.groups if group.impact for k in group.indices]
         self.q, self.v, self.u = memory(tree.nq), memory(nv), memory(nu)
         self._a, self._f = [memory(nv) for _ in range(stages)], [memory(self.m) for _ in range(stages)]
         self.a, self.f, self.cost, self.gap = self._a[0], self._f[0], memory(), memory(self.nx)
-        phases = len(self.durations.names)
-        self.riccati = RiccatiRecursion(self.count, self.nodes, self.nx + phases, nu)
-        self.feedforward = memory(nu) if phases else self.riccati.feedforward
-        self.transposed_gain = self.riccati.transposed_gain[..., : self.nx, :]
-        self.q[...] = problem.q[:count, None]
-        self.v[:, 0] = problem.v[:count]
+        self.riccati = RiccatiRecursion(1, self.nodes, self.nx + len(self.durations.names), nu)
+        self.q[...] = problem.q[:1, None]
+        self.v[:, 0] = problem.v[:1]
         self.inputs = [self._inputs(k) for k in range(len(problem.groups))]
         self.constraints = [self._constraints(k) for k in range(len(problem.groups))]
-        self.residuals = [
-            np.zeros((self.count * len(i["mask"]), model.residual_count)) for i, model in self._with_models()
-        ]
+        self.residuals = [np.zeros((len(i["mask"]), model.residual_count)) for i, model in self._with_models()]
         self._prepare_rollout(alphas)
 
     def _memory(self, *shape: int) -> Array:
-        """Return zeros for all nodes of all problems, (problems, nodes + 1, ...)."""
-        return np.zeros((self.count, self.nodes + 1, *shape))
+        """Return zeros for all nodes, (1, nodes + 1, ...)."""
+        return np.zeros((1, self.nodes + 1, *shape))
 
     def _with_models(self) -> Iterator[tuple[dict[str, Array], NodeModel]]:
         return zip(self.inputs, self.problem.models, strict=True)
@@ -73,8 +71,8 @@ class Trajectories:
         return {
             "mask": group.mask(problem),
             "instant": np.where(final | group.impact, 1.0, 0.0),
-            "w": np.tile(w, (self.count, 1, 1)),
-            "p": np.tile(p, (self.count, 1, 1)),
+            "w": w[None],
+            "p": p[None],
         }
 
     def _constraints(self, number: int) -> list[tuple[int, slice, slice, Term]]:
@@ -85,10 +83,10 @@ class Trajectories:
         return [(row, rows, shift, term) for row, rows, shift, term in slices if shift is not None]
 
     def _each_constraint(self) -> Iterator[tuple[Array, Array, Array, int, Term]]:
-        """Yield weights, multipliers and residuals (problems, n) of each constraint, its node and term."""
+        """Yield weights, multipliers and residuals (1, n) of each constraint, its node and term."""
         groups = zip(self.problem.groups, self.inputs, self.constraints, self.residuals, strict=True)
         for group, inputs, constraints, residuals in groups:
-            by_node = residuals.reshape(self.count, len(group.indices), residuals.shape[-1])
+            by_node = residuals[None]
             for row, rows, shift, term in constraints:
                 node = group.indices[row]
                 yield inputs["w"][:, row, rows], inputs["p"][:, row, shift], by_node[:, row, rows], node, term
@@ -97,24 +95,23 @@ class Trajectories:
         """Set the penalties of all constraints.
 
         Args:
-            penalty: mu, (problems,), dimensionless.
+            penalty: mu, (1,), dimensionless.
         """
         for w, *_ in self._each_constraint():
             w[...] = penalty[:, None]
 
-    def update_multipliers(self, which: Array, factor: Array) -> None:
+    def update_multipliers(self, factor: Array) -> None:
         """Update the multipliers of constraints by their present residuals.
 
         Args:
-            which: Whether to update those of each problem, (problems,), dimensionless.
-            factor: Old over new penalty, (problems,), dimensionless.
+            factor: Old over new penalty, (1,), dimensionless.
         """
         for _, y, r, _, _ in self._each_constraint():  # r contains y, see `NodeModel.residual`
-            y[which] = r[which] * factor[which, None]
+            y[...] = r * factor[:, None]
 
     def violations(self) -> Array:
-        """Return the largest violation of a constraint or of its complementarity, over its scale, (problems,)."""
-        worst = np.zeros(self.count)
+        """Return the largest violation of a constraint or of its complementarity, over its scale, (1,)."""
+        worst = np.zeros(1)
         for _, y, r, _, _ in self._each_constraint():
             worst = np.maximum(worst, np.abs(r - y).max(axis=1, initial=0.0))
         return worst
@@ -130,7 +127,7 @@ class Trajectories:
         return f"constraint {term.name} of node {node} is violated by {worst * term.scale:.2g}"  # type: ignore[attr-defined]
 
     def true_costs(self) -> Array:
-        """Return the sum of the costs without penalties of constraints, (problems,), of the last model."""
+        """Return the sum of the costs without penalties of constraints, (1,), of the last model."""
         total = self.cost.sum(axis=1)
         for w, _, r, *_ in self._each_constraint():
             total = total - 0.5 * (w * r * r).sum(axis=1)
@@ -139,20 +136,15 @@ class Trajectories:
     def _flat(self, array: Array) -> Array:
         return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
-    def _group_rows(self, number: int) -> tuple[Array, list[Rows]]:
+    def _group_rows(self, number: int) -> tuple[Array, list[Array | Rows]]:
         """Return the rows of the nodes of a kind in flat arrays, and their common inputs of compiled functions."""
         inputs, nodes = self.inputs[number], np.array(self.problem.groups[number].indices)
-        index = (np.arange(self.count)[:, None] * (self.nodes + 1) + nodes).reshape(-1)
-        node_of_row, every = np.tile(np.arange(len(nodes)), self.count), np.arange(len(index))
-        h, t = Rows(self._flat(self.durations.h), index), Rows(self._flat(self.durations.t), index)
-        mask, instant = Rows(inputs["mask"], node_of_row), Rows(inputs["instant"], node_of_row)
-        return index, [mask, h, instant, t, *(Rows(self._flat(inputs[name]), every) for name in ("w", "p"))]
+        h, t = Rows(self._flat(self.durations.h), nodes), Rows(self._flat(self.durations.t), nodes)
+        return nodes, [inputs["mask"], h, inputs["instant"], t, *(inputs[name][0] for name in ("w", "p"))]
 
     def _prepare_rollout(self, alphas: Array) -> None:
-        """Prepare rollouts of all problems with all step lengths, side by side in lanes."""
-        B, A, M = self.count, len(alphas), self.nodes + 1
-        lanes, tree, problem = B * A, self.problem.tree, self.problem
-        self.alpha = np.tile(alphas, B)
+        """Prepare rollouts with all step lengths, side by side in lanes."""
+        lanes, M, tree, problem = len(alphas), self.nodes + 1, self.problem.tree, self.problem
         self.trial = {
             "q": np.zeros((M + 1, lanes, tree.nq)),
             "v": np.zeros((M + 1, lanes, tree.nv)),
@@ -170,30 +162,28 @@ class Trajectories:
         for k in range(M):
             number, row = places[k]
             inputs, model = self.inputs[number], problem.models[number]
-            index = np.repeat(np.arange(B) * M + k, A)
-            node_of_row = np.repeat(np.arange(B) * len(inputs["mask"]) + row, A)
-            around = self.q, self.v, self.u, self.feedforward, self.transposed_gain
-            nominal = [Rows(self._flat(x), index) for x in around]
+            nominal = [x[0, k] for x in (self.q, self.v, self.u, self.riccati.gains)]
             call = model.rollout.prepare(
                 lanes,
-                *(trial["q"][k], trial["v"][k], *nominal, self.alpha, Rows(self._flat(self.gap), index)),
+                *(trial["q"][k], trial["v"][k], *nominal, self.durations.step[0], alphas, self.gap[0, k]),
                 *(problem.lower, problem.upper),
                 *(inputs["mask"][row], self._trial_h[k], inputs["instant"][row, ...], self._trial_t[k]),
-                *(Rows(self._flat(inputs[name]), node_of_row) for name in ("w", "p")),
+                *(inputs[name][0, row] for name in ("w", "p")),
                 results=[
                     *(trial["q"][k + 1], trial["v"][k + 1], trial["u"][k]),
                     *(trial["cost"][k], *(x[k] for motion in self._trial_motions for x in motion)),
                 ],
             )
             calls.append(call)
-        self._rollout_calls = calls
-        self._rollout = FusedCalls([call.described() for call in calls], 8)
+        self._rollout = FusedCalls([call.described() for call in calls], LANES)
 
-    def _run(self, call: PreparedCall, what: str) -> None:
-        try:
-            call()
-        except NotFiniteError as error:
-            raise self._failure(what) from error
+    def _each_alone(self, calls: Sequence[PreparedCall]) -> list[FusedCalls]:
+        """Return each call as one that threads execute."""
+        return [FusedCalls([call.described()], LANES) for call in calls]
+
+    def _run(self, call: FusedCalls, what: str) -> None:
+        if call(default_threads()) >= 0:
+            raise self._failure(what)
 
     def _failure(self, what: str) -> NotFiniteError:
         """Return the error that names the first node without a finite value."""
@@ -226,36 +216,26 @@ class Trajectories:
         self.durations.refresh(self.problem)
         self._trial_h[...], self._trial_t[...] = self.durations.trials(self.alphas)
 
-    def set_factor_step(self, step: Array) -> None:
-        """Set the change of the factors of phases by a full step, and add its effect to the feedforward.
-
-        Args:
-            step: (problems, P), dimensionless.
-        """
-        self.durations.step[...] = step
-        by_factors = self.riccati.transposed_gain[..., self.nx :, :]
-        self.feedforward[...] = self.riccati.feedforward + (step[:, None, None] @ by_factors)[..., 0, :]
-
     def rollout(self) -> Array:
-        """Roll out all problems with all step lengths; return the costs, (problems, step lengths)."""
-        trial, A = self.trial, len(self.alphas)
+        """Roll out with all step lengths; return the costs, (step lengths,)."""
+        trial = self.trial
         if self.durations.names:
             self._trial_h[...], self._trial_t[...] = self.durations.trials(self.alphas)
-        trial["q"][0], trial["v"][0] = np.repeat(self.q[:, 0], A, axis=0), np.repeat(self.v[:, 0], A, axis=0)
+        trial["q"][0], trial["v"][0] = self.q[:, 0], self.v[:, 0]
         self._rollout(default_threads())
-        return trial["cost"].sum(axis=0).reshape(self.count, A)
+        return trial["cost"].sum(axis=0)
 
-    def accept(self, problem: int, choice: int) -> None:
-        """Replace the trajectory of a problem by that of a rollout.
+    def accept(self, choice: int) -> None:
+        """Replace the trajectory by that of a rollout.
 
         Args:
-            problem: Index of the problem. choice: Index of the step length.
+            choice: Index of the step length.
         """
-        lane, trial = problem * len(self.alphas) + choice, self.trial
-        self.q[problem], self.v[problem] = trial["q"][:-1, lane], trial["v"][:-1, lane]
-        self.u[problem], self.cost[problem] = trial["u"][:, lane], trial["cost"][:, lane]
+        trial = self.trial
+        self.q[0], self.v[0] = trial["q"][:-1, choice], trial["v"][:-1, choice]
+        self.u[0], self.cost[0] = trial["u"][:, choice], trial["cost"][:, choice]
         for a, f, motion in zip(self._a, self._f, self._trial_motions, strict=True):
-            a[problem], f[problem] = motion[0][:, lane], motion[1][:, lane]
+            a[0], f[0] = motion[0][:, choice], motion[1][:, choice]
         if self.durations.names:
-            self.durations.factors[problem] += self.alphas[choice] * self.durations.step[problem]
+            self.durations.factors += self.alphas[choice] * self.durations.step
             self.durations.update()

@@ -24,7 +24,7 @@ STABLE_HLO = {"negate", "and", "or", "not", "random_uniform"}
 """Operations whose names are those of StableHLO, the instruction set of JAX, or of `jax.random`, not of NumPy."""
 JAX = {"copy", "scatter", "scatter_add", "scatter_max", "while_loop", "reduce_max_abs"}
 SCIPY = {"solve_banded"}
-OWN = {"each", "fortran", "sequence"}
+OWN = {"each", "scatter_entries", "sequence"}
 """Operations of call sequences without a counterpart."""
 
 

@@ -107,14 +107,14 @@ def test_derivatives_of_a_motion_by_controls_and_durations_are_finite_difference
     at = LinearQuadraticModel(problem, np.array([delta, -delta]))
     at.u[:, :-1] = np.random.default_rng(1).normal((0.0, -60.0), 1.0, size=(len(problem.nodes), 2))
     at.rollout()
-    at.accept(0, 0)
+    at.accept(0)
     at.evaluate_motion()
     at.evaluate_model()
     assert np.abs(at.gap).max() < 1e-12
     adjoint = costates(at.F, at.gradient)
 
     def slope() -> float:
-        up, down = at.rollout()[0]
+        up, down = at.rollout()
         return (up - down) / (2 * delta)
 
     for phase in range(2):
@@ -122,8 +122,8 @@ def test_derivatives_of_a_motion_by_controls_and_durations_are_finite_difference
         np.testing.assert_allclose(slope(), adjoint[0, 0, 10 + phase], rtol=1e-6)  # third derivatives times 1e-10
     at.durations.step[...] = 0.0
     for k in (2, 12, 30):
-        at.feedforward[...] = 0.0
-        at.feedforward[0, k] = [1.0, 0.5]
+        at.riccati.feedforward[...] = 0.0
+        at.riccati.feedforward[0, k] = [1.0, 0.5]
         by_control = at.gradient[0, k, 12:] + adjoint[0, k + 1] @ at.F[0, k][:, 12:]
         np.testing.assert_allclose(slope(), by_control @ [1.0, 0.5], rtol=1e-6, atol=1e-8)
 

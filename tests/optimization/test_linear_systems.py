@@ -152,7 +152,7 @@ def test_an_indefinite_hessian_stops_no_other_problem():
         assert both.failed_node.tolist() == [2, -1] and one.failed_node.tolist() == [-1]
         assert both.slope[0] == 0.0 and not together.feedforward[0].any() and np.isfinite(both.value_hessian).all()
         assert both.slope[1] == one.slope[0] and both.curvature[1] == one.curvature[0]
-        np.testing.assert_array_equal(together.transposed_gain[1], alone.transposed_gain[0])
+        np.testing.assert_array_equal(together.gain[1], alone.gain[0])
 
 
 def test_contradicting_constraints_are_named_with_their_node(robot):

@@ -148,6 +148,7 @@ def test_the_law_after_a_landing_begins_at_the_contact_or_a_time_after_the_plann
 def test_operations_of_a_node_are_counted(hop):
     counts = hop[0].counts()
     assert set(counts) == {
+        "inverse of the equations of motion",
         "rollout of a stage",
         "quadratic model of a stage",
         "rollout of an impact",

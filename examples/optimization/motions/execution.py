@@ -17,7 +17,7 @@ from legged.ground import Flat
 from legged.simulation.controller import adapt, full_torque
 
 FRICTION = 0.7
-MOVED, RISE = 0.15, 0.7  # distance of a motion to another place, [m]; least rise over the planned one
+MOVED, RISE = 0.15, 0.7  # distance of a motion to another place, [m]; least rise or depth over the planned one
 EARLY = 0.1  # largest time by which impacts take place before their planned time, [s]
 SAMPLE, TIME_STEP, REST = 0.01, 0.002, 2.0  # between samples, of the simulations, and after the plan, [s]
 
@@ -112,7 +112,8 @@ class Execution:
 
         It is upright and at rest within 0.35 rad and 0.25 m of the planned end, and, if the plan moves the base further
         than `MOVED`, within half of that distance; its height is within 0.1 m. A plan with a flight rises the base by
-        at least `RISE` of what it plans to. The origins of trunk and legs stay above the scene.
+        at least `RISE` of what it plans to; one without a flight that lowers the base by more than `MOVED` lowers it by
+        that share. The origins of trunk and legs stay above the scene.
 
         Args:
             q: Configurations, (T, nq), every `SAMPLE`.
@@ -127,11 +128,14 @@ class Execution:
         rest = max(start[6], end[6])
         flies = any(isinstance(node, oc.Stage) and not node.contacts for node in self.plan.problem.nodes)
         rise = RISE * (self.solution.q[:, 6].max() - rest) if flies else -np.inf
+        depth = min(start[6], end[6]) - self.solution.q[:, 6].min()
+        low = min(start[6], end[6]) - RISE * depth if depth > MOVED and not flies else np.inf
         return bool(
             np.linalg.norm(error[:3]) < 0.35
             and np.linalg.norm(end[4:6] - q[-1, 4:6]) < near
             and abs(end[6] - q[-1, 6]) < 0.1
             and q[:, 6].max() - rest > rise
+            and q[:, 6].min() < low
             and np.abs(moved).max() < 0.02
             and self.clearance(q) > 0.0
         )

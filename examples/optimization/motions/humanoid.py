@@ -1,4 +1,4 @@
-"""Motions of G1: a jump."""
+"""Motions of G1: a jump, and sitting down to a deep squat and standing up."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from legged import optimization as oc
 
 EFFORT, CORNER = 1.0, 0.6  # largest torque over that of the URDF, and speed up to which it is available, over no-load
 SOLE = 0.09, 0.025  # half of the length and of the width on which the center of pressure stays, [m]
+SQUAT = 0.38  # height of the pelvis in a deep squat, [m]
+LEGS = np.array([0.01, 1.0, 1.0, 0.01, 0.01, 1.0] * 2 + [1.0] * 17)  # weights of the posture in it
+SOFT_JOINTS = np.repeat([1.0, 0.2, 1.0], [6, 29, 35])  # factors of the weights of its regulator
 SOLE_CENTER = 0.035, 0.0, -0.035  # in the axes of the ankle, [m]
 
 
@@ -103,4 +106,20 @@ def jump(robot: G1) -> Plan:
     return Plan(problem, q, rates(robot.robot, q, nodes), late=0.04, settle=0.4)
 
 
-MOTIONS = {"jump": jump}
+def squat(robot: G1) -> Plan:
+    """Return sitting down to a deep squat, a rest of 0.5 s there, and standing up."""
+    start = robot.bent(0.6)
+    robot.joints, robot.tracking = start[7:], robot.tracking * SOFT_JOINTS
+    move, rest = 60, 25
+    share = 0.5 - 0.5 * np.cos(np.pi * (np.arange(move) + 1) / move)
+    shares = np.concatenate([share, np.ones(rest), share[::-1], np.zeros(rest)])
+    lean = oc.Cost(terms.base_rotation, np.array([50.0, 1.0, 50.0]), quaternion=start[:4])
+    nodes: Nodes = []
+    for z in start[6] + shares * (SQUAT - start[6]):
+        place = oc.Cost(terms.base_position, np.array([5.0, 50.0, 500.0]), position=[*start[4:6], z])
+        nodes.append(robot.stage(robot.feet, place, lean, weight=LEGS))
+    q = np.tile(start, (len(nodes) + 1, 1))
+    return Plan(robot.problem(nodes, start, start), q, rates(robot.robot, q, nodes))
+
+
+MOTIONS = {"jump": jump, "squat": squat}

@@ -25,6 +25,7 @@ _PACKAGES = "legged", "controllers", "robots"
 _Key = tuple[str, ...]
 _lock = threading.RLock()
 _loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
+_modules: dict[_Key, llvm.LoadedCode] = {}
 _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 
 
@@ -67,15 +68,17 @@ def load(
 
 
 def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Target) -> llvm.LoadedCode:
-    """Return the machine code of a module: from the cache folder, else compiled and stored there.
+    """Return the machine code of a module, which stays: from memory, else from the cache folder, else compiled.
 
     Args:
         key: Everything that the code depends on besides the version of this package.
         program: Writes the LLVM IR.
         target: The processor and the type of the numbers.
     """
-    with _lock:
-        return llvm.LoadedCode(*_object_files({tuple(key): program}, target))
+    with _lock:  # threads that use it for the first time get the same code
+        if tuple(key) not in _modules:
+            _modules[tuple(key)] = llvm.LoadedCode(*_object_files({tuple(key): program}, target))
+        return _modules[tuple(key)]
 
 
 def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> list[bytes]:

@@ -11,26 +11,23 @@ receive the address of their argument and working memory, and return -1, or anot
     int64 legged_copy(..., const Vectors *, ...)              y[k] = x[k]
     int64 legged_scatter1, 3, 9(..., const Vectors *, ...)    y[offsets[k]] = x[k] for runs of numbers
     int64 legged_scatter_add1, 3, 4, 6(..., const Vectors *, ...)   y[offsets[k]] += x[k] for runs of numbers
+    int64 legged_scatter_entries(..., const Entries *, ...)   y[k][places[j]] = x[k][j] or += for all j
     int64 legged_scatter_max(..., const Vectors *, ...)       y[offsets[k]] = max(y[offsets[k]], x[k])
     int64 legged_reduce_max_abs(..., const Vectors *, ...)    y[0] = largest |x[k]|, or zero
     int64 legged_solve_banded(..., const Band *, ...)         solves a system of equations with a banded matrix
-    int64 legged_fortran(..., const Fortran *, ...)           a function of BLAS or LAPACK for each item
 
 The names are those of JAX (copy, scatter, scatter_add, scatter_max, while_loop, reduce_max, abs) and of SciPy
 (solve_banded).
 
-A sequence stops at the first call that stops, and returns its number. A loop goes on while `flag` exceeds
-`bound`. `legged_each` returns the smallest of the results of its calls as unsigned
-numbers; the entry `count` of a call is zero, or -1 if its result does not count.
+A sequence stops at the first call that stops, and returns its number. A loop goes on while `flag` exceeds `bound`.
+`legged_each` returns the smallest result of its calls as unsigned numbers; the entry `count` of a call is zero, or -1
+if its result does not count. The rows of entries are pairs of addresses, of x[k] and of y[k].
 
 The banded matrix has `width` diagonals on both sides, a multiple of `LANES`, and is stored column by column, in each
 from the uppermost diagonal to the lowest one, with `width` more columns of zeros. The right side, which receives the
 solution, has `width` more numbers before and after it. The matrix is replaced by its factors L and U, without
 pivoting, with the inverses of the pivots on the diagonal; entries of U that are zero are skipped. The function stops at
 a pivot that is zero or not a number.
-
-The argument of `legged_fortran` has the address of a function, and addresses and strides, [bytes], of FORTRAN_ARGUMENTS
-arguments; a function with fewer arguments ignores the last ones, as calling conventions of C permit.
 
 The LLVM IR below has abbreviations, which `assembly` replaces: those of `ir_writer.with_entries`, and `SPLAT %x`, which
 fills a VECTOR of LANES numbers.
@@ -39,16 +36,12 @@ fills a VECTOR of LANES numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, with_entries
 
-SEQUENCE, WHILE_LOOP, EACH, COPY, SCATTER_MAX, REDUCE_MAX_ABS, SOLVE_BANDED, FORTRAN = (
-    f"legged_{name}"
-    for name in ("sequence", "while_loop", "each", "copy", "scatter_max", "reduce_max_abs", "solve_banded", "fortran")
-)
-FORTRAN_ARGUMENTS = 13
-"""Largest number of arguments of a function of BLAS or LAPACK, that of dgemm."""
+SEQUENCE, WHILE_LOOP, EACH, COPY = (f"legged_{name}" for name in ("sequence", "while_loop", "each", "copy"))
+SCATTER_MAX, SCATTER_ENTRIES = "legged_scatter_max", "legged_scatter_entries"
+REDUCE_MAX_ABS, SOLVE_BANDED = "legged_reduce_max_abs", "legged_solve_banded"
 SCATTER_ADD = {size: f"legged_scatter_add{size}" for size in (1, 3, 4, 6)}
 """Names of the functions that add runs of a number of entries."""
 SCATTER = {size: f"legged_scatter{size}" for size in (1, 3, 9)}
@@ -60,6 +53,7 @@ STRUCTURES = {
     "While": ("calls", "count", "flag", "bound"),
     "Each": ("calls", "count"),
     "Vectors": ("x", "y", "offsets"),
+    "Entries": ("rows", "places", "count", "is_added"),
     "Band": ("matrix", "right", "width"),
 }
 """Entries of the arguments, 64-bit integers: addresses, numbers, and offsets in [bytes]."""
@@ -307,6 +301,45 @@ finish:
   ret i64 -1
 }}
 
+define i64 @{SCATTER_ENTRIES}{_HEAD}
+start:
+  %rows = POINTER %argument Entries.rows
+  %places = POINTER %argument Entries.places
+  %count = LOAD %argument Entries.count
+  %added = LOAD %argument Entries.is_added
+  %is_added = icmp ne i64 %added, 0
+  br label %next
+next:
+  %k = phi i64 [%first, %start], [%k_next, %entry]
+  %is_left = icmp slt i64 %k, %end
+  br i1 %is_left, label %take, label %finish
+take:
+  %from_at = getelementptr [2 x ptr], ptr %rows, i64 %k
+  %from_row = load ptr, ptr %from_at, align 8
+  %to_at = getelementptr ptr, ptr %from_at, i64 1
+  %to_row = load ptr, ptr %to_at, align 8
+  %k_next = add i64 %k, 1
+  br label %entry
+entry:
+  %j = phi i64 [0, %take], [%j_next, %move]
+  %entry_left = icmp slt i64 %j, %count
+  br i1 %entry_left, label %move, label %next
+move:
+  %place_at = getelementptr i64, ptr %places, i64 %j
+  %place = load i64, ptr %place_at, align 8
+  %from = getelementptr double, ptr %from_row, i64 %j
+  %to = getelementptr i8, ptr %to_row, i64 %place
+  %value = load double, ptr %from, align 8
+  %old = load double, ptr %to, align 8
+  %base = select i1 %is_added, double %old, double -0.0
+  %new = fadd double %base, %value
+  store double %new, ptr %to, align 8
+  %j_next = add i64 %j, 1
+  br label %entry
+finish:
+  ret i64 -1
+}}
+
 declare double @llvm.fabs.f64(double)
 declare i64 @llvm.umin.i64(i64, i64)
 declare VECTOR @llvm.fma.vLANESf64(VECTOR, VECTOR, VECTOR)
@@ -352,25 +385,9 @@ _LOOPS = {
 """Of each function with the loop `_LOOP`: number of entries that an iteration reads, and what it does with them."""
 
 
-def _fortran() -> Iterator[str]:
-    """Yield the code of `legged_fortran`."""
-    yield f"define i64 @{FORTRAN}{_HEAD}\nstart:"
-    numbers = ["function", *(f"{kind}{i}" for i in range(FORTRAN_ARGUMENTS) for kind in ("base", "stride"))]
-    for k, name in enumerate(numbers):
-        yield f"  %{name}.at = getelementptr i64, ptr %argument, i64 {k}\n  %{name} = load i64, ptr %{name}.at, align 8"
-    yield "  %call = inttoptr i64 %function to ptr\n  br label %next\nnext:"
-    yield "  %k = phi i64 [%first, %start], [%k_next, %take]\n  %is_left = icmp slt i64 %k, %end"
-    yield "  br i1 %is_left, label %take, label %finish\ntake:"
-    for i in range(FORTRAN_ARGUMENTS):
-        yield f"  %offset{i} = mul i64 %k, %stride{i}\n  %address{i} = add i64 %base{i}, %offset{i}"
-        yield f"  %p{i} = inttoptr i64 %address{i} to ptr"
-    yield f"  call void %call({', '.join(f'ptr %p{i}' for i in range(FORTRAN_ARGUMENTS))})"
-    yield "  %k_next = add i64 %k, 1\n  br label %next\nfinish:\n  ret i64 -1\n}\n"
-
-
 def assembly() -> str:
     """Return the LLVM IR of the module, without the abbreviations of `_CODE` and `_LOOP`."""
-    code = _CODE + "\n".join(_fortran())
+    code = _CODE
     for name, (size, body) in _LOOPS.items():
         run = f"<{size} x double>"
         code += _LOOP.replace("NAME", name).replace("BODY", body).replace("RUN", run).replace("SIZE", str(size))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import call_sequence, llvm
+from legged.compiler.codegen import call_sequence, llvm, small_matrices
 from legged.compiler.runtime.batches import address_of, working_memory
 from legged.compiler.runtime.threads import chunk_size, run_chunks
 from legged.errors import NotFiniteError
@@ -88,6 +88,25 @@ class Call(NamedTuple):
         return _runs(call_sequence.SCATTER_ADD, x, y, starts)
 
     @staticmethod
+    def scatter_entries(x: Array, y: Array, places: Array, index: Array, *, add: bool = False) -> Call:
+        """Return the call that writes numbers to entries of rows of an array, or adds them.
+
+        Args:
+            x: The numbers, (count, n), any unit and frame. y: The array, (m, ...), in the same unit and frame.
+            places: Numbers of the entries of a row, (n,), in C order, dimensionless.
+            index: Numbers of the rows, (count,), dimensionless.
+            add: Whether the numbers are added.
+        """
+        assert len(x) == len(index) and len(y) > index.max() and x.shape[1:] == places.shape and x.strides[1] == 8
+        numbers = np.stack(np.unravel_index(places, y.shape[1:]), axis=1) if len(places) else np.zeros((0, y.ndim - 1))
+        offsets = (numbers @ np.array(y.strides[1:])).astype(np.int64)
+        numbers = np.stack([np.arange(len(x)), index], axis=1) * np.array([x.strides[0], y.strides[0]])
+        rows = np.array([address_of(x), address_of(y)]) + numbers
+        table = _table(address_of(rows), address_of(offsets), len(places), int(add))
+        function = _address(call_sequence.SCATTER_ENTRIES)
+        return Call(function, len(index), address_of(table), "entries", 0, (x, y, rows, offsets, table))
+
+    @staticmethod
     def scatter_max(x: Array, y: Array, places: Array) -> Call:
         """Return the call that replaces entries of a vector by the given numbers where these are larger.
 
@@ -114,20 +133,60 @@ class Call(NamedTuple):
         return Call(function, band.size, address_of(table), "a system of equations", 0, (band, table))
 
     @staticmethod
-    def fortran(name: str, count: int, *arguments: Array | str | int | float) -> Call:
-        """Return the call of a function of BLAS or LAPACK for each item.
+    def matrix_product(
+        C: Array, A: Array, B: Array, *, start: Array | None = None, scale: Array | float = 1.0, lower: bool = False
+    ) -> Call:
+        """Return the call that computes C = start + scale A B for each item.
 
         Args:
-            name: Name of the function, such as "dgemm". count: Number of items.
-            arguments: Its arguments in order: constants, or arrays of which the first entry of row k, with any strides,
-                is the argument of item k, (count, ...), any unit and frame; 32-bit integers for an info.
+            C: Receives the result, (count, M, N), any unit and frame; it may be `start`. Numbers of its rows, and of
+                those of B and `start`, are contiguous. Parts of larger arrays are possible.
+            A, B: Matrices, (count, M, K) and (count, K, N), any unit and frame. A may be the transpose of an array.
+            start: (count, M, N), any unit and frame, or None for zeros.
+            scale: A number, or one of each item, (count,), any unit.
+            lower: Whether only the lower triangle of C is needed.
         """
-        kinds = {str: lambda x: np.array(x, "S1"), int: lambda x: np.array(x, np.int32), float: np.array}
-        arrays = [x if isinstance(x, Array) else kinds[type(x)](x) for x in arguments]
-        places = [number for x in arrays for number in (address_of(x), x.strides[0] if x.ndim else 0)]
-        missing = 2 * call_sequence.FORTRAN_ARGUMENTS - len(places)
-        table = _table(_fortran_address(name), *places, *([0] * missing))
-        return Call(_address(call_sequence.FORTRAN), count, address_of(table), name, 0, (arrays, table))
+        count, M, N = C.shape
+        start = np.broadcast_to(np.zeros(N), C.shape) if start is None else start
+        scale = np.broadcast_to(np.asarray(scale, float), (count,))
+        assert A.shape == (count, M, B.shape[1]) and B.shape == (count, B.shape[1], N) and start.shape == C.shape
+        assert all(x.dtype == float and (x.strides[2] == 8 or N == 1 or not x.size) for x in (B, start, C))
+        sizes = M, N, B.shape[1], int(lower)
+        places = *_place(A), A.strides[2], *_place(B), *_place(start), *_place(C), address_of(scale), *scale.strides
+        table = _table(*sizes, *places)
+        return Call(_matrix_address(small_matrices.PRODUCT), count, address_of(table), "a matrix product", 0,
+                    (A, B, start, C, scale, table))  # fmt: skip
+
+    @staticmethod
+    def cholesky_solve(A: Array, W: Array, regularization: Array, info: Array) -> Call:
+        """Return the call that computes W = L^-1 [A 1] with L L^T = A_square + regularization for each item.
+
+        Args:
+            A: Matrices, (count, n, m), whose last n columns are A_square, of any unit and frame.
+            W: Receives the result, (count, n, m + n), in memory from `padded_rows`, any unit and frame.
+            regularization: Added to the diagonal of A_square, (count,), any unit.
+            info: Receives 0, or the number from 1 on of the first pivot that is not positive, (count,), 32-bit
+                integers, dimensionless.
+        """
+        count, n, m = A.shape
+        assert W.shape == (count, n, m + n) and W.strides[1] % 64 == 0 and A.strides[2] == W.strides[2] == 8
+        assert A.dtype == W.dtype == regularization.dtype == float and info.dtype == np.int32
+        numbers = (address_of(regularization), *regularization.strides, address_of(info), *info.strides)
+        table = _table(n, m, *_place(A), *_place(W), *numbers)
+        return Call(_matrix_address(small_matrices.CHOLESKY_SOLVE), count, address_of(table), "a Cholesky factor", 0,
+                    (A, W, regularization, info, table))  # fmt: skip
+
+    @staticmethod
+    def mirror(A: Array) -> Call:
+        """Return the call that copies the lower triangle of each item to the upper one.
+
+        Args:
+            A: Matrices, (count, n, n), any unit and frame.
+        """
+        assert A.dtype == float and A.strides[2] == 8
+        table = _table(A.shape[1], *_place(A))
+        return Call(_matrix_address(small_matrices.MIRROR), len(A), address_of(table), "a symmetric matrix", 0,
+                    (A, table))  # fmt: skip
 
 
 class CallSequence:
@@ -226,6 +285,17 @@ def padded(*shape: int) -> Array:
     return np.zeros(size + 8)[:size].reshape(shape)
 
 
+def padded_rows(*shape: int) -> Array:
+    """Return zeros (*shape) whose rows have the length of whole vectors in memory."""
+    *lead, size = shape
+    return np.zeros((*lead, -(-size // 8) * 8))[..., :size]
+
+
+def _place(array: Array) -> tuple[int, int, int]:
+    """Return the address of the first item of an array of matrices, and the strides of items and rows."""
+    return address_of(array), array.strides[0], array.strides[1]
+
+
 def _runs(functions: Mapping[int, str], x: Array, y: Array, starts: Array) -> Call:
     """Return the call of the function for runs of the size of x, at given entries of y."""
     offsets, size = np.ascontiguousarray(starts, dtype=np.int64) * 8, x.shape[-1]
@@ -265,13 +335,12 @@ def _address(name: str) -> int:
 
 
 @cache
-def _fortran_address(name: str) -> int:
-    """Return the address of a function of BLAS or LAPACK among those that SciPy gives to machine code."""
-    from scipy.linalg import cython_blas, cython_lapack  # type: ignore[attr-defined]
+def _matrix_code() -> llvm.LoadedCode:
+    target = llvm.default_target()
+    key = "small matrices", llvm.target_description(target)
+    return machine_code.load_module(key, lambda: small_matrices.assembly(target), target)
 
-    tables: list[Any] = [getattr(module, "__pyx_capi__") for module in (cython_blas, cython_lapack)]  # noqa: B009
-    capsule = next(table[name] for table in tables if name in table)
-    get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return int(get_pointer(capsule, get_name(capsule)))
+
+@cache
+def _matrix_address(name: str) -> int:
+    return _matrix_code().address(name)

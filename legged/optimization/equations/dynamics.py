@@ -26,7 +26,6 @@ import numpy as np
 from legged.algorithms.derivatives import of_frame_motion, of_inverse_dynamics
 from legged.algorithms.derivatives.forward import InertiaFactors
 from legged.algorithms.linear_algebra import factor_semidefinite, solve_columns
-from legged.algorithms.sparse.sparsity import DofTree, factor_ltdl
 from legged.checked import checked
 from legged.compiler import jacobian
 from legged.dynamics.frames import Frame, frame_acceleration, frame_jacobian, frame_pose, frame_twist, resolve_frame
@@ -95,24 +94,6 @@ class Motion(NamedTuple):
 
     a: Array
     f: Array
-
-
-class MotionDerivatives(NamedTuple):
-    """Derivatives of the equations of motion at a solution, and the matrices from which their inverse is assembled.
-
-    Attributes:
-        tau_q, tau_v: Of M a + h - J^T f, (nv, nv). row_q, row_v: Of the constraint rows, (m, nv).
-        M_inv: M^-1, (nv, nv). J_M_inv: J M^-1, (m, nv).
-        contact_inertia: (J M^-1 J^T)^-1, (m, m): the operational-space inertia of the constraints.
-    """
-
-    tau_q: Array
-    tau_v: Array
-    row_q: Array
-    row_v: Array
-    M_inv: Array
-    J_M_inv: Array
-    contact_inertia: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,15 +176,15 @@ class ContactModel:
         J, c = self._rows(q, v, mask)
         return np.concatenate([forces, J @ a + c])
 
-    def linearize(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> MotionDerivatives:
-        """Return the derivatives of the equations of motion at their solution.
+    def derivatives(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> tuple[Array, Array]:
+        """Return the derivatives of M a + h - J^T f and of the constraint rows by q and by v, (nv + m, nv) each.
 
         Args:
-            q, v, mask: As in `solve`. a, f: As in `Motion`.
+            q, v, mask: As in `solve`. a, f: As in `Motion`, the solution.
         """
         robot, still = self.robot, np.zeros(self.robot.nv)
-        derivatives = of_inverse_dynamics(robot, q, still if self.impact else v, a, self._wrenches(f))
-        blocks_q, blocks_v, blocks = [], [], []
+        by_state = of_inverse_dynamics(robot, q, still if self.impact else v, a, self._wrenches(f))
+        blocks_q, blocks_v = [by_state.q], [np.zeros((robot.nv, robot.nv)) if self.impact else by_state.v]
         for k, contact in enumerate(self.contacts):
             rows = slice(3, 6) if not contact.surface else slice(0, 6)
             if self.impact:
@@ -213,30 +194,42 @@ class ContactModel:
                 by = of_frame_motion(robot, q, v, a, contact.frame)
                 of_q = by.acceleration_q + self.velocity_gain * by.twist_q
                 of_v = by.acceleration_v + self.velocity_gain * by.jacobian
-            for group, block in ((blocks_q, of_q), (blocks_v, of_v), (blocks, by.jacobian)):
-                group.append(mask[k] * block[rows])
-        M, tau_q = derivatives.vdot, derivatives.q
+            blocks_q.append(mask[k] * of_q[rows])
+            blocks_v.append(mask[k] * of_v[rows])
         if isinstance(self.system, ClosedRobot):
-            of_q, of_v, J, force_q = self._loop_derivatives(self.system, q, v, a, f[self.contact_rows :])
-            for group, block in ((blocks_q, of_q), (blocks_v, of_v), (blocks, J)):
-                group.append(block)
-            tau_q = tau_q - force_q
-        empty = [np.zeros((0, robot.nv))]
-        J, row_q, row_v = (np.concatenate(empty + x) for x in (blocks, blocks_q, blocks_v))
-        tree = DofTree.chain(robot.nv) if robot.coupled_joints else DofTree.of(robot)
-        M_inv = InertiaFactors(tree, *factor_ltdl(tree.permute_matrix(M), tree)).inverse()
+            of_q, of_v, force_q = self._loop_derivatives(self.system, q, v, a, f[self.contact_rows :])
+            blocks_q, blocks_v = [blocks_q[0] - force_q, *blocks_q[1:], of_q], [*blocks_v, of_v]
+        return np.concatenate(blocks_q), np.concatenate(blocks_v)
+
+    def inverse(self, q: Array, mask: Array) -> tuple[Array, Array, Array]:
+        """Return the matrices of which the inverse of the equations of motion consists.
+
+        They are M^-1, (nv, nv), J M^-1, (m, nv), and (J M^-1 J^T)^-1, (m, m), the operational-space inertia of the
+        constraints.
+
+        Args:
+            q, mask: As in `solve`.
+        """
+        J, M_inv = self._jacobian(q, mask), InertiaFactors.of(self.robot, q).inverse()
         J_M_inv = J @ M_inv
         S = self._delassus(J, J_M_inv, mask)
-        contact_inertia = mirror(solve_columns(factor_semidefinite(S), np.eye(len(S)))) if len(S) else S
-        tau_v = np.zeros_like(M) if self.impact else derivatives.v
-        return MotionDerivatives(tau_q, tau_v, row_q, row_v, M_inv, J_M_inv, contact_inertia)
+        return M_inv, J_M_inv, mirror(solve_columns(factor_semidefinite(S), np.eye(len(S)))) if len(S) else S
+
+    def _jacobian(self, q: Array, mask: Array) -> Array:
+        """Return J of the constraints, (m, nv), contact axes."""
+        J = [np.zeros((0, self.robot.nv))]
+        for k, contact in enumerate(self.contacts):
+            rows = slice(0 if contact.surface else 3, 6)
+            J.append(mask[k] * frame_jacobian(self.robot, q, contact.frame, "local")[rows])
+        if isinstance(self.system, ClosedRobot):
+            J.append(loop_jacobian(self.system, q))
+        return np.concatenate(J)
 
     def _rows(self, q: Array, v: Array, mask: Array) -> tuple[Array, Array]:
         """Return (J (m, nv), c (m,)) of the constraints J a + c = 0, contact axes."""
-        robot, J, c = self.robot, [np.zeros((0, self.robot.nv))], [np.zeros(0)]
+        robot, J, c = self.robot, self._jacobian(q, mask), [np.zeros(0)]
         for k, contact in enumerate(self.contacts):
             rows, on = slice(0 if contact.surface else 3, 6), contact.frame
-            J.append(mask[k] * frame_jacobian(robot, q, on, "local")[rows])
             twist = frame_twist(robot, q, v, on, "local")[rows]
             if self.impact:
                 c.append(mask[k] * (1.0 + self.restitution) * twist)
@@ -244,10 +237,9 @@ class ContactModel:
                 drift = frame_acceleration(robot, q, v, np.zeros(robot.nv), on, "local")[rows]
                 c.append(mask[k] * (drift + self.velocity_gain * twist))
         if isinstance(self.system, ClosedRobot):
-            J.append(loop_jacobian(self.system, q))
             still = np.zeros(robot.nv)
-            c.append(J[-1] @ v if self.impact else loop_acceleration(self.system, q, v, still))
-        return np.concatenate(J), np.concatenate(c)
+            c.append(J[self.contact_rows :] @ v if self.impact else loop_acceleration(self.system, q, v, still))
+        return J, np.concatenate(c)
 
     def _delassus(self, J: Array, J_M_inv: Array, mask: Array) -> Array:
         """Return J M^-1 J^T, (m, m), with unit diagonal entries for inactive contacts."""
@@ -279,7 +271,7 @@ class ContactModel:
         return wrenches
 
     def _loop_derivatives(self, closed: ClosedRobot, q: Array, v: Array, a: Array, multipliers: Array) -> tuple:
-        """Return the derivatives of the loops' rows by q and v, the Jacobian phi' of the loops, and d(phi'^T f)/dq."""
+        """Return the derivatives of the loops' rows by q and v, and d(phi'^T f)/dq, where phi' is their Jacobian."""
 
         def rows(dq: Array, q: Array, v: Array, a: Array) -> Array:
             moved = integrate(closed.robot, q, dq)
@@ -292,7 +284,6 @@ class ContactModel:
         return (
             jacobian(rows, "dq", "forward")(zero, q, v, a),
             jacobian(rows, "v", "forward")(zero, q, v, a),
-            loop_jacobian(closed, q),
             jacobian(forces, "dq", "forward")(zero, q, multipliers),
         )
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import BatchKernel, jacobian, where
-from legged.optimization.equations.dynamics import ContactModel, Motion, MotionDerivatives
+from legged.optimization.equations.dynamics import ContactModel, Motion
+from legged.optimization.equations.entries import Entries
 from legged.optimization.equations.integration import (
     RungeKutta,
     chart_derivatives,
@@ -40,10 +41,10 @@ class NodeModel:
         multiplier_slices: Entries of the multipliers of each constraint among all inputs; None for a cost.
         residual_count, input_count: Numbers of residuals and inputs. size: Number of states and controls, 2 nv + nu.
         method: Runge-Kutta method of time steps, or None. stages: Number of its stages, 1 without one.
-        phases: Number P of phases of free duration. Derivatives by state and controls have P columns of zeros between
-            them, and with phases those by time and duration are computed.
-        rollout, forces, quadratic: The compiled functions.
-        points, stage: Those of the stages of a Runge-Kutta method. curvature: That of second derivatives.
+        phases: Number P of phases of free duration: derivatives by state and controls have P columns of zeros between
+            them, and those by time and duration are computed.
+        rollout, forces, quadratic: The compiled functions. points, stage: Those of the stages of a Runge-Kutta method.
+        curvature: That of second derivatives. entries, stage_entries: What the vectors of `quadratic` and `stage` hold.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class NodeModel:
         self.equations, self.terms, self.nu = equations, list(terms), nu
         self.stages, self.method = len(method.inner) if method else 1, None if equations.impact else method
         self.phases = phases
+        self.entries, self.stage_entries = Entries(), Entries()
         self.nv, self.nq = equations.robot.nv, equations.robot.nq
         self.size = 2 * self.nv + nu
         at = 0
@@ -82,8 +84,8 @@ class NodeModel:
         nx, m, c = 2 * self.nv, equations.rows, len(equations.contacts)
         common = {"mask": (c,), "h": (), "instant": (), "t": (), "w": (self.residual_count,), "p": (self.input_count,)}
         state = {"q": (self.nq,), "v": (self.nv,)}
-        around = {"q0": (self.nq,), "v0": (self.nv,), "u0": (nu,), "feedforward": (nu,), "transposed_gain": (nx, nu)}
-        line = {"alpha": (), "gap": (nx,), "lower": (nu,), "upper": (nu,)}
+        around = {"q0": (self.nq,), "v0": (self.nv,), "u0": (nu,), "gains": (nu, 1 + nx + phases)}
+        line = {"factor_step": (phases,), "alpha": (), "gap": (nx,), "lower": (nu,), "upper": (nu,)}
         self.rollout = BatchKernel(self._rollout, {**state, **around, **line, **common})
         self.forces = BatchKernel(self._forces, {"q": (self.nq,), "f": (m,)})
         motion = {**state, "u": (nu,), "a": (self.nv,), "f": (m,)}
@@ -106,6 +108,12 @@ class NodeModel:
         nv, rows = (self.nv,), (self.equations.rows,)
         contacts = (len(self.equations.contacts),)
         return BatchKernel(self._stage, {"q": (self.nq,), "xi": nv, "v": nv, "a": nv, "f": rows, "mask": contacts})
+
+    @cached_property
+    def inverse(self) -> BatchKernel:
+        """The inverse of the equations of motion, which is the same for stages and impacts."""
+        mask = (len(self.equations.contacts),)
+        return BatchKernel(self._inverse, {"q": (self.nq,), "xi": (self.nv,), "mask": mask})
 
     @cached_property
     def curvature(self) -> BatchKernel:
@@ -147,7 +155,7 @@ class NodeModel:
         return r
 
     def _rollout(
-        self, q: Array, v: Array, q0: Array, v0: Array, u0: Array, feedforward: Array, transposed_gain: Array,
+        self, q: Array, v: Array, q0: Array, v0: Array, u0: Array, gains: Array, factor_step: Array,
         alpha: Any, gap: Array, lower: Array, upper: Array, mask: Array, h: Any, instant: Any, t: Any, w: Array,
         p: Array,
     ) -> tuple:  # fmt: skip
@@ -155,6 +163,7 @@ class NodeModel:
 
             u = clip(u0 + alpha k + K (x - x0)),      x1 = f(x, u) + (alpha - 1) gap
 
+        The factors of phases change by alpha times their step.
         Costs are multiplied by instant + h: `instant` is 1 at impacts and the final state, whose h is 0, else 0.
         Where the motion diverges, the state stays and the cost is `_DIVERGED_COST`, so that the line search rejects it.
 
@@ -162,8 +171,8 @@ class NodeModel:
         control", equations (13) to (15).
         """
         robot = self.equations.robot
-        dx = np.concatenate([difference(robot, q0, q), v - v0])
-        u = u0 + alpha * feedforward + dx @ transposed_gain
+        dx = np.concatenate([difference(robot, q0, q), v - v0, alpha * factor_step])
+        u = u0 + alpha * gains[:, 0] + gains[:, 1:] @ dx
         u = np.array([where(x < lo, lo, where(x > up, up, x)) for x, lo, up in zip(u, lower, upper, strict=True)])
         q1, v1, motions = self._advanced(q, v, u, mask, h)
         a, f = motions[0]
@@ -211,12 +220,12 @@ class NodeModel:
         self, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array,
         mask: Array, h: Any, instant: Any, t: Any, w: Array, p: Array,
     ) -> tuple:  # fmt: skip
-        """Return the gap to the next node, the parts of the linear dynamics, and the quadratic model of the cost.
+        """Return the gap to the next node, the residuals, and the parts of the linear-quadratic model.
 
         The Hessian of the cost, in x, u and the contact forces, is the Gauss-Newton approximation.
         """
-        robot, nv, equations = self.equations.robot, self.nv, self.equations
-        if equations.impact:
+        robot, nv = self.equations.robot, self.nv
+        if self.equations.impact:
             after, moved = v + a, q
             T, N = position_derivatives(robot, q, np.zeros(nv), 0.0 * h, q1)
             N = np.zeros((nv, nv))
@@ -224,19 +233,19 @@ class NodeModel:
             moved, after = time_step(robot, q, v, a, h)
             T, N = position_derivatives(robot, q, after, h, q1)
         gap = np.concatenate([difference(robot, q1, moved), after - v1])
-        by = equations.linearize(q, v, a, f, mask)
-        cost = self._cost(q, v, u, f, t, h, instant, w, p)
-        return gap, T, N, *self._of_motion(by), *cost
+        *cost, residuals = self._cost(q, v, u, f, t, h, instant, w, p)
+        return gap, residuals, self.entries.packed([T, N, self._derivatives(q, v, a, f, mask), *cost])
 
-    def _of_motion(self, by: MotionDerivatives) -> tuple[Array, ...]:
-        """Return M^-1, J M^-1, the contact inertia, and the derivatives of the equations of motion by x and u."""
-        nv, m, act = self.nv, len(by.row_q), self.equations.actuated
-        by_u = np.zeros((nv + m, self.nu))
+    def _derivatives(self, q: Array, v: Array, a: Array, f: Array, mask: Array) -> Array:
+        """Return the derivatives of the equations of motion by state and controls."""
+        actuated, by_u = self.equations.actuated, np.zeros((self.nv + len(f), self.nu))
         if not self.equations.impact:
-            by_u[list(act), range(len(act))] = -1.0
-        by_q, by_v = np.concatenate([by.tau_q, by.row_q]), np.concatenate([by.tau_v, by.row_v])
-        derivatives = self._spread(np.concatenate([by_q, by_v, by_u], axis=1), 1)
-        return by.M_inv, by.J_M_inv, by.contact_inertia, derivatives
+            by_u[list(actuated), range(len(actuated))] = -1.0
+        return self._spread(np.concatenate([*self.equations.derivatives(q, v, a, f, mask), by_u], axis=1), 1)
+
+    def _inverse(self, q: Array, xi: Array, mask: Array) -> tuple[Array, ...]:
+        """Return the matrices of the inverse of the equations of motion at integrate(q, xi)."""
+        return self.equations.inverse(integrate(self.equations.robot, q, xi), mask)
 
     def _spread(self, array: Array, axis: int, first: int = 0) -> Array:
         """Return derivatives by state and controls with zeros between them, `first` entries after their beginning."""
@@ -249,10 +258,11 @@ class NodeModel:
         self, q: Array, v: Array, u: Array, a: Array, f: Array, q1: Array, v1: Array, xi: Array, end: Array,
         mask: Array, h: Any, instant: Any, t: Any, w: Array, p: Array,
     ) -> tuple:  # fmt: skip
-        """Return gap, derivatives of the next configuration by q and xi, and the quadratic model of the cost."""
+        """Return gap, residuals, derivatives of the next configuration by q and xi, and the model of the cost."""
         robot = self.equations.robot
         gap = np.concatenate([difference(robot, q1, integrate(robot, q, xi)), end - v1])
-        return gap, *chart_derivatives(robot, q, xi, q1), *self._cost(q, v, u, f, t, h, instant, w, p)
+        *cost, residuals = self._cost(q, v, u, f, t, h, instant, w, p)
+        return gap, residuals, self.entries.packed([*chart_derivatives(robot, q, xi, q1), *cost])
 
     def _points(self, v: Array, a: Array, h: Any) -> tuple:
         """Return the chart coordinates and velocities of stages and end, and the chart rates of stages."""
@@ -264,9 +274,8 @@ class NodeModel:
         """Return the linear model of the motion at a stage of a step, and the derivatives of its chart."""
         robot = self.equations.robot
         moved = integrate(robot, q, xi)
-        by = self.equations.linearize(moved, v, a, f, mask)
-        charts = chart_derivatives(robot, q, xi, moved)
-        return *self._of_motion(by), *charts, *rate_derivatives(robot, xi, v)
+        charts = *chart_derivatives(robot, q, xi, moved), *rate_derivatives(robot, xi, v)
+        return (self.stage_entries.packed([self._derivatives(moved, v, a, f, mask), *charts]),)
 
     def _moved_residual(
         self, number: int, z: Array, q: Array, v: Array, u: Array, f: Array, t: Any, h: Any, instant: Any, p: Array
@@ -290,8 +299,8 @@ class NodeModel:
     ) -> tuple[Array, ...]:
         """Return the model of the cost in z = (dq, v, u) and y = (f, t, h), and the residuals.
 
-        The Hessian is that by (1, z) and y, with the gradient as derivatives by 1: in the first row of the block zz and
-        in the first column of the block yz. The third block is yy.
+        The Hessian is that by (1, z) and y, with the gradient as derivatives by 1: in the first columns of the blocks
+        zz and yz. The third block is yy.
         """
         nv, nu, m = self.nv, self.nu, len(f) + 2 * bool(self.phases)
         n, size = self.size, 2 * nv + nu + m
@@ -321,13 +330,10 @@ class NodeModel:
                     wx = weights[i] * x
                     for other, y in entries[j:]:
                         hessian[k][other] = hessian[k][other] + wx * y
-        for i in range(size):
-            for j in range(i):
-                hessian[i][j] = hessian[j][i]
-        H, g = np.empty((size, size), object), np.array(gradient)
-        for i, row in enumerate(hessian):
-            H[i, :] = row
-        zz = np.concatenate([np.zeros((1 + n, 1)), np.concatenate([g[None, :n], H[:n, :n]])], axis=1)
+        H, g = mirror(np.array(hessian)), np.array(gradient)
+        lower = np.tril(H[:n, :n])
+        lower[2 * nv :, 2 * nv :] = H[2 * nv : n, 2 * nv : n]
+        zz = np.concatenate([np.zeros((1, 1 + n)), np.concatenate([g[:n, None], lower], axis=1)])
         yz = self._spread(np.concatenate([g[n:, None], H[n:, :n]], axis=1), 1, 1)
         return self._spread(self._spread(zz, 0, 1), 1, 1), yz, H[n:, n:], np.array(residuals)
 

@@ -5,7 +5,7 @@ import pytest
 
 import legged
 from legged.compiler.runtime.batch_kernel import BatchKernel, Rows
-from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, FusedCalls, padded
+from legged.compiler.runtime.call_sequence import Band, Call, CallSequence, FusedCalls, padded, padded_rows
 from legged.errors import NotFiniteError
 
 
@@ -121,20 +121,41 @@ def test_fused_calls_compute_the_same_as_one_after_the_other(count, threads):
     assert FusedCalls(calls, 8, ignored=[0, 1])(threads) == -1
 
 
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (5, 3, 7), (37, 49, 37), (12, 37, 12), (8, 16, 4), (7, 17, 0), (13, 70, 3)]
+)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_functions_of_blas_and_lapack_are_called_for_each_item(threads):
-    rng = np.random.default_rng(0)
-    A, B, scale = rng.normal(size=(40, 3, 4)), rng.normal(size=(40, 4, 2)), rng.normal(size=40)
-    S, C, info = A @ A.swapaxes(1, 2), np.full((40, 3, 5), 7.0), np.zeros(40, np.int32)
-    S[5] = -S[5]
-    L = S.copy()
+def test_products_of_small_matrices_are_those_of_numpy(shape, threads):
+    M, N, K = shape
+    rng = np.random.default_rng(M)
+    A, B = rng.normal(size=(40, K, M)).swapaxes(1, 2), rng.normal(size=(40, K, N + 3))[:, :, 1 : N + 1]
+    S, scale, C, D = rng.normal(size=(M, N)), rng.normal(size=40), np.full((40, M, N + 2), 7.0), np.zeros((40, M, N))
+    start = np.broadcast_to(S, D.shape)
     calls = [
-        # BLAS sees transposes; the result is a part of a larger array
-        Call.fortran("dgemm", 40, "N", "N", 2, 3, 4, scale, B, 2, A, 4, 0.0, C[:, :, 1:], 5),
-        Call.fortran("dpotrf", 40, "L", 3, L, 3, info),
+        Call.matrix_product(C[:, :, 1:-1], A, B, start=start, scale=scale),  # a part of a larger array
+        Call.matrix_product(D, A, B, lower=True),
+        Call.matrix_product(D, A, B, start=D, lower=True, scale=2.0),
     ]
-    assert FusedCalls(calls, 1)(threads) == -1 and info[5] > 0 and not np.delete(info, 5).any()
-    np.testing.assert_allclose(C[:, :, 1:3], scale[:, None, None] * (A @ B), rtol=1e-13, atol=1e-14)
-    assert (C[:, :, [0, 3, 4]] == 7.0).all()
-    R = np.triu(np.delete(L, 5, axis=0))
-    np.testing.assert_allclose(R.swapaxes(1, 2) @ R, np.delete(S, 5, axis=0), rtol=1e-12, atol=1e-13)
+    assert FusedCalls(calls, 1)(threads) == -1
+    np.testing.assert_allclose(C[:, :, 1:-1], S + scale[:, None, None] * (A @ B), rtol=1e-12, atol=1e-13)
+    assert (C[:, :, [0, -1]] == 7.0).all()
+    np.testing.assert_allclose(np.tril(D), 3.0 * np.tril(A @ B), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1, 3, 12, 30])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_factors_of_small_matrices_solve_their_equations_and_name_pivots_that_are_not_positive(size, threads):
+    rng = np.random.default_rng(size)
+    root, right, added = rng.normal(size=(40, size, size)), rng.normal(size=(40, size, 5)), rng.uniform(size=40)
+    S = root @ root.swapaxes(1, 2) + np.eye(size)
+    S[5, -1, -1] = -1e3
+    A, W, info = np.concatenate([right, S], axis=2), padded_rows(40, size, 5 + 2 * size), np.ones(40, np.int32)
+    lower = S.copy()
+    lower[:, *np.triu_indices(size, 1)] = 0.0
+    assert FusedCalls([Call.cholesky_solve(A, W, added, info), Call.mirror(lower)], 1)(threads) == -1
+    assert info[5] == size and not np.delete(info, 5).any() and np.isfinite(W).all()
+    np.testing.assert_array_equal(lower, S)
+    Z, inverse = W[:, :, :5], W[:, :, 5 + size :]
+    solved = np.linalg.solve(S + added[:, None, None] * np.eye(size), right)
+    good = info == 0
+    np.testing.assert_allclose((inverse.swapaxes(1, 2) @ Z)[good], solved[good], rtol=1e-9, atol=1e-11)

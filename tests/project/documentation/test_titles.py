@@ -34,6 +34,7 @@ Application of interior-point methods to model predictive control
 Applied Optimal Control
 Balancing and hopping motion of a planar hopper with one actuator
 Balancing control algorithm for a 3D under-actuated robot
+BLIS: a framework for rapidly instantiating BLAS functionality
 Biomechanics and Motor Control of Human Movement
 Building an orthonormal basis, revisited
 Centroidal dynamics of a humanoid robot
