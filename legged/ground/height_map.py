@@ -16,23 +16,25 @@ from legged.ground.height_files import read_heights
 from legged.output import visible
 
 Array = np.ndarray
-_PADDING = 3
-"""Rows and columns of edge heights around the table, so that all 16 heights of a cell just outside of the map exist."""
+_STEEPEST = 2.0  # largest slope at a height, relative to the smaller of the slopes to its neighbors
 
 
 @checked
 @dataclass(frozen=True)
 class HeightMap:
-    """A surface through a grid of heights, by bicubic interpolation with slopes from central differences.
+    """A surface through a grid of heights, by bicubic interpolation without overshoot.
 
-    In a cell, with the fractions s and t of the spacing along x and y and the cubic weights of Catmull and Rom,
-
-        height = sum over i, j = -1, ..., 2 of  w_i(s) w_j(t) h_ij
-        w_-1 = -s (1 - s)^2 / 2,    w_0 = 1 + s^2 (3 s - 5) / 2,    w_1 = w_0(1 - s),    w_2 = w_-1(1 - s)
+    In a cell, with the fractions s and t of the spacing along x and y, the surface is that of Hermite's cubic
+    polynomials of the heights and slopes at the four corners. The slope at a height along each axis follows from the
+    differences a and b to its neighbors: it is their mean, but at most 2 |a| and 2 |b|, and zero if one of them rises
+    and the other falls. The mixed derivative is the smaller of those of the slopes along x and along y, by the same
+    rule.
 
     The surface passes through all heights, its normal is continuous, so that contact forces have no jumps, and planes
-    are exact. Each value depends on 16 heights. Next to a step in the heights the surface overshoots by 7 % of the step
-    along each axis. Outside of the map the heights of its edge continue; they are reached after one spacing.
+    are exact. Between two neighbors the surface is monotone, and inside of a cell it exceeds the heights of the corners
+    by less than a thousandth of their range. Thus the top of a step in the heights is level up to its edge, where
+    slopes that are means form a ridge of 7 % of the step along each axis. Each value depends on 16 heights. Outside of
+    the map the heights of its edge continue.
 
     The number of operations in a compiled kernel does not depend on the number of heights.
 
@@ -42,7 +44,9 @@ class HeightMap:
         origin: World x and y of the first height, (2,), [m].
 
     Source:
-        E. Catmull, R. Rom, "A class of local interpolating splines", 1974, applied along both axes.
+        F. N. Fritsch, R. E. Carlson, "Monotone piecewise cubic interpolation", SIAM Journal on Numerical Analysis
+        17(2), 1980; B. van Leer, "Towards the ultimate conservative difference scheme. IV. A new approach to numerical
+        convection", Journal of Computational Physics 23(3), 1977, for the bound of the mean slope.
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ()  # for `rollout`: thousands of heights would be inputs of kernels
@@ -50,7 +54,7 @@ class HeightMap:
     spacing: float
     origin: tuple[float, float] = (0.0, 0.0)
     _table: LookupTable = field(init=False, repr=False)
-    """The heights with `_PADDING` rows and columns of edge heights around them, row by row."""
+    """The `nodes`, and after them a row and a column of edge heights, row by row: four numbers for each height."""
 
     def __post_init__(self) -> None:
         heights = rounded_array("the heights of a height map", self.heights, (None, None))
@@ -61,7 +65,8 @@ class HeightMap:
         if not spacing > 0.0:
             raise DefinitionError(f"the spacing of a height map must be positive, got {spacing} m")
         origin = rounded_array("the origin of a height map", self.origin, (2,)).tolist()
-        table = LookupTable(np.pad(heights, _PADDING, mode="edge").ravel())
+        padded = np.moveaxis(nodes(np.pad(heights, 2, mode="edge"))[:, 2:-1, 2:-1], 0, -1)
+        table = LookupTable(padded.ravel())
         for name, value in {"heights": heights, "spacing": spacing, "origin": tuple(origin), "_table": table}.items():
             object.__setattr__(self, name, value)
 
@@ -111,7 +116,7 @@ class HeightMap:
             np.minimum(np.maximum(np.floor((list_as_array(z) - start) / self.spacing + 0.5), 0.0), size - 1.0)
             for z, start, size in ((x, x_0, n), (y, y_0, m))
         )
-        return self._table((row + _PADDING) * (m + 2 * _PADDING) + (column + _PADDING))
+        return self._table(4.0 * (row * (m + 1.0) + column))
 
     def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the unit normal at (x, y), (..., 3), world axes."""
@@ -124,11 +129,10 @@ class HeightMap:
             _cell((z - start) / self.spacing, n)
             for z, start, n in zip((list_as_array(x), list_as_array(y)), self.origin, self.heights.shape, strict=True)
         )
-        columns = self.heights.shape[1] + 2 * _PADDING
-        first = (row + (_PADDING - 1)) * columns + (column + (_PADDING - 1))
-        neighbors = np.add.outer(columns * np.arange(4.0), np.arange(4.0))
-        grid = self._table(first + neighbors.reshape(4, 4, *[1] * np.ndim(first)))
-        return bicubic(grid, s, t, self.spacing)
+        columns = self.heights.shape[1] + 1.0
+        numbers = np.add.outer(np.arange(4.0), np.add.outer([0.0, 4.0 * columns], [0.0, 4.0]))
+        first = 4.0 * (row * columns + column)
+        return bicubic(self._table(first + numbers.reshape(4, 2, 2, *[1] * np.ndim(first))), s, t, self.spacing)
 
     def __str__(self) -> str:
         n, m = self.heights.shape
@@ -138,26 +142,48 @@ class HeightMap:
 
 
 def _cell(position: Any, n: int) -> tuple[Any, Any]:
-    """Return the number of a cell and the fraction in it, of a position in spacings along an axis of n heights.
-
-    Two spacings outside of the map the heights are those of the edge, so that the cell may be clipped there.
-    """
-    position = np.minimum(np.maximum(position, -2.0), float(n))
+    """Return the number of a cell and the fraction in it, of a position in spacings along an axis of n heights."""
+    position = np.minimum(np.maximum(position, 0.0), n - 1.0)
     cell = np.floor(position)
     return cell, position - cell
 
 
-def bicubic(grid: Any, s: Any, t: Any, spacing: float) -> tuple[Any, Any, Any]:
+def nodes(heights: Array) -> Array:
+    """Return heights, their bounded differences along x and y, and the mixed one, (4, nx, ny), [m]; see `HeightMap`.
+
+    The differences of the first and last rows and columns are those of a grid that repeats.
+
+    Args:
+        heights: (nx, ny), [m], world z.
+    """
+    along_x, along_y = _bounded_difference(heights, 0), _bounded_difference(heights, 1)
+    mixed = _smaller(_bounded_difference(along_x, 1), _bounded_difference(along_y, 0))
+    return np.array([heights, along_x, along_y, mixed])
+
+
+def _bounded_difference(values: Array, axis: int) -> Array:
+    """Return the difference per spacing at each value, bounded by those to its neighbors, (nx, ny)."""
+    before, after = values - np.roll(values, 1, axis), np.roll(values, -1, axis) - values
+    return _smaller(0.5 * (before + after), _STEEPEST * _smaller(before, after))
+
+
+def _smaller(a: Array, b: Array) -> Array:
+    """Return the value of smaller magnitude of each pair, and zero where their signs differ."""
+    return np.where(np.sign(a) * np.sign(b) > 0.0, np.sign(a) * np.minimum(np.abs(a), np.abs(b)), 0.0)
+
+
+def bicubic(corners: Any, s: Any, t: Any, spacing: float) -> tuple[Any, Any, Any]:
     """Return the height, (...), [m], and its derivatives along x and y, (...), dimensionless; see `HeightMap`.
 
     Args:
-        grid: Heights around the place, (4, 4, ...), [m], world z. s, t: Fractions of the cell along x and y, (...).
+        corners: `nodes` of the corners of a cell along x and y, (4, 2, 2, ...), [m].
+        s, t: Fractions of the cell along x and y, (...).
         spacing: Distance between neighboring heights, [m].
     """
-    w_y, rate_y = _weights(t), _rates(t)
-    values = [_dot(w_y, heights) for heights in grid]
-    slopes = [_dot(rate_y, heights) for heights in grid]
-    w_x, rate_x = _weights(s), _rates(s)
+    (w_x, rate_x), (w_y, rate_y) = _weights(s), _weights(t)
+    # Values and their differences along x, of both corners along x, at the fraction t along y.
+    values = [_dot(w_y, (*corners[k, i], *corners[k + 2, i])) for k in (0, 1) for i in (0, 1)]
+    slopes = [_dot(rate_y, (*corners[k, i], *corners[k + 2, i])) for k in (0, 1) for i in (0, 1)]
     return _dot(w_x, values), _dot(rate_x, values) / spacing, _dot(w_x, slopes) / spacing
 
 
@@ -167,17 +193,13 @@ def upward(along_x: Any, along_y: Any) -> Any:
     return np.stack([-along_x * up, -along_y * up, up], axis=-1)
 
 
-def _weights(s: Any) -> list[Any]:
-    """Return the weights of four neighboring heights at the fraction s of the middle one of three intervals."""
+def _weights(s: Any) -> tuple[list[Any], list[Any]]:
+    """Return Hermite's cubic polynomials of two values and two slopes, and their derivatives, at the fraction s."""
     r = 1.0 - s
-    return [-0.5 * s * r * r, 1.0 + s * s * (1.5 * s - 2.5), 1.0 + r * r * (1.5 * r - 2.5), -0.5 * r * s * s]
+    rise = s * s * (3.0 - 2.0 * s)
+    rate = 6.0 * s * r
+    return [1.0 - rise, rise, s * r * r, -r * s * s], [-rate, rate, r * (1.0 - 3.0 * s), s * (1.0 - 3.0 * r)]
 
 
-def _rates(s: Any) -> list[Any]:
-    """Return the derivatives of the weights with respect to s."""
-    r = 1.0 - s
-    return [0.5 * r * (3.0 * s - 1.0), s * (4.5 * s - 5.0), r * (5.0 - 4.5 * r), 0.5 * s * (1.0 - 3.0 * r)]
-
-
-def _dot(weights: list[Any], values: list[Any]) -> Any:
+def _dot(weights: Any, values: Any) -> Any:
     return sum(w * value for w, value in zip(weights[1:], values[1:], strict=True)) + weights[0] * values[0]

@@ -9,9 +9,11 @@ import numpy as np
 from legged.arguments import Numbers, list_as_array, number, rounded_array, whole
 from legged.checked import checked
 from legged.compiler.ir import ChangingTable
-from legged.ground.height_map import bicubic, upward
+from legged.ground.height_map import bicubic, nodes, upward
 
 Array = np.ndarray
+_LAYERS = 8
+"""Numbers of each entry: its `nodes`, the offset, and the slopes."""
 
 
 @checked
@@ -39,7 +41,7 @@ class RollingHeightMap:
         self.shape = whole("shape", shape[0], 4), whole("shape", shape[1], 4)
         self.spacing = number("spacing", spacing, "m", above=0.0)
         self.count, self.robot = whole("count", count, 1), 0.0
-        self._table = ChangingTable(np.zeros(self.count * 5 * self.shape[0] * self.shape[1]))
+        self._table = ChangingTable(np.zeros(self.count * _LAYERS * self.shape[0] * self.shape[1]))
 
     def write(
         self, robot: int, heights: Numbers, offsets: Numbers | None = None, slopes: Numbers | None = None
@@ -58,9 +60,9 @@ class RollingHeightMap:
         heights = rounded_array("heights", heights, self.shape)
         offsets = np.zeros((2, *self.shape)) if offsets is None else rounded_array("offsets", offsets, (2, *self.shape))
         if slopes is None:
-            slopes = [np.roll(heights, -1, a) - np.roll(heights, 1, a) for a in (0, 1)] / np.array(2.0 * self.spacing)
+            slopes = nodes(heights)[1:3] / self.spacing
         slopes = rounded_array("slopes", slopes, (2, *self.shape))
-        self._table.numbers.reshape(self.count, 5, *self.shape)[k] = [heights, *offsets, *slopes]
+        self._table.numbers.reshape(self.count, _LAYERS, *self.shape)[k] = [*nodes(heights), *offsets, *slopes]
 
     def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""
@@ -72,11 +74,11 @@ class RollingHeightMap:
 
     def offset(self, x: Numbers, y: Numbers) -> Any:
         """Return the offset of the entry that is nearest to (x, y), (..., 2), [m], world axes."""
-        return np.stack(self._of_nearest(x, y, (1, 2)), axis=-1)
+        return np.stack(self._of_nearest(x, y, (4, 5)), axis=-1)
 
     def slopes(self, x: Numbers, y: Numbers) -> Any:
         """Return the slopes along world x and y of the entry nearest to (x, y), two arrays (...), dimensionless."""
-        return self._of_nearest(x, y, (3, 4))
+        return self._of_nearest(x, y, (6, 7))
 
     def _of_nearest(self, x: Any, y: Any, layers: tuple[int, ...]) -> list[Any]:
         """Return the numbers of layers in the entry nearest to (x, y)."""
@@ -87,12 +89,12 @@ class RollingHeightMap:
         """Return the height, [m], and its derivatives with respect to x and y."""
         place = [list_as_array(z) / self.spacing for z in (x, y)]
         row, column = (np.floor(z) for z in place)
-        grid = np.array([[self._read(0, row + i, column + j) for j in range(-1, 3)] for i in range(-1, 3)])
-        return bicubic(grid, place[0] - row, place[1] - column, self.spacing)
+        corners = np.array([[[self._read(k, row + i, column + j) for j in (0, 1)] for i in (0, 1)] for k in range(4)])
+        return bicubic(corners, place[0] - row, place[1] - column, self.spacing)
 
     def _read(self, layer: int, row: Any, column: Any) -> Any:
         """Return the numbers of a layer at heights of the world."""
-        (n, m), first = self.shape, (5.0 * self.robot + layer) * self.shape[0]
+        (n, m), first = self.shape, (_LAYERS * self.robot + layer) * self.shape[0]
         row, column = (k - size * np.floor(k / size) for k, size in ((row, float(n)), (column, float(m))))
         return self._table((first + row) * m + column)
 

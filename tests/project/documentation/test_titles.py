@@ -8,12 +8,13 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TITLES = """
+Monotone piecewise cubic interpolation
+Towards the ultimate conservative difference scheme. IV. A new approach to numerical convection
 A beginner's guide to 6-D vectors
 Accelerated policy learning with parallel differentiable simulation
 Accuracy and resolution of Kinect depth data for indoor mapping applications
 Actuator failure detection and isolation using generalized momenta
 Exact energy-momentum conserving algorithms and symplectic schemes for nonlinear dynamics
-A class of local interpolating splines
 A mixed formulation for frictional contact problems prone to Newton like solution methods
 A new factorization of the mass matrix for optimal serial and parallel calculation of multibody dynamics
 A new nonlinear model of contact normal force
