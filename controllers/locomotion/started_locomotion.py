@@ -20,10 +20,10 @@ from controllers.locomotion.torques.hands import HeadingAxes, hand_control, movi
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
     ACCELERATION,
-    ACCELERATION_ON_TWO,
     ENTRIES,
     JUMP,
     Command,
+    acceleration_on_two,
     command_within_reach,
     limited_command,
     read_command,
@@ -221,6 +221,7 @@ class StartedLocomotion:
             command: The command of `legged.Simulation.step`, (5,) to (7,).
         """
         robot, ground, dt = self.robot, self.feet_plan, 1.0 / self.sampling_rate
+        on_two = len(self.planner.feet) == 2
         R, origin = robot.base.pose(q[: robot.base.nq])
         mass, total = center_of_mass(robot, q), momentum(robot, q, v)
         model = WholeBodyModel(robot, q, v)
@@ -235,8 +236,9 @@ class StartedLocomotion:
         lowers = (jump > 0.0) & (before.phase * before.period < self.gaits.jump(jump).durations[0])
         waits = ((wanted[JUMP] > 0.0) & (jump == 0.0)) | lowers  # a jump begins from rest, and moves on in its push
         wanted = join(where(waits, 0.0, 1.0) * wanted[:3], wanted[3:])
+        usual = acceleration_on_two(wanted, before, self.height, self.gravity) if on_two else ACCELERATION
         wanted = join(wanted[:2] + ground.velocity_change(memory.path, wanted, before), wanted[2:])
-        most = where(jump > 0.0, _LEAP, ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION)
+        most = where(jump > 0.0, _LEAP, usual)
         limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most)
         offsets, stances, most = (feet - mass)[:, :2] @ body.heading.T, self.steps.stances, _BEHIND * self.height
         limited = command_within_reach(limited, memory.command, stances, offsets, before, most, dt)

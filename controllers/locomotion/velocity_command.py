@@ -17,9 +17,8 @@ from legged.spatial import Array, join
 
 ACCELERATION = 0.15
 """Largest change of the commanded velocity, [g]."""
-ACCELERATION_ON_TWO = 0.04
-"""The same for two feet, away from zero, [g]. A robot that stands on two accelerates as far as its center of pressure
-moves back; one that walks decelerates by the places of its feet."""
+_ON_TWO, _SLOWLY_ON_TWO, _SLOW = 0.08, 0.04, 0.25
+"""The same for two feet away from zero, [g], below and above a speed, [sqrt(g h)]; see `acceleration_on_two`."""
 _YAW_ACCELERATION = 0.2  # [g / h]
 _LEAST_SHARE = 0.05  # of a change of the velocity, at which a robot starts although a foot is too far behind
 _CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height, and of pitch and roll
@@ -120,6 +119,20 @@ def limited_command(
     rates += [_YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), turning, turning]
     pairs = zip(wanted[:JUMP], last[:JUMP], rates, strict=True)
     return np.stack([*(b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs), wanted[JUMP]])
+
+
+def acceleration_on_two(wanted: Array, state: GaitState, height: float, gravity: float) -> Any:
+    """Return the largest change of the commanded velocity of a robot with two feet away from zero, [g].
+
+    A robot that stands on two feet accelerates as far as its center of pressure moves back, 0.04 g; one that walks also
+    by the places of its feet, 0.08 g. Where it is to walk faster than 0.25 sqrt(g h), its steps have no such reserve.
+
+    Args:
+        wanted: The command, (7,), units of `Command`.
+        state: State of the gait. height: As in `limited_command`, [m]. gravity: Magnitude g, [m/s^2].
+    """
+    is_slow = wanted[:2] @ wanted[:2] < _SLOW**2 * gravity * height
+    return where(is_slow & (state.walking > 0.5) & (state.starts < 0.5), _ON_TWO, _SLOWLY_ON_TWO)
 
 
 def slowed(velocity: Array, fastest: Array) -> Array:

@@ -14,6 +14,7 @@ from legged.spatial import Array
 
 _REPLAN = 0.1  # of a swing: time constant with which the landing place of a swinging foot moves
 _DECIDED = 0.3  # of a swing: time after which the landing place stays on its tread of stairs
+_EARLY = 0.5  # lead of a flat foot, relative to the slope of the steepest line to the terrain between
 _OBSTACLE = 0.1  # lead from which on a foot is close to an edge
 
 
@@ -106,8 +107,8 @@ def swing_lead(start: Array, end: Array, profile: Profile, heights: Sequence[Any
     """Return the fraction of a swing for which a foot rises first, negative if it moves on before it sinks.
 
     It is the slope of the straight line from start to end, if it climbs, and at most `Profile.lead`. With heights it is
-    the slope beyond that of the ground of the steepest line from the start to the end or to the terrain between, and if
-    the end is below the ground under the start, minus that of the steepest line back from the end.
+    half of the slope beyond that of the ground of the steepest line from the start to the end or to the terrain
+    between, and if the end is below the ground under the start, minus that of the steepest line back from the end.
 
     Args:
         start: As in `swing_path`, (3,), [m], world axes. end: As in `swing_path`, (3,), [m], world axes.
@@ -125,7 +126,7 @@ def swing_lead(start: Array, end: Array, profile: Profile, heights: Sequence[Any
         np.maximum, [(height - end[2]) * (count / (count - k)) for k, height in enumerate(heights, 1)], -climb
     )
     up, down = ahead - np.maximum(usual, 0.0), back - np.maximum(-usual, 0.0)
-    lead = np.minimum(profile.lead, np.maximum(where(climb < usual, down, up), 0.0) / length)
+    lead = np.minimum(profile.lead, _EARLY * np.maximum(where(climb < usual, down, up), 0.0) / length)
     return where(climb < usual, -lead, lead)
 
 

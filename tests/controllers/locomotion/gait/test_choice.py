@@ -9,7 +9,7 @@ import robots
 from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
 from controllers.locomotion.gait.schedule import GaitState
-from controllers.locomotion.velocity_command import limited_command, read_command
+from controllers.locomotion.velocity_command import acceleration_on_two, limited_command, read_command
 from legged.errors import ShapeError, UnknownNameError
 
 QUICK = "test_a_jump_rises_by_the_commanded_height_and_its_feet_press_until_they_lift_off"
@@ -121,6 +121,19 @@ def test_commands_of_five_entries_have_neither_roll_nor_jump():
     limited = limited_command(command(jump=0.2), command(), HEIGHT, GRAVITY, 2e-3)
     assert limited[6] == 0.2  # jumps are not bounded in rate
     assert Command(roll=0.1, jump=0.2)(0.0)[5:] == pytest.approx([0.1, 0.2])
+
+
+def test_two_feet_accelerate_faster_once_the_first_has_lifted_off_if_the_command_is_slow():
+    """0.25 sqrt(g h) are 0.43 m/s."""
+    stands = GaitState.standing(ContactSchedule(0.9, 0.6, (0.0, 0.5)))
+    starts = stands._replace(walking=1.0)
+    walks = starts._replace(planted=np.array([1.0, 0.0]))
+    rates = [
+        float(acceleration_on_two(command(*velocity), state, HEIGHT, GRAVITY))
+        for state in (stands, starts, walks)
+        for velocity in ((0.1, 0.0), (0.3, 0.3), (-0.4, 0.2))
+    ]
+    assert rates == [0.04] * 6 + [0.08, 0.08, 0.04]
 
 
 def jumped(robot, gait, rise, speed=0.0, until=2.0):

@@ -63,7 +63,7 @@ def test_the_toe_of_a_flat_foot_passes_over_the_edge_of_a_stair_up_and_its_heel_
     def lowest(extents):
         heights = terrain_heights(stairs, start, end, extents=extents, slope=level)
         lead = swing_lead(start, end, SOLE, heights, level)
-        assert lead == up * SOLE.lead
+        assert lead == pytest.approx(up * SOLE.lead)
         rise = swing_rise(start, end, 0.02, heights, SOLE, lead)
         path = [swing_path(t, 0.4, start, end, rise, SOLE, lead).position for t in np.linspace(0.0, 1.0, 501)]
         return min(z - max(stairs.height(x + e, y) for e in (-toe, 0.0, toe)) for x, y, z in path)
@@ -77,7 +77,15 @@ def test_flat_feet_do_not_lead_on_the_slope_of_the_ground():
     ends = [np.array([0.1, 0.0]), np.array([-0.1, 0.0])]
     heights = terrain_heights(Slope(float(np.arctan(0.25))), start, end, extents=ends, slope=slope)
     assert swing_lead(start, end, SOLE, heights, slope) == pytest.approx(0.0, abs=1e-12)
-    assert swing_lead(start, end, SOLE, heights, np.zeros(2)) == SOLE.lead
+    assert swing_lead(start, end, SOLE, heights, np.zeros(2)) == pytest.approx(0.125)  # half of the slope
+
+
+def test_a_flat_foot_rises_later_before_an_edge_that_is_far_ahead():
+    """With a lead of 0.2 there, which G1 had, its last leg to climb lagged behind, and the trunk turned by 1 rad."""
+    start, end, level = np.zeros(3), np.array([0.5, 0.0, 0.1]), np.zeros(2)
+    heights = [terrain_heights(Stairs((edge,), (0.1,)), start, end) for edge in (0.1, 0.375)]
+    near, far = (swing_lead(start, end, SOLE, own, level) for own in heights)
+    assert near == SOLE.lead and far == pytest.approx(0.5 * 0.1 / 0.4)  # the first place on the step is at 0.4 m
 
 
 def test_a_swing_passes_each_known_place_between_by_a_clearance_that_vanishes_at_the_ends():
