@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from legged.compiler import Call, FusedCalls, Rows, default_threads
+from legged.compiler import Call, Counts, FusedCalls, Rows, default_threads
 from legged.optimization.equations.dynamics import contact_names
 from legged.optimization.equations.integration import StageDerivatives, runge_kutta_derivatives
 from legged.optimization.equations.nodes import NodeModel
@@ -50,6 +50,26 @@ class LinearQuadraticModel(Trajectories):
         self._prepare_model()
         self._solutions, self._condensed = self._prepare_algebra()
         self._curvatures: list[FusedCalls] = []
+
+    def counts(self) -> dict[str, Counts]:
+        """Return name -> operation counts of the parts of an iteration, see `Solver.counts`."""
+        kernels, models = Counts(), self.problem.models
+        rollout = Counts()
+        for group, model in zip(self.problem.groups, models, strict=True):
+            used = [(models[0].inverse, model.stages), (model.quadratic, 1)]
+            if model.method:
+                used += [(model.points, 1), (model.stage, model.stages)]
+            for kernel, repeats in used:
+                kernels += kernel.counts.times(repeats * len(group.indices))
+            rollout += model.rollout.counts.times(len(self.alphas) * len(group.indices))
+        return {
+            "equations of motion, costs and their derivatives": kernels,
+            "linear dynamics": self._solutions.counts,
+            "condensed costs": self._condensed.counts,
+            "Riccati recursion": self.riccati.counts,
+            "expected change along the step": self.riccati.direction_counts,
+            "rollouts": rollout,
+        }
 
     def directional_derivatives(self) -> tuple[Array, Array]:
         """Return slope and curvature of the quadratic model of the cost along the full step, (1,) each."""

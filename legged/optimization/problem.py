@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.arguments import array, number, real_array, shown
 from legged.checked import checked
-from legged.compiler import Counts, run_passes
+from legged.compiler import Counts
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
 from legged.loops import ClosedRobot
 from legged.optimization.equations.dynamics import Contact, ContactModel, contact_names
@@ -233,12 +233,12 @@ class Problem:
         self.durations = np.array([*steps, 0.0])
 
     def counts(self) -> dict[str, Counts]:
-        """Return name -> operation counts of the functions of one node, without the products of matrices."""
+        """Return name -> operation counts of the functions of one node; `Solver.counts` has those of an iteration."""
         kernels = {"inverse of the equations of motion": self.models[0].inverse}
         for group, model in zip(self.groups, self.models, strict=True):
             kind = "an impact" if group.impact else "a stage"
             kernels |= {f"rollout of {kind}": model.rollout, f"quadratic model of {kind}": model.quadratic}
-        return {name: run_passes(kernel.graph, counted=True).counts for name, kernel in kernels.items()}
+        return {name: kernel.counts for name, kernel in kernels.items()}
 
 
 class NodeGroup:

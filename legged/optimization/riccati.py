@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legged.compiler import Call, FusedCalls, default_threads, padded_rows
+from legged.compiler import Call, Counts, FusedCalls, default_threads, padded_rows
 from legged.spatial import Array
 
 
@@ -79,6 +79,16 @@ class RiccatiRecursion:
         self._parts = [[FusedCalls(part, 1) for part in calls] for calls in self._nodes]
         steps = [call for k in range(nodes) for call in self._direction_calls(k)]
         self._directions = FusedCalls([*steps, *self._product_calls(nodes)], 1)
+
+    @property
+    def counts(self) -> Counts:
+        """Operations of `backward` without bounds, for all problems and nodes."""
+        return self._pass.counts
+
+    @property
+    def direction_counts(self) -> Counts:
+        """Operations of `directional_derivatives`, for all problems and nodes."""
+        return self._directions.counts
 
     def _node_calls(self, k: int) -> tuple[list[Call], list[Call]]:
         """Return the calls that compute Q, k and K of a node, and those that compute V."""

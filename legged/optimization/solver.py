@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import array, number, whole
-from legged.compiler import default_threads, thread_limit
+from legged.compiler import Counts, default_threads, thread_limit
 from legged.errors import ArgumentError, ShapeError
 from legged.optimization.fddp import FDDP, Tolerances
 from legged.optimization.problem import Problem, Stage
@@ -82,6 +82,15 @@ class Solver:
         for name, given in guess.items():  # after all of them have been accepted
             arrays[name][...] = given
         stored["q"][:, 0], stored["v"][:, 0] = self.problem.q, self.problem.v
+
+    def counts(self) -> dict[str, Counts]:
+        """Return name -> scalar operations of one iteration of one initial state, of all its nodes.
+
+        They are those of an iteration with the Gauss-Newton Hessian, of which no control exceeds its bounds, that tries
+        all step lengths of the line search at once. Products and factors count the operations that their formulas need.
+        The expected change along the step is computed while there are gaps or free durations.
+        """
+        return self._iterations[0].trajectories.counts()
 
     def shift(self, count: int = 1) -> None:
         """Move the trajectory towards the start by some nodes and repeat its last one, for a receding horizon.

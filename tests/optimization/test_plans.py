@@ -10,6 +10,7 @@ import robots
 from legged import optimization as oc
 from legged.errors import ArgumentError
 from legged.ground import Flat
+from legged.optimization import fddp
 
 REST = np.array([0.0, 0.0, 0.6, 0.0, 0.0])  # phi [rad], x and z [m], hip [rad], slide [m]
 
@@ -155,3 +156,22 @@ def test_operations_of_a_node_are_counted(hop):
         "quadratic model of an impact",
     }
     assert all(count.multiplications > 100 for count in counts.values())
+
+
+def test_operations_of_an_iteration_are_counted_by_hand(hop):
+    """Of the Riccati recursion, with (1, x) of 1 + nx numbers, see `RiccatiRecursion`."""
+    problem = hop[0]
+    counts = oc.Solver(problem).counts()
+    nodes, nx, nu = len(problem.nodes), 2 * problem.tree.nv, problem.nu
+    m, n, lower = 1 + nx, 1 + nx + nu, (1 + nx) * (2 + nx) // 2
+    pairs = nu * (nu - 1) // 2
+    factor = (n + 1) * (nu + pairs)
+    products = m * n * m + lower * m + nu * n * m + nu + nu * m * nu + lower * nu
+    assert counts["Riccati recursion"].multiplications == nodes * (products + factor)
+    assert counts["Riccati recursion"].square_roots == nodes * nu
+    own, lengths = problem.counts(), len(fddp.STEP_LENGTHS)
+    impacts = sum(isinstance(node, oc.Impact) for node in problem.nodes)
+    stages = nodes + 1 - impacts
+    wanted = own["rollout of a stage"].times(stages) + own["rollout of an impact"].times(impacts)
+    assert counts["rollouts"].kinds() == wanted.times(lengths).kinds()
+    assert all(part.multiplications > 0 for part in counts.values())

@@ -97,6 +97,10 @@ class Counts:
             by_module=_merged(self.by_module, other.by_module),
         )
 
+    def times(self, n: int) -> Counts:
+        """Return the counts of n executions, without those of stages and modules."""
+        return Counts(**{name: n * count for name, count in self.kinds().items()})
+
     def __str__(self) -> str:
         kinds = [name for name in KINDS if getattr(self, name)] or ["multiplications", "additions"]
         rows: list[tuple[str, ...]] = [("", *(name.replace("_", " ") for name in kinds))]

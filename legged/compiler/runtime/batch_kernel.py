@@ -13,7 +13,8 @@ from legged.compiler.codegen import llvm
 from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes.pipeline import trace
+from legged.compiler.passes.counting import Counts
+from legged.compiler.passes.pipeline import run_passes, trace
 from legged.compiler.runtime.batches import BatchCode, address_of, has_contiguous_rows
 from legged.compiler.runtime.call_sequence import Call
 from legged.errors import NotFiniteError
@@ -74,6 +75,11 @@ class BatchKernel:
         if states is not None:
             target = target._replace(width=min(target.width, 1 << max(states - 1, 1).bit_length()))
         self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, target)
+
+    @property
+    def counts(self) -> Counts:
+        """Operations for one state."""
+        return run_passes(self.graph, counted=True).counts
 
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for all states, in the function's own structure of arrays (n, ...).

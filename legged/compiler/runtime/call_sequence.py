@@ -16,6 +16,7 @@ import numpy as np
 
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import call_sequence, llvm, small_matrices
+from legged.compiler.passes.counting import Counts
 from legged.compiler.runtime.batches import address_of, working_memory
 from legged.compiler.runtime.threads import chunk_size, run_chunks
 from legged.errors import NotFiniteError
@@ -32,6 +33,7 @@ class Call(NamedTuple):
     Attributes:
         function: Address of the function. count: Number of its items. argument: Address of its argument.
         name: What it computes. work: Size of its working memory, [bytes]. memory: What has to stay in memory.
+        counts: Operations of one item that a product or factor of matrices needs; zero for kernels.
     """
 
     function: int
@@ -40,6 +42,7 @@ class Call(NamedTuple):
     name: str
     work: int = 0
     memory: Any = None
+    counts: Counts = Counts()
 
     @staticmethod
     def while_loop(sequence: CallSequence, flag: Array, most: int, bound: Array | None = None) -> Call:
@@ -147,6 +150,7 @@ class Call(NamedTuple):
             lower: Whether only the lower triangle of C is needed.
         """
         count, M, N = C.shape
+        has_start, is_scaled = start is not None, not isinstance(scale, float) or abs(scale) != 1.0
         start = np.broadcast_to(np.zeros(N), C.shape) if start is None else start
         scale = np.broadcast_to(np.asarray(scale, float), (count,))
         assert A.shape == (count, M, B.shape[1]) and B.shape == (count, B.shape[1], N) and start.shape == C.shape
@@ -154,8 +158,10 @@ class Call(NamedTuple):
         sizes = M, N, B.shape[1], int(lower)
         places = *_place(A), A.strides[2], *_place(B), *_place(start), *_place(C), address_of(scale), *scale.strides
         table = _table(*sizes, *places)
+        entries = M * (M + 1) // 2 if lower else M * N
+        counts = Counts(entries * (B.shape[1] + is_scaled), entries * (B.shape[1] - 1 + has_start))
         return Call(_matrix_address(small_matrices.PRODUCT), count, address_of(table), "a matrix product", 0,
-                    (A, B, start, C, scale, table))  # fmt: skip
+                    (A, B, start, C, scale, table), counts)  # fmt: skip
 
     @staticmethod
     def cholesky_solve(A: Array, W: Array, regularization: Array, info: Array) -> Call:
@@ -173,8 +179,10 @@ class Call(NamedTuple):
         assert A.dtype == W.dtype == regularization.dtype == float and info.dtype == np.int32
         numbers = (address_of(regularization), *regularization.strides, address_of(info), *info.strides)
         table = _table(n, m, *_place(A), *_place(W), *numbers)
+        pairs = n * (n - 1) // 2  # of rows: in each row m + 1 numbers that are neither 0 nor known
+        counts = Counts((m + 1) * (n + pairs), (m + 1) * pairs + n, divisions=n, square_roots=n)
         return Call(_matrix_address(small_matrices.CHOLESKY_SOLVE), count, address_of(table), "a Cholesky factor", 0,
-                    (A, W, regularization, info, table))  # fmt: skip
+                    (A, W, regularization, info, table), counts)  # fmt: skip
 
     @staticmethod
     def mirror(A: Array) -> Call:
@@ -240,6 +248,11 @@ class FusedCalls:
         self._table = np.array(rows, dtype=np.int64)
         self._argument = _table(address_of(self._table), len(calls))
         self._work = max(call.work for call in calls)
+
+    @property
+    def counts(self) -> Counts:
+        """Operations of the products and factors of matrices, for all items; see `Call`."""
+        return sum((call.counts for call in self.calls), Counts()).times(self._count)
 
     def __call__(self, threads: int, count: int | None = None) -> int:
         """Execute all calls; return the smallest nonnegative result of those that count, or -1.
