@@ -68,7 +68,7 @@ def load(
 
 
 def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Target) -> llvm.LoadedCode:
-    """Return the machine code of a module, which stays: from memory, else from the cache folder, else compiled.
+    """Return the machine code of a module: from memory, where it stays, else from the cache folder, else compiled.
 
     Args:
         key: Everything that the code depends on besides the version of this package.

@@ -31,7 +31,7 @@ operations for G1 and 0.55 for Talos: LLVM takes less than half of the time for 
 
 PLANNED_NODES, PLANNED_BATCH_NODES = 10_000, 3_000
 """A graph with more nodes than the first number, or the second one for a batch, has a plan of registers, if it is not
-outlined. Those for one state with fewer nodes share vectors."""
+outlined. A kernel of fewer nodes for one state packs alike operations into vectors instead."""
 
 SINGLE_STATE = "legged_single_state"
 """`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""

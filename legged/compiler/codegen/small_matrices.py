@@ -4,17 +4,17 @@ All functions have the type of the loop over a batch, see `batches.batch_loop`: 
 receive the address of their argument, and return -1.
 
     int64 legged_matrix_product(..., const Product *, ...)    C = S + scale A B
-    int64 legged_cholesky_solve(..., const Factor *, ...)     W = L^-1 [A 1] where L L^T = A_square + regularization
-    int64 legged_mirror(..., const Mirror *, ...)             copies the lower triangle to the upper one
+    int64 legged_cholesky_solve(..., const Factor *, ...)     W = L^-1 [A 1] where L L^T = A_square + regularization 1
+    int64 legged_mirror(..., const Mirror *, ...)             copies the lower triangle of A to the upper one
 
 Matrices are in row-major order; the numbers of a row of B, C, S and W are contiguous. The product is computed in tiles
-of rows and vectors that stay in registers while the loop over the inner index adds to them, as in BLIS (Van Zee, van de
-Geijn 2015, "BLIS: a framework for rapidly instantiating BLAS functionality"), but without packing, since small
-matrices are in the cache. The last vector of a row is read and written under a mask. Of a lower triangle, tiles that
-contain entries of it are computed.
+of a few rows and SIMD vectors of C, which stay in registers while the loop over the inner index adds to them, as in
+BLIS (Van Zee, van de Geijn 2015, "BLIS: a framework for rapidly instantiating BLAS functionality"), but without
+packing, since small matrices are in the cache. The last vector of a row is read and written under a mask. If only the
+lower triangle of C is needed, vectors of a tile that lie above the diagonal as a whole are left out.
 
-The factor is computed by elimination of the rows [A 1], of which A_square are the last columns of A. A pivot that is
-not positive makes its row zero, and its number, from 1 on, is the info.
+1 is the identity matrix, and A_square the last columns of A. Gaussian elimination turns [A 1] into W. A pivot that is
+not positive sets its row to zero; `info` is the number of the first such pivot, from 1 on, or 0 if there is none.
 
 The LLVM IR below has the abbreviations of `ir_writer.with_entries`.
 """
@@ -61,13 +61,13 @@ def _loaded(structure: str) -> str:
 
 
 def _of_item(names: Iterable[str]) -> str:
-    """Return the code that computes the addresses `%NAME_own` of an item."""
+    """Return the code that computes the address `%NAME_own` of the present item of each array."""
     lines = "  %{0}_k = mul i64 %item, %{0}_item\n  %{0}_own = getelementptr i8, ptr %{0}, i64 %{0}_k\n"
     return "".join(lines.format(name) for name in names)
 
 
 def _tile(rows: int, vectors: int, is_last: bool, width: int) -> Iterator[str]:
-    """Yield the function that computes a tile of C of some rows and vectors; of the last ones the mask holds."""
+    """Yield the function that computes a tile of C; with `is_last` the last vector of each row has a mask."""
 
     def load(value: str, address: str, j: int) -> str:
         if is_last and j == vectors - 1:
@@ -123,7 +123,7 @@ def _splat(vector: str, number: str) -> Iterator[str]:
 
 
 def _mask(name: str, left: str) -> str:
-    """Return the code of the mask whose lanes are those below a number."""
+    """Return the code of the mask that selects the lanes whose index is less than `left`."""
     return f"""  {name}.one = insertelement <WIDTH x i64> poison, i64 {left}, i64 0
   {name}.all = shufflevector <WIDTH x i64> {name}.one, <WIDTH x i64> poison, <WIDTH x i32> zeroinitializer
   {name} = icmp slt <WIDTH x i64> LANE_NUMBERS, {name}.all
@@ -131,7 +131,7 @@ def _mask(name: str, left: str) -> str:
 
 
 def _product(rows: list[int], vectors: int) -> Iterator[str]:
-    """Yield `legged_matrix_product`, for tiles of these numbers of rows and of at most some vectors."""
+    """Yield `legged_matrix_product`; its tiles have one of these numbers of rows, and at most `vectors` vectors."""
     most, *fewer = rows
     counts = f"  %tile_rows.{most} = add i64 0, {most}\n"
     before = most

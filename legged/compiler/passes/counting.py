@@ -98,7 +98,7 @@ class Counts:
         )
 
     def times(self, n: int) -> Counts:
-        """Return the counts of n executions, without those of stages and modules."""
+        """Return the counts of n executions, without the counts by stage and by module."""
         return Counts(**{name: n * count for name, count in self.kinds().items()})
 
     def __str__(self) -> str:

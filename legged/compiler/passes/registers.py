@@ -1,11 +1,11 @@
-"""Registers of long kernels: which numbers are in memory between their uses.
+"""Plan of registers for long kernels: which values stay in registers between their uses, and which are spilled.
 
-A long kernel has a thousand live numbers and 16 or 32 registers. LLVM's register allocator decides where each number
-lives by comparing its live range with all others, which takes most of the time of compilation of a long kernel. The
-code that this plan describes has at most as many live numbers as there are registers: the others are stored once, where
-they are computed, and loaded again at their next use. By Belady's rule the number whose next use is the farthest leaves
-its register. A loaded number stays in a register only if its next use is close: an operation can read one operand from
-memory, without an instruction of its own.
+A long kernel has a thousand live values and 16 or 32 registers. LLVM's register allocator compares live ranges with
+each other, which takes most of the time of compilation of a long kernel. In code with this plan, at most as many values
+are live as there are registers. The others are spilled: stored once in a stack slot, where they are computed, and
+loaded again at their next use. When registers run out, the value whose next use is the farthest is spilled (Belady's
+rule). A loaded value stays in a register only if its next use is close; otherwise it is loaded again, which is cheap,
+since an instruction of x86 can read one operand from memory.
 
 Source: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966.
 """
@@ -23,17 +23,17 @@ from legged.compiler.passes.call_batching import Batches
 from legged.compiler.passes.scheduling import depth_first_phases
 
 _CLOSE = 20
-"""Largest number of operations to the next use of a loaded number that stays in a register."""
+"""A value loaded from memory stays in a register if its next use is at most this number of operations later."""
 
 
 class RegisterPlan(NamedTuple):
-    """The order of a kernel's operations, and the numbers that leave their registers.
+    """The order of a kernel's operations, and the values that are spilled. Values are given by their indices.
 
     Attributes:
         phases: The operations before each batch of calls and after the last one, in the order of their execution.
-        slots: Place in memory of each number that is stored where it is computed.
-        size: Number of places.
-        leaving: Numbers that leave their registers after an operation. All leave them before a call.
+        slots: Spilled value -> index of its stack slot; it is stored where it is computed.
+        size: Number of stack slots.
+        leaving: Operation -> values whose registers are free after it. Before a batch of calls all registers are freed.
     """
 
     phases: list[list[int]]
@@ -47,7 +47,8 @@ def plan_registers(graph: Graph, batches: Batches, registers: int, stores_last: 
     """Return the plan of the registers of a kernel.
 
     Args:
-        graph: The graph, with fused multiply-adds. batches: The batches of calls. registers: Number of registers.
+        graph: The graph, with fused multiply-adds. batches: The batches of calls.
+        registers: Largest number of live values.
         stores_last: Whether results are stored after all operations, not each as soon as it is computed.
     """
     phases = depth_first_phases(graph, [calls for calls, _ in batches])
@@ -59,33 +60,35 @@ def plan_registers(graph: Graph, batches: Batches, registers: int, stores_last: 
 
 
 _Item = tuple[int | None, Sequence[int]]
-"""An operation, or None for a batch of calls, and the numbers that it uses."""
+"""The index of an operation, or None for a batch of calls, and the indices of its operands."""
 
 
 def _items(graph: Graph, phases: Sequence[Sequence[int]], batches: Batches) -> list[_Item]:
-    """Return all operations and batches of calls in the order of their execution; truth values are not counted."""
+    """Return all operations and batches of calls in the order of their execution; operands without truth values."""
     first, nodes = graph.input_size, graph.nodes
     conditions = {i for i, node in enumerate(nodes, first) if node[0] in CONDITIONS}
 
-    def numbers(calls: Sequence[int]) -> list[int]:
-        operands = [a for i in calls for a in nodes[i - first][1] if type(a) is int and a not in conditions]
-        return list(dict.fromkeys(operands))
+    def operands(calls: Sequence[int]) -> list[int]:
+        used = [a for i in calls for a in nodes[i - first][1] if type(a) is int and a not in conditions]
+        return list(dict.fromkeys(used))
 
     items: list[_Item] = []
     for k, phase in enumerate(phases):
-        items += [(i, numbers((i,))) for i in phase]
+        items += [(i, operands((i,))) for i in phase]
         if k < len(batches):
-            items.append((None, numbers(batches[k][0])))
+            items.append((None, operands(batches[k][0])))
     return items
 
 
 def _following_uses(
     items: Sequence[_Item], results: Sequence[Operand]
 ) -> tuple[list[list[int | None]], dict[int, int]]:
-    """Return for each item the next uses of its operands and of its result, and the last use of each number.
+    """Return the places of the next uses of the operands and the result of each item, and of each value's last use.
+
+    A place is the index of an item, or the number of items and more for results; None if there is no further use.
 
     Args:
-        items: The items. results: Numbers that are used after all items.
+        items: The items. results: Values that are used after all items.
     """
     end = len(items)
     after = {r: end + k for k, r in reversed(list(enumerate(results))) if type(r) is int}
@@ -107,12 +110,12 @@ def _following_uses(
 def _evicted(
     graph: Graph, items: Sequence[_Item], following: Sequence[Sequence[int | None]], registers: int
 ) -> tuple[set[int], dict[int, list[int]]]:
-    """Return the numbers that need a place in memory, and those that leave their registers after each operation.
+    """Return the spilled values, which need stack slots, and `RegisterPlan.leaving`.
 
-    Inputs and results of calls are in memory already.
+    Inputs and results of calls need no slot: they are in memory already.
     """
     first, nodes = graph.input_size, graph.nodes
-    held: dict[int, int] = {}  # number -> place of its next use
+    held: dict[int, int] = {}  # value in a register -> place of its next use
     heap: list[tuple[int, int]] = []
     evicted: set[int] = set()
     leaving: dict[int, list[int]] = {}
@@ -148,7 +151,7 @@ def _evicted(
 
 
 def _slots(items: Sequence[_Item], stored: set[int], last: dict[int, int]) -> tuple[dict[int, int], int]:
-    """Return a place in memory for each stored number, free again after its last use, and the number of places."""
+    """Return a stack slot for each spilled value, which is free again after its last use, and the number of slots."""
     slots: dict[int, int] = {}
     ends: dict[int, list[int]] = {}
     free: list[int] = []

@@ -1,8 +1,8 @@
 """`CallSequence`: calls of kernels on arrays at fixed places that machine code executes one after the other.
 
-The calls are prepared once. Between calls of kernels a sequence copies and adds runs of numbers,
-solves systems of equations with banded matrices, and repeats sequences while a number exceeds a bound. `FusedCalls`
-executes calls over the same items chunk by chunk, on several threads.
+The calls are prepared once. Between calls of kernels a sequence copies and adds runs of numbers, multiplies and factors
+small matrices, solves systems of equations with banded matrices, and repeats sequences while a number exceeds a bound.
+`FusedCalls` executes calls over the same items chunk by chunk, on several threads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Call(NamedTuple):
     Attributes:
         function: Address of the function. count: Number of its items. argument: Address of its argument.
         name: What it computes. work: Size of its working memory, [bytes]. memory: What has to stay in memory.
-        counts: Operations of one item that a product or factor of matrices needs; zero for kernels.
+        counts: Operations for one item of a matrix product or Cholesky factor; zero for other calls.
     """
 
     function: int
@@ -165,12 +165,14 @@ class Call(NamedTuple):
 
     @staticmethod
     def cholesky_solve(A: Array, W: Array, regularization: Array, info: Array) -> Call:
-        """Return the call that computes W = L^-1 [A 1] with L L^T = A_square + regularization for each item.
+        """Return the call that computes W = L^-1 [A 1] with L L^T = A_square + regularization 1 for each item.
+
+        1 is the identity matrix, (n, n), and L a lower triangular matrix, (n, n).
 
         Args:
             A: Matrices, (count, n, m), whose last n columns are A_square, of any unit and frame.
             W: Receives the result, (count, n, m + n), in memory from `padded_rows`, any unit and frame.
-            regularization: Added to the diagonal of A_square, (count,), any unit.
+            regularization: Added to the diagonal of A_square, (count,), any unit, that of A_square.
             info: Receives 0, or the number from 1 on of the first pivot that is not positive, (count,), 32-bit
                 integers, dimensionless.
         """
@@ -179,7 +181,7 @@ class Call(NamedTuple):
         assert A.dtype == W.dtype == regularization.dtype == float and info.dtype == np.int32
         numbers = (address_of(regularization), *regularization.strides, address_of(info), *info.strides)
         table = _table(n, m, *_place(A), *_place(W), *numbers)
-        pairs = n * (n - 1) // 2  # of rows: in each row m + 1 numbers that are neither 0 nor known
+        pairs = n * (n - 1) // 2  # of rows; a row has m + 1 entries that are not zero when its pivot is eliminated
         counts = Counts((m + 1) * (n + pairs), (m + 1) * pairs + n, divisions=n, square_roots=n)
         return Call(_matrix_address(small_matrices.CHOLESKY_SOLVE), count, address_of(table), "a Cholesky factor", 0,
                     (A, W, regularization, info, table), counts)  # fmt: skip
@@ -228,14 +230,14 @@ class CallSequence:
 
 
 class FusedCalls:
-    """Calls over the same items that threads execute chunk by chunk: a chunk goes through all calls in turn.
+    """Calls over the same items, executed chunk by chunk: a thread executes all calls for one chunk of items.
 
     The numbers of a chunk that one call writes and the next one reads stay in the cache of the processor.
 
     Args:
         calls: The calls, with the same number of items.
-        multiple: Number of items of which chunks are multiples, such as the lanes of a vector.
-        ignored: Numbers of calls whose results do not count.
+        multiple: The size of chunks is a multiple of this number, such as the lanes of a vector.
+        ignored: Indices of calls whose return values are ignored.
 
     Attributes:
         calls: The calls.
@@ -255,7 +257,7 @@ class FusedCalls:
         return sum((call.counts for call in self.calls), Counts()).times(self._count)
 
     def __call__(self, threads: int, count: int | None = None) -> int:
-        """Execute all calls; return the smallest nonnegative result of those that count, or -1.
+        """Execute all calls; return the smallest nonnegative return value of those that are not ignored, or -1.
 
         Args:
             threads: Maximal number of threads. count: Number of items, the first ones; None for all.

@@ -1,7 +1,8 @@
-"""Kernels of long graphs, whose numbers are in registers or in memory by the plan of `passes.registers`.
+"""Kernels of long graphs, whose values are in registers or in stack slots by the plan of `passes.registers`.
 
-LLVM compiles them in half of the time of code without a plan: as many numbers are live as there are registers, and
-basic blocks are short. Between blocks is a branch that is never taken, without which LLVM joins them.
+LLVM compiles them in about half of the time of code without a plan: at most as many values are live as there are
+registers, and basic blocks are short. A branch that is never taken separates the blocks; LLVM would merge them
+otherwise.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from legged.compiler.passes.pipeline import RegisterRequest
 BLOCK = 500
 """Largest number of operations in a basic block."""
 _RESERVED = 8
-"""One of as many registers is left to constants, differences of order by LLVM, and sums of results."""
+"""One of this number of registers is left out of the plan: for constants, for sums that check that results are finite,
+and for operations that LLVM reorders."""
 
 
 class PlannedKernelWriter(KernelWriter):
-    """Writes a kernel whose numbers leave their registers, and are loaded again, by a plan."""
+    """Writes a kernel whose values are spilled to stack slots, and loaded again, by a register plan."""
 
     def __init__(self, graph: Graph, width: int, native: int, element: ElementType, registers: int, name: str = KERNEL):
         request = RegisterRequest(registers - registers // _RESERVED, width == 1)
@@ -49,7 +51,7 @@ class PlannedKernelWriter(KernelWriter):
         self._compute_phase(-1)
 
     def _compute_phase(self, number: int) -> None:
-        """Compute the operations before a batch of calls, or after the last one, with all numbers in memory before."""
+        """Compute the operations before a batch of calls, or after the last one; values in memory are loaded again."""
         self.computed.difference_update(self._addresses)
         self.compute(self._plan.phases[number])
 
@@ -74,13 +76,13 @@ class PlannedKernelWriter(KernelWriter):
         return self._names.get(operand, name) if type(operand) is int else name
 
     def load_value(self, operand: int) -> None:
-        """Load a value in memory, under another name each time."""
+        """Load a value from memory, each time under a new name, as LLVM assigns a name only once."""
         if operand in self._addresses:
             self.computed.add(operand)
             self._names[operand] = self.w.load(*self._addresses[operand])
 
     def before_branch(self, operands: Iterable[Operand]) -> None:
-        """Load nothing: values that are loaded in a branch are not known after it."""
+        """Load nothing: `store_in_branch` loads values inside of the branch, and forgets them after it."""
 
     def store_in_branch(self, operands: Iterable[Operand], start: int) -> None:
         known, names = set(self.computed), dict(self._names)
@@ -88,7 +90,7 @@ class PlannedKernelWriter(KernelWriter):
         self.computed, self._names = known, names
 
     def _store_results(self) -> Value:
-        """Store the results one by one, but load arguments among them before, which the results may overwrite."""
+        """Store the results one by one; arguments that are results are loaded first, as stores may overwrite them."""
         if self.w.width > 1:
             return super()._store_results()
         outputs = distinct_outputs(self.graph)

@@ -222,7 +222,7 @@ def _bundles(segments: Sequence[Segment], lanes: int) -> Iterator[Bundle]:
 
     Segments are bundled if at least half of the lanes are used.
     """
-    used = {a for segment in segments for a in segment.operands}  # a few of the nodes: a dictionary of all is large
+    used = {a for segment in segments for a in segment.operands}  # few of all nodes, which keeps `producer` small
     producer = {i: k for k, segment in enumerate(segments) for i in segment.nodes if i in used}
     needs = [{producer[a] for a in segment.operands if a in producer} for segment in segments]
     users: list[list[int]] = [[] for _ in segments]
