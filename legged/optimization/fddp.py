@@ -8,9 +8,10 @@ backward pass, other constraints by a proximal augmented Lagrangian:
 
 with residuals r over their scale, penalty mu and multipliers y.
 
+The merit function of the line search is the cost plus a penalty times the sum of the absolute values of all gaps.
+
 Source: Mastalli and others 2020 and Tassa, Mansard, Todorov 2014, see `nodes` and `riccati`; Jallet and others 2025
-(PROXDDP), section III. The merit function, cost plus penalty times the sum of the gaps, is that of Nocedal, Wright
-2006, equation (18.36).
+(PROXDDP), section III; for the merit function and the least penalty of gaps Nocedal, Wright 2006, equation (18.36).
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from legged.spatial import Array
 STEP_LENGTHS = 0.5 ** np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 13.0])  # all are tried, one in each SIMD lane
 _SUFFICIENT = 1e-4  # decrease of the merit function, relative to its slope
 _ROUNDING = 1e-12  # of the merit function, relative
-_LEAST, _FIRST, _LARGEST = 1e-9, 1e-6, 1e9  # regularization: least, least after an increase, end of the iterations
-_SHORT, _MODERATE = 0.1, 1e-2  # step length below which the regularization is raised, and up to which value
+_LEAST, _FIRST, _LARGEST = 1e-9, 1e-6, 1e9  # regularization: least, least after an increase; above it iterations end
+_SHORT, _MODERATE = 0.1, 1e-2  # shorter steps raise the regularization if it is below the second number
 _PENALTIES = (10.0, 10.0, 1e7)  # of constraints: first, factor, largest
 _PROGRESS = 0.1  # factor by which violations must decrease between updates of multipliers, or the penalty is raised
-_BOUNDED_PASSES = 3  # backward passes with bounds, each for the change of durations of the one before it
-_LOOSE_GAP = 1e-4  # largest gap at which multipliers are updated before the problem for fixed ones has converged
+_BOUNDED_PASSES = 3  # backward passes with bounds and free durations; each uses the step of durations of the last one
+_LOOSE_GAP = 1e-4  # largest gap at which multipliers are updated although the problem with fixed ones has not converged
 
 
 class Tolerances(NamedTuple):
-    """When the iterations end: their number, and the tolerances of the decrease, gaps and constraints of `Solver`."""
+    """Largest number of iterations and tolerances of cost, gaps and constraints, as in `Solver.solve`."""
 
     iterations: int
     cost: float
@@ -47,10 +48,11 @@ class Tolerances(NamedTuple):
 
 
 class FDDP:
-    """The iterations of one initial state of a problem at a time, in memory of their own.
+    """The iterations of a problem from one initial state, in memory that the next initial state can use again.
 
     Attributes:
-        memory: Arrays of the present problem that a warm start reuses, name -> (1, ...).
+        memory: Arrays that define the present state of the iterations, name -> (1, ...): trajectory, multipliers,
+            duration factors, regularization and penalty. `Solver` stores them for each initial state.
     """
 
     def __init__(self, problem: Problem, second_order: bool):
@@ -87,8 +89,11 @@ class FDDP:
     def solve(self, tolerances: Tolerances, start: float) -> Solution:
         """Improve the trajectory in memory, and return it.
 
+        If the iterations converge with a regularization that has been raised, they go on once with the least one
+        (`probed` below).
+
         Args:
-            tolerances: When the iterations end. start: Time of the call, `perf_counter()`, [s].
+            tolerances: When the iterations end. start: Time from which the log counts, `perf_counter()`, [s].
         """
         trajectories, self._log, self._gap_tolerance = self.trajectories, Iterations(), tolerances.gap
         self._gap_penalty, self._violation_target, self._inner_tolerance = 0.0, 0.1, 1e-3
@@ -188,8 +193,13 @@ class FDDP:
     def _regularize(self, accepted: float, is_held: bool, has_probed: bool, failed_node: int) -> str:
         """Raise the regularization after a short step or none, lower it after a long one.
 
-        A problem that is held has not tried a step; one with a failed node has none. Return why the iterations end
-        after the largest regularization, or nothing.
+        Args:
+            accepted: Length of the step, 0 for none. is_held: Whether no step was tried for another reason than a
+                failed backward pass. has_probed: See `solve`.
+            failed_node: Node at which the backward pass has failed, or -1.
+
+        Returns:
+            The reason why the iterations end, if the regularization exceeds the largest one; otherwise "".
         """
         value, failed, stuck = float(self._regularization[0]), failed_node >= 0, accepted == 0.0 and not is_held
         if not self._has_constraints:  # steps between the kinks of their penalties are short with any regularization

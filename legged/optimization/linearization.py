@@ -1,6 +1,7 @@
 """Linear dynamics of the nodes from the derivatives of their equations of motion, and the condensed model of the cost.
 
-The products of matrices below follow each other in machine code, nodes in parallel.
+The functions return calls for a `FusedCalls`: machine code computes the matrix products in sequence, in parallel for
+several nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def motion_derivatives(
 
     Args:
         of_motion: M_inv, J_M_inv and contact_inertia of `ContactModel.inverse`, (count, nv, nv), (count, m, nv) and
-            (count, m, m), and the derivatives dr of the equations of motion, (count, nv + m, n), mixed units.
+            (count, m, m), and the derivatives dr = [dr_a; dr_f] of the equations of motion, (count, nv + m, n), mixed
+            units.
         forces: Receives df, (count, m, n), mixed units.
         result: Receives start + h da, (count, nv, n), mixed units.
         h: Factors h and -h, (count, 2), [s]; 1 and -1 at impacts.

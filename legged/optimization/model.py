@@ -77,7 +77,7 @@ class LinearQuadraticModel(Trajectories):
         return self.riccati.directional_derivatives(start)
 
     def _prepare_model(self) -> None:
-        """Prepare the calls that evaluate all nodes of a kind: motion and cost, and the linear-quadratic model."""
+        """Prepare the calls that evaluate all nodes of each group: motion and cost, and the linear-quadratic model."""
         self._motions, self._models, self._cost_entries = (list[FusedCalls]() for _ in range(3))
         self._stages: list[tuple[tuple[Array, ...], list[Array], Array, Array]] = []
         self._next_q, self._next_v = np.zeros_like(self._flat(self.q)), np.zeros_like(self._flat(self.v))
@@ -154,7 +154,7 @@ class LinearQuadraticModel(Trajectories):
         return [rows(points[-1]), rows(velocities[-1])]
 
     def _inverse_calls(self, number: int, xi: Array | Rows, results: Sequence[Array]) -> list[Call]:
-        """Return the call that computes the inverse of the equations of motion of the nodes of a kind."""
+        """Return the call for `ContactModel.inverse` of all nodes of a group, at integrate(q, xi), into `results`."""
         index, (mask, *_) = self._group_rows(number)
         q, *places = (Rows(self._flat(x), index) for x in (self.q, *results))
         return [self.problem.models[0].inverse.prepare(len(index), q, xi, mask, results=places).described()]
@@ -218,7 +218,7 @@ class LinearQuadraticModel(Trajectories):
         threads = default_threads()
         for call in self._models:
             if call(threads) >= 0:
-                self._add_cost_entries(threads)
+                self._add_cost_entries(threads)  # so that `_failure` finds entries of the cost that are not finite
                 raise self._failure("the linear-quadratic model")
         self.gap[:, -1] = 0.0
         nx, m, P, impacts = self.nx, self.m, len(self.durations.names), self._impacts
@@ -248,7 +248,11 @@ class LinearQuadraticModel(Trajectories):
             call(threads)
 
     def _prepare_algebra(self) -> tuple[FusedCalls, FusedCalls]:
-        """Prepare the calls that compute F and the derivatives of forces, and those that add these to the cost."""
+        """Prepare the calls that compute F and Y, and those for the part of the cost by y, see `condensed`.
+
+        Returns:
+            The two groups of calls.
+        """
         nv, nx, m, P, flat = self.problem.tree.nv, self.nx, self.m, len(self.durations.names), self._flat
         F, Y, h = flat(self.F), flat(self.Y), flat(self._h)
         D, count = F[:, nv:nx], len(F)

@@ -3,9 +3,10 @@
     Q = H + F^T V F,      q = g + F^T (v + V gap),      u = k + K x,      Q_uu [k K] = -[q_u Q_ux]
     V = Q_xx + Q_xu K,    v = q_x + Q_xu k
 
-It is computed for (1, x) instead of x, so that matrices contain the vectors: F the gap, H and Q the gradients, V the
-gradient v, and K the feedforward k. With Q_uu = L L^T, Z = L^-1 [q_u Q_ux] and [k K] = -L^-T Z. The products of
-matrices follow each other in machine code, problems in parallel. Of symmetric matrices the lower triangle is computed.
+It is computed for (1, x) instead of x, so that matrices contain the vectors: the first column of F is the gap, those of
+H, Q and V are gradients, and that of K the feedforward k. With Q_uu = L L^T, Z = L^-1 [q_u Q_ux] and [k K] = -L^-T Z.
+Machine code computes the matrix products in sequence, in parallel for several problems. Of symmetric matrices the lower
+triangle is computed, and copied to the upper one where a product needs it.
 
 Bounds of controls are met by a projected Newton method on the small quadratic program of each node.
 
@@ -29,7 +30,7 @@ class Backward(NamedTuple):
     Attributes:
         slope: Sum of q_u k, (problems,).
         curvature: Sum of k^T Q_uu k, (problems,).
-        failed_node: Number of a node whose Q_uu is not positive definite, or -1, (problems,); the step is zero there.
+        failed_node: Last node whose Q_uu is not positive definite, or -1, (problems,). Such problems have a zero step.
         value_gradient, value_hessian: Of the value function at the first state, (problems, nx) and (problems, nx, nx).
     """
 
@@ -45,12 +46,12 @@ class RiccatiRecursion:
 
     Attributes:
         F: Derivatives of the next state, (problems, nodes + 1, nx, nx + nu), any unit.
-        gap: Of each node, (problems, nodes + 1, nx), any unit.
-        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit; of the
-            block of the state the lower triangle.
-        cost: Both of them, (problems, nodes + 1, 1 + nx + nu, 1 + nx + nu): the gradient is in the first column.
-        gains: Feedforward k and feedback K, (problems, nodes + 1, nu, 1 + nx), any unit.
-        feedforward, gain: Both of them, (.., nu) and (.., nu, nx).
+        gap: State after each node minus the state of the next node, (problems, nodes + 1, nx), any unit.
+        gradient, hessian: Of the cost, (problems, nodes + 1, nx + nu) and (.., nx + nu, nx + nu), any unit; only the
+            lower triangle of the block of the state is read.
+        cost: Gradient, in the first column, and Hessian, (problems, nodes + 1, 1 + nx + nu, 1 + nx + nu), any unit.
+        gains: Feedforward k, in the first column, and feedback K, (problems, nodes + 1, nu, 1 + nx), any unit.
+        feedforward, gain: Parts of `gains`, (.., nu) and (.., nu, nx).
     """
 
     def __init__(self, problems: int, nodes: int, nx: int, nu: int):
@@ -186,7 +187,11 @@ class RiccatiRecursion:
 def _bounded_step(
     Quu: Array, qu: Array, Qux: Array, bounds: tuple[Array, Array], shift: Array | None, start: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return feedforward and feedback whose control meets the bounds where the state deviates by the shift."""
+    """Return feedforward and feedback; arguments as in `bounded`, but the bounds hold for the controls at x = shift.
+
+    Args:
+        shift: Last entries of x, the others are zero, (problems, P), any unit; None for zero.
+    """
     if shift is None or not shift.any():
         return bounded(Quu, qu, Qux, *bounds, start)
     moved = (Qux[..., -shift.shape[-1] :] @ shift[..., None])[..., 0]

@@ -1,7 +1,7 @@
 """Solutions of optimal control problems for one or several initial states.
 
-Several initial states are solved by as many threads as there are processors. Each thread iterates one problem after the
-other in the same memory, so that their linear-quadratic models stay in the cache of the processor.
+Several initial states are distributed over threads. Each thread solves one problem after the other in the same memory,
+so that their linear-quadratic models stay in the cache of the processor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from legged.optimization.solution import Solution
 
 
 class Solver:
-    """A solver of a problem; it keeps its trajectories and starts the next solution from them.
+    """A solver of a problem; it stores its trajectories and starts the next solution from them.
 
     Attributes:
         problem: The problem. second_order: Whether the Hessian is exact.
@@ -86,9 +86,10 @@ class Solver:
     def counts(self) -> dict[str, Counts]:
         """Return name -> scalar operations of one iteration of one initial state, of all its nodes.
 
-        They are those of an iteration with the Gauss-Newton Hessian, of which no control exceeds its bounds, that tries
-        all step lengths of the line search at once. Products and factors count the operations that their formulas need.
-        The expected change along the step is computed while there are gaps or free durations.
+        They are those of an iteration with the Gauss-Newton Hessian in which no control exceeds its bounds; the line
+        search tries all step lengths at once. Of matrix products and Cholesky factors the operations of their formulas
+        are counted, without those on padding. An iteration without gaps and free durations leaves out the expected
+        change along the step.
         """
         return self._iterations[0].trajectories.counts()
 

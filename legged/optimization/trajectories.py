@@ -15,7 +15,7 @@ from legged.optimization.riccati import RiccatiRecursion
 from legged.optimization.terms import Term
 from legged.spatial import Array
 
-LANES = 8  # of vectors at most; threads take multiples of it
+LANES = 8  # of the longest SIMD vectors; threads take multiples of as many items
 
 
 class Trajectories:
@@ -64,6 +64,7 @@ class Trajectories:
         return zip(self.inputs, self.problem.models, strict=True)
 
     def _inputs(self, number: int) -> dict[str, Array]:
+        """Return the inputs of the nodes of a group: active contacts, `instant` of `NodeModel`, weights, parameters."""
         problem = self.problem
         group, model = problem.groups[number], problem.models[number]
         w, p = group.inputs(model)
@@ -137,7 +138,7 @@ class Trajectories:
         return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
     def _group_rows(self, number: int) -> tuple[Array, list[Array | Rows]]:
-        """Return the rows of the nodes of a kind in flat arrays, and their common inputs of compiled functions."""
+        """Return the rows of the nodes of a group in flat arrays, and the inputs that all compiled functions take."""
         inputs, nodes = self.inputs[number], np.array(self.problem.groups[number].indices)
         h, t = Rows(self._flat(self.durations.h), nodes), Rows(self._flat(self.durations.t), nodes)
         return nodes, [inputs["mask"], h, inputs["instant"], t, *(inputs[name][0] for name in ("w", "p"))]
@@ -178,7 +179,7 @@ class Trajectories:
         self._rollout = FusedCalls([call.described() for call in calls], LANES)
 
     def _each_alone(self, calls: Sequence[PreparedCall]) -> list[FusedCalls]:
-        """Return each call as one that threads execute."""
+        """Return a `FusedCalls` for each call."""
         return [FusedCalls([call.described()], LANES) for call in calls]
 
     def _run(self, call: FusedCalls, what: str) -> None:

@@ -1,7 +1,7 @@
-"""The entries of arrays that a traced function computes and that are not zero for all arguments.
+"""The entries of traced arrays that are not constant zeros.
 
-Most entries of the linear-quadratic model of a node are constant zeros. Machine code computes and writes the others
-only, as one vector, and scatters them to the arrays, whose zeros stay.
+Most entries of the linear-quadratic model of a node are constant zeros. Machine code computes only the others, writes
+them to one vector, and scatters them to the arrays, which contain zeros elsewhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Entries:
     """The entries of the arrays of a traced function that are not constant zeros.
 
     Attributes:
-        places: Their numbers in each array, in C order, after the function has been traced.
+        places: Flat indices of these entries in each array, in C order; empty before `packed` is called.
     """
 
     places: Sequence[Array] = ()
@@ -37,8 +37,8 @@ class Entries:
         """Return the call that writes the entries of one array to their places, or adds them.
 
         Args:
-            number: Number of the array among those of `packed`.
-            packed: Vectors, (count, n), any unit and frame.
+            number: Index of the array among those of `packed`.
+            packed: Vectors of the form of `packed`, (count, n), any unit and frame.
             array: Receives the entries, (m, ...), any unit and frame. index: Its rows, (count,), dimensionless.
             add: Whether entries are added.
         """
