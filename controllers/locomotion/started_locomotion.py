@@ -182,7 +182,8 @@ class StartedLocomotion:
     def commanded_velocity(self, t: float, memory: Array) -> Array:
         """Return the commanded velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,).
 
-        That of a command of `legged.Simulation.step` has bounded rates.
+        A constant command or a function of time is returned itself. For commands of `legged.Simulation.step` it is the
+        velocity that follows them with bounded rates.
 
         Args:
             t: Time, [s]. memory: (m,), mixed units, such as a row of `Run.memory`.

@@ -18,7 +18,7 @@ from legged.spatial import Array, join
 ACCELERATION = 0.15
 """Largest change of the commanded velocity, [g]."""
 _ON_TWO, _SLOWLY_ON_TWO, _SLOW = 0.08, 0.04, 0.25
-"""The same for two feet away from zero, [g], below and above a speed, [sqrt(g h)]; see `acceleration_on_two`."""
+"""Accelerations of `acceleration_on_two`, [g], and the commanded speed below which the first one holds, [sqrt(g h)]."""
 _YAW_ACCELERATION = 0.2  # [g / h]
 _LEAST_SHARE = 0.05  # of a change of the velocity, at which a robot starts although a foot is too far behind
 _CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height, and of pitch and roll
@@ -122,10 +122,11 @@ def limited_command(
 
 
 def acceleration_on_two(wanted: Array, state: GaitState, height: float, gravity: float) -> Any:
-    """Return the largest change of the commanded velocity of a robot with two feet away from zero, [g].
+    """Return the largest rate of a commanded velocity that increases, of a robot with two feet, [g].
 
-    A robot that stands on two feet accelerates as far as its center of pressure moves back, 0.04 g; one that walks also
-    by the places of its feet, 0.08 g. Where it is to walk faster than 0.25 sqrt(g h), its steps have no such reserve.
+    It is 0.04 g until the first foot lifts off: a standing robot accelerates only as far as its center of pressure can
+    move back under its soles. A walking robot also accelerates by its foot placement: the rate is then 0.08 g for
+    commands below 0.25 sqrt(g h), and 0.04 g for faster ones, with which some robots fall at 0.08 g.
 
     Args:
         wanted: The command, (7,), units of `Command`.

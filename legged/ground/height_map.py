@@ -16,7 +16,7 @@ from legged.ground.height_files import read_heights
 from legged.output import visible
 
 Array = np.ndarray
-_STEEPEST = 2.0  # largest slope at a height, relative to the smaller of the slopes to its neighbors
+_STEEPEST = 2.0  # largest slope at a height, relative to the smaller of the slopes of the lines to its neighbors
 
 
 @checked
@@ -24,17 +24,17 @@ _STEEPEST = 2.0  # largest slope at a height, relative to the smaller of the slo
 class HeightMap:
     """A surface through a grid of heights, by bicubic interpolation without overshoot.
 
-    In a cell, with the fractions s and t of the spacing along x and y, the surface is that of Hermite's cubic
-    polynomials of the heights and slopes at the four corners. The slope at a height along each axis follows from the
-    differences a and b to its neighbors: it is their mean, but at most 2 |a| and 2 |b|, and zero if one of them rises
-    and the other falls. The mixed derivative is the smaller of those of the slopes along x and along y, by the same
-    rule.
+    In each cell the surface is the bicubic Hermite polynomial of the heights, slopes and mixed derivatives at its four
+    corners. The slope at a height along an axis follows from the slopes a and b of the lines to its two neighbors: it
+    is their mean, with a magnitude of at most 2 |a| and 2 |b|, and zero if a and b have different signs. The same rule
+    gives the derivative along y of the slopes along x, and the derivative along x of the slopes along y; the mixed
+    derivative is the one of smaller magnitude, or zero if their signs differ.
 
     The surface passes through all heights, its normal is continuous, so that contact forces have no jumps, and planes
     are exact. Between two neighbors the surface is monotone, and inside of a cell it exceeds the heights of the corners
-    by less than a thousandth of their range. Thus the top of a step in the heights is level up to its edge, where
-    slopes that are means form a ridge of 7 % of the step along each axis. Each value depends on 16 heights. Outside of
-    the map the heights of its edge continue.
+    by less than a thousandth of their range. The top of a step in the heights is thus level up to its edge; with
+    slopes from central differences alone, it would have a ridge of 7 % of the height of the step. Each value depends on
+    16 heights. Outside of the map the heights of its edge continue.
 
     The number of operations in a compiled kernel does not depend on the number of heights.
 
@@ -54,7 +54,7 @@ class HeightMap:
     spacing: float
     origin: tuple[float, float] = (0.0, 0.0)
     _table: LookupTable = field(init=False, repr=False)
-    """The `nodes`, and after them a row and a column of edge heights, row by row: four numbers for each height."""
+    """The four `nodes` of each height, row by row, with one more row and column of heights of the edge at the end."""
 
     def __post_init__(self) -> None:
         heights = rounded_array("the heights of a height map", self.heights, (None, None))
@@ -149,9 +149,10 @@ def _cell(position: Any, n: int) -> tuple[Any, Any]:
 
 
 def nodes(heights: Array) -> Array:
-    """Return heights, their bounded differences along x and y, and the mixed one, (4, nx, ny), [m]; see `HeightMap`.
+    """Return heights, slopes along x and along y, and mixed derivatives, (4, nx, ny), [m]; see `HeightMap`.
 
-    The differences of the first and last rows and columns are those of a grid that repeats.
+    Derivatives are those with respect to x and y over the spacing. The grid is periodic: the last row and column are
+    neighbors of the first ones.
 
     Args:
         heights: (nx, ny), [m], world z.
@@ -162,7 +163,7 @@ def nodes(heights: Array) -> Array:
 
 
 def _bounded_difference(values: Array, axis: int) -> Array:
-    """Return the difference per spacing at each value, bounded by those to its neighbors, (nx, ny)."""
+    """Return the slope at each value along an axis, times the spacing, (nx, ny), in the unit of the values."""
     before, after = values - np.roll(values, 1, axis), np.roll(values, -1, axis) - values
     return _smaller(0.5 * (before + after), _STEEPEST * _smaller(before, after))
 
@@ -176,12 +177,12 @@ def bicubic(corners: Any, s: Any, t: Any, spacing: float) -> tuple[Any, Any, Any
     """Return the height, (...), [m], and its derivatives along x and y, (...), dimensionless; see `HeightMap`.
 
     Args:
-        corners: `nodes` of the corners of a cell along x and y, (4, 2, 2, ...), [m].
+        corners: `nodes` at the corners of a cell, the second axis along x, the third along y, (4, 2, 2, ...), [m].
         s, t: Fractions of the cell along x and y, (...).
         spacing: Distance between neighboring heights, [m].
     """
     (w_x, rate_x), (w_y, rate_y) = _weights(s), _weights(t)
-    # Values and their differences along x, of both corners along x, at the fraction t along y.
+    # Heights and slopes along x at s = 0 and s = 1, and their derivatives along y, at the fraction t.
     values = [_dot(w_y, (*corners[k, i], *corners[k + 2, i])) for k in (0, 1) for i in (0, 1)]
     slopes = [_dot(rate_y, (*corners[k, i], *corners[k + 2, i])) for k in (0, 1) for i in (0, 1)]
     return _dot(w_x, values), _dot(rate_x, values) / spacing, _dot(w_x, slopes) / spacing
@@ -194,7 +195,7 @@ def upward(along_x: Any, along_y: Any) -> Any:
 
 
 def _weights(s: Any) -> tuple[list[Any], list[Any]]:
-    """Return Hermite's cubic polynomials of two values and two slopes, and their derivatives, at the fraction s."""
+    """Return the four cubic Hermite basis functions, for two values and two slopes, and their derivatives, at s."""
     r = 1.0 - s
     rise = s * s * (3.0 - 2.0 * s)
     rate = 6.0 * s * r

@@ -13,7 +13,7 @@ from legged.ground.height_map import bicubic, nodes, upward
 
 Array = np.ndarray
 _LAYERS = 8
-"""Numbers of each entry: its `nodes`, the offset, and the slopes."""
+"""Number of numbers that the table has for each height: four of `nodes`, two of the offset, two of the slopes."""
 
 
 @checked

@@ -14,7 +14,7 @@ from legged.spatial import Array
 
 _REPLAN = 0.1  # of a swing: time constant with which the landing place of a swinging foot moves
 _DECIDED = 0.3  # of a swing: time after which the landing place stays on its tread of stairs
-_EARLY = 0.5  # lead of a flat foot, relative to the slope of the steepest line to the terrain between
+_EARLY = 0.5  # lead on known heights, relative to the slope of the steepest line, see `swing_lead`
 _OBSTACLE = 0.1  # lead from which on a foot is close to an edge
 
 
@@ -104,11 +104,13 @@ def swing_path(
 
 
 def swing_lead(start: Array, end: Array, profile: Profile, heights: Sequence[Any] = (), slope: Any = 0.0) -> Any:
-    """Return the fraction of a swing for which a foot rises first, negative if it moves on before it sinks.
+    """Return the lead of a swing, from -`Profile.lead` to `Profile.lead`.
 
-    It is the slope of the straight line from start to end, if it climbs, and at most `Profile.lead`. With heights it is
-    half of the slope beyond that of the ground of the steepest line from the start to the end or to the terrain
-    between, and if the end is below the ground under the start, minus that of the steepest line back from the end.
+    If it is positive, the foot only rises for this fraction of the swing, and then moves forward; if it is negative,
+    the foot moves forward first, and only sinks for this fraction at the end. Without heights the lead is the slope of
+    the straight line from start to end, zero downward. With heights it is half of the difference of two slopes: that of
+    the steepest line from the start to the end or to the terrain between, minus that of the ground. If the end is
+    below the plane of the ground through the start, the lines begin at the end instead, and the lead is negative.
 
     Args:
         start: As in `swing_path`, (3,), [m], world axes. end: As in `swing_path`, (3,), [m], world axes.
