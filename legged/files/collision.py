@@ -149,6 +149,7 @@ def _read(path: str, source: str) -> dict[str, Any]:
 
 
 def _remarks(name: str, is_closed: bool, volume: float, hull: float) -> str:
+    """Return how a mesh of this volume differs from its convex hull of volume `hull`, [m^3]; "" for a convex mesh."""
     if not is_closed:
         return f"the mesh {name} has holes and is replaced by its convex hull"
     if volume < (1.0 - _CONVEX) * hull:

@@ -74,12 +74,12 @@ def open_mesh(path: str) -> Any:
 def stored_arrays(path: str, layout: str, read: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Return the arrays that a function reads from a mesh, from the cache folder if they are there.
 
-    Importing trimesh and reading a file take long. The arrays are stored by the content of the file. Those of the
-    format glTF in text (.gltf) are not, since they stand in other files.
+    This saves the import of trimesh and the reading of the mesh. The arrays are stored under the hash of the content of
+    the file. Those of glTF in text (.gltf) are not stored, since such a file refers to other files.
 
     Args:
-        path: The file. layout: Names the function and the version of its result.
-        read: Returns arrays of numbers or text, by name.
+        path: The file. layout: Name of what `read` returns and version of its layout, part of the key in the cache.
+        read: Function that returns arrays of numbers or text by name.
 
     Raises:
         FileError: The file is no regular file or is too large; besides, the errors of `read`.

@@ -124,7 +124,7 @@ def _joint(
 ) -> JointEntry:
     name, kind = joint.get("name"), joint.get("type")
     if kind not in KINDS:
-        raise FileError(source, f"joint {name!r} has the type {kind!r}; URDF knows {', '.join(KINDS)}")
+        raise FileError(source, f"joint {name!r} has the type {kind!r}; the types of URDF are {', '.join(KINDS)}")
     axis = np.array([0.0, 0.0, 1.0])
     if kind in ("revolute", "continuous", "prismatic", "planar"):
         direction = numbers(joint.find("axis"), "xyz", "1 0 0", source)

@@ -17,11 +17,11 @@ _SIZES = {"sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("
 def shape_of(element: Any, source: str) -> Shape | None:
     """Return the shape of a <visual> or <collision>; None for a shape that URDF does not define.
 
-    A mesh has the name of its file. Its scale is NaN if it is not one number or three; where the mesh is needed,
-    `legged.files.collision` refuses it.
+    A mesh has the name of its file. Its scale is NaN if the attribute is not one finite number or three; then
+    `legged.files.collision` raises an error when it reads the mesh.
 
     Args:
-        element: The element (lxml). Its first geometry counts.
+        element: The element (lxml). Only the first shape in its <geometry> is read.
         source: Path of the robot file, for messages.
 
     Raises:
@@ -43,10 +43,10 @@ def shape_of(element: Any, source: str) -> Shape | None:
 
 
 def visual_shape(element: Any, source: str) -> Shape | None:
-    """Return the shape of a <visual> as `shape_of`.
+    """Return the shape of a <visual>; arguments as in `shape_of`.
 
     Raises:
-        FileError: An attribute is not the right number of finite numbers.
+        FileError: An attribute, also the scale of a mesh, is not the right number of finite numbers.
     """
     shape = shape_of(element, source)
     if shape is not None and not np.isfinite(shape.scale).all():
@@ -66,9 +66,9 @@ def placement(origin: Any, source: str) -> tuple[Array, Array]:
 
 
 def numbers(element: Any, name: str, default: str, source: str) -> Array:
-    """Return the numbers in an attribute of an element, (n,) with as many as `default` has; `default` without it.
+    """Return the numbers in an attribute of an element, (n,), in its unit in URDF.
 
-    Their unit is that of the attribute in URDF.
+    n is the number of numbers in `default`, which is used if the element is None or the attribute is missing or empty.
 
     Raises:
         FileError: The attribute is not the right number of finite numbers.
@@ -85,6 +85,7 @@ def numbers(element: Any, name: str, default: str, source: str) -> Array:
 
 
 def _scale(mesh: Any, source: str) -> tuple[float, ...]:
+    """Return the scale of a mesh along x, y and z; NaN if the attribute is not one finite number or three."""
     count = len(mesh.get("scale", "1").split())
     try:
         return tuple(np.broadcast_to(numbers(mesh, "scale", "1 1 1" if count == 3 else "1", source), 3).tolist())
