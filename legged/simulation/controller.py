@@ -24,10 +24,9 @@ class Controller(Protocol):
     Only `torque` is required. The functions should be traceable: plain NumPy on arrays of floats or expressions.
     A controller with `update` needs an integrator with fixed steps. Five more methods are optional:
     `initial_state(robot) -> (q, v)`, the start of runs without a given state;
-    `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each,
+    three that runs record: `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each,
     `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, and
-    `commanded_velocity(t, memory) -> velocity`, (3,), forward and to the left, [m/s], and yaw rate, [rad/s], which runs
-    record, and
+    `commanded_velocity(t, memory) -> velocity`, (3,), forward and to the left, [m/s], and yaw rate, [rad/s]; and
     `restart(t, q, v) -> memory`, (m,), that of a started controller that takes over; the arguments may be traced.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
     `rate` and `update` if they need it; a controller that passes the command to another one has the property
@@ -136,7 +135,7 @@ class _ControllerAdapter:
         else:
             controller, memory = self.controller, started
         memory = memory_of(controller, memory)
-        if type(self) is _ControllerAdapter:  # the subclasses hold a function, or nothing
+        if type(self) is _ControllerAdapter:  # subclasses are for functions and for no controller
             check_started(controller, memory)
         return type(self)(controller), memory
 
@@ -207,7 +206,7 @@ class _ControllerAdapter:
         return getattr(self.controller, "implicit_gains", None)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what runs record of the controller, None where it has no such method."""
+        """Return a method of the controller whose results runs record, or None if the controller lacks it."""
         if name not in ("reference", "planned_footsteps", "commanded_velocity"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.controller, name, None)

@@ -69,7 +69,7 @@ class DynamicalSystem(Protocol):
 
     @property
     def loop(self) -> ClosedLoop | None:
-        """The robot under its controller whose equations they are; None for other equations."""
+        """The closed loop whose equations of motion these are; None for equations of another system."""
         ...
 
     @property
@@ -112,7 +112,7 @@ class DynamicalSystem(Protocol):
         ...
 
     def recorded(self, t: float, q: Array, s: Array) -> Array:
-        """Return s with the contact forces at a time in the history of contacts, (n,); see `ClosedLoop.recorded`.
+        """Return s, (n,), whose history of contacts includes the contact forces at time t; see `ClosedLoop.recorded`.
 
         Args:
             t: Time, [s]. q, s: State of `loop`, (nq,) and (n,).

@@ -125,8 +125,9 @@ class BDF:
 class _Unknowns:
     """The unknowns y of one solver, in a chart around the configuration at its start, and their rates.
 
-    They are [xi; s] without peaks and times of contacts, the second half of their history, and then the impulses of the
-    external wrenches, whose exact values are known.
+    They are [xi; s] without the second half of the history of contacts, which holds peaks and times of contacts and is
+    updated after each step of the solver, and then the impulses of the external wrenches. The exact values of these
+    impulses are known; `last` adds the difference to the state.
 
     Args:
         system: The equations of motion. state: The state at the start.
@@ -134,7 +135,7 @@ class _Unknowns:
 
     Attributes:
         start: Unknowns at the start, (n,), mixed units.
-        count: Number of the first unknowns: no rate depends on the history of contacts or on what follows it.
+        count: Number of unknowns, the first ones, on which rates depend: those before the history of contacts.
     """
 
     def __init__(self, system: DynamicalSystem, state: StateSample, interval: tuple[float, float]):

@@ -293,7 +293,10 @@ class LoopEquations:
         wrenches: Array,
         masses: Mapping[int, Array] | None = None,
     ) -> JointStep:
-        """Return the joints in a time step that is implicit in friction and stops; `masses` as in `accelerations`."""
+        """Return accelerations and impulses of the joints in a time step that is implicit in friction and stops.
+
+        Arguments are as in `time_step`, `masses` as in `accelerations`.
+        """
         viscous, laws = h * (self.viscous_damping(v) + damping), self.joint_laws
 
         def acceleration(extra: Array, more: Array, last: Any) -> Array:
@@ -320,8 +323,9 @@ class LoopEquations:
         """Return the work of joint friction and stops in a time step, [J]; negative where energy is lost.
 
         Args:
-            h: Time step, [s]. v, v_next: Velocity before and after it, (nv,), mixed units. joints: The joints in it.
-            impulse: That of stops and dry friction, (nv,), [N m s] or [N s]; by default that of `joints`.
+            h: Time step, [s]. v, v_next: Velocity before and after it, (nv,), mixed units.
+            joints: Result of the joint laws in it.
+            impulse: Impulse of stops and dry friction, (nv,), [N m s] or [N s]; by default that of `joints`.
         """
         if not self.has_joint_forces:
             return 0.0

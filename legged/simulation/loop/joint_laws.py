@@ -110,21 +110,22 @@ class Laws(NamedTuple):
         return Pieces(where(sticks, self.stiff, slope), where(sticks, 0.0, target), where(sticks, 0.0, -rubbed))
 
     def first_guess(self, h: Any, u: Array, drive: Array, repeats: bool) -> tuple[Array, Array]:
-        """Return velocities and impulses that indicate the first pieces of a step, (n,) each; see `pieces`.
+        """Return velocities and impulses, (n,) each, from which `pieces` selects the first pieces of a step.
 
-        A joint at rest sticks, another one slides; those whose motors drive them beyond a bound are at a stop.
+        With them a joint at rest sticks, a moving joint slides, and a joint that its motor drives beyond a bound is at
+        its stop.
 
         Args:
             h: The step, [s]. u: Velocities before it, (n,), [rad/s] or [m/s], joint axes.
             drive: Generalized forces of the actuators, (n,), [N m] or [N], joint axes.
             repeats: As in `JointLaws.step`.
         """
-        rub, effort = self.friction * np.minimum(np.maximum(u * (1.0 / _SLOW), -1.0), 1.0), h * drive
+        friction, effort = self.friction * np.minimum(np.maximum(u * (1.0 / _SLOW), -1.0), 1.0), h * drive
         pushed = self.inverse * effort
-        if not repeats:  # contacts resist the motors, which alone would throw light feet against their stops
+        if not repeats:  # contact forces, which are not known here, balance most of the forces of the motors
             most = np.maximum(np.abs(u), _NEAR)
             pushed = np.minimum(np.maximum(pushed, -most), most)
-        return u + pushed, _SCALE * effort - rub
+        return u + pushed, _SCALE * effort - friction
 
     def residual(self, u: Array, p: Array, pieces: Pieces) -> Array:
         """Return the distances of u from the laws, (n,), [rad/s] or [m/s]: |u - prox(u - p / I)| on given pieces.

@@ -346,7 +346,7 @@ class Run:
 
         Args:
             command: Commanded velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,), which is shown
-                beside the velocity reached at the end; by default the mean of `commanded` there, if there is any.
+                beside the velocity reached at the end; by default the mean of `commanded` over this time, if any.
 
         Raises:
             ArgumentError: A command that is not three finite numbers.

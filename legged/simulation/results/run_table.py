@@ -30,7 +30,7 @@ def run_table(run: Run, planned: float | None = None, command: Sequence[float] |
         run: The run.
         planned: Planned speed, [m/s], shown beside the mean speed.
         command: Commanded velocity forward and to the left, [m/s], and yaw rate, [rad/s], (3,), which is shown beside
-            the velocity reached at the end; by default the mean of those that the run recorded there, if any.
+            the velocity reached at the end; by default the mean of `Run.commanded` over the same time, if recorded.
 
     Raises:
         ArgumentError: A command that is not three finite numbers.
@@ -97,7 +97,7 @@ def _traveled(run: Run) -> float:
 def _reached(run: Run, command: Array | None) -> Rows:
     """Return the rows of the command and of the mean velocity reached at the end, in axes of the heading.
 
-    Without a command, it is the mean of those that the run recorded over the same time.
+    Without a command, the mean of `Run.commanded` over the same time is shown.
     """
     last = min(LAST, run.duration / 2.0)
     first = min(int(np.searchsorted(run.times, run.times[-1] - last * (1.0 + 1e-9))), len(run) - 2)

@@ -131,7 +131,7 @@ def rollout(
 
 
 def _prepared(runs: MemberRuns, compiled: bool | None) -> tuple[Stepper, StepEngine, str]:
-    """Start all members; return their stepper, its engine, and the warning about starts inside of the ground, or "".
+    """Start all members; return their stepper, its engine, and a warning about starts inside of the ground or "".
 
     Raises:
         StateError: Without given configurations, a member starts inside of the ground.

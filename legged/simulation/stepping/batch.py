@@ -1,4 +1,4 @@
-"""The members of a batch: setups, closed loops and initial states of each, and all as one function of their numbers."""
+"""The members of a batch: their setups, closed loops and initial states, and `MemberTemplate` for all of them."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class MemberTemplate:
 
     Args:
         batch: The members. numbers: Numbers of all members, (B, m), mixed units and frames.
-        varying: Indices of numbers that may differ later.
+        varying: Indices of numbers that may differ later although they are equal now.
 
     Attributes:
         varying: Indices of the numbers that differ, or may.
@@ -227,7 +227,7 @@ class MemberTemplate:
         return not differs.any()
 
     def member(self, parameters: Any) -> tuple[ClosedLoop, FallLimits | None]:
-        """Return the closed loop of a member with these varying numbers, and the limits beyond which it has fallen."""
+        """Return the closed loop of a member, and the limits beyond which it has fallen, from its varying numbers."""
         own, limits = self.loop, self.batch.first.limits
         if not len(self.varying):
             return own, limits
@@ -248,7 +248,7 @@ class MemberTemplate:
     def kernel(
         self, function: Callable[..., Any], name: str, dtype: Any = None, **shapes: tuple[int, ...]
     ) -> Kernel[..., Any]:
-        """Return a function of the closed loop of a member as a kernel, whose first argument are its varying numbers.
+        """Return the kernel of a function of the closed loop of a member; its first argument is the varying numbers.
 
         Args:
             function: Function of the closed loop and further arguments. name: Name of the kernel.
@@ -261,7 +261,7 @@ class MemberTemplate:
         return Kernel(graph, name, dtype=dtype)
 
     def method(self, name: str, **shapes: int | tuple[int, ...]) -> Kernel:
-        """Return a method of the closed loop as a kernel, see `kernel`, which is made at its first use."""
+        """Return the kernel of a method of the closed loop, see `kernel`; it is traced at the first call."""
         if name not in self._methods:
             own = {key: (shape,) if isinstance(shape, int) else shape for key, shape in shapes.items()}
             self._methods[name] = self.kernel(lambda loop, *state: getattr(loop, name)(*state), name, **own)

@@ -41,7 +41,7 @@ from legged.simulation.stepping.starts import InitialStates
 
 Array = np.ndarray
 _OPERATIONS_PER_THREAD = 1_000_000
-"""Operations for each thread from which several threads pay: 60 us of work, twice the time to wake one."""
+"""Least operations for each of several threads: 60 us of work, twice the time to wake a thread."""
 OPERATIONS_PER_CALL = 1.5e9
 """Operations of a batch between two examinations of its samples: some tenths of a second."""
 
@@ -72,7 +72,7 @@ class StepInput(NamedTuple):
         return (self.command or 0) + LOAD * len(self.wrenches)
 
     def applied(self, loop: ClosedLoop, values: Array) -> ClosedLoop:
-        """Return a closed loop that is given a vector.
+        """Return a closed loop whose controller receives the command in a vector, and with its external wrenches.
 
         Args:
             loop: The closed loop. values: The vector, (size,), mixed units; its wrenches may change in place.
@@ -95,12 +95,12 @@ class StepEngine:
 
     Args:
         members: States and outcomes of the robots. name: Description of the code that runs.
-        given: What each step is given: command and external wrenches.
+        given: The input of each time step: command and external wrenches.
 
     Attributes:
         is_compiled: Whether the code is machine code.
-        commands: What each robot is given, (N, given.size), which `run` reads; another array may replace it.
-        intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
+        commands: Input of each robot, (N, given.size), mixed units, which `run` reads; another array may replace it.
+        intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), [s, s, -, -], which `run` reads.
     """
 
     is_compiled = False
@@ -236,7 +236,7 @@ class CompiledEngine(StepEngine):
         return call.alone() if threads == 1 else call(self._used_threads(self.intervals[0, 0, 2], threads))
 
     def _used_threads(self, steps: float, threads: int) -> int:
-        """Return the number of threads that pay for a number of steps."""
+        """Return the number of threads that save time for a number of steps, at most `threads`."""
         return min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
 
     def advance(
@@ -271,7 +271,7 @@ class CompiledEngine(StepEngine):
     # Comparison with the same steps in Python.
 
     def largest_difference(self) -> float:
-        """Return the largest relative difference between compiled and plain time steps of some robots.
+        """Return the largest relative difference between time steps of some robots in machine code and in Python.
 
         The steps start near the initial states, not at them: feet that just touch the ground make the result sensitive
         to rounding where a ground law takes the square root of the depth.
@@ -279,7 +279,7 @@ class CompiledEngine(StepEngine):
         all_states, nq, size = self.starts.states, self._robot.nq, self.given.size
         rng, count, worst, h = np.random.default_rng(0), len(all_states), 0.0, 1e-4
         chosen = sorted({0, count // 2, count - 1})
-        loops = [self._plain_loop(i) for i in chosen]  # each for all times, which shows a state of its controller
+        loops = [self._plain_loop(i) for i in chosen]  # with all times, to find controllers with a state
         dtype, times = self.template.batch.element.dtype, min(count, 2)  # the code of one robot, or of many
         for t in (0.0, 0.1, 0.37):
             noise = 1e-3 * rng.standard_normal((len(chosen), all_states.shape[1]))
@@ -306,13 +306,13 @@ class CompiledEngine(StepEngine):
         return np.concatenate([q, loop.perturbed(state[nq:], noise[nq:])])
 
     def _plain_loop(self, i: int) -> ClosedLoop:
-        """Return the closed loop of robot i with a copy of its controller, given zeros."""
+        """Return the closed loop of robot i with a copy of its controller, whose input is zero."""
         loop = self.starts.loops[i]
         loop = replace(loop, controller=independent_copy(loop.controller), notices={"base forces": ""})
         return self.given.applied(loop, np.zeros(self.given.size))
 
     def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:
-        """Return the state of a closed loop after a step of the plain equations; NaN if they have no solution."""
+        """Return the state of a closed loop after a time step in Python; NaN if its equations have no solution."""
         try:
             with np.errstate(all="ignore"):
                 return advance(loop, self._integrator.rule, clock, state)
