@@ -85,7 +85,7 @@ class Replay {
     find("notes").append(element("details", {}, element("summary", { textContent: `${words}: ${notes[0]}` }), ...items));
   }
 
-  /** Adds a note that replaces the one of the same kind. */
+  /** Shows a note in place of the last one of the same kind; removes that one if there are no words. */
   note(kind, words) {
     find(`note-${kind}`)?.remove();
     if (words) find("notes").append(element("p", { id: `note-${kind}`, textContent: words }));
@@ -121,7 +121,7 @@ class Replay {
     });
   }
 
-  /** Records a video from the start to the end, at the chosen speed; ends it if one is recorded. */
+  /** Starts to record a video of the run at the chosen speed, which stops at its end; stops the present recording. */
   record() {
     if (this.video) {
       this.video.stop();
@@ -141,6 +141,7 @@ class Replay {
     this.play(true);
   }
 
+  /** Resets the button after a recording, and shows the reason if it has failed. */
   recorded(failure) {
     this.video = null;
     find("record").classList.remove("on");

@@ -1,12 +1,18 @@
-// Videos of a canvas, which the browser encodes.
+// Records a canvas as a video, encoded by the browser.
 
 const TYPES = ["video/mp4;codecs=avc1", "video/webm;codecs=vp9", "video/webm"];
-const RATE = 30; // pictures a second
-const BITS = 8e6; // a second
+const RATE = 30; // [1/s], largest frame rate
+const BITS = 8e6; // [1/s], bit rate
 
-/** Records what a canvas shows until `stop`, and then stores it as a file or says why it cannot. */
+/** Records a canvas until `stop` is called, and then downloads the video as a file. */
 export class Video {
-  /** Takes the name of the file without its suffix, and what to call at the end with "" or the reason of a failure. */
+  /**
+   * Starts to record; throws an error if the browser cannot record videos.
+   *
+   * @param canvas - The canvas.
+   * @param name - Name of the file without its suffix.
+   * @param ended - Function that is called at the end with "", or with the reason why no file was stored.
+   */
   constructor(canvas, name, ended) {
     const type = window.MediaRecorder && TYPES.find((each) => MediaRecorder.isTypeSupported(each));
     if (!type) throw new Error("this browser records no video");
