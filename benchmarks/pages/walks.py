@@ -16,7 +16,7 @@ def walks() -> str:
 
 
 REASONS = {
-    "legged/simulation": "doors, backend, interface of controllers, integrators",
+    "legged/simulation": "entry point, backend, interface of controllers, integrators",
     "legged/simulation/stepping": "batch of one robot, its stepper and engine",
     "legged/simulation/loop": "closed loop: outputs for the comparison, time step for the trace",
     "legged/simulation/checks": "controller, start, divergence, falls, warnings about the motion",
@@ -29,7 +29,7 @@ REASONS = {
     "legged/compiler": "passes, machine code from the cache, its calls",
     "legged": "checks of arguments, numbers of other types, vectors and matrices",
 }
-"""Folder -> what a warm `simulate` does there. Files count for the longest name that they begin with."""
+"""Folder -> what a warm `simulate` does there. A file counts for the innermost of these folders that contains it."""
 
 
 def folders() -> str:
