@@ -29,7 +29,7 @@ def points(count):
 
 
 def bounded(values):
-    """Return the slope of each inner number of each row: of mean and twice the differences the one nearest to zero."""
+    """Return the slope at each inner number of each row, see `HeightMap`: the smallest of mean and both bounds."""
     least = np.zeros(values.shape)
     for i, k in np.ndindex(len(values), values.shape[1] - 2):
         a, b = np.diff(values[i, k : k + 3])
@@ -61,7 +61,7 @@ def test_height_and_normal_equal_splines_of_scipy_also_outside_of_the_map():
 
 
 def test_the_error_on_smooth_ground_falls_with_the_third_power_of_the_spacing():
-    """Of a surface that rises everywhere along both axes, where the slopes are those of central differences."""
+    """The surface rises everywhere along both axes, so that all slopes are central differences."""
     errors = []
     for spacing in (0.1, 0.05, 0.025):
         grid = np.arange(0.0, 1.0 + spacing, spacing)
@@ -72,7 +72,7 @@ def test_the_error_on_smooth_ground_falls_with_the_third_power_of_the_spacing():
 
 
 def test_the_surface_does_not_rise_over_the_heights_of_its_cell():
-    """Blocks, gaps and stones keep level tops: with central differences their edges would be 0.07 higher."""
+    """Tops of steps stay level up to their edges, where a surface from central differences is 0.07 higher."""
     random = np.random.default_rng(2)
     s, t = np.meshgrid(np.linspace(0.0, 1.0, 11), np.linspace(0.0, 1.0, 11), indexing="ij")
     steep = np.cumsum(np.cumsum(random.exponential(size=(12, 12)) ** 3, axis=0), axis=1)

@@ -159,7 +159,7 @@ def test_operations_of_a_node_are_counted(hop):
 
 
 def test_operations_of_an_iteration_are_counted_by_hand(hop):
-    """Of the Riccati recursion, with (1, x) of 1 + nx numbers, see `RiccatiRecursion`."""
+    """The formulas are those of `RiccatiRecursion`, whose state is (1, x) with 1 + nx entries."""
     problem = hop[0]
     counts = oc.Solver(problem).counts()
     nodes, nx, nu = len(problem.nodes), 2 * problem.tree.nv, problem.nu

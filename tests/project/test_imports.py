@@ -81,7 +81,7 @@ def test_importing_the_packages_loads_no_library_before_it_is_needed():
 
 
 def test_reading_a_urdf_loads_no_library_for_meshes(tmp_path):
-    """The first script of a user waits for it, and 70 MB lie in the memory of every process."""
+    """Importing trimesh takes about 1 s of processor time and 70 MB of memory in each process."""
     pytest.importorskip("lxml")
     path = tmp_path / "robot.urdf"
     legged.save_urdf(robots.spatial_biped(), path)

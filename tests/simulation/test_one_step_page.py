@@ -49,7 +49,7 @@ def test_a_warm_step_enters_the_files_and_functions_of_the_table(ground):
 
 
 def test_a_warm_simulate_makes_the_calls_of_the_tree():
-    """Each function of the tree is entered below the function under which it is indented, after all that precede it."""
+    """Each function of the tree is called in the order of the tree, directly or indirectly by the one above it."""
     block = re.search(r"```text\n(simulate .*?)```", PAGE, flags=re.DOTALL)[1]
     lines = [re.fullmatch(r"( *)([\w.]+)(?: \*)? +(legged/\S+)", line).groups() for line in block.splitlines()]
     named = {(path, name) for _, name, path in lines}

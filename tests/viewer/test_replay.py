@@ -77,7 +77,7 @@ VIDEO = """new Promise((done, fail) => {
 
 
 def test_a_video_is_stored_from_start_to_end(replay):
-    """The file is caught where the page stores it, and played: its pictures have the size of the canvas."""
+    """The stored file can be played, and its frames have the size of the canvas."""
     replay.evaluate(STORED)
     replay.evaluate("replay.seek(0.2); replay.speed = 0.25")
     replay.click("#record")

@@ -55,7 +55,7 @@ def test_run_plays_and_stops_at_its_end(show, trot):
 
 
 def test_the_world_stands_still_while_the_robot_is_not_followed(show, trot):
-    """The world jumped back to its first place when the box was unchecked."""
+    """The displacement of the world stays when the box "follow the robot" is unchecked, and continues from there."""
     viewer = show(trot)
     viewer.camera(np.zeros(3), 1.0)
     viewer.follow(np.array([2.0, 1.0, 0.5]))

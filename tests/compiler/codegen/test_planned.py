@@ -1,4 +1,4 @@
-"""Long kernels whose numbers are in registers or in memory by a plan: random functions with few registers."""
+"""Kernels with a plan of registers: random functions, planned for few registers and short blocks."""
 
 import re
 
@@ -18,7 +18,7 @@ from tests.compiler.codegen.test_targets import AVAILABLE
 
 SEEDS = range(6)
 WIDE = (32, 10**9)
-"""Registers and operations of a block with which no small graph is cut."""
+"""Number of registers and length of blocks with which kernels of small graphs have no spills and one block."""
 
 
 def random_function(seed):
@@ -51,7 +51,7 @@ def random_function(seed):
 
 
 def halvings(a, b, c):
-    """Return a after the halvings that make it smaller than 0.3, each with a shift by values from outside."""
+    """Return a after the steps s -> s / 2 + 0.01 b c of a loop: at most 4, while s exceeds a bound."""
 
     def step(s):
         return np.stack([0.5 * s[0] + 0.01 * b * c, where(abs(s[0]) > 0.6, 1.0, 0.0)])
@@ -61,7 +61,7 @@ def halvings(a, b, c):
 
 @pytest.fixture
 def kernels(monkeypatch):
-    """Return a function that compiles a graph with a plan for some registers and a length of blocks."""
+    """Return a function that compiles a graph with a plan for a number of registers and a length of blocks."""
     monkeypatch.setenv("LEGGED_CACHE", "off")
 
     def compiled(graph, registers, block, target="native"):
@@ -120,12 +120,12 @@ def test_a_result_that_is_not_finite_is_found(kernels):
 @pytest.mark.parametrize("stores_last", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_more_numbers_are_live_than_there_are_registers(seed, stores_last, registers):
-    """The plan is executed: operands are in registers or in their places, which no other number has taken."""
+    """Simulates the plan: each operand is in a register, or in its stack slot, which holds no other value yet."""
     check_plan(record(random_function(seed), {"x": (9,)}), registers, stores_last)
 
 
 def test_value_1_is_not_the_constant_1():
-    """They have equal keys. The last use of value 1, after many other numbers are stored, is beside the constant."""
+    """They are equal keys of dictionaries. Value 1 is last used by an operation with the constant 1, after spills."""
 
     def function(x):
         square = x * x
@@ -178,7 +178,7 @@ def check_plan(graph, registers, stores_last):
 
 
 def numbers(graph, i):
-    """Return the operands of a node that are numbers, not truth values or constants."""
+    """Return the operands of a node, without truth values and constants."""
     operands = [a for a in graph.nodes[i - graph.input_size].arguments if type(a) is int]
     return [a for a in operands if a < graph.input_size or operation(graph, a) not in CONDITIONS]
 
@@ -193,7 +193,7 @@ NUMBER = re.compile(r"  (%[\w.]+) = (?:load|fneg|(?:fadd|fsub|fmul|fdiv) contrac
 @pytest.mark.parametrize("registers", [8, 32])
 @pytest.mark.parametrize("case", ["robot", *SEEDS])
 def test_llvm_receives_short_blocks_with_no_more_live_numbers_than_registers(case, registers):
-    """Also across calls of sines and loops. Four sums of results and three operands may be live beside."""
+    """Also across calls of sines and loops; four sums that check results and three operands may be live besides."""
     robot = legged.random_tree(3, links=40)
     is_robot = case == "robot"
     graph = (

@@ -56,7 +56,7 @@ def test_a_mesh_that_has_changed_is_opened_again(tmp_path):
 
 
 def in_a_new_process(monkeypatch):
-    """Forget what this process has read of meshes."""
+    """Replace the reader of meshes by one without a cache in the memory of this process."""
     monkeypatch.setattr(collision, "_opened", collision._opened.__wrapped__)
 
 
@@ -64,7 +64,7 @@ def test_a_stored_mesh_is_read_without_the_library(tmp_path, monkeypatch):
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path / "cache"))
     in_a_new_process(monkeypatch)
     mesh = trimesh.creation.box((0.2, 0.1, 0.1))
-    mesh.update_faces(np.arange(len(mesh.faces)) > 0)  # a hole, on which the audit remarks
+    mesh.update_faces(np.arange(len(mesh.faces)) > 0)  # a hole, which the audit reports
     first = load(tmp_path, write(tmp_path, mesh))
     (remark,) = first.audit.decided
     monkeypatch.setitem(sys.modules, "trimesh", None)

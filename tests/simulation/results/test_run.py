@@ -231,7 +231,7 @@ def test_cost_of_transport_of_a_pulled_mass_is_its_friction():
 
 
 class Commanded:
-    """A law without forces that is commanded a velocity, which increases."""
+    """A law without forces and with a commanded velocity that increases."""
 
     def torque(self, t, phase, q, v, wrenches, memory):
         return np.zeros(8)
@@ -245,9 +245,8 @@ def test_the_table_of_a_run_has_the_mean_of_the_recorded_command(tmp_path):
     run = simulate(robot, Commanded(), until=0.4, integrator=RungeKutta4(0.01))
     np.testing.assert_array_equal(run.commanded, [[0.5 * t, 0.25, -0.1] for t in run.times])
     rows = dict(run.table().rows)
-    assert (
-        rows["commanded: forward, left, turn"] == "0.148 m/s, 0.250 m/s, -0.100 rad/s"
-    )  # before the last step: 0.2 to 0.39 s
+    wanted = "0.148 m/s, 0.250 m/s, -0.100 rad/s"  # means of the samples from 0.2 to 0.39 s
+    assert rows["commanded: forward, left, turn"] == wanted
     assert "reached in the last 0.2 s" in rows
     given = dict(run.table(command=(1.0, 0.0, 0.0)).rows)
     assert given["commanded: forward, left, turn"] == "1.000 m/s, 0.000 m/s, 0.000 rad/s"

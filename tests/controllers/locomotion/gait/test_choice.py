@@ -124,7 +124,7 @@ def test_commands_of_five_entries_have_neither_roll_nor_jump():
 
 
 def test_two_feet_accelerate_faster_once_the_first_has_lifted_off_if_the_command_is_slow():
-    """0.25 sqrt(g h) are 0.43 m/s."""
+    """The bound of slow commands, 0.25 sqrt(g h), is 0.43 m/s here."""
     stands = GaitState.standing(ContactSchedule(0.9, 0.6, (0.0, 0.5)))
     starts = stands._replace(walking=1.0)
     walks = starts._replace(planted=np.array([1.0, 0.0]))

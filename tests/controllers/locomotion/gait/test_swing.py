@@ -81,7 +81,7 @@ def test_flat_feet_do_not_lead_on_the_slope_of_the_ground():
 
 
 def test_a_flat_foot_rises_later_before_an_edge_that_is_far_ahead():
-    """With a lead of 0.2 there, which G1 had, its last leg to climb lagged behind, and the trunk turned by 1 rad."""
+    """With a lead of 0.2 before far edges the last leg of G1 lags behind on stairs, and its trunk turns by 1 rad."""
     start, end, level = np.zeros(3), np.array([0.5, 0.0, 0.1]), np.zeros(2)
     heights = [terrain_heights(Stairs((edge,), (0.1,)), start, end) for edge in (0.1, 0.375)]
     near, far = (swing_lead(start, end, SOLE, own, level) for own in heights)
