@@ -79,7 +79,9 @@ def page_of(
 def _surroundings(
     packer: Packer, runs: Sequence[Run], scenes: Sequence[Scene], beside: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the grounds and the obstacles of runs, each with its offset; ghosts move on the ground of the first run.
+    """Return the grounds and the obstacles of runs, each with its offset, [m].
+
+    If the runs are not side by side, all move on the ground and among the obstacles of the first one.
 
     Args:
         packer: Receives the arrays. runs, beside: As in `page_of`. scenes: The scene of each run.

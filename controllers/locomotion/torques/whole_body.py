@@ -278,7 +278,8 @@ def _bounds(
 ) -> tuple[Array, list[Any], list[Any], list[float]]:
     """Return B, lower, upper and softness of the bounds lower <= B unknowns <= upper of `whole_body_program`.
 
-    They bound normal forces, torques per effort, and accelerations of joints per largest one, in this order.
+    The rows of B, (m, nv + 3 n), are normal forces, torques over their limits, and accelerations of joints over their
+    limits, in this order; n is the number of contacts.
 
     Args:
         model, contacts, limits: As in `whole_body`.

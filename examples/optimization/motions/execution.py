@@ -111,9 +111,9 @@ class Execution:
         """Return whether a motion ends standing near the end of the plan, after its flight, above the scene.
 
         It is upright and at rest within 0.35 rad and 0.25 m of the planned end, and, if the plan moves the base further
-        than `MOVED`, within half of that distance; its height is within 0.1 m. A plan with a flight rises the base by
-        at least `RISE` of what it plans to; one without a flight that lowers the base by more than `MOVED` lowers it by
-        that share. The origins of trunk and legs stay above the scene.
+        than `MOVED`, within half of that distance; its height is within 0.1 m. If the plan has a flight, the base rises
+        by at least `RISE` of the planned rise. If it has none and lowers the base by more than `MOVED`, the base sinks
+        by at least `RISE` of the planned depth. The origins of trunk and legs stay above the scene.
 
         Args:
             q: Configurations, (T, nq), every `SAMPLE`.

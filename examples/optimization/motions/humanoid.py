@@ -1,4 +1,4 @@
-"""Motions of G1: a jump, and sitting down to a deep squat and standing up."""
+"""Motions of G1: a jump, and a deep squat from and to standing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from legged import optimization as oc
 EFFORT, CORNER = 1.0, 0.6  # largest torque over that of the URDF, and speed up to which it is available, over no-load
 SOLE = 0.09, 0.025  # half of the length and of the width on which the center of pressure stays, [m]
 SQUAT = 0.38  # height of the pelvis in a deep squat, [m]
-LEGS = np.array([0.01, 1.0, 1.0, 0.01, 0.01, 1.0] * 2 + [1.0] * 17)  # weights of the posture in it
-SOFT_JOINTS = np.repeat([1.0, 0.2, 1.0], [6, 29, 35])  # factors of the weights of its regulator
+LEGS = np.array([0.01, 1.0, 1.0, 0.01, 0.01, 1.0] * 2 + [1.0] * 17)  # of joint positions in the squat
+SOFT_JOINTS = np.repeat([1.0, 0.2, 1.0], [6, 29, 35])  # for regulator weights: base, joints, velocities
 SOLE_CENTER = 0.035, 0.0, -0.035  # in the axes of the ankle, [m]
 
 
@@ -107,7 +107,7 @@ def jump(robot: G1) -> Plan:
 
 
 def squat(robot: G1) -> Plan:
-    """Return sitting down to a deep squat, a rest of 0.5 s there, and standing up."""
+    """Return the plan of a deep squat: down from standing, a rest of 0.5 s, and up again."""
     start = robot.bent(0.6)
     robot.joints, robot.tracking = start[7:], robot.tracking * SOFT_JOINTS
     move, rest = 60, 25

@@ -193,8 +193,9 @@ def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
     def refine(state: Array) -> Array:
         """Return the next [p; a; n; -gap; more], (23,), the state of the loop.
 
-        p are the corners of the triangle on A - B, in ray axes from `start`, and a their points on A. n is the normal
-        of the triangle before, and the gap that of its support point. The loop goes on while `more` is positive.
+        p are the corners of a triangle on the Minkowski difference A - B, in ray axes from `start`, and a their points
+        on A, [m]. n is the unit normal of the previous triangle, and the gap that along n at its support point, [m].
+        The loop goes on while `more` is positive.
         """
         p, a = state[:9].reshape(3, 3), state[9:18].reshape(3, 3)
         n = cross(p[1] - p[0], p[2] - p[0])

@@ -27,8 +27,8 @@ from legged.spatial import Array, factor_symmetric, skew, solve_factored, sum_of
 MOST_UNKNOWNS = 24
 """Largest number of components of wrenches; the operations grow with its cube."""
 REGULARIZATION = 1e-8
-"""Addition to the diagonal of M, relative to its mean, so that wrenches that are indeterminate stay as in the guess up
-to rounding, as across the plane of a planar robot. Iterative refinement removes its effect on the others."""
+"""Added to the diagonal of M, relative to the mean of the diagonal. Indeterminate wrenches, such as those across the
+plane of a planar robot, then equal the guess up to rounding; iterative refinement removes the effect on the others."""
 
 
 class _GroupPart(NamedTuple):

@@ -163,7 +163,7 @@ class NodeModel:
 
             u = clip(u0 + alpha k + K (x - x0)),      x1 = f(x, u) + (alpha - 1) gap
 
-        The factors of phases change by alpha times their step.
+        With free durations, x contains the factors of the phases, which change by alpha times `factor_step`.
         Costs are multiplied by instant + h: `instant` is 1 at impacts and the final state, whose h is 0, else 0.
         Where the motion diverges, the state stays and the cost is `_DIVERGED_COST`, so that the line search rejects it.
 
@@ -299,8 +299,8 @@ class NodeModel:
     ) -> tuple[Array, ...]:
         """Return the model of the cost in z = (dq, v, u) and y = (f, t, h), and the residuals.
 
-        The Hessian is that by (1, z) and y, with the gradient as derivatives by 1: in the first columns of the blocks
-        zz and yz. The third block is yy.
+        The model has three blocks of second derivatives: zz and yz by (1, z), whose first columns are the gradients by
+        z and y, and yy. The upper triangle of zz is zero, except in the block of the controls.
         """
         nv, nu, m = self.nv, self.nu, len(f) + 2 * bool(self.phases)
         n, size = self.size, 2 * nv + nu + m
