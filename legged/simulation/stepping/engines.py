@@ -319,10 +319,10 @@ class CompiledEngine(StepEngine):
         except (NotFiniteError, SingularError):
             return np.full_like(state, np.nan)
 
-    # One of the robots, for the runs of a rollout.
+    # Runs of single members of a rollout.
 
     def detached(self) -> CompiledEngine:
-        """Return the engine without its robots' states, for `advance` alone."""
+        """Return a copy of the engine without the states of its robots, of which only `advance` can be called."""
         engine = copy.copy(self)
         del engine._members
         return engine
