@@ -1,12 +1,12 @@
 """Motions of Go2 and G1 planned by optimal control, executed under disturbances, and in MuJoCo.
 
 Run `python -m examples.optimization.planned_motions FOLDER MOTION`, where MOTION is `onto` (a jump onto a block of
-0.3 m), `turn` (a jump with a turn by 90 degrees), `backflip`, `stand` (from lying), `gap` (a trot over a gap of half of
-the height of the hips) or `gaits` (trot, bound, trot) of Go2, or `jump`, forward by 0.2 m, or `squat` (sitting down to
-a deep squat and standing up) of G1. It prints how many of 20 simulations with errors of masses, friction and states,
-and with pushes, succeed, and writes a page with the replay, FOLDER/MOTION.html. Seeds of the random errors can follow,
-such as `FOLDER MOTION 0 1`; for each, 20 simulations are made. The robots are those of example-robot-data, with
-torque-speed curves of their motors.
+0.3 m), `over` (a jump over one), `turn` (a jump with a turn by 90 degrees), `backflip`, `stand` (from lying), `gap` (a
+trot over a gap of half of the height of the hips) or `gaits` (trot, bound, trot) of Go2, or `jump`, forward by 0.2 m,
+or `squat` (sitting down to a deep squat and standing up) of G1. It prints how many of 20 simulations with errors of
+masses, friction and states, and with pushes, succeed, and writes a page with the replay, FOLDER/MOTION.html. Seeds of
+the random errors can follow, such as `FOLDER MOTION 0 1`; for each, 20 simulations are made. The robots are those of
+example-robot-data, with torque-speed curves of their motors.
 """
 
 import sys

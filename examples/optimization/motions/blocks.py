@@ -1,4 +1,4 @@
-"""A jump of Go2 onto a block: all feet push, then the rear ones alone, and all feet land."""
+"""Jumps of Go2 onto and over a block: all feet push, then the rear ones alone, and all feet land."""
 
 from __future__ import annotations
 
@@ -44,13 +44,16 @@ def above(block: Array, margins: dict[object, float]) -> list[oc.Term]:
     return [oc.Cost(block_clearance, 1e4, barrier=True, frame=f, block=block, margin=margin) for f, margin in parts]
 
 
-def leap_to(dog: Go2, end: Array, block: Array, flight: int, pitch: float = -0.5, reach: float = 0.12) -> Plan:
+def leap_to(
+    dog: Go2, end: Array, block: Array, flight: int, pitch: float = -0.5, reach: float = 0.12, foot: float = FOOT
+) -> Plan:
     """Return a jump to a standing configuration at or beyond a block.
 
     Args:
         dog: The robot. end: Configuration. block: As in `block_clearance`. flight: Number of stages in the air.
         pitch: Rotation about y at lift-off in the guess, [rad].
         reach: Motion of the base to the lift-off in the guess, [m]; half of it is left at the landing.
+        foot: Height of the feet above the block in flight, [m].
     """
     robot, feet = dog.robot, dog.feet
     body: dict[object, float] = {**dict.fromkeys(KNEES, KNEE), "base": TRUNK}
@@ -59,11 +62,11 @@ def leap_to(dog: Go2, end: Array, block: Array, flight: int, pitch: float = -0.5
     common = {"weight": 1.0, "body": above(block, body)}
     nodes: Nodes = [dog.stage(feet, upright, middle, phase="push", step=STEP, **common)] * PUSH
     for k in range(REAR):
-        front = above(block, dict.fromkeys((f.frame for f in feet[:2]), min(FOOT, 0.5 * k * STEP)))
+        front = above(block, dict.fromkeys((f.frame for f in feet[:2]), min(foot, 0.5 * k * STEP)))
         swing = oc.Cost(terms.velocity, CALM * (np.arange(18) < 12))
         nodes.append(dog.stage(feet[2:], upright, middle, swing, *front, phase="rear", step=STEP, **common))
     for k in range(flight):
-        margin = min(FOOT, 0.8 * (flight - k) * STEP)
+        margin = min(foot, 0.8 * (flight - k) * STEP)
         over = above(block, dict.fromkeys((f.frame for f in feet), margin))
         air = [upright, middle, oc.Cost(terms.velocity, CALM), *over]
         nodes.append(dog.stage([], *air, phase="flight", step=STEP, weight=STRAIGHT, body=common["body"]))
@@ -76,7 +79,7 @@ def leap_to(dog: Go2, end: Array, block: Array, flight: int, pitch: float = -0.5
     for h, z, count in ((STEP, 2.0, STAND), (LAST, 50.0, 20)):
         place = oc.Cost(terms.base_position, np.array([50.0, 50.0, z]), position=end[4:7])
         nodes += [dog.stage(feet, rotation, place, step=h, margin=LANDING, **common)] * count
-    plan = Plan(dog.problem(nodes, end), np.zeros(0), np.zeros(0))
+    plan = Plan(dog.problem(nodes, end, integrator="RK4"), np.zeros(0), np.zeros(0))
     box = Box((block[1] - block[0], 1.0, block[2]), (0.5 * (block[0] + block[1]), 0.0, 0.5 * block[2]))
     q, v = guess(dog, plan.problem, end, flight, pitch, reach)
     return plan._replace(q=q, v=v, obstacles=(("block", box),), late=0.04, settle=SETTLE)
@@ -136,4 +139,9 @@ def onto(dog: Go2) -> Plan:
     return leap_to(dog, dog.moved(0.8, BLOCK), np.array([0.35, 1.55, BLOCK]), 36)
 
 
-MOTIONS = {f.__name__: f for f in (onto,)}
+def over(dog: Go2) -> Plan:
+    """Return a jump over a block of 0.3 m that is 5 cm long."""
+    return leap_to(dog, dog.moved(1.0), np.array([0.35, 0.4, BLOCK]), 46, pitch=-0.4, reach=0.14, foot=0.1)
+
+
+MOTIONS = {f.__name__: f for f in (onto, over)}

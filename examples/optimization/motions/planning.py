@@ -120,14 +120,21 @@ class PlannedRobot:
         inner = CONE / np.sqrt(2.0)  # of the pyramid inside of the cone
         return [oc.Cost(terms.friction_cone, 1.0, barrier=True, contact=foot.name, friction=inner)]
 
-    def problem(self, nodes: Nodes, end: Array, start: Array | None = None, factors: Any = (0.7, 1.15)) -> oc.Problem:
+    def problem(
+        self,
+        nodes: Nodes,
+        end: Array,
+        start: Array | None = None,
+        factors: Any = (0.7, 1.15),
+        integrator: str = "midpoint",
+    ) -> oc.Problem:
         """Return the problem that ends in standing still at a configuration."""
         nv = self.robot.nv
         weights = np.concatenate([np.full(6, 100.0), np.full(nv - 6, 10.0), np.full(nv, 1.0)])
         final = [oc.Cost(terms.state, weights, q=end, v=np.zeros(nv))]
         q = self.q if start is None else start
         return oc.Problem(
-            self.robot, nodes, final, q=q, velocity_gain=20.0, duration_factors=factors, integrator="midpoint"
+            self.robot, nodes, final, q=q, velocity_gain=20.0, duration_factors=factors, integrator=integrator
         )
 
 
