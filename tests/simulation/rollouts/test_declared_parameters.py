@@ -1,6 +1,7 @@
 """Parameters that controllers declare: of every rank, in nested objects, and in classes that declare none."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -207,6 +208,57 @@ def test_attributes_of_a_dataclass_that_are_no_fields_are_constants():
     q[1, 3] = 0.2
     with pytest.raises(TraceError, match=r"member 1 differs from member 0 in more than numbers: \S*target"):
         legged.rollout(robot, Fitted(30.0), q=q, compiled=True, **OPTIONS)
+
+
+class Incomparable:
+    """An object whose comparison raises an error."""
+
+    __slots__ = ("height",)
+
+    def __init__(self, height):
+        self.height = height
+
+    def __eq__(self, other):
+        raise RuntimeError("two objects of this class cannot be compared")
+
+    __hash__ = None
+
+
+@dataclass(frozen=True, eq=False)
+class Labeled:
+    """A law that keeps an object made from the initial height of the base."""
+
+    make: object
+
+    def start(self, robot, ground, q, v):
+        started = replace(self)
+        object.__setattr__(started, "label", self.make(float(q[1])))
+        return started, np.zeros(0)
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return -30.0 * q[3:]
+
+
+@pytest.mark.parametrize("make", [str, Fraction, np.float64, lambda z: [str(z)], lambda z: {"side": Fraction(z)}])
+def test_constants_made_at_the_start_of_each_member_are_compared_by_their_own_equality(make):
+    """Equal objects of two members, which are not the same, make no difference; others do."""
+    robot = robots.planar_hopper()
+    q = np.tile(robot.neutral(), (2, 1))
+    q[:, 1], q[1, 3] = 0.75, 0.2
+    runs = legged.rollout(robot, Labeled(make), q=q, compiled=True, **OPTIONS)
+    plain = legged.simulate(robot, Labeled(make), q=q[1], compiled=False, **OPTIONS)
+    assert runs.v[1, -1] == pytest.approx(plain.v[-1], rel=ROUNDING, abs=ROUNDING)
+    q[1, 1] = 0.5
+    with pytest.raises(TraceError, match=r"member 1 differs from member 0 in more than numbers: \S*label"):
+        legged.rollout(robot, Labeled(make), q=q, compiled=True, **OPTIONS)
+
+
+def test_constants_that_cannot_be_compared_are_taken_as_different():
+    robot = robots.planar_hopper()
+    q = np.tile(robot.neutral(), (2, 1))
+    q[1, 3] = 0.2
+    with pytest.raises(TraceError, match=r"member 1 differs from member 0 in more than numbers: \S*label"):
+        legged.rollout(robot, Labeled(Incomparable), q=q, compiled=True, **OPTIONS)
 
 
 @dataclass(frozen=True)
