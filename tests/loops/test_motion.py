@@ -25,6 +25,16 @@ def test_ten_seconds_keep_the_energy_and_the_loop():
     assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
+def test_errors_of_a_motion_that_opens_the_loop_are_its_largest_residuals():
+    """A motion from numbers, whose joints do not satisfy the constraints."""
+    closed, q, _ = spinning_four_bar()
+    motion = q + np.linspace(0.0, 0.3, 4)[:, None] * np.array([1.0, -0.5, 0.2])
+    run = legged.Run.from_motion(closed.robot, np.arange(4.0), motion)
+    expected = [np.abs(loops.residual(closed, each)).max() for each in motion]
+    assert expected[0] < 1e-12 and expected[-1] > 0.01  # [m], [rad]
+    np.testing.assert_allclose(legged.simulation.loop_errors(closed, run), expected, rtol=1e-12, atol=1e-14)
+
+
 def test_error_falls_with_the_fourth_power_of_the_step():
     """Bringing states back onto the loop takes nothing from the order of the rule."""
     closed, q, v = spinning_four_bar()

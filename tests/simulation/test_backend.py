@@ -79,6 +79,16 @@ def test_a_law_that_cannot_be_compiled_warns_once_with_the_reason(door, case):
         assert door(robot, law(), compiled=False, **options)[1] == ()
 
 
+@pytest.mark.parametrize("law", [None, lambda t, q, v, w: -2.0 * v[6:]])
+def test_recorded_accelerations_solve_the_equations_of_motion(law):
+    """In flight, where the forces of the actuators are the only ones."""
+    robot = robots.spatial_quadruped()
+    v = np.linspace(-1.0, 1.0, robot.nv)
+    run = legged.simulate(robot, law, until=0.01, v=v, integrator=STEPS, sample=0.002)
+    expected = [legged.forward_dynamics(robot, *state) for state in zip(run.q, run.v, run.tau, strict=True)]
+    np.testing.assert_allclose(run.vdot, expected, rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("door", [simulated, rolled_out, stepped])
 def test_a_ground_that_cannot_be_compiled_warns_with_the_reason(door):
     robot = robots.planar_hopper()

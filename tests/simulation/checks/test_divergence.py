@@ -60,6 +60,7 @@ def test_divergence_is_no_fall(step):
     run = e.value.run
     assert len(run) >= 1 and np.abs(run.v).max() < divergence.ANGULAR_SPEED
     assert isinstance(e.value, SimulationError) and run.ended in str(e.value)
+    assert "kinetic energy" not in run.ended
     runs = legged.rollout(robot, stiff, q=np.stack([q, q]), **options)
     assert all("diverged" in reason and "leaned" not in reason for reason in runs.reasons)
     assert runs.fallen.all() and np.isfinite(runs.when).all()
