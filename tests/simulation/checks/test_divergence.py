@@ -10,6 +10,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, DivergenceError, SimulationError
 from legged.ground import realistic_ground
 from legged.simulation.checks import divergence
+from legged.simulation.loop.rigid_loop import RigidLoop
 
 
 def quadruped():
@@ -130,6 +131,16 @@ def test_thrown_bodies_are_checked():
     robot, q = quadruped()
     with pytest.raises(DivergenceError, match="body 'block' moves at 2e"):
         legged.simulate(robot, q=q, until=0.1, ground=Rigid(), bodies=[block])
+
+
+def test_energies_are_judged_relative_to_the_mass_of_robot_and_free_bodies():
+    """The quadruped beside bodies of 5 and 30 kg."""
+    robot, _ = quadruped()
+    cube = [legged.Box((0.1, 0.1, 0.1))]
+    bodies = tuple(legged.FreeBody(f"{m} kg", legged.box_inertia(m, (0.1, 0.1, 0.1)), cube) for m in (5.0, 30.0))
+    check = divergence.DivergenceCheck.of(RigidLoop(robot, None, Rigid(), 0, (), bodies), legged.TimeStepping(1e-3))
+    bound = divergence.ENERGY_PER_MASS * (robot.mass + 35.0)  # [J]
+    assert check.is_energetic(np.array([[0.99 * bound, 0.0], [1.01 * bound, 0.0]])).tolist() == [False, True]
 
 
 def test_unstable_law_is_no_fall():
