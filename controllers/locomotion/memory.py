@@ -21,6 +21,7 @@ class LocomotionMemory(NamedTuple):
         gait: State of the gait, (4 + 3 n,), mixed units, see `GaitState.flat`.
         command: The command with bounded rates, (7,), units of `Command`.
         path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,), world axes.
+        aside: Way from there to the line of the commanded velocity, to which the robot returns, (2,), [m], world axes.
         slope: Slope of the ground under the robot along world x and y, (2,), dimensionless.
         places: Last place of contact of each foot, (n, 3), [m], world axes.
         footsteps: Planned landing place of each foot, (n, 3), [m], world axes.
@@ -47,6 +48,7 @@ class LocomotionMemory(NamedTuple):
     gait: Array
     command: Array
     path: Array
+    aside: Array
     slope: Array
     places: Array
     footsteps: Array
@@ -75,7 +77,7 @@ class LocomotionMemory(NamedTuple):
             flat: (m,), mixed units.
             nv: Number of degrees of freedom. n: Number of feet. hands: Number of hands.
         """
-        state, parameters = [nv, GaitState.size(n), ENTRIES, 3, 2], [1 + 2 * n, ENTRIES]
+        state, parameters = [nv, GaitState.size(n), ENTRIES, 3, 2, 2], [1 + 2 * n, ENTRIES]
         sizes = [*state, 3 * n, 3 * n, n, n, n, n, 1, 1, 6 * HORIZON, 2, *parameters, 1, 1, 1, 1, ROWS * hands]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(

@@ -177,22 +177,34 @@ def desired_rotation(heading: Any, command: Array, plane: GroundPlane) -> Array:
     return pitched @ np.array([[1.0, 0.0, 0.0], [0.0, cr, -sr], [0.0, sr, cr]])
 
 
-def advanced_path(path: Array, command: Array, position: Array, sway: Sway, most: float, dt: float) -> Array:
-    """Return the desired place and heading after a time step without sway, (3,), [m] and [rad], world axes.
+def advanced_path(
+    path: Array, aside: Array, command: Array, position: Array, sway: Sway, bounds: Sequence[float], dt: float
+) -> tuple[Array, Array]:
+    """Return the desired place and heading after a time step without sway, and the way from there back to the line.
+
+    They are (3,), [m] and [rad], and (2,), [m], world axes. The line is that of the commanded velocity. A desired place
+    that stays behind or ahead of the robot moves with it, but from one that is far to its side the robot returns.
 
     Args:
         path: Desired place and heading before, (3,), [m] and [rad], world axes.
+        aside: The way back to the line before, (2,), [m], world axes.
         command: As in `body_reference`.
         position: As in `body_reference`.
         sway: As in `body_reference`.
-        most: Largest distance of the desired place from the actual one, [m].
+        bounds: Largest distance of the desired place from the actual one, [m], and of the line from the desired place,
+            [m], and a speed that is low, [m/s]: below it the latter becomes smaller with the commanded speed.
         dt: Time step, [s].
     """
+    most, farthest, slow = bounds
     heading = np.stack([np.cos(path[2]), np.sin(path[2])])
-    actual = position[:2] - turned(heading, sway.after(0.0)[0])
-    ahead = path[:2] + dt * turned(heading, command[:2]) - actual
-    place = actual + np.minimum(1.0, most / np.sqrt(ahead @ ahead + 1e-12)) * ahead
-    return np.stack([place[0], place[1], path[2] + dt * command[2]])
+    actual, velocity = position[:2] - turned(heading, sway.after(0.0)[0]), turned(heading, command[:2])
+    ahead = path[:2] + aside + dt * velocity - actual
+    near = np.minimum(1.0, most / np.sqrt(ahead @ ahead + 1e-12)) * ahead
+    square = velocity @ velocity
+    side = np.stack([-velocity[1], velocity[0]]) / np.sqrt(square + 1e-12)
+    farthest, place = farthest * square / (square + slow * slow), actual + near
+    beside = np.minimum(np.maximum((ahead - near) @ side, -farthest), farthest)
+    return np.stack([place[0], place[1], path[2] + dt * command[2]]), beside * side
 
 
 def turned(direction: Array, vector: Array) -> Array:

@@ -13,7 +13,7 @@ from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
+from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference, turned
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
 from controllers.locomotion.step_planner import StepPlanner
 from controllers.locomotion.torques.hands import HeadingAxes, hand_control, moving_columns, predicted_velocities
@@ -48,6 +48,7 @@ _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foo
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
+_ASIDE, _RETURN = 0.5, 0.2  # [h], largest distance beyond it to the line, and speed back to it over it, [sqrt(g / h)]
 _LEAP = 0.35  # [g], largest acceleration forward in the push of a jump
 _SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
 
@@ -132,6 +133,7 @@ class StartedLocomotion:
             GaitState.standing(self.gaits.schedules[0][1]).flat(),
             zero,
             path,
+            np.zeros(2),
             plane_of(list(places), self.height).slope,
             places,
             places,
@@ -251,17 +253,21 @@ class StartedLocomotion:
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = ground.plane(places, memory.slope)
-        landings = ground.landings(state, feet, body, origin, limited, plane, memory.path[2])
+        sway = self.steps.sway(state, limited[:2], limited[2])
+        farthest, slow = 0.0 if on_two else _ASIDE * self.height, _STILL * np.sqrt(self.gravity * self.height)
+        bounds = _DRIFT * self.height, farthest, slow
+        path, aside = advanced_path(memory.path, memory.aside, limited, mass, sway, bounds, dt)
+        back = turned(np.stack([np.cos(path[2]), -np.sin(path[2])]), _RETURN / self.planner.time_unit * aside)
+        moving = join(limited[:3] + self.possible @ join(back, np.zeros(1)), limited[3:])
+        landings = ground.landings(state, feet, body, origin, moving, plane, memory.path[2])
         errors = (feet - memory.footsteps)[:, 2] if self.terrain is None else np.zeros(len(feet))
         unit = self.planner.time_unit
         rises = rises_over_uneven_ground(memory.rises, errors, before.stance, state.stance, self.height, unit, dt)
         footsteps, swings = ground.swings(state, landings.places, places, memory, plane, rises, body.heading[0])
         swings, climbs, lifts = ground.adapted(state, swings, climbs, list(memory.lifts))
-        sway = self.steps.sway(state, limited[:2], limited[2])
-        path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
-        reference = body_reference(path, limited, plane, mass, self.planner.base_height + over_base, sway, rises_by)
+        reference = body_reference(path, moving, plane, mass, self.planner.base_height + over_base, sway, rises_by)
         normals = [ground.normal(place, plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, state.swing_progress)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
@@ -278,6 +284,7 @@ class StartedLocomotion:
             gait=state.flat(),
             command=limited,
             path=path,
+            aside=aside,
             slope=plane.slope,
             places=np.array(places),
             footsteps=np.array(footsteps),

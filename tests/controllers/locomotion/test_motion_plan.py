@@ -10,7 +10,7 @@ from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import Swing
-from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion
+from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, advanced_path
 from controllers.locomotion.torques.tasks import WholeBodyModel
 
 
@@ -70,3 +70,31 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
     assert forces[1][0, ~standing] == pytest.approx(0.0, abs=1e-6)
     assert forces[1][0, standing].sum() == pytest.approx(1.0, abs=0.2)  # [m g], as in any trot at rest
     assert forces[1][1, standing] == pytest.approx(0.0, abs=1e-6)  # the schedule continues after a step
+
+
+STILL = Sway(1.0, np.zeros((0, 2)), np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize("heading", [0.0, 2.0])
+def test_a_desired_place_moves_with_a_robot_that_lags_but_the_line_stays_beside_one_that_drifts(heading):
+    """Without the line, Go2 drifted by 1.5 h to the side on stairs on which the same two feet climbed at once."""
+    R = np.array([[np.cos(heading), -np.sin(heading)], [np.sin(heading), np.cos(heading)]])
+    command, dt = np.array([0.5, 0.0, 0.0]), 0.01
+    path, aside, place = np.array([0.0, 0.0, heading]), np.zeros(2), np.zeros(2)
+    for _ in range(100):  # the robot is slower by 0.3 m/s, and drifts to the left by 0.2 m/s
+        place = place + dt * R @ [0.2, 0.2]
+        path, aside = advanced_path(path, aside, command, place, STILL, (0.05, 0.1, 0.1), dt)
+    assert np.hypot(*(path[:2] - place)) == pytest.approx(0.05)
+    assert R.T @ aside == pytest.approx([0.0, -0.1 * 0.5**2 / (0.5**2 + 0.1**2)])
+    path, aside = advanced_path(path, aside, np.zeros(3), place, STILL, (0.05, 0.1, 0.1), dt)
+    assert aside == pytest.approx(0.0)  # a robot that is to stand does not return
+
+
+def test_a_robot_within_the_distance_that_the_plan_corrects_has_no_way_back():
+    """So that its steps are those of the command."""
+    path, aside = np.array([0.03, 0.02, 0.5]), np.zeros(2)
+    path, aside = advanced_path(path, aside, np.array([0.5, 0.1, 0.2]), np.zeros(3), STILL, (0.05, 0.1, 0.01), 0.002)
+    c, s = np.cos(0.5), np.sin(0.5)
+    expected = np.array([0.03, 0.02]) + 0.002 * np.array([0.5 * c - 0.1 * s, 0.5 * s + 0.1 * c])
+    assert path == pytest.approx([*expected, 0.5004])
+    assert aside == pytest.approx(0.0, abs=1e-15)
