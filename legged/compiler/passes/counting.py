@@ -99,7 +99,7 @@ class Counts:
 
     def times(self, n: int) -> Counts:
         """Return the counts of n executions, without the counts by stage and by module."""
-        return Counts(**{name: n * count for name, count in self.kinds().items()})
+        return Counts(*[n * getattr(self, name) for name in KINDS])
 
     def __str__(self) -> str:
         kinds = [name for name in KINDS if getattr(self, name)] or ["multiplications", "additions"]

@@ -221,8 +221,6 @@ class Incomparable:
     def __eq__(self, other):
         raise RuntimeError("two objects of this class cannot be compared")
 
-    __hash__ = None
-
 
 @dataclass(frozen=True, eq=False)
 class Labeled:
