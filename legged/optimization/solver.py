@@ -156,13 +156,14 @@ class Solver:
             constraint_tolerance: Largest violation of a constraint, over its scale.
 
         Raises:
+            ArgumentError: A tolerance is negative.
             NotFiniteError: A term or the dynamics of a node have no finite value at the guess; the message names it.
         """
         whole("iterations", iterations, least=1)
         for name, value in (
             ("tolerance", tolerance), ("gap_tolerance", gap_tolerance), ("constraint_tolerance", constraint_tolerance),
         ):  # fmt: skip
-            number(name, value)
+            number(name, value, least=0.0)
         problem, stored, start = self.problem, self._stored, perf_counter()
         stored["q"][:, 0], stored["v"][:, 0] = problem.q, problem.v
         if np.isfinite([problem.lower, problem.upper]).any():

@@ -6,6 +6,7 @@ import pytest
 import legged
 import robots
 from legged import optimization as oc
+from legged.errors import ArgumentError
 
 H = 0.02
 
@@ -70,3 +71,12 @@ def test_a_term_keeps_the_numbers_that_it_was_given():
     cost = oc.Cost(oc.terms.base_position, weight, position=place)
     place[0], weight[0] = 1.0, 2.0
     assert cost.parameters["position"][0] == 0.0 and cost.weight[0] == 1.0
+
+
+@pytest.mark.parametrize("name", ["tolerance", "gap_tolerance", "constraint_tolerance"])
+def test_tolerances_are_not_negative(arm, name):
+    problem = oc.Problem(arm, [oc.Stage(H, [], [oc.Cost(oc.terms.control, 1.0)])], q=arm.neutral(), v=np.zeros(2))
+    solver = oc.Solver(problem)
+    with pytest.raises(ArgumentError, match=f"{name} must be at least 0"):
+        solver.solve(**{name: -1.0})
+    assert solver.solve(**{name: 0.0}, iterations=3)
