@@ -123,7 +123,7 @@ def _on_gait(
     surface: Any,
     sizes: dict[str, float | None],
 ) -> tuple[Any, Setup]:
-    """Return a gait of a robot and its setup on a ground, and show both; None selects what suits the gait.
+    """Return a gait and the simulation setup of a robot on a ground, and print both. None selects the gait's defaults.
 
     Args:
         gait: Name of its class. robot: The robot. controller: Name of the law. ground: Name of the ground.

@@ -100,7 +100,7 @@ def view(
 
 
 def _loaded(what: Any) -> Any:
-    """Return what `view` shows, from its file if it is a path; ArgumentError for anything that it cannot show."""
+    """Return the object to view, loaded if it is given as a path; raise ArgumentError for an object of another kind."""
     if isinstance(what, str | Path):
         from legged.files.load import load
 

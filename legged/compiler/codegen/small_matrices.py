@@ -66,6 +66,18 @@ def _of_item(names: Iterable[str]) -> str:
     return "".join(lines.format(name) for name in names)
 
 
+_EACH_ITEM = """each:
+  %item = phi i64 [%first, %start], [%item_next, %item_done]
+  %item_left = icmp slt i64 %item, %end
+  br i1 %item_left, label %take, label %finish
+item_done:
+  %item_next = add i64 %item, 1
+  br label %each
+take:
+"""
+"""The loop over the items, up to the beginning of its body."""
+
+
 def _tile(rows: int, vectors: int, is_last: bool, width: int) -> Iterator[str]:
     """Yield the function that computes a tile of C; with `is_last` the last vector of each row has a mask."""
 
@@ -132,13 +144,7 @@ def _mask(name: str, left: str) -> str:
 
 def _product(rows: list[int], vectors: int) -> Iterator[str]:
     """Yield `legged_matrix_product`; its tiles have one of these numbers of rows, and at most `vectors` vectors."""
-    most, *fewer = rows
-    counts = f"  %tile_rows.{most} = add i64 0, {most}\n"
-    before = most
-    for count in fewer:
-        counts += f"  %has.{count} = icmp slt i64 %rows_left, {before}\n"
-        counts += f"  %tile_rows.{count} = select i1 %has.{count}, i64 {count}, i64 %tile_rows.{before}\n"
-        before = count
+    last = rows[-1]
     last_columns = "".join(
         f"  %{x}_shift = mul i64 %i, %{x}_row\n  %{x}_line = getelementptr i8, ptr %{x}_own, i64 %{x}_shift\n"
         for x in "ASC"
@@ -152,23 +158,15 @@ def _product(rows: list[int], vectors: int) -> Iterator[str]:
   %first_of_last = mul i64 %before_last, WIDTH
   %lanes_left = sub i64 %columns, %first_of_last
 {_mask("%mask", "%lanes_left")}  br label %each
-each:
-  %item = phi i64 [%first, %start], [%item_next, %item_done]
-  %item_left = icmp slt i64 %item, %end
-  br i1 %item_left, label %take, label %finish
-take:
-{_of_item((*"ABSC", "scale"))}  %scale_value = load double, ptr %scale_own, align 8
+{_EACH_ITEM}{_of_item((*"ABSC", "scale"))}  %scale_value = load double, ptr %scale_own, align 8
   br label %line
 line:
   %i = phi i64 [0, %take], [%i_next, %line_done]
   %rows_left = sub i64 %rows, %i
   %row_left = icmp sgt i64 %rows_left, 0
   br i1 %row_left, label %take_line, label %item_done
-item_done:
-  %item_next = add i64 %item, 1
-  br label %each
 take_line:
-{counts}  %i_next = add i64 %i, %tile_rows.{before}
+{_rows_of_tile(rows)}  %i_next = add i64 %i, %tile_rows.{last}
 {last_columns}  %last_row = sub i64 %i_next, 1
   %vectors_before = udiv i64 %last_row, WIDTH
   %lower_vectors = add i64 %vectors_before, 1
@@ -194,9 +192,27 @@ take_tile:
 {columns}  %is_last = icmp eq i64 %j_next, %all_vectors
   %last_offset = select i1 %is_last, i64 {vectors}, i64 0
   %kind = add i64 %tile_vectors, %last_offset
-  %row_offset = mul i64 %tile_rows.{before}, {2 * vectors + 1}
+  %row_offset = mul i64 %tile_rows.{last}, {2 * vectors + 1}
   %number = add i64 %kind, %row_offset
-  switch i64 %number, label %column_done ["""
+"""
+    yield from _tile_calls(rows, vectors)
+    yield "column_done:\n  br label %column\nfinish:\n  ret i64 -1\n}\n"
+
+
+def _rows_of_tile(rows: list[int]) -> str:
+    """Return the code that computes the number of rows of the next tile, as `%tile_rows.N` with N = rows[-1]."""
+    before, *fewer = rows
+    code = f"  %tile_rows.{before} = add i64 0, {before}\n"
+    for count in fewer:
+        code += f"  %has.{count} = icmp slt i64 %rows_left, {before}\n"
+        code += f"  %tile_rows.{count} = select i1 %has.{count}, i64 {count}, i64 %tile_rows.{before}\n"
+        before = count
+    return code
+
+
+def _tile_calls(rows: list[int], vectors: int) -> Iterator[str]:
+    """Yield the code that calls the function of the tile `%number`."""
+    yield "  switch i64 %number, label %column_done ["
     tiles = [(r, j, last) for r in rows for last in (False, True) for j in range(1, vectors + 1)]
     for r, j, last in tiles:
         number = r * (2 * vectors + 1) + j + vectors * last
@@ -204,7 +220,6 @@ take_tile:
     yield "  ]"
     for tile in tiles:
         yield f"{_tile_name(*tile)}:\n  call void @{_tile_name(*tile)}({_ARGUMENTS})\n  br label %column_done"
-    yield "column_done:\n  br label %column\nfinish:\n  ret i64 -1\n}\n"
 
 
 _FACTOR = f"""
@@ -213,12 +228,7 @@ start:
 {_loaded("Factor")}  %square = sub i64 %columns, %rows
   %all_columns = add i64 %columns, %rows
   br label %each
-each:
-  %item = phi i64 [%first, %start], [%item_next, %item_done]
-  %item_left = icmp slt i64 %item, %end
-  br i1 %item_left, label %take, label %finish
-take:
-{_of_item(("A", "W", "regularization", "info"))}  %added = load double, ptr %regularization_own, align 8
+{_EACH_ITEM}{_of_item(("A", "W", "regularization", "info"))}  %added = load double, ptr %regularization_own, align 8
   store i32 0, ptr %info_own, align 4
   br label %copy_row
 copy_row:
@@ -255,9 +265,6 @@ pivot:
   %p = phi i64 [0, %copy_row], [%p_next, %pivot_done]
   %p_left = icmp slt i64 %p, %rows
   br i1 %p_left, label %take_pivot, label %item_done
-item_done:
-  %item_next = add i64 %item, 1
-  br label %each
 take_pivot:
   %p_next = add i64 %p, 1
   %p_shift = mul i64 %p, %W_row
@@ -322,19 +329,11 @@ finish:
 define i64 @{MIRROR}{_HEAD}
 start:
 {_loaded("Mirror")}  br label %each
-each:
-  %item = phi i64 [%first, %start], [%item_next, %item_done]
-  %item_left = icmp slt i64 %item, %end
-  br i1 %item_left, label %take, label %finish
-take:
-{_of_item("A")}  br label %line
+{_EACH_ITEM}{_of_item("A")}  br label %line
 line:
   %i = phi i64 [0, %take], [%i_next, %line_done]
   %i_left = icmp slt i64 %i, %rows
   br i1 %i_left, label %take_line, label %item_done
-item_done:
-  %item_next = add i64 %item, 1
-  br label %each
 take_line:
   %i_shift = mul i64 %i, %A_row
   %from_line = getelementptr i8, ptr %A_own, i64 %i_shift

@@ -1,4 +1,4 @@
-"""Checks of control laws: what their methods take and return, and state that they keep besides their memory.
+"""Checks of control laws: the arguments and results of their methods, and state that is not in their memory.
 
 A law may keep a state of its own, such as the attributes of a filter. `independent_copy` separates it, and a trace may
 leave expressions in it, which `check_stateless` finds.
@@ -128,7 +128,7 @@ def memory_of(law: Any, memory: Any) -> Array:
 
 
 def of_memory(law: Any, method: str, value: Any, memory: Array) -> Array:
-    """Return what `rate` or `update` of a law has returned, (m,), any unit.
+    """Check the result of `rate` or `update` of a law, and return it as an array, (m,), any unit.
 
     Args:
         law: The law. method: Name of the method. value: What it returned. memory: The memory, (m,), any unit.
@@ -146,7 +146,7 @@ def of_memory(law: Any, method: str, value: Any, memory: Array) -> Array:
 
 
 def times_of(law: Any, method: str, value: Any) -> tuple[float, ...]:
-    """Return what `switches` or `update_times` of a law has returned, in [s].
+    """Check the result of `switches` or `update_times` of a law, and return the times, [s].
 
     Args:
         law: The law. method: Name of the method. value: What it returned.
@@ -164,7 +164,7 @@ def times_of(law: Any, method: str, value: Any) -> tuple[float, ...]:
 
 
 def state_of(law: Any, value: Any) -> tuple[Any, Any]:
-    """Return what `initial_state` of a law has returned, (q, v), (nq,) and (nv,), mixed units.
+    """Check that `initial_state` of a law has returned a pair (q, v), and return it, (nq,) and (nv,), mixed units.
 
     Args:
         law: The law. value: What it returned.
@@ -178,7 +178,7 @@ def state_of(law: Any, value: Any) -> tuple[Any, Any]:
 
 
 def reference_of(reference: Any, value: Any, nj: int) -> Array:
-    """Return the joint positions of what `reference` of a law has returned, (nj,), [rad] or [m].
+    """Check the result of `reference` of a law, and return its joint positions, (nj,), [rad] or [m].
 
     Args:
         reference: The method. value: What it returned. nj: Number of joint coordinates.
@@ -196,7 +196,7 @@ def reference_of(reference: Any, value: Any, nj: int) -> Array:
 
 
 def footsteps_of(planned: Any, value: Any) -> Array:
-    """Return what `planned_footsteps` of a law has returned, (n, 3), [m], world axes.
+    """Check the result of `planned_footsteps` of a law, and return it as an array, (n, 3), [m], world axes.
 
     Args:
         planned: The method. value: What it returned.
@@ -212,7 +212,7 @@ def footsteps_of(planned: Any, value: Any) -> Array:
 
 
 def commanded_of(commanded: Any, value: Any) -> Array:
-    """Return what `commanded_velocity` of a law has returned, forward and to the left, [m/s], and yaw rate, (3,).
+    """Check the result of `commanded_velocity` of a law, and return it: [m/s], [m/s] and [rad/s], (3,), heading axes.
 
     Args:
         commanded: The method. value: What it returned.
@@ -230,7 +230,7 @@ def commanded_of(commanded: Any, value: Any) -> Array:
 
 
 def gains_of(value: Any, sizes: tuple[int, int]) -> tuple[Array, Array]:
-    """Return what a law states as `implicit_gains`, (K_p, K_d), each of one of the shapes (nj,) and (nv,).
+    """Check the `implicit_gains` of a law, and return them, (K_p, K_d), each of one of the shapes (nj,) and (nv,).
 
     Args:
         value: What the law states. sizes: nj and nv.
