@@ -60,7 +60,7 @@ def convert(shape: Shape, source: str) -> tuple[LinkShape, str]:
         DefinitionError: A shape without volume.
         FileError: A mesh that is missing, damaged or too large.
     """
-    if shape.kind == "mesh":
+    if shape.is_mesh:
         vertices, what = mesh_vertices(shape, source)
         hull, outside = hull_of(vertices)
         words = [what] if what else []

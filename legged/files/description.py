@@ -74,6 +74,11 @@ class Shape:
     scale: tuple[float, ...] = (1.0, 1.0, 1.0)
     material: Material | None = None
 
+    @property
+    def is_mesh(self) -> bool:
+        """Whether the shape is a mesh."""
+        return self.kind == "mesh"
+
     def moved(self, place: Placement) -> Shape:
         """Return the shape in the frame that `place` locates the frame of its link in."""
         at = place @ Placement(self.rotation, self.position)
@@ -134,6 +139,11 @@ class JointEntry:
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     physics: JointPhysics = field(default_factory=JointPhysics)
     mimic: Mimic | None = None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the joint connects its links rigidly."""
+        return self.kind == "fixed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +240,7 @@ def tree_of(description: Description) -> Tree:
     head, groups, place, pose = {root: root}, {root: [root]}, {root: IDENTITY}, {root: IDENTITY}
     for child in order[1:]:
         j = joint[child]
-        start, is_fixed = Placement(j.rotation, j.position), j.kind == "fixed"
+        start, is_fixed = Placement(j.rotation, j.position), j.is_fixed
         children[j.parent].append(child)
         pose[child] = pose[j.parent] @ start
         head[child] = head[j.parent] if is_fixed else child

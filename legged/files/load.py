@@ -314,7 +314,7 @@ def _build(case: _Reading) -> Robot:
         named = description.name, base, vector3("gravity", GRAVITY if gravity is None else gravity)
         graph = LinkGraph.of(*named, links, connections, couplings)
         if order == "file":
-            order = [joint.name for joint in description.joints if joint.kind != "fixed" and not joint.mimic]
+            order = [joint.name for joint in description.joints if not joint.is_fixed and not joint.mimic]
         robot = assemble(graph, order=order)
     except LeggedError as error:
         raise FileError(description.source, str(error)) from error

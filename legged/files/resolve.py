@@ -115,7 +115,7 @@ def _resolve_base(description: Description, base: str, notes: list[str]) -> Desc
 
 def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Description:
     joints = {joint.name: joint for joint in description.joints}
-    followers = [joint for joint in description.joints if joint.mimic and joint.kind != "fixed"]
+    followers = [joint for joint in description.joints if joint.mimic and not joint.is_fixed]
     for joint in followers if how != "free" else ():
         _check_mimic(joint, joints, description.source)
     if followers:
@@ -124,12 +124,12 @@ def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Des
         notes.append(f"the joints {', '.join(joint.name for joint in followers)} {words[how]}")
 
     def change(joint: JointEntry) -> JointEntry:
-        if joint.mimic is None or joint.kind == "fixed" or how == "free":
+        if joint.mimic is None or joint.is_fixed or how == "free":
             return replace(joint, mimic=None)
         end, ratio, offset = _resolve_chain(joint, joints)
         if how == "fixed":
             return locked_joint(joint, offset)
-        if end.kind == "fixed" or ratio == 0.0:
+        if end.is_fixed or ratio == 0.0:
             notes.append(f"joint {joint.name!r} is locked, since it follows {end.name!r}, which does not move")
             return locked_joint(joint, offset)
         return replace(joint, mimic=Mimic(end.name, ratio, offset))
@@ -155,7 +155,7 @@ def _check_mimic(joint: JointEntry, joints: dict[str, JointEntry], source: str) 
 def _resolve_chain(joint: JointEntry, joints: dict[str, JointEntry]) -> tuple[JointEntry, float, float]:
     """Return (independent joint at the end of the chain of mimic joints, ratio, offset): q = ratio * q_end + offset."""
     ratio, offset = 1.0, 0.0
-    while joint.mimic is not None and joint.kind != "fixed":
+    while joint.mimic is not None and not joint.is_fixed:
         offset += ratio * joint.mimic.offset
         ratio *= joint.mimic.multiplier
         joint = joints[joint.mimic.joint]
@@ -213,7 +213,7 @@ def joints_without_inertia(tree: Tree) -> list[str]:
     no inertia either.
     """
     ends = [head for head in massless_subtrees(tree) if not _has_armature(tree.joint[head])]
-    alive = {_leader(joint) for child, joint in tree.joint.items() if joint.kind != "fixed" and child not in ends}
+    alive = {_leader(joint) for child, joint in tree.joint.items() if not joint.is_fixed and child not in ends}
     return [head for head in ends if _leader(tree.joint[head]) not in alive]
 
 
@@ -258,7 +258,7 @@ the nearest consistent ones."""
 def remove_fixed_joints(tree: Tree, feet: tuple[FootEntry, ...]) -> tuple[Tree, tuple[FootEntry, ...]]:
     """Return the tree without fixed joints, and the feet on the remaining links."""
     links = tuple(_fused_link(tree, link.name) for link in tree.description.links if link.name in tree.groups)
-    joints = tuple(_moved(tree, joint) for joint in tree.description.joints if joint.kind != "fixed")
+    joints = tuple(_moved(tree, joint) for joint in tree.description.joints if not joint.is_fixed)
     description = replace(tree.description, links=links, joints=joints)
     return tree_of(description), tuple(_moved_foot(tree, foot) for foot in feet)
 

@@ -89,7 +89,7 @@ def _urdf_visual(element: Any, materials: dict[str, Color], source: str) -> Visu
     if material is not None:
         color = _color(material) or materials.get(material.get("name"))
     shape = visual_shape(element, source)
-    if shape is None or shape.kind != "mesh":
+    if shape is None or not shape.is_mesh:
         return shape and Visual(shape, color)
     try:
         file = located(shape.mesh, source)

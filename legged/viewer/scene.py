@@ -186,7 +186,7 @@ def _meshes(visual: Visual, budget: float) -> list[Mesh]:
     if shape.vertices is not None:
         assert visual.faces is not None
         return [Mesh(*_simplified(shape.vertices, visual.faces, budget), color or METAL)]
-    if shape.kind != "mesh":
+    if not shape.is_mesh:
         return [mesh_of(SOLIDS[shape.kind].make(shape.size, np.zeros(3), np.eye(3)), color or METAL)]
     if not shape.mesh:
         raise FileError(visual.named, "the visual mesh was not found; put it there, or set ROS_PACKAGE_PATH")

@@ -226,7 +226,7 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
 
 def _surface(shape: Shape, source: str) -> LinkShape | Array:
     """Return a shape of a foot for `measure`: of a mesh all vertices, (n, 3), [m], not those of a simplified hull."""
-    if shape.kind != "mesh":
+    if not shape.is_mesh:
         return convert(shape, source)[0]
     return mesh_vertices(shape, source)[0] @ shape.rotation.T + shape.position
 

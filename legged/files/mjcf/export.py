@@ -219,13 +219,13 @@ class _Writer:
         """Return the inertia of a link and of the links fixed to it, in the frame of the link."""
         total = entry_inertia(self.links[name])
         for joint in self.joints_of[name]:
-            if joint.kind == "fixed":
+            if joint.is_fixed:
                 total = total + self._group_inertia(joint.child).moved(joint.rotation, joint.position)
         return total
 
     def _has_moving_joint(self, name: str) -> bool:
         """Return whether the subtree of a link has a moving joint."""
-        return any(joint.kind != "fixed" or self._has_moving_joint(joint.child) for joint in self.joints_of[name])
+        return any(not joint.is_fixed or self._has_moving_joint(joint.child) for joint in self.joints_of[name])
 
     def _fill(self, body: ET.Element, name: str, has_body: bool) -> list[_Unwritten]:
         """Write a link, the links fixed to it and the joints of its children; return the arguments for the children."""
@@ -235,7 +235,7 @@ class _Writer:
         self._shapes(body, name, IDENTITY)
         unwritten = list[_Unwritten]()
         for joint in self.joints_of[name]:
-            if joint.kind == "fixed" and not self._has_moving_joint(joint.child):
+            if joint.is_fixed and not self._has_moving_joint(joint.child):
                 self._sites(body, joint, IDENTITY)
             else:
                 unwritten.append(self._add_joints(body, joint))
@@ -287,7 +287,7 @@ class _Writer:
         for each in reversed(chain):
             moved.insert(0, _BodyJoint(each, end))
             end = Placement(each.rotation, each.position) @ end
-        moved = [each for each in moved if each.joint.kind != "fixed"]
+        moved = [each for each in moved if not each.joint.is_fixed]
         is_free = parent.tag == "worldbody" and len(chain) == 1 and joint.kind == "free" and is_plain_free(joint)
         if is_free:
             ET.SubElement(body, "joint", {"name": joint.name, "type": "free", **physics_attributes(joint.physics)})

@@ -21,7 +21,7 @@ _FREEDOMS = {"fixed": 0, "ball": 3, "free": 6}  # of joints with another number 
 
 def fit_one_body(joints: Sequence[JointEntry]) -> bool:
     """Return whether MuJoCo allows joints in series on one body: up to six freedoms, no rotation after a ball."""
-    kinds = [joint.kind for joint in joints if joint.kind != "fixed"]
+    kinds = [joint.kind for joint in joints if not joint.is_fixed]
     ball = next((k for k, kind in enumerate(kinds) if _FREEDOMS.get(kind, 1) > 1), len(kinds))
     freedoms = sum(_FREEDOMS.get(kind, 1) for kind in kinds)
     return freedoms <= MOST_FREEDOMS and all(kind == "prismatic" for kind in kinds[ball + 1 :])

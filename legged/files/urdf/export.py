@@ -137,7 +137,7 @@ def _joint(root: ET.Element, joint: JointEntry) -> None:
     ET.SubElement(element, "origin", _origin(joint.position, joint.rotation))
     ET.SubElement(element, "parent", link=joint.parent)
     ET.SubElement(element, "child", link=joint.child)
-    if joint.kind == "fixed":
+    if joint.is_fixed:
         return
     if joint.kind in ("revolute", "prismatic"):
         ET.SubElement(element, "axis", xyz=format_vector(joint.axis))
