@@ -240,7 +240,7 @@ class SceneInParts(RigidLoop):
         kernel = self._batch(start, **shapes, inertia=(13,), **is_pushed)
         results = [middle, v, v_free, momenta, *poses]
         begin.each(kernel, count, memory.h, *states, self._inertias, *pushed, results=results)
-        bodies.record_reach(begin, bodies.wide[1])
+        bodies.record_reach(begin, bodies.padded[1])
         finish = self._pushed_bodies_end if self._pushed_bodies else self._bodies_end
         kernel = self._batch(finish, **shapes, **known, **is_pushed)
         end = kernel.prepare(count, memory.h, middle, v_next, v_free, momenta, self._inertias, *pushed, results=ends)
