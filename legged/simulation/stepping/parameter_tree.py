@@ -107,7 +107,7 @@ def undeclared(x: Any) -> str:
 
 
 def flatten(tree: Any) -> tuple[list[float], list[Leaf]]:
-    """Return the parameters of a tree of objects, and its other leaves, which trees with one template have in common."""
+    """Return the parameters of a tree of objects, and its other leaves, which trees of one template share."""
     numbers, leaves = list[float](), list[Leaf]()
 
     def collected(x: float) -> float:
@@ -189,10 +189,11 @@ class _Traversal:
         return parts
 
     def _array(self, x: Array) -> Array:
-        """Return an array of new numbers: the original if all of them are floats, an array of objects otherwise."""
+        """Return an array of new numbers: the original if they are the same, an array of objects if some are traced."""
         entries = [self.number(value) for value in x.ravel().tolist()]
         if all(isinstance(entry, float) for entry in entries):
-            return x
+            new = np.array(entries, x.dtype).reshape(x.shape)
+            return x if np.array_equal(new, x, equal_nan=True) else new
         objects = np.empty(len(entries), dtype=object)
         objects[:] = entries
         return objects.reshape(x.shape).view(ExpressionArray)
