@@ -203,6 +203,7 @@ class EqualRobots:
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
         in_middle = middle.q, middle.v, middle.v_free
         rest = middle.slope, middle.impulse, middle.momenta
+        # In the order of the arguments of `_end`.
         arguments = memory.h, *in_middle, *map(self._rows_of_v, arrays), *rest, *self._loads_of_kernel
         works = np.empty((count, 4))
         results = [self._rows_of_q(memory.q_end), self._rows_of_v(memory.v_end), works]
