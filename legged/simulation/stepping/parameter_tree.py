@@ -13,7 +13,8 @@ Entries of tuples, lists, dictionaries and arrays are parameters where these are
 `rollout` and `Simulation` list and replace parameters at two places: in the definitions of users, by name, with the
 functions `part_names`, `part_of` and `with_parts`, see `parameters`; and in started controllers, which also hold
 numbers that they have computed from them. `flatten` lists the latter in the same order for trees of the same shape,
-`unflatten` returns a copy of the tree with other numbers, which may be expressions of a traced function.
+`unflatten` returns a copy of the tree with other numbers, which may be expressions of a traced function. `entry` and
+`replaced_entry` serve `controllers.Estimated`, which gives a part of its law other values in every step.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.compiler import Kernel
 from legged.compiler.ir import ExpressionArray
 from legged.robot.robot import Robot
 
 Array = np.ndarray
+_ADAPTED = "controller"
+"""Name of the only part of `_ControllerAdapter`, which paths leave out."""
 _WITHOUT_PARTS = Robot, Kernel, type, FunctionType, MethodType, ModuleType
 """Types of objects that declare no parameters, and cannot."""
 
@@ -128,6 +132,44 @@ def unflatten(tree: Any, numbers: Iterator[Any], replaced: Sequence[tuple[Any, A
     traversal = _Traversal(lambda _: next(numbers), lambda leaf: None)
     traversal.results.update((id(old), new) for old, new in replaced)
     return traversal.visit(tree, "")
+
+
+def entry(tree: Any, path: str) -> Any:
+    """Return a declared part of a tree of objects.
+
+    Args:
+        tree: Any object.
+        path: Names of attributes, keys and indices, with dots between them; the adapter of a started controller, whose
+            only part is the controller, has no name.
+
+    Raises:
+        UnknownNameError: There is no such part.
+    """
+    name, _, rest = path.partition(".")
+    names = part_names(tree) or []
+    if names == [_ADAPTED] and name != _ADAPTED:
+        return entry(part_of(tree, _ADAPTED), path)
+    part = part_of(tree, known_name(f"part of {type(tree).__name__}", name, names))
+    return entry(part, rest) if rest else part
+
+
+def replaced_entry(tree: Any, path: str, value: Any) -> Any:
+    """Return a copy of a tree with another value at a path, which may be traced. No constructor runs.
+
+    Args:
+        tree: Any object. path: As in `entry`, of an existing part. value: The new value.
+    """
+    name, _, rest = path.partition(".")
+    parts = {known: part_of(tree, known) for known in part_names(tree) or ()}
+    if list(parts) == [_ADAPTED] and name != _ADAPTED:
+        name, rest = _ADAPTED, path
+    parts[name] = replaced_entry(parts[name], rest, value) if rest else value
+    if isinstance(tree, tuple | list | Mapping):
+        return with_parts(tree, parts)
+    changed = with_parts(tree, {name: parts[name]})
+    for computed in [key for key in vars(changed) if isinstance(getattr(type(changed), key, None), cached_property)]:
+        del vars(changed)[computed]  # from the old value
+    return changed
 
 
 class _Traversal:
