@@ -14,7 +14,7 @@ Entries of tuples, lists, dictionaries and arrays are parameters where these are
 functions `part_names`, `part_of` and `with_parts`, see `parameters`; and in started controllers, which also hold
 numbers that they have computed from them. `flatten` lists the latter in the same order for trees of the same shape,
 `unflatten` returns a copy of the tree with other numbers, which may be expressions of a traced function. `entry` and
-`replaced_entry` serve `controllers.Estimated`, which gives a part of its law other values in every step.
+`replaced_entry` serve `controllers.Estimated`, whose kernel for a robot takes parameters by name as an argument.
 """
 
 from __future__ import annotations
