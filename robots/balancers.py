@@ -1,4 +1,7 @@
-"""Machines that balance or hop on a point: telescopic leg, two links with one motor, wheels, bend-swivel robot."""
+"""Machines that balance or hop on a point: telescopic leg, two links with one motor, wheels, bend-swivel robot.
+
+Studies, examples and tests of `controllers.balance` use them. At zero each stands upright.
+"""
 
 from legged import (
     Box,
@@ -85,8 +88,8 @@ def bend_swivel_robot() -> Robot:
 
     The point is a ball joint without friction to the ground, so that it carries no moment. At zero leg and trunk are
     upright cylinders, of 0.5 m and 0.5 kg and of 0.6 m and 1 kg; both are symmetric about their shafts, z. Stops of the
-    hip at 1.3 rad keep it away from its singularity at pi/2. The shapes
-    are flat, so that pictures show which way they face.
+    hip at 1.3 rad keep it away from its singularity at pi/2. The shapes are flat, so that pictures show which way they
+    face.
     """
     low, hip, top = (0.0, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.0, 0.6)
     plate, board = Box((0.03, 0.08, 0.5), (0.0, 0.0, 0.25)), Box((0.06, 0.28, 0.6), (0.0, 0.0, 0.3))

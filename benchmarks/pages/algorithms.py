@@ -208,7 +208,7 @@ def conditions() -> str:
 @cache
 def _tree_errors(n: int) -> dict[str, dict[str, tuple[float, float, float]]]:
     return {
-        torques: {name: stability.errors(name, n, torques) for name in stability.CHAINS}
+        torques: {name: stability.tree_errors(name, n, torques) for name in stability.CHAINS}
         for torques in stability.TORQUES
     }
 
@@ -251,7 +251,7 @@ def loop_errors() -> str:
     }
     payloads = {1.0: "1", 1e9: "10^9"}
     rows = []
-    for name, joint in stability.CLOSING.items():
+    for name, joint in stability.CLOSINGS.items():
         for payload, shown in payloads.items():
             errors = stability.loop_errors(joint, payload)
             first = titles[name] if payload == 1.0 else "the same"

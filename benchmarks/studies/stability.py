@@ -4,12 +4,16 @@ Two statements of Featherstone and Orin 2000 are measured. Section 2: the articu
 than the composite-rigid-body algorithm followed by a factorization (their reference [2]). Section 3.4: projection
 (method 3) is more stable than the direct solution (method 1) of robots with closed loops (their reference [9]).
 
+`tree_errors` measures the first statement on the open chains of `chain`, `loop_errors` the second one on those of
+`closed_chain`; `main` prints both as tables and draws a figure. `benchmarks.pages.algorithms` writes their results into
+the page `docs/reference/algorithms.md`.
+
 The errors of trees depend on the torques. Under random torques the largest eigenvalues of M^-1, which are those of the
 zigzag motions of neighboring links, dominate the accelerations; under the torques of random accelerations all motions
 have accelerations of one size, and the torques of those with large inertia are the largest.
 
 The exact accelerations of trees are those of the articulated-body algorithm on numbers of fifty digits, the exact
-accelerations of loops the solution of equation (20) in rational numbers.
+accelerations of loops the solution in rational numbers of their equation (20), [M L^T; L 0] [vdot; -lambda] = [b; c].
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import argparse
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpmath import mp
@@ -35,29 +39,35 @@ from legged.spatial import Array
 from legged.table import Table
 
 DIGITS = 50
-ROUNDING = 1e-17
-"""Smaller errors, of answers that happen to be exact, are drawn here."""
+"""Decimal digits of the exact accelerations of trees."""
+LEAST_DRAWN = 1e-17
+"""Smaller errors, those of answers that happen to be exact, are drawn as this one on the logarithmic axis."""
 SIZES = (2, 4, 8, 16, 32)
 """Numbers of links of the chains."""
 CONFIGURATIONS = 5
 """Random states of each chain, of which the median is taken."""
 PAYLOADS = (1.0, 1e3, 1e6, 1e9)
 """Masses on the closed chain, [kg]."""
-CLOSING = {"welded": legged.Fixed("closing"), "pinned by a ball joint": legged.Spherical("closing")}
+CLOSINGS = {"welded": legged.Fixed("closing"), "pinned by a ball joint": legged.Spherical("closing")}
+"""Joints between the end of a closed chain and the world, by the name of the chain."""
 END = (1.0, 0.0, 0.0)
 """Origin of a rod to its end, [m], link axes."""
+SPREAD, SPREAD_STRAIGHT = np.pi, 0.01
+"""Largest joint angles, [rad], of random configurations; small ones keep the straight chain straight."""
 CHAINS: dict[str, dict[str, Any]] = {
     "folded": {"twist": np.pi / 2},
     "straight": {"twist": 0.0},
     "payload of 1e4 kg": {"twist": np.pi / 2, "payload": 1e4},
     "lengths fall to 0.7": {"twist": np.pi / 2, "taper": 0.7},
 }
+"""Arguments of `chain` by the name of the chain; neighboring axes differ by `twist`, [rad]."""
 TORQUES: dict[str, Callable[[legged.Robot, Array, Array, np.random.Generator], Array]] = {
     "random torques": lambda robot, q, v, rng: rng.normal(size=robot.nv),
     "torques of random accelerations": lambda robot, q, v, rng: legged.inverse_dynamics(
         robot, q, v, rng.normal(size=robot.nv)
     ),
 }
+"""Functions (robot, q, v, random numbers) -> tau, (nv,), by the kind of torques."""
 _COLORS = (pages.BLUE, pages.ORANGE, pages.GREEN, pages.RED)
 
 
@@ -73,7 +83,7 @@ def exact_forward_dynamics(robot: legged.Robot, q: Array, v: Array, tau: Array) 
 
 
 def by_composite_bodies(robot: legged.Robot, q: Array, v: Array, tau: Array) -> Array:
-    """Return the acceleration, (nv,), by composite bodies and Cholesky's factors; arguments as above.
+    """Return the acceleration, (nv,), by the composite-rigid-body algorithm and Cholesky factorization.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces, (nv,), [N m] or [N].
@@ -94,26 +104,35 @@ def chain(n: int, twist: float, taper: float = 1.0, payload: float = 0.0, carrie
     return robot
 
 
-def errors(name: str, n: int, torques: str = "random torques") -> tuple[float, float, float]:
-    """Return the median relative errors by articulated and by composite bodies, and the median condition number.
+class TreeErrors(NamedTuple):
+    """Medians over the configurations of a chain.
+
+    Attributes:
+        articulated, composite: Relative errors of vdot by the articulated-body and the composite-rigid-body algorithm.
+        condition: Condition number of the inertia matrix.
+    """
+
+    articulated: float
+    composite: float
+    condition: float
+
+
+def tree_errors(name: str, n: int, torques: str = "random torques") -> TreeErrors:
+    """Return the errors of both algorithms, relative to the largest entry of vdot.
 
     Args:
         name: Chain, of `CHAINS`. n: Number of its links. torques: Kind of torques, of `TORQUES`.
     """
-    robot, rng, relative = chain(n, **CHAINS[name]), np.random.default_rng(n), []
+    robot, rng, samples = chain(n, **CHAINS[name]), np.random.default_rng(n), []
+    spread = SPREAD_STRAIGHT if name == "straight" else SPREAD
     for _ in range(CONFIGURATIONS):
-        spread = 0.01 if name == "straight" else np.pi
         q, v = rng.uniform(-spread, spread, robot.nq), rng.normal(size=robot.nv)
         tau = TORQUES[torques](robot, q, v, rng)
         exact = exact_forward_dynamics(robot, q, v, tau)
-        size = np.abs(exact).max()
-        each = [
-            np.abs(f(robot, q, v, tau) - exact).max() / size
-            for f in (articulated.forward_dynamics, by_composite_bodies)
-        ]
-        relative.append([*each, np.linalg.cond(legged.inertia_matrix(robot, q))])
-    first, second, condition = np.median(relative, axis=0)
-    return float(first), float(second), float(condition)
+        accelerations = articulated.forward_dynamics(robot, q, v, tau), by_composite_bodies(robot, q, v, tau)
+        errors = [np.abs(vdot - exact).max() / np.abs(exact).max() for vdot in accelerations]
+        samples.append([*errors, np.linalg.cond(legged.inertia_matrix(robot, q))])
+    return TreeErrors(*np.median(samples, axis=0).tolist())
 
 
 def closed_chain(joint: legged.Joint, payload: float, seed: int) -> tuple[loops.ClosedRobot, Array]:
@@ -130,7 +149,7 @@ def closed_chain(joint: legged.Joint, payload: float, seed: int) -> tuple[loops.
 def loop_errors(
     joint: legged.Joint, payload: float, configurations: int = CONFIGURATIONS
 ) -> dict[str, tuple[float, float]]:
-    """Return by method the median relative errors of the acceleration and of the constraints.
+    """Return by method the median relative errors of the acceleration vdot and of the constraints L vdot = c.
 
     Each method solves the same equation (20); its exact solution is that for the rounded M, L, c and forces.
     """
@@ -140,15 +159,15 @@ def loop_errors(
         robot, rng = closed.robot, np.random.default_rng([seed, 1])
         v, tau = rng.normal(size=(2, robot.nv))
         v = loops.consistent_velocity(closed, q, v)
-        rows = independent_rows(loops.jacobian(closed, q), constraint_acceleration(closed, q, v))
+        constraints = independent_rows(loops.jacobian(closed, q), constraint_acceleration(closed, q, v))
         b = tau - legged.bias_forces(robot, q, v)
-        M, L = legged.inertia_matrix(robot, q), rows.L
+        M, L, c = legged.inertia_matrix(robot, q), constraints.L, constraints.c
         zero = np.zeros((len(L), len(L)))
-        exact = rational_solution(np.block([[M, L.T], [L, zero]]), np.concatenate([b, rows.c]))[: robot.nv]
+        exact = rational_solution(np.block([[M, L.T], [L, zero]]), np.concatenate([b, c]))[: robot.nv]
         size = np.abs(exact).max()
         for name, method in METHODS.items():
-            vdot, _ = method(robot, q, rows, b)
-            residual = np.abs(L @ vdot - rows.c).max() / (np.abs(L).max() * size)
+            vdot, _ = method(robot, q, constraints, b)
+            residual = np.abs(L @ vdot - c).max() / (np.abs(L).max() * size)
             relative[name].append((float(np.abs(vdot - exact).max() / size), float(residual)))
     return {name: tuple(np.median(each, axis=0).tolist()) for name, each in relative.items()}
 
@@ -170,9 +189,10 @@ def rational_solution(A: Array, b: Array) -> Array:
     return np.array([float(rows[k][-1] / rows[k][k]) for k in range(len(rows))])
 
 
-Trees = dict[str, dict[str, list[tuple[float, float, float]]]]
-"""Kind of torques -> chain -> results of `errors` for each of `SIZES`."""
+Trees = dict[str, dict[str, list[TreeErrors]]]
+"""Kind of torques -> chain -> results of `tree_errors` for each of `SIZES`."""
 Loops = dict[str, list[dict[str, tuple[float, float]]]]
+"""Closed chain, of `CLOSINGS` -> results of `loop_errors` for each of `PAYLOADS`."""
 
 
 def stability_figure(trees: Trees, closed: Loops) -> pages.Figure:
@@ -181,9 +201,9 @@ def stability_figure(trees: Trees, closed: Loops) -> pages.Figure:
     *left, right = made.axes
     for ax, (torques, chains) in zip(left, trees.items(), strict=True):
         for (name, curve), color in zip(chains.items(), _COLORS, strict=True):
-            first, second, condition = np.maximum(np.array(curve).T, ROUNDING)
-            ax.plot(condition, first, "o-", color=color, linewidth=1.2, label=f"{name}: articulated")
-            ax.plot(condition, second, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
+            by_articulated, by_composite, condition = np.maximum(np.array(curve).T, LEAST_DRAWN)
+            ax.plot(condition, by_articulated, "o-", color=color, linewidth=1.2, label=f"{name}: articulated")
+            ax.plot(condition, by_composite, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
         title = f"Chains of {SIZES[0]} to {SIZES[-1]} links, {torques}"
         pages.label(ax, title, "condition number of M", "relative error of vdot")
     for (name, curve), style in zip(closed.items(), ("o-", "s--"), strict=True):
@@ -200,19 +220,17 @@ def stability_figure(trees: Trees, closed: Loops) -> pages.Figure:
 
 def tables(trees: Trees, closed: Loops) -> list[Table]:
     """Return the errors of the longest chains, and those of the closed chains."""
-    return [
-        tree_table({torques: {name: curve[-1] for name, curve in chains.items()} for torques, chains in trees.items()}),
-        loop_table(closed),
-    ]
+    return [tree_table(trees), loop_table(closed)]
 
 
-def tree_table(longest: dict[str, dict[str, tuple[float, float, float]]]) -> Table:
-    """Return the errors of the longest chains: kind of torques -> chain -> result of `errors`."""
-    rows = [
-        (name, torques, f"{condition:.1e}", f"{first:.1e}", f"{second:.1e}")
-        for name in CHAINS
-        for torques, (first, second, condition) in ((torques, chains[name]) for torques, chains in longest.items())
-    ]
+def tree_table(trees: Trees) -> Table:
+    """Return the errors of the longest chains."""
+    rows = []
+    for name in CHAINS:
+        for torques, chains in trees.items():
+            longest = chains[name][-1]
+            row = name, torques, *(f"{x:.1e}" for x in (longest.condition, longest.articulated, longest.composite))
+            rows.append(row)
     header = ("chain", "torques", "condition number of M", "articulated bodies", "composite bodies")
     return Table(f"Relative errors of accelerations, {SIZES[-1]} links", header, tuple(rows), left=2)
 
@@ -233,8 +251,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.stability", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("results/stability.png"), metavar="FILE")
     output = parser.parse_args().output
-    trees = {torques: {name: [errors(name, n, torques) for n in SIZES] for name in CHAINS} for torques in TORQUES}
-    closed = {name: [loop_errors(joint, payload) for payload in PAYLOADS] for name, joint in CLOSING.items()}
+    trees = {torques: {name: [tree_errors(name, n, torques) for n in SIZES] for name in CHAINS} for torques in TORQUES}
+    closed = {name: [loop_errors(joint, payload) for payload in PAYLOADS] for name, joint in CLOSINGS.items()}
     for table in tables(trees, closed):
         print(table.markdown(), end="\n\n")
     print(pages.save(stability_figure(trees, closed), output))

@@ -1,4 +1,10 @@
-"""Imperfections of sensors and actuators: noise and bias, torque-speed curves, and first-order lag."""
+"""Controllers with imperfect sensors or actuators: noise and bias, torque-speed curves, and first-order lag.
+
+Each class wraps any controller, its `law`, and is a controller itself: `SensorNoise` changes the state that the law
+receives, `ActuatorLimits` and `ActuatorLag` change the torques that it returns. The base class `Wrapper` fits the law
+to a robot when a run starts, calls the method `_fitted` of the wrapper, and keeps the memory of the wrapper, `_size`
+entries, before that of the law. The arguments of `torque`, `rate` and `update` are those of `GaitLaw.torque`.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +80,7 @@ class SensorNoise(SampledWrapper):
         Arguments as in `GaitLaw.torque`.
         """
         due, n = is_sample_time(t, self.frequency), self._size // 2
-        if isinstance(due, Expression) or due:
+        if isinstance(due, Expression) or due:  # in a trace, whether the errors are due is known in a run only
             states = _next_random(memory[:n])
             drawn = np.concatenate([states, _normal(states)])
             memory = np.concatenate([where(due, drawn, memory[: 2 * n]), memory[2 * n :]])
@@ -90,12 +96,13 @@ class SensorNoise(SampledWrapper):
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
         names = ("position", "velocity", "position_bias", "velocity_bias")
-        fitted = replace(self, **{k: _per_rate(k, getattr(self, k), robot, k.endswith("bias")) for k in names})
-        states = np.random.SeedSequence(int(self.seed)).generate_state(2 * robot.nv, np.uint32)
-        return fitted, np.concatenate([1.0 + states % (int(_MODULUS) - 1), np.zeros(2 * robot.nv)])
+        fitted = replace(self, **{k: _per_velocity(k, getattr(self, k), robot, k.endswith("bias")) for k in names})
+        words = np.random.SeedSequence(int(self.seed)).generate_state(2 * robot.nv, np.uint32)
+        states = 1.0 + words % (int(_MODULUS) - 1)
+        return fitted, np.concatenate([states, np.zeros(2 * robot.nv)])
 
 
-def _per_rate(name: str, value: Gain, robot: Robot, signed: bool) -> Array:
+def _per_velocity(name: str, value: Gain, robot: Robot, signed: bool) -> Array:
     """Return a value for each entry of v, (nv,), from one number or (nj,) for the joints, or (nv,).
 
     Args:
@@ -203,8 +210,8 @@ class ActuatorLag(Wrapper):
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
         target = super().torque(t, phase, q, v, wrenches, memory, *command)[self._plant.base.nv :]
-        own = (target - memory[: self._size]) / np.asanyarray(self.time_constant)
-        return np.concatenate([own, super().rate(t, phase, q, v, wrenches, memory, *command)[self._size :]])
+        tau_rate = (target - memory[: self._size]) / np.asanyarray(self.time_constant)
+        return np.concatenate([tau_rate, super().rate(t, phase, q, v, wrenches, memory, *command)[self._size :]])
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
         time_constant = per_joint("time_constant", self.time_constant, robot.nj)

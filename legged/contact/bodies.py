@@ -1,9 +1,13 @@
-"""The bodies of a scene in parts in one step: motion without impulses, and velocities of contacts.
+"""`Bodies`: velocities, Jacobians and inertia of the bodies of a scene in parts, in one time step.
 
-A time step of such a scene is a sequence of kernel calls that read and write fixed arrays. `Bodies` owns those of the
-bodies. How far they may move in the step is computed before contacts are detected, and with `update_reach` again for
-the velocities that the impulses give; `update_blocks` prepares the inertia for the contact problem. Matrices and
-velocities are stored in blocks of 6, so that one kernel multiplies those of robots of any size.
+A scene with many contacts is evaluated in parts (`legged.simulation.many_contacts`): its time step is a sequence of
+kernel calls that read and write fixed arrays. `Bodies` owns those of the bodies. `SceneInParts` makes it;
+`EqualRobots` writes its Jacobians and inertia matrices, `touching.ContactSolver` reads them for the contact problem.
+
+How far the bodies may move in the step is computed before contacts are detected (`record_reach`), and with
+`update_reach` again for the velocities that the impulses give; `update_blocks` prepares the inertia for the contact
+problem. Matrices and velocities are stored in blocks of 6, padded with zeros, so that one kernel multiplies those of
+robots of any size.
 """
 
 from __future__ import annotations
@@ -30,11 +34,12 @@ class Bodies:
         layout: Their generalized velocities. poses: Their poses.
         v, v_free, v_next: Generalized velocities of all robots before a step, after it without impulses, and after it,
             (N,), mixed units.
-        wide: The three, each with six zeros after it, (N + 6,), mixed units.
+        padded: The arrays of the three, (N + 6,) each, mixed units: six zeros follow, since the last block of a robot
+            may have more entries than the robot.
         h: The time step, (), [s].
         reach: Distance that a point of each body may move in a step, with a margin, (B,), [m].
-        jacobians: Of each kind of articulated robots, twists of bodies per generalized velocity of their robot,
-            (a, 6, nv), body axes; see `BodyLayout.jacobians`.
+        jacobians: Of each kind of articulated robots, which are those with the same description, twists of bodies per
+            generalized velocity of their robot, (a, 6, nv), body axes; see `BodyLayout.jacobians`.
         inertia, inverse: Inertia matrices of each kind of articulated robots, and their inverses, (m, nv, nv), mixed
             units.
         jacobian_blocks, inertia_blocks, inverse_blocks: Blocks of Jacobians, inertia matrices and their inverses,
@@ -57,11 +62,11 @@ class Bodies:
         """
         count, size = len(layout.first), int(layout.starts[-1])
         self.layout, self.poses, self.reach, self.h = layout, poses, reach, h
-        self.wide = tuple(np.zeros(size + BLOCK) for _ in range(3))
-        self.v, self.v_free, self.v_next = (array[:size] for array in self.wide)
+        self.padded = tuple(np.zeros(size + BLOCK) for _ in range(3))
+        self.v, self.v_free, self.v_next = (array[:size] for array in self.padded)
         self.jacobians: list[Array] = [np.zeros((0, 6, 0))] * layout.free
         self.inertia: list[Array] = [np.zeros((0, 0, 0))] * layout.free
-        self._inverted: list[tuple[Array, ...] | None] = [None] * layout.free
+        self._matrices_of_blocks: list[tuple[Array, ...] | None] = [None] * layout.free  # of `update_blocks`
         self.inverse = list(self.inertia)
         self.jacobian_blocks = np.zeros((layout.jacobian_parts[-1].stop if layout.free else 0, BLOCK, BLOCK))
         self.inertia_blocks = np.zeros((layout.inertia_parts[-1].stop, BLOCK, BLOCK))
@@ -72,40 +77,43 @@ class Bodies:
         self.inertia_blocks[layout.inertia_parts[-1]] = inertia
         self.inverse_blocks[layout.inertia_parts[-1]] = self.free_mobility
         self.version, self.constant, do = 0, set[int](), Recording()
-        self.record_reach(do, self.wide[2])
+        self.record_reach(do, self.padded[2])
         self.update_reach = do.sequence()
 
-    def record_reach(self, do: Recording, wide: Array) -> None:
-        """Compute `reach` for given velocities.
+    def record_reach(self, do: Recording, padded: Array) -> None:
+        """Record the calls that compute `reach` for given velocities: twists of all bodies, then their largest motions.
 
         Args:
-            do: The recording. wide: Velocities of all robots, one of `wide`, mixed units.
+            do: The recording. padded: Velocities of all robots, one of `padded`, mixed units.
         """
         layout, twists = self.layout, self._twists
         free = len(self.free_mobility)
-        own = wide[layout.starts[-1] - BLOCK * free : layout.starts[-1]].reshape(free, BLOCK)
-        do.sum(own, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1))
+        free_twists = padded[layout.starts[-1] - BLOCK * free : layout.starts[-1]].reshape(free, BLOCK)
+        do.sum(free_twists, twists, BLOCK * np.arange(len(twists) - 1 - free, len(twists) - 1))
         for bodies, columns, _ in layout.articulated:
             if len(bodies):
                 count = block_count(columns.shape[1])
                 blocks = (layout.jacobian_starts[bodies][:, None] + np.arange(count)).ravel()
                 starts = (layout.first[bodies][:, None] + BLOCK * np.arange(count)).ravel()
-                J, v = Rows(self.jacobian_blocks, blocks), Rows(windows(wide, BLOCK), starts)
+                J, v = Rows(self.jacobian_blocks, blocks), Rows(windows(padded, BLOCK), starts)
                 parts = do.each(block_product(), len(starts), J, v)
                 do.add(parts, twists, BLOCK * np.repeat(bodies, count))
-        moves = np.where(np.arange(len(twists)) == len(twists) + WORLD, 0.0, 1.0)
-        do.each(_reaching(), len(twists), twists, layout.extent, moves, self.h, results=[self.reach])
+        moves = np.ones(len(twists))
+        moves[WORLD] = 0.0
+        do.each(_reach_kernel(), len(twists), twists, layout.extent, moves, self.h, results=[self.reach])
 
     def update_blocks(self) -> None:
         """Write the blocks of inertia if inertia or Jacobians have changed, and count the changes in `version`."""
-        for kind, numbers in enumerate(zip(self.inertia, self.jacobians, strict=True)):
-            known = self._inverted[kind]
-            if known is None or not (kind in self.constant or all(map(np.array_equal, numbers, known))):
-                self.version += 1
-                self._inverted[kind] = tuple(part.copy() for part in numbers)
-                self.inverse[kind], inertia = np.linalg.inv(numbers[0]), self.layout.inertia_parts[kind]
-                self.inertia_blocks[inertia] = in_blocks(numbers[0])
-                self.inverse_blocks[inertia] = in_blocks(self.inverse[kind])
+        for kind, matrices in enumerate(zip(self.inertia, self.jacobians, strict=True)):
+            known = self._matrices_of_blocks[kind]
+            if known is not None and (kind in self.constant or all(map(np.array_equal, matrices, known))):
+                continue
+            self.version += 1
+            self._matrices_of_blocks[kind] = tuple(part.copy() for part in matrices)
+            inertia, blocks = matrices[0], self.layout.inertia_parts[kind]
+            self.inverse[kind] = np.linalg.inv(inertia)
+            self.inertia_blocks[blocks] = in_blocks(inertia)
+            self.inverse_blocks[blocks] = in_blocks(self.inverse[kind])
 
     def twists(self, v: Array) -> Array:
         """Return the twists of the moving bodies, (B, 6), body axes, in an array that the next call writes again.
@@ -127,10 +135,13 @@ def contact_velocities(bodies: Bodies, detected: Detected, v: Array) -> Array:
     Args:
         bodies: All bodies. detected: The contacts. v: Generalized velocities of all robots, (N,), mixed units.
     """
-    twists, poses, sides = bodies.twists(v), bodies.poses, (detected.first, detected.second)
-    both = [(poses.rotation[at], poses.origin[at], twists[at]) for at in sides]
-    one, other = ((point_rows()(R, o, detected.frame, detected.point) @ t[..., None])[..., 0] for R, o, t in both)
-    return one - other
+    twists, poses = bodies.twists(v), bodies.poses
+
+    def velocity_on(body: Array) -> Array:
+        rows = _point_kernel()(poses.rotation[body], poses.origin[body], detected.frame, detected.point)
+        return (rows @ twists[body][..., None])[..., 0]
+
+    return velocity_on(detected.first) - velocity_on(detected.second)
 
 
 def in_blocks(matrices: Array) -> Array:
@@ -166,15 +177,15 @@ def rows_of_point(R: Array, o: Array, frame: Array, point: Array) -> Array:
 
 
 @cache
-def point_rows() -> BatchKernel:
+def _point_kernel() -> BatchKernel:
     """Return the kernel of `rows_of_point`."""
     return BatchKernel(rows_of_point, {"R": (3, 3), "o": (3,), "frame": (3, 3), "point": (3,)})
 
 
 @cache
-def _reaching() -> BatchKernel:
+def _reach_kernel() -> BatchKernel:
     def reach(twist: Array, extent: Array, moves: Array, h: Array) -> Array:
-        """Return twice an upper bound of the motion of points at a distance from the origin, and the margin."""
+        """Return twice an upper bound of the motion in h of points at most `extent` from the origin, and the margin."""
         turn, speed = (np.sqrt(part @ part) for part in (twist[:3], twist[3:]))
         return 2.0 * h * moves * (SLACK + speed + turn * extent)
 

@@ -1,4 +1,10 @@
-"""Kernels for the contacts of a scene in parts: functions of one contact, or of one block of its matrices."""
+"""Kernels for the contacts of a scene in parts: functions of one contact, or of one block of its matrices.
+
+`contact_tables` calls them for all contacts, or all blocks, of a scene. The equations are those of
+`legged.contact.impulses`, which one kernel of a small scene contains; here each of them is compiled alone. Names: p is
+an impulse, (3,), [N s], and u a relative velocity, (3,), [m/s], both in the contact frame; J is a block of the
+Jacobian, (3, 6), from six generalized velocities to u; `target`, r and mu are those of `semismooth.linearization`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +26,7 @@ from legged.spatial import Array
 
 @cache
 def spreading_kernel(size: int) -> BatchKernel:
-    """Return the kernel of `solver.spread_group` for groups of a number of contacts.
+    """Return the kernel of `solver.spread_group`, the impulses of least norm, for groups of a number of contacts.
 
     Args:
         size: Number of contacts of a group.
@@ -42,16 +48,20 @@ def contact_rows_kernel() -> BatchKernel:
         gap: Any, force: Array, h: Any, recovery: Any, frame: Array, point: Array, *sides: Array
     ) -> tuple[Any, ...]:
         """Return numbers of `ContactTables`: the blocks of both sides, (2, 3, 6), `diagonal`, `mobility`, `target`,
-        the place along t1, t2 and n from the origin of the first body, (3,), [m], and `guess`."""
-        R, o, A, Q, c, B = sides
-        one, other = rows_of_point(R, o, frame, point), rows_of_point(Q, c, frame, point)
-        diagonal, target = one @ A @ one.T + other @ B @ other.T, target_velocity(recovery, gap, h)
-        place = np.roll(frame, -1, axis=0) @ (point - o)
-        return np.array([one, -other]), diagonal, mobility(diagonal), target, place, h * force
+        the place along t1, t2 and n from the origin of the first body, (3,), [m], and `guess`.
 
-    matrix, vector, law = (3, 3), (3,), {"gap": (), "force": (3,), "h": (), "recovery": ()}
-    body, other = {"R": matrix, "o": vector, "A": (6, 6)}, {"Q": matrix, "c": vector, "B": (6, 6)}
-    return BatchKernel(contact_rows, {**law, "frame": matrix, "point": vector, **body, **other})
+        `sides` are, of the first and then of the second body: rotation to world axes, origin and `Bodies.mobility`.
+        """
+        R_1, o_1, A_1, R_2, o_2, A_2 = sides
+        J_1, J_2 = rows_of_point(R_1, o_1, frame, point), rows_of_point(R_2, o_2, frame, point)
+        diagonal, target = J_1 @ A_1 @ J_1.T + J_2 @ A_2 @ J_2.T, target_velocity(recovery, gap, h)
+        place = np.roll(frame, -1, axis=0) @ (point - o_1)  # rows n, t1, t2 -> t1, t2, n
+        return np.array([J_1, -J_2]), diagonal, mobility(diagonal), target, place, h * force
+
+    shapes = {"gap": (), "force": (3,), "h": (), "recovery": (), "frame": (3, 3), "point": (3,)}
+    for k in (1, 2):
+        shapes |= {f"R_{k}": (3, 3), f"o_{k}": (3,), f"A_{k}": (6, 6)}
+    return BatchKernel(contact_rows, shapes)
 
 
 @cache
@@ -60,37 +70,44 @@ def turn_kernel() -> BatchKernel:
     return BatchKernel(lambda a, b: (a - b) @ (a - b), {"a": (3,), "b": (3,)})
 
 
-_TERM, _BLOCK, _VELOCITIES, _LAW = (3, BLOCK), (BLOCK, BLOCK), (BLOCK,), {"target": (), "r": (), "mu": ()}
+_JACOBIAN, _SQUARE, _VELOCITIES = (3, BLOCK), (BLOCK, BLOCK), (BLOCK,)  # shapes of blocks
+_LAW: dict[str, tuple[int, ...]] = {"target": (), "r": (), "mu": ()}
 
 
 @cache
 def jacobian_kernel() -> BatchKernel:
-    """Return the kernel of a block of the Jacobian of a contact on an articulated robot, (3, 6), contact frame."""
-    return BatchKernel(lambda side, J: side @ J, {"side": _TERM, "J": _BLOCK})
+    """Return the kernel of a block of the Jacobian of a contact on an articulated robot, (3, 6), contact frame.
+
+    `side` is the velocity of the contact per twist of the body, `J` the twist per velocity of a block.
+    """
+    return BatchKernel(lambda side, J: side @ J, {"side": _JACOBIAN, "J": _SQUARE})
 
 
 @cache
 def velocity_kernel() -> BatchKernel:
     """Return the kernel of the part of a contact's velocity from a block of velocities, (3,), [m/s], contact frame."""
-    return BatchKernel(lambda J, v: J @ v, {"J": _TERM, "v": _VELOCITIES})
+    return BatchKernel(lambda J, v: J @ v, {"J": _JACOBIAN, "v": _VELOCITIES})
 
 
 @cache
 def momentum_kernel() -> BatchKernel:
     """Return the kernel of the generalized momentum of an impulse in a block of velocities, (6,), mixed units."""
-    return BatchKernel(lambda J, p: p @ J, {"J": _TERM, "p": (3,)})
+    return BatchKernel(lambda J, p: p @ J, {"J": _JACOBIAN, "p": (3,)})
 
 
 @cache
 def inertial_kernel() -> BatchKernel:
     """Return the kernel of the momentum M (v_free - v) of a block of the inertia matrix, (6,), mixed units."""
-    return BatchKernel(lambda M, v, v_free: M @ (v_free - v), {"M": _BLOCK, "v": _VELOCITIES, "v_free": _VELOCITIES})
+    return BatchKernel(lambda M, v, v_free: M @ (v_free - v), {"M": _SQUARE, "v": _VELOCITIES, "v_free": _VELOCITIES})
 
 
 @cache
 def square_kernel() -> BatchKernel:
-    """Return the kernel of the transpose of J^T slopes K, (6, 6), whose rows are runs of columns of `Band.matrix`."""
-    return BatchKernel(lambda J, slopes, K: (J.T @ (slopes @ K)).T, {"J": _TERM, "slopes": (3, 3), "K": _TERM})
+    """Return the kernel of the transpose of J^T slopes K, (6, 6), whose rows are runs of columns of `Band.matrix`.
+
+    J and K are two blocks of the Jacobian of the same contact, `slopes` its -dp / du, (3, 3), [kg].
+    """
+    return BatchKernel(lambda J, slopes, K: (J.T @ (slopes @ K)).T, {"J": _JACOBIAN, "slopes": (3, 3), "K": _JACOBIAN})
 
 
 @cache

@@ -85,7 +85,7 @@ class ContactTables:
         self.target, self.mobility, self.aims = (np.empty(count) for _ in range(3))
         self.given, self.p, self.u, self.before, self.best, self.guess = (np.zeros((count, 3)) for _ in range(6))
         self.residual = np.zeros(())
-        self._wide_v, self._wide_free, self._wide_next = bodies.wide
+        self._wide_v, self._wide_free, self._wide_next = bodies.padded
         self._calls: dict[Any, tuple[list[Array], list[Array], PreparedCall]] = {}
         self._solutions, self.turned = dict[bytes, CallSequence](), b""
 
@@ -147,7 +147,7 @@ class ContactTables:
         """Compute the velocities u = J v of contacts, (k, 3), [m/s], contact frames.
 
         Args:
-            do: The recording. wide: Velocities of all robots, one of `Bodies.wide`, mixed units. u: Receives them.
+            do: The recording. wide: Velocities of all robots, one of `Bodies.padded`, mixed units. u: Receives them.
         """
         self._contact_velocities(do, Rows(windows(wide, BLOCK), self.pattern.starts[self.pattern.block]), u)
 

@@ -1,7 +1,11 @@
-"""`Recording`: an algorithm written as statements, of which each adds a prepared call to a `CallSequence`.
+"""`Recording`: the time step of a scene in parts, written as statements that each record a call of machine code.
 
-The statements of a function that receives a recording are executed once, and machine code repeats their calls in every
-step on the same arrays.
+A function that receives a recording, by the name `do`, is executed once. Its statements compute nothing; each adds a
+kernel call with fixed arrays for arguments and results. `sequence` returns these calls, and machine code repeats them
+in every step (`legged.compiler.CallSequence`). `bodies`, `pair_tables`, `contact_tables` and
+`legged.simulation.equal_robots` state their parts of the step in this way.
+
+A *run* of numbers is a row of x, (n, size); `starts`, (n,), are the places in the vector y where the runs begin.
 """
 
 from __future__ import annotations
@@ -62,12 +66,12 @@ class Recording:
         self._calls.append(Call.scatter(x, y, starts))
 
     def maximum(self, x: Array, y: Array, places: Array) -> None:
-        """Write the largest positive number of each place, or zero; arguments as in `Call.scatter_max`."""
+        """Write the largest positive number of x with each place in y, or zero; arguments as in `Call.scatter_max`."""
         self.copy(np.zeros(y.shape), y)
         self._calls.append(Call.scatter_max(x, y, places))
 
     def largest(self, x: Array, y: Array) -> None:
-        """Write the largest absolute value of numbers; arguments as in `Call.reduce_max_abs`."""
+        """Write the largest absolute value of all numbers; arguments as in `Call.reduce_max_abs`."""
         self._calls.append(Call.reduce_max_abs(x, y))
 
     def solve(self, band: Band) -> None:

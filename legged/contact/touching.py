@@ -53,7 +53,7 @@ class TouchingSystem:
     @property
     def v_free(self) -> list[Array]:
         """Generalized velocities without impulses of the robots in contact, one vector (n,), mixed units."""
-        return [self._tables.bodies.wide[1][self.pattern.velocities]]
+        return [self._tables.bodies.padded[1][self.pattern.velocities]]
 
     @property
     def u_free(self) -> Array:
@@ -92,7 +92,7 @@ class TouchingSystem:
         """
         tables = self._tables
         if solution.p is not self._solved:
-            _, v_free, v_next = tables.bodies.wide
+            _, v_free, v_next = tables.bodies.padded
             v_next[:] = v_free
             v_next[self.pattern.velocities] = self.after(solution.p)
             tables.p[:], tables.u[:] = solution.p, solution.u

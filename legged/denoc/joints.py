@@ -1,4 +1,7 @@
-"""Joint physics in the dense theory: rotors and armature, friction and springs.
+"""Joint physics in the dense theory of DeNOC matrices: rotors and armature, friction and springs.
+
+`legged.denoc.equations` adds these terms to the equations of motion, of which it forms every matrix; they are the
+oracle of the recursive algorithms, which contain the same physics in another form.
 
 A rotor on the parent link, with its axis e along the joint's, spins at n qd relative to its parent. Its kinetic energy
 in addition to that in the parent's own inertia is I n^2 qd^2 / 2 + I n qd (e . omega_parent); the second term is the
@@ -20,7 +23,11 @@ from legged.spatial import Array, skew
 def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
     """Return H, (6 n, nv), [kg m^2], world axes: angular momentum of spinning rotors per joint rate, on their parents.
 
-    The kinetic energy is v^T (N^T M N + N^T H + H^T N + I_r) v / 2, I_r from `reflected_inertia`.
+    The kinetic energy of n bodies is v^T (N^T M N + N^T H + H^T N + I_r) v / 2, with the DeNOC matrix N, the mass
+    matrix M of the bodies and I_r from `reflected_inertia`.
+
+    Args:
+        robot: The robot. at: Its kinematics.
     """
     H = zeros((6 * len(robot.bodies), robot.nv), at.origin)
     for body in robot.bodies:
@@ -29,7 +36,11 @@ def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
 
 
 def rotor_momentum_rate(robot: Robot, at: Kinematics, moving: Rates) -> Array:
-    """Return the time derivative of H, (6 n, nv), world axes: the axes of rotors rotate with their parents."""
+    """Return the time derivative of H, (6 n, nv), world axes: the axes of rotors rotate with their parents.
+
+    Args:
+        robot: The robot. at: Its kinematics. moving: Their rates.
+    """
     H_dot = zeros((6 * len(robot.bodies), robot.nv), moving.twist)
     for body in robot.bodies:
         rate = np.cross(moving.twist[body.parent, :3], rotor_spin(body, at).T).T
@@ -48,16 +59,18 @@ def reflected_inertia(robot: Robot) -> Array:
 def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
     """Return the forces that overcome friction and springs of the joints, (nv,), [N m] or [N], joint axes.
 
+    A body whose joint is coupled moves at `ratio` times the rate of v, and its force acts on v by the same ratio.
+
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
     """
     forces = zeros(robot.nv, q, v)
     for body in robot.bodies:
         physics, rates = body.physics, body.ratio * v[body.v]
-        own = physics.damping * rates + physics.friction * np.tanh(rates / TRANSITION_SPEED)
+        resistance = physics.damping * rates + physics.friction * np.tanh(rates / TRANSITION_SPEED)
         if np.any(physics.stiffness):
-            own = own + physics.stiffness * _deflection(body, q)
-        forces[body.v] += body.ratio * own
+            resistance = resistance + physics.stiffness * _deflection(body, q)
+        forces[body.v] += body.ratio * resistance
     return forces
 
 
@@ -76,6 +89,7 @@ def armature_rotation(robot: Robot, v: Array) -> Array:
 
 
 def _deflection(body: Body, q: Array) -> Array:
+    """Return the position of a joint from the rest of its spring, (nv of the joint,); a rotation vector for a ball."""
     at, rest = body.joint_position(q), np.broadcast_to(np.asarray(body.physics.rest), body.nv)
     if not body.has_quaternion:
         return at - rest
@@ -83,6 +97,7 @@ def _deflection(body: Body, q: Array) -> Array:
 
 
 def _reflected(body: Body) -> Array:
+    """Return the inertia of armature and rotor of a joint in its rates, (nv of the joint, nv of the joint)."""
     rotor = body.physics.rotor
     spinning = 0.0 if rotor is None else rotor.gear**2 * rotor.inertia
     return body.ratio**2 * np.diag(np.broadcast_to(np.asarray(body.physics.armature), body.nv) + spinning)

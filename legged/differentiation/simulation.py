@@ -1,4 +1,8 @@
-"""`DifferentiableSimulation`: motions on rigid ground with their derivatives."""
+"""`DifferentiableSimulation`: motions on rigid ground with their derivatives.
+
+The base class `DifferentiableSteps` has the time step and its derivatives; `rollout` below checks the arguments, takes
+the steps one after the other, and returns a `DifferentiableRollout`, which computes Jacobians and gradients from them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from legged.checked import checked
 from legged.differentiation.rollout import DifferentiableRollout
 from legged.differentiation.steps import DifferentiableSteps
 from legged.errors import ArgumentError, ShapeError
+from legged.spatial import Array
 
 
 @checked
@@ -75,27 +80,35 @@ class DifferentiableSimulation(DifferentiableSteps):
             ShapeError, NotFiniteError: An argument has another shape, or is not finite.
             SingularError: A state is not finite, or the motion diverges.
         """
-        given = None if commands is None else real_array("commands", commands).astype(float)
-        if given is None and until is None:
-            raise ArgumentError("give commands, (T, nu), or the end of the motion, until=1.0 [s]")
-        if given is not None and (given.ndim not in (2, 3) or given.shape[-1] != self.nu or not len(given)):
-            raise ShapeError(f"commands must be (T, {self.nu}) or (T, B, {self.nu}), got shape {given.shape}")
-        end = len(given) * self.integrator.step if until is None else number("until", until, "s", above=0)  # type: ignore[arg-type]
-        clocks = self.clocks(end)
-        given = np.zeros((len(clocks), self.nu)) if given is None else given
-        if len(given) != len(clocks):
-            raise ShapeError(f"there are {len(clocks)} time steps until {end:g} s, but commands for {len(given)}")
+        clocks, u = self._clocks_and_commands(commands, until)
         values = self.values if parameters is None else real_array("parameters", parameters).astype(float)
         if values.shape[-1:] != (self.np,):
             raise ShapeError(f"parameters must be (..., {self.np}), got shape {values.shape}")
         start = self.state(q, v)
-        lead = np.broadcast_shapes(given.shape[1:-1], start.shape[:-1], values.shape[:-1])
-        states, results = [np.broadcast_to(start, (*lead, start.shape[-1]))], []
-        for clock, command in zip(clocks, given, strict=True):
+        members = np.broadcast_shapes(u.shape[1:-1], start.shape[:-1], values.shape[:-1])
+        states, results = [np.broadcast_to(start, (*members, start.shape[-1]))], []
+        for clock, command in zip(clocks, u, strict=True):
             results.append(self.step(clock, values, command, states[-1]))
             states.append(results[-1].state)
         _, unknowns, modes, bounces = (
-            np.stack([np.broadcast_to(x, (*lead, x.shape[-1])) for x in part]) for part in zip(*results, strict=True)
+            np.stack([np.broadcast_to(x, (*members, x.shape[-1])) for x in of_steps])
+            for of_steps in zip(*results, strict=True)
         )
-        numbers = given, values, clocks, unknowns, modes, bounces
+        numbers = u, values, clocks, unknowns, modes, bounces
         return DifferentiableRollout(self, np.stack(states), *numbers, impact_times=impact_times)
+
+    def _clocks_and_commands(self, commands: Numbers | None, until: float | None) -> tuple[Array, Array]:
+        """Return the `clocks` of the steps, (T, 3), and their commands, (T, nu) or (T, B, nu); see `rollout`."""
+        if commands is None:
+            if until is None:
+                raise ArgumentError("give commands, (T, nu), or the end of the motion, until=1.0 [s]")
+            clocks = self.clocks(number("until", until, "s", above=0))
+            return clocks, np.zeros((len(clocks), self.nu))
+        u = real_array("commands", commands).astype(float)
+        if u.ndim not in (2, 3) or u.shape[-1] != self.nu or not len(u):
+            raise ShapeError(f"commands must be (T, {self.nu}) or (T, B, {self.nu}), got shape {u.shape}")
+        end = len(u) * self.integrator.step if until is None else number("until", until, "s", above=0)
+        clocks = self.clocks(end)
+        if len(u) != len(clocks):
+            raise ShapeError(f"there are {len(clocks)} time steps until {end:g} s, but commands for {len(u)}")
+        return clocks, u

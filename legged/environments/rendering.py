@@ -1,9 +1,13 @@
-"""Pictures of robots of an environment, and recordings of their motions as runs, which pages replay."""
+"""Pictures of robots of an environment, and recordings of their motions as runs, which pages replay.
+
+`VectorEnvironment.render` uses `Pictures`, `VectorEnvironment.record` returns a `Recording`. What draws robots and runs
+lies in packages above this one, of which `from_above` returns the functions.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +36,8 @@ class Pictures:
     """
 
     def __init__(self, task: Task):
-        self._task, self._due = task, 0.0
+        self._task = task
+        self._due = 0.0  # earliest time of the next configuration in the viewer, by `time.perf_counter`, [s]
 
     def picture(self, t: float, q: Array) -> Array:
         """Return a picture of the stick figure on its ground, (384, 512, 3), uint8.
@@ -85,8 +90,8 @@ class Recording:
 
     def __init__(self, env: VectorEnvironment, robots: Sequence[int], recordings: list[Recording]):
         self.robots, self._env, self._recordings = tuple(robots), env, recordings
-        self._episodes: list[tuple[int, list[tuple[Array, Array]]]] = []
-        self._present: dict[int, list[tuple[Array, Array]]] = {}
+        self._episodes: list[tuple[int, list[tuple[Array, Array]]]] = []  # robot, and (q, v) at successive times
+        self._present: dict[int, list[tuple[Array, Array]]] = {}  # robot -> (q, v) of its present episode
         recordings.append(self)
 
     def begin(self, robots: Array) -> None:
@@ -95,10 +100,11 @@ class Recording:
         Args:
             robots: Their numbers, (k,), dimensionless.
         """
-        for i in set(self.robots).intersection(robots.tolist()):
+        recorded = set(self.robots).intersection(robots.tolist())
+        for i in recorded:
             self._present[i] = []
             self._episodes.append((i, self._present[i]))
-        self._append(self._present.keys() & set(robots.tolist()))
+        self._append(recorded)
 
     def add(self, moved: Array) -> None:
         """Add the present states of the recorded robots among those that have moved.
@@ -108,7 +114,8 @@ class Recording:
         """
         self._append(i for i in self.robots if moved[i])
 
-    def _append(self, robots: Any) -> None:
+    def _append(self, robots: Iterable[int]) -> None:
+        """Add the present states of robots to their episodes."""
         q, v = self._env.q, self._env.v
         for i in robots:
             self._present[i].append((q[i].astype(float), v[i].astype(float)))

@@ -4,7 +4,8 @@
     command = plan.improve(q, v)                 # in a loop, with the measured state
 
 Commands are those of the simulation: torques, or the commands of its controller. A plan has a command at each of a few
-knots, equally spaced over the horizon, and is linear between them.
+knots, equally spaced over the horizon, and is linear between them. `Sampling.improve` adds random changes to the knots,
+simulates each of these samples from the present state, and replaces the plan by their weighted mean or by the best one.
 
 Source: Williams, Aldrich, Theodorou 2017 (model-predictive path integral control), equation (34); Howell and others
 2022 (MuJoCo MPC), section IV, predictive sampling.
@@ -88,9 +89,7 @@ class Sampling:
         self._steps = max(round(horizon / self._interval), 1)
         self._random = np.random.default_rng(seed)
         self._kernel = _cost_kernel(simulation.robot, terms, len(first))
-        times = np.linspace(0.0, knots - 1.0, self._steps)
-        left = np.minimum(times.astype(int), knots - 2)
-        self._left, self._share = left, times - left
+        self._places = np.linspace(0.0, knots - 1.0, self._steps)  # of the intervals among the knots
 
     @property
     def interval(self) -> float:
@@ -100,8 +99,7 @@ class Sampling:
     @property
     def commands(self) -> Array:
         """The commands of the plan in its intervals, (n, nu), in the simulation's unit."""
-        share = self._share[:, None]
-        return (1.0 - share) * self.mean[self._left] + share * self.mean[self._left + 1]
+        return _interpolated(self.mean, self._places)
 
     def improve(self, q: Array, v: Array, iterations: int = 1) -> Array:
         """Improve the plan from a state, and return its first command, (nu,), in the simulation's unit.
@@ -125,13 +123,17 @@ class Sampling:
                 )
             self.costs = costs
             if self.method == "predictive":
-                self.mean = samples[self.costs.argmin()]
-                continue
-            least = costs[finite].min()
-            spread = max(float(np.median(costs[finite])) - least, 1e-300)
-            weights = np.exp(-(costs - least) / (self.temperature * spread))
-            self.mean = np.tensordot(weights / weights.sum(), samples, axes=1)
+                self.mean = samples[costs.argmin()]
+            else:
+                weights = self._weights(costs, finite)
+                self.mean = np.tensordot(weights / weights.sum(), samples, axes=1)
         return self.mean[0].copy()
+
+    def _weights(self, costs: Array, finite: Array) -> Array:
+        """Return the weights of the path integral, (N,): 1 for the best sample, 0 for those that ended early."""
+        least = costs[finite].min()
+        spread = max(float(np.median(costs[finite])) - least, 1e-300)  # all finite costs may be equal
+        return np.exp(-(costs - least) / (self.temperature * spread))
 
     def shift(self, duration: float) -> None:
         """Advance the plan in time; its last command is repeated at the end.
@@ -142,10 +144,7 @@ class Sampling:
         number("duration", duration, "s", least=0.0)
         knots = len(self.mean)
         period = self._interval * max(self._steps - 1, 1) / (knots - 1)
-        at = np.minimum(np.arange(knots) + duration / period, knots - 1.0)
-        left = np.minimum(at.astype(int), knots - 2)
-        share = (at - left)[:, None]
-        self.mean = (1.0 - share) * self.mean[left] + share * self.mean[left + 1]
+        self.mean = _interpolated(self.mean, np.minimum(np.arange(knots) + duration / period, knots - 1.0))
 
     def _evaluate(self, samples: Array, q: Array, v: Array) -> Array:
         """Return the cost of each sample, (N,); infinite for one that ended early."""
@@ -153,14 +152,22 @@ class Sampling:
         sim.reset(q, v)
         total = np.zeros(count)
         for k in range(self._steps):
-            share = self._share[k]
-            commands = (1.0 - share) * samples[:, self._left[k]] + share * samples[:, self._left[k] + 1]
+            commands = _interpolated(samples, self._places[k])
             sim.step(commands, self._substeps)
             total += self._interval * self._kernel(sim.q, sim.v, commands, np.full(count, (k + 1) * self._interval))
         return np.where(sim.ended, np.inf, total)
 
 
+def _interpolated(plans: Array, places: Any) -> Array:
+    """Return the commands of plans, (..., knots, nu), at places among the knots, numbers from 0 to knots - 1."""
+    left = np.minimum(places.astype(int), plans.shape[-2] - 2)
+    share = np.asarray(places - left)[..., None]
+    return (1.0 - share) * plans[..., left, :] + share * plans[..., left + 1, :]
+
+
 def _cost_kernel(robot: Any, terms: Sequence[Cost], nu: int) -> BatchKernel:
+    """Return the kernel of the costs of a state, a command and a time: sums of w r^2 / 2, of barriers where r < 0."""
+
     def cost(q: Array, v: Array, u: Array, t: Any) -> Any:
         total = 0.0 * t
         for term in terms:

@@ -1,4 +1,13 @@
-"""The interface of controllers, and adapters for callables and partial implementations."""
+"""`Controller`, the interface of controllers, and `adapt`, which gives every object that users pass this interface.
+
+Users give an object with a method `torque`, a definition with a method `start`, a callable, None, or a mapping for the
+robots of a group (`ControllerLike`). `adapt` wraps it in an adapter, which has all methods: `_ControllerAdapter`,
+`_FunctionController` for a callable, `_ZeroTorque` for None. `simulate`, `rollout` and `Simulation` call its `start`
+at the beginning of a run; the adapter that this returns, around the started controller, is that of the closed loop.
+
+`Simulation.step` can give a controller a *command*, an array of any meaning. It is the last argument of the methods
+that take it, and `CommandedController` puts it there.
+"""
 
 from __future__ import annotations
 
@@ -61,39 +70,22 @@ class Controller(Protocol):
         ...
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the time derivative of the memory, (m,).
-
-        Args:
-            t: Time, [s]. phase: Number of `switches` that have passed.
-            q: Configuration, (nq,). v: Velocity, (nv,).
-            wrenches: Contact wrenches as in `torque`, (n_links, 6). memory: State of the controller, (m,).
-        """
+        """Return the time derivative of the memory, (m,); arguments as in `torque`."""
         ...
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the memory after a discrete update, (m,); called at the start of each fixed time step.
 
-        Args:
-            t: Time, [s]. phase: Number of `switches` that have passed.
-            q: Configuration, (nq,). v: Velocity, (nv,).
-            wrenches: Contact wrenches as in `torque`, (n_links, 6). memory: State at the end of the last step, (m,).
+        Arguments as in `torque`; the memory is that at the end of the last step.
         """
         ...
 
     def switches(self, until: float) -> Any:
-        """Return the increasing times at which the reference jumps, [s].
-
-        Args:
-            until: End of the run, [s].
-        """
+        """Return the increasing times at which the reference jumps, [s], before the end of the run, `until`, [s]."""
         ...
 
     def update_times(self, until: float) -> Any:
-        """Return the times besides `switches` at which a time step must start, [s], for `update`.
-
-        Args:
-            until: End of the run, [s].
-        """
+        """Return the times besides `switches` at which a time step must start for `update`, [s], before `until`."""
         ...
 
     @property
@@ -116,10 +108,38 @@ class Controller(Protocol):
         ...
 
 
+class TorqueLaw(Protocol):
+    """An object with the one required method of `Controller`."""
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, /) -> Array:
+        """Return the generalized forces, (nv,) or (nj,), [N m] or [N]; arguments as in `Controller.torque`."""
+        ...
+
+
+class LawDefinition(Protocol):
+    """An object whose method `start` returns the controller for a robot."""
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array, /) -> Any:
+        """Return (controller, memory), the memory (m,); arguments as in `Controller.start`."""
+        ...
+
+
+ControllerLike = TorqueLaw | LawDefinition | Callable[[Any, Array, Array, Array], Array] | Mapping[str, Any] | None
+"""Controllers that `simulate` and `rollout` accept; `adapt` converts them to a `Controller`."""
+CommandedFunction = Callable[[Any, Array, Array, Array, Any], Array]
+"""A function (t, q, v, wrenches, command) -> torques, which `Simulation` takes as a controller."""
+
+
+# Adapters.
+
+
 class _ControllerAdapter:
     """A controller with all methods from an object with some of them.
 
     The methods take the command of a time step as a last argument if `takes_command`.
+
+    Args:
+        controller: The object of the user, or what its `start` has returned.
     """
 
     parameter_names = ("controller",)
@@ -132,7 +152,7 @@ class _ControllerAdapter:
         started = None if start is None else start(robot, ground, q, v)
         if isinstance(started, tuple) and len(started) == 2 and hasattr(started[0], "torque"):
             controller, memory = started
-        else:
+        else:  # `start` may return the memory alone
             controller, memory = self.controller, started
         memory = memory_of(controller, memory)
         if type(self) is _ControllerAdapter:  # subclasses are for functions and for no controller
@@ -140,12 +160,13 @@ class _ControllerAdapter:
         return type(self)(controller), memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
-        passes = bool(getattr(self.controller, "takes_command", False))  # also if `torque` does not name it
-        own = command if self.takes_command else ()
-        return _with_command(self.controller.torque, (t, phase, q, v, wrenches, memory), own, passes)
+        accepted = command if self.takes_command else ()
+        declares_it = bool(getattr(self.controller, "takes_command", False))
+        return _called(self.controller.torque, (t, phase, q, v, wrenches, memory), accepted, declares_it)
 
     @property
     def restarts(self) -> bool:
+        """Whether the controller has the method `restart`."""
         return hasattr(self.controller, "restart")
 
     def restart(self, t: Any, q: Array, v: Array) -> Array:
@@ -155,13 +176,13 @@ class _ControllerAdapter:
         rate: Any = getattr(self.controller, "rate", None)
         if rate is None or not len(memory):
             return 0.0 * memory
-        value = _with_command(rate, (t, phase, q, v, wrenches, memory), command)
+        value = _called(rate, (t, phase, q, v, wrenches, memory), command)
         return of_memory(self.controller, "rate", value, memory)
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         if not self.has_update:
             return memory
-        value = _with_command(self.controller.update, (t, phase, q, v, wrenches, memory), command)
+        value = _called(self.controller.update, (t, phase, q, v, wrenches, memory), command)
         return of_memory(self.controller, "update", value, memory)
 
     def switches(self, until: float) -> Any:
@@ -183,8 +204,8 @@ class _ControllerAdapter:
 
     @property
     def takes_command(self) -> bool:
-        own = getattr(self.controller, "takes_command", None)
-        return any(map(takes_command, self._functions)) if own is None else bool(own)
+        declared = getattr(self.controller, "takes_command", None)
+        return any(map(takes_command, self._functions)) if declared is None else bool(declared)
 
     @property
     def _functions(self) -> list[Callable[..., Any]]:
@@ -206,7 +227,7 @@ class _ControllerAdapter:
         return getattr(self.controller, "implicit_gains", None)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the controller whose results runs record, or None if the controller lacks it."""
+        """Return one of the three methods whose results runs record, or None if the controller lacks it."""
         if name not in ("reference", "planned_footsteps", "commanded_velocity"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.controller, name, None)
@@ -216,7 +237,7 @@ class _FunctionController(_ControllerAdapter):
     """A controller from a callable tau = controller(t, q, v, wrenches), or with a fifth argument `command`."""
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
-        return _with_command(self.controller, (t, q, v, wrenches), command)
+        return _called(self.controller, (t, q, v, wrenches), command)
 
     @property
     def _functions(self) -> list[Callable[..., Any]]:
@@ -295,27 +316,28 @@ def takes_command(function: Callable[..., Any], required: bool = False) -> bool:
         required: Whether one that may be left out does not count: with a default value, or `*command`.
     """
     parameter = _command_parameter(function)
-    optional = (
-        parameter is None or parameter.default is not parameter.empty or parameter.kind is parameter.VAR_POSITIONAL
-    )
-    return parameter is not None and not (required and optional)
+    if parameter is None:
+        return False
+    is_optional = parameter.default is not parameter.empty or parameter.kind is parameter.VAR_POSITIONAL
+    return not (required and is_optional)
 
 
-def _with_command(
-    function: Callable[..., Any], state: tuple[Any, ...], command: tuple[Array, ...], passes: bool = False
+def _called(
+    function: Callable[..., Any], arguments: tuple[Any, ...], command: tuple[Array, ...], declares_it: bool = False
 ) -> Any:
-    """Return the result of a function of a controller.
+    """Return the result of a function of a controller, which receives the command if it takes one.
 
     Args:
-        function: The function. state: Its arguments without the command. command: The command, (nu,), or none.
-        passes: Whether it takes a command also without an argument of this name.
+        function: The function. arguments: Its arguments without the command. command: The command, (nu,), or none.
+        declares_it: Whether it takes a command although none of its arguments has this name, as the `torque` of a
+            controller with the property `takes_command` may.
     """
     parameter = _command_parameter(function) if command else None
     if parameter is None:
-        return function(*state, *(command if passes else ()))
+        return function(*arguments, *(command if declares_it else ()))
     if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-        return function(*state, command=command[0])
-    return function(*state, *command)
+        return function(*arguments, command=command[0])
+    return function(*arguments, *command)
 
 
 def needs_command(controller: Any) -> bool:
@@ -374,25 +396,3 @@ def full_torque(robot: Robot, torque: Any) -> Array:
             f"forces, got {f'shape {torque.shape}' if torque.ndim else shown(torque.item())}"
         )
     return np.concatenate([np.zeros(robot.base.nv), torque])
-
-
-class TorqueLaw(Protocol):
-    """An object with the one required method of `Controller`."""
-
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, /) -> Array:
-        """Return the generalized forces, (nv,) or (nj,), [N m] or [N]; arguments as in `Controller.torque`."""
-        ...
-
-
-class LawDefinition(Protocol):
-    """An object whose method `start` returns the controller for a robot."""
-
-    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array, /) -> Any:
-        """Return (controller, memory), the memory (m,); arguments as in `Controller.start`."""
-        ...
-
-
-ControllerLike = TorqueLaw | LawDefinition | Callable[[Any, Array, Array, Array], Array] | Mapping[str, Any] | None
-"""Controllers that `simulate` and `rollout` accept; `adapt` converts them to a `Controller`."""
-CommandedFunction = Callable[[Any, Array, Array, Array, Any], Array]
-"""A function (t, q, v, wrenches, command) -> torques, which `Simulation` takes as a controller."""

@@ -1,7 +1,14 @@
-"""Equal robots of a scene in parts: one set of kernels, called with the states of all of them.
+"""`EqualRobots`: the robots of a scene in parts that have the same description, computed by one set of kernels.
 
-The members of a group that have the same description differ by their states and places. The kernels of the first of
-them compute all, in the lanes of vectors, so that code and its compilation do not grow with the number of equal robots.
+A scene with many contacts is evaluated in parts, see `many_contacts.SceneInParts`, which gets its robots from the
+function `equal_robots`. The members of a `RobotGroup` that have the same description differ by their states and places.
+The kernels of the first of them compute all, in the lanes of vectors, so that code and its compilation do not grow with
+the number of equal robots.
+
+In a time step each kind of equal robots takes part twice. Before contacts are detected, `_start` moves the robots to
+the middle of the step, computes their velocities without impulses, and writes poses, inertia and Jacobians to
+`contact.bodies.Bodies`. After the contact problem is solved, `_end` computes the states after the step from the
+velocities with impulses. `EqualRobots.record` records the calls of both for the arrays of a `StepMemory`.
 """
 
 from __future__ import annotations
@@ -25,21 +32,21 @@ from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.dynamics.passive import without_dry_friction
 from legged.robot.base import FloatingBase
 from legged.robot.configuration import drift, normalized
-from legged.robot.construction.group import SEPARATOR, RobotGroup, separated
+from legged.robot.construction.group import SEPARATOR, Member, RobotGroup, separated
 from legged.robot.robot import Robot
-from legged.simulation.loop.contact_memory import ContactMemory
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
 from legged.simulation.loop.joint_laws import JointLaws, JointStep
 from legged.simulation.loop.momentum import Momentum, free_parts
 from legged.simulation.loop.rigid_loop import RigidLoop
+from legged.simulation.scene_steps import StepMemory
 from legged.spatial import Array
 
 _SAMPLES = 4
 """Number of samples, of robots outside of steps, that a kernel computes together; more take longer to compile."""
 
 
-class Start(NamedTuple):
-    """Robots in the middle of a step, with a leading axis of robots.
+class MiddleOfStep(NamedTuple):
+    """Robots in the middle of a step, with a leading axis of robots; as values, or as the places of these in arrays.
 
     Attributes:
         q, v: Configuration, (..., nq), and velocity, (..., nv), mixed units, in the middle of the step.
@@ -73,40 +80,8 @@ class Geometry(NamedTuple):
     jacobians: Array
 
 
-class StepMemory:
-    """The arguments and results of a time step, in arrays that every step writes again.
-
-    Attributes:
-        h, middle: The time step, and the time in its middle, (), [s].
-        state: State [q; s] of the scene, see `rigid_loop`, (nq + size,).
-        q, v: Its parts of all robots of the scene, (nq,) and (nv,), mixed units.
-        contacts: Its `ContactMemory`. totals: Its last two entries, (2,), [m] and [m/s]. works: Works, (4,), [J].
-        states: Its q and v of the free bodies, (f, 13), mixed units.
-        tau, damping: See `StepActuation`, (nv,) each, mixed units.
-        q_end, v_end, states_end: q, v and states after the step.
-    """
-
-    def __init__(self, nq: int, nv: int, free: int, memory: int, candidates: int):
-        """Lay out the arrays.
-
-        Args:
-            nq, nv: Lengths of q and v of all robots. free: Number of free bodies.
-            memory: Length of the controller's memory. candidates: Number of contact candidates.
-        """
-        self.h, self.middle = np.zeros(()), np.zeros(())
-        begin = nq + nv + memory  # of the memory of the contacts
-        end = begin + ContactMemory.size(candidates)
-        self.state = np.zeros(end + 4 + 13 * free)
-        self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
-        self.contacts = ContactMemory.of(self.state[begin:end])
-        self.totals, self.works = self.state[end - 2 : end], self.state[end : end + 4]
-        self.states = self.state[end + 4 :].reshape(free, 13)
-        self.tau, self.damping = np.zeros(nv), np.zeros(nv)
-        self.q_end, self.v_end, self.states_end = np.zeros(nq), np.zeros(nv), np.zeros((free, 13))
-
-
-class Part(NamedTuple):
-    """A robot of the scene.
+class PlacedRobot(NamedTuple):
+    """Where a robot is in the arrays of the scene, and in space.
 
     Attributes:
         q, v: Its entries in the q and v of the scene's robot, (nq,) and (nv,).
@@ -122,14 +97,15 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _RobotInParts(RigidLoop):
-    """A robot of a scene in parts, whose joints do not know the contact forces when their stops are decided.
+    """The equations of one robot of a scene in parts, in which joint friction and stops do not know contact forces.
 
-    Dry friction, which would have to, is regularized, see `legged.robot.physics`.
+    Stops are decided without them. Dry friction, which would need them to hold a joint, is a part of the smooth forces:
+    it is regularized, see `legged.robot.physics`.
     """
 
     @cached_property
     def smooth_robot(self) -> Robot:
-        """The robot with its dry friction."""
+        """The robot with its dry friction, which other loops leave to `joint_laws`."""
         return self.robot
 
     @cached_property
@@ -152,19 +128,24 @@ class EqualRobots:
     """
 
     def __init__(
-        self, loop: RigidLoop, parts: Sequence[Part], touching: Collection[int], wrench_rows: list[int], balances: bool
+        self,
+        loop: RigidLoop,
+        placed: Sequence[PlacedRobot],
+        touching: Collection[int],
+        wrench_rows: list[int],
+        balances: bool,
     ):
         """Collect robots.
 
         Args:
-            loop: The equations of motion of one of them alone. parts: The robots in the scene.
+            loop: The equations of motion of one of them alone. placed: The robots in the scene.
             wrench_rows: Numbers of the external wrenches of the scene that act on them.
             touching: Numbers of the bodies of the scene's robot that move and have shapes or contact points.
             balances: Whether steps keep momentum up to rounding.
         """
         self._free_parts = free_parts(loop.robot) if balances else ()
         self.loop, self._kernels = loop, dict[str, BatchKernel]()
-        self.q, self.v, self.bodies, self._shift = (np.array(column) for column in zip(*parts, strict=True))
+        self.q, self.v, self.bodies, self._shift = (np.array(column) for column in zip(*placed, strict=True))
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
         self.wrench_rows = wrench_rows
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
@@ -181,38 +162,70 @@ class EqualRobots:
             do: The recording. memory: Of all robots of the scene. bodies: All bodies.
             kind: Number of these robots in `Bodies`.
         """
-        (count, nq), nv = self.q.shape, self.v.shape[1]
-        first_q, first_v = (part[:, 0] if part.size else np.zeros(count, dtype=int) for part in (self.q, self.v))
-        q, q_end = (Rows(windows(array, nq), first_q) for array in (memory.q, memory.q_end))
-        arrays = memory.v, memory.v_end, memory.tau, memory.damping, bodies.v, bodies.v_free, bodies.v_next
-        v, v_end, tau, damping, middle, free, v_next = (Rows(windows(array, nv), first_v) for array in arrays)
-        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
-        loads = {"loads": self.loads.shape} if len(self.loads) else {}
-        kernel = BatchKernel(self._start, {"h": (), **shapes, **loads}, states=count)
-        places: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
-        q_middle, slope, impulse, momenta = places[0], *places[3:6]
-        places[1], places[2] = middle, free
-        rotation, origin, inertia, entries = places[6:]
-        pushed = [self.loads[None]] if loads else []  # of one robot, see `equal_robots`
-        do.each(kernel, count, memory.h, q, v, tau, damping, self._shift_of_bodies, *pushed, results=places)
-        bodies.inertia[kind], bodies.jacobians[kind] = inertia, np.zeros((count * len(self.touching), 6, nv))
-        blocks = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]]
-        for array, starts in zip((bodies.jacobians[kind], blocks), self._entries(), strict=True):
-            do.scatter(entries.reshape(-1, 1), array.reshape(-1), starts)
+        middle, geometry = self._record_start(do, memory, bodies)
+        self._record_geometry(do, geometry, bodies, kind)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         is_free = isinstance(robot.base, FloatingBase) and not robot.bodies[0].has_friction
         if is_free and not robot.joints and gains is None:  # body axes, no damping
             bodies.constant.add(kind)
-        numbers = self.bodies.ravel()
-        for part, own, size in zip((rotation, origin), bodies.poses, (9, 3), strict=True):
-            do.scatter(part.reshape(-1, size), own.reshape(-1), size * numbers)
+        return self._prepared_end(memory, bodies, middle)
 
+    def _record_start(self, do: Recording, memory: StepMemory, bodies: Bodies) -> tuple[MiddleOfStep, Geometry]:
+        """Record the call of `_start`, and return the places of its results; velocities are written to `bodies`."""
+        (count, nq), nv = self.q.shape, self.v.shape[1]
+        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
+        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count)
+        results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
+        middle, geometry = MiddleOfStep(*results[:6]), Geometry(*results[6:])
+        middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
+        v, tau, damping = map(self._rows_of_v, (memory.v, memory.tau, memory.damping))
+        arguments = memory.h, self._rows_of_q(memory.q), v, tau, damping, self._shift_of_bodies, *self._loads_of_kernel
+        do.each(kernel, count, *arguments, results=[*middle, *geometry])
+        return middle, geometry
+
+    def _record_geometry(self, do: Recording, geometry: Geometry, bodies: Bodies, kind: int) -> None:
+        """Record the calls that write poses and Jacobians to `bodies`, which keeps the array of inertia matrices."""
+        count, nv = self.v.shape
+        bodies.inertia[kind], bodies.jacobians[kind] = geometry.inertia, np.zeros((count * len(self.touching), 6, nv))
+        blocks = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]]
+        for array, places in zip((bodies.jacobians[kind], blocks), self._jacobian_places(), strict=True):
+            do.scatter(geometry.jacobians.reshape(-1, 1), array.reshape(-1), places)
+        numbers = self.bodies.ravel()
+        do.scatter(geometry.rotation.reshape(-1, 9), bodies.poses.rotation.reshape(-1), 9 * numbers)
+        do.scatter(geometry.origin.reshape(-1, 3), bodies.poses.origin.reshape(-1), 3 * numbers)
+
+    def _prepared_end(self, memory: StepMemory, bodies: Bodies, middle: MiddleOfStep) -> tuple[PreparedCall, Array]:
+        """Return the call of `_end`, and the works that it writes, (m, 4), [J]."""
+        (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
-        shapes = {"h": (), "q": (nq,), **shapes, "momenta": momenta.shape[1:], **loads}
+        shapes = {"h": (), "q": (nq,), **shapes, "momenta": middle.momenta.shape[1:], **self._shape_of_loads}
         kernel = BatchKernel(self._end, shapes, states=count)
+        arrays = bodies.v_next, memory.v, memory.tau, memory.damping
+        in_middle = middle.q, middle.v, middle.v_free
+        rest = middle.slope, middle.impulse, middle.momenta
+        # In the order of the arguments of `_end`.
+        arguments = memory.h, *in_middle, *map(self._rows_of_v, arrays), *rest, *self._loads_of_kernel
         works = np.empty((count, 4))
-        arguments = memory.h, q_middle, middle, free, v_next, v, tau, damping, slope, impulse, momenta, *pushed
-        return kernel.prepare(count, *arguments, results=[q_end, v_end, works]), works
+        results = [self._rows_of_q(memory.q_end), self._rows_of_v(memory.v_end), works]
+        return kernel.prepare(count, *arguments, results=results), works
+
+    def _rows_of_q(self, array: Array) -> Rows:
+        """Return the entries of each robot in an array of the configurations of the scene."""
+        return _rows(array, self.q)
+
+    def _rows_of_v(self, array: Array) -> Rows:
+        """Return the entries of each robot in an array of the generalized velocities, or forces, of the scene."""
+        return _rows(array, self.v)
+
+    @property
+    def _shape_of_loads(self) -> dict[str, tuple[int, ...]]:
+        """The further argument of kernels of robots with external wrenches."""
+        return {"loads": self.loads.shape} if len(self.loads) else {}
+
+    @property
+    def _loads_of_kernel(self) -> list[Array]:
+        """The value of this argument, with an axis of one robot: robots with pushes share no kernels."""
+        return [self.loads[None]] if len(self.loads) else []
 
     @cached_property
     def _columns(self) -> list[Array]:
@@ -221,8 +234,11 @@ class EqualRobots:
         chains = ([robot.bodies[j].v for j in robot.ancestors(self._carriers[k])] for k in self.touching)
         return [np.unique([i for v in chain for i in range(v.start, v.stop)]).astype(int) for chain in chains]
 
-    def _entries(self) -> tuple[Array, Array]:
-        """Return the places of the entries of `Geometry.jacobians` of all robots, and those in blocks, (m n,) each."""
+    def _jacobian_places(self) -> tuple[Array, Array]:
+        """Return where the entries of `Geometry.jacobians` of all robots go, (m n,) each.
+
+        The first ones are places in matrices (m c, 6, nv), the second ones places in matrices in blocks of 6 columns.
+        """
         (count, nv), rows, numbers = self.v.shape, np.arange(6)[:, None], list[tuple[Array, ...]]()
         for k, columns in enumerate(self._columns):
             numbers.append(tuple(x.ravel() for x in np.broadcast_arrays(k, rows, columns)))
@@ -256,7 +272,8 @@ class EqualRobots:
 
     def _start(
         self, h: Any, q: Array, v: Array, tau: Array, damping: Array, shift: Array, *loads: Array
-    ) -> tuple[Start, Geometry]:
+    ) -> tuple[MiddleOfStep, Geometry]:
+        """Return the robot in the middle of a step h from (q, v), and its geometry there, origins moved by `shift`."""
         loop, momenta = self.loop, np.array([part.momentum(q, v) for part in self._free_parts]).reshape(-1, 3, 3)
         q, v = drift(loop.robot, q, v, 0.5 * h)
         viscous = h * (loop.viscous_damping(v) + damping)
@@ -264,7 +281,7 @@ class EqualRobots:
         geometry = self._geometry(q)
         inertia = geometry.inertia + np.diag(viscous + joints.slope)
         geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
-        return Start(q, v, v + h * joints.vdot, joints.slope, joints.impulse, momenta), geometry
+        return MiddleOfStep(q, v, v + h * joints.vdot, joints.slope, joints.impulse, momenta), geometry
 
     def _geometry(self, q: Array) -> Geometry:
         robot, poses = self.loop.robot, self._poses(q)
@@ -291,6 +308,10 @@ class EqualRobots:
         momenta: Array,
         *loads: Array,
     ) -> tuple[Array, Array, Array]:
+        """Return q, v and the works of a step without that of contacts, (4,), from the velocity with impulses, v_next.
+
+        q, v, v_free, slope, impulse and momenta are those of `MiddleOfStep`, `before` is the velocity before the step.
+        """
         loop, impact = self.loop, Impact(np.zeros((0, 3)), [v_next], 0.0, 0.0)
         joints = JointStep(v, slope, impulse)
         works = loop.works(h, _all(loads), tau - damping * (v_next - before), q, v, impact, joints)
@@ -311,6 +332,12 @@ class EqualRobots:
         return self._kernels[function.__name__]
 
 
+def _rows(array: Array, entries: Array) -> Rows:
+    """Return the rows of consecutive entries, (m, n), in an array of a scene."""
+    count, size = entries.shape
+    return Rows(windows(array, size), entries[:, 0] if size else np.zeros(count, dtype=int))
+
+
 def _all(loads: tuple[Array, ...]) -> Array:
     """Return the loads of external wrenches, (k, 9), of which a kernel without them has no argument."""
     return loads[0] if loads else np.zeros((0, LOAD))
@@ -322,36 +349,40 @@ def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots
     Args:
         loop: The scene. touching: As in `EqualRobots`, dimensionless.
     """
-    robot = loop.robot
+    robot, rows, balances = loop.robot, loop.wrench_rows[0], loop.balances_momentum
     if not isinstance(robot, RobotGroup):
-        bodies = np.array(carriers(robot))
-        numbers = np.arange(robot.nq), np.arange(robot.nv), bodies
-        pushes = [loop.pushes[k] for k in loop.wrench_rows[0]]
-        alone = _RobotInParts(robot, loop.controller, loop.ground, 0, pushes)
-        balances = loop.balances_momentum
-        return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching, loop.wrench_rows[0], balances)]
-    kinds: list[tuple[Any, RigidLoop, list[Part], list[int]]] = []
-    index_of = {link.name: link.index for link in robot.links}
+        alone = _RobotInParts(robot, loop.controller, loop.ground, 0, [loop.pushes[k] for k in rows])
+        placed = PlacedRobot(np.arange(robot.nq), np.arange(robot.nv), np.array(carriers(robot)), np.zeros(3))
+        return [EqualRobots(alone, [placed], touching, rows, balances)]
+    kinds: list[tuple[RigidLoop, list[PlacedRobot], list[int]]] = []
+    without_pushes: list[tuple[dict[str, Any], list[PlacedRobot]]] = []  # of each of these kinds, its description
     for member in robot.members:
         prefix, (alone, place) = member.name + SEPARATOR, separated(robot, member)
-        rows = [k for k in loop.wrench_rows[0] if loop.pushes[k].link.startswith(prefix)]
-        pushes = [_on(loop.pushes[k], loop.pushes[k].link.removeprefix(prefix)) for k in rows]
-        places = {index_of[prefix + link.name]: link.index for link in alone.links[1:]}
-        bodies = {alone.links[own].body: robot.links[link].body for link, own in places.items()}
-        part = Part(
-            np.arange(member.q.start, member.q.stop),
-            np.arange(member.v.start, member.v.stop),
-            np.array([bodies.get(k, 0) for k in carriers(alone)]),
-            place,
-        )
-        key = alone.describe()
-        equal = [parts for known, other, parts, _ in kinds if known == key and not (pushes or other.pushes)]
+        placed = _placed(robot, member, alone, place)
+        own_rows = [k for k in rows if loop.pushes[k].link.startswith(prefix)]
+        description = alone.describe()
+        equal = [robots for known, robots in without_pushes if known == description and not own_rows]
         if equal:
-            equal[0].append(part)
-        else:
-            kinds.append((key, _RobotInParts(alone, loop.controller, loop.ground, 0, pushes), [part], rows))
-    balances = loop.balances_momentum
-    return [EqualRobots(own, parts, touching, rows, balances) for _, own, parts, rows in kinds]
+            equal[0].append(placed)
+            continue
+        pushes = [_on(loop.pushes[k], loop.pushes[k].link.removeprefix(prefix)) for k in own_rows]
+        kinds.append((_RobotInParts(alone, loop.controller, loop.ground, 0, pushes), [placed], own_rows))
+        if not own_rows:
+            without_pushes.append((description, kinds[-1][1]))
+    return [EqualRobots(one, placed, touching, own_rows, balances) for one, placed, own_rows in kinds]
+
+
+def _placed(group: RobotGroup, member: Member, alone: Robot, place: Array) -> PlacedRobot:
+    """Return where a member is in the arrays of a group; `alone` is its robot, `place` its place."""
+    index_of = {link.name: link.index for link in group.links}
+    links = [(link, group.links[index_of[member.name + SEPARATOR + link.name]]) for link in alone.links[1:]]
+    body_of = {own.body: in_group.body for own, in_group in links}
+    return PlacedRobot(
+        np.arange(member.q.start, member.q.stop),
+        np.arange(member.v.start, member.v.stop),
+        np.array([body_of.get(k, 0) for k in carriers(alone)]),
+        place,
+    )
 
 
 def _on(wrench: Any, link: str) -> Any:

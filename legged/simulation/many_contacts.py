@@ -29,13 +29,13 @@ from legged.robot.configuration import drift, normalized
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
-from legged.simulation.equal_robots import EqualRobots, StepMemory, equal_robots
+from legged.simulation.equal_robots import EqualRobots, equal_robots
 from legged.simulation.loop.chart import flight
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.momentum import FreePart, Momentum, free_parts
 from legged.simulation.loop.results import ExternalForces, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.scene_steps import SceneStep
+from legged.simulation.scene_steps import SceneStep, StepMemory
 from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 8
@@ -240,7 +240,7 @@ class SceneInParts(RigidLoop):
         kernel = self._batch(start, **shapes, inertia=(13,), **is_pushed)
         results = [middle, v, v_free, momenta, *poses]
         begin.each(kernel, count, memory.h, *states, self._inertias, *pushed, results=results)
-        bodies.record_reach(begin, bodies.wide[1])
+        bodies.record_reach(begin, bodies.padded[1])
         finish = self._pushed_bodies_end if self._pushed_bodies else self._bodies_end
         kernel = self._batch(finish, **shapes, **known, **is_pushed)
         end = kernel.prepare(count, memory.h, middle, v_next, v_free, momenta, self._inertias, *pushed, results=ends)

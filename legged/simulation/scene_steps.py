@@ -15,9 +15,40 @@ from legged.contact.contact_tables import ContactTables
 from legged.contact.pair_tables import PairTables
 from legged.contact.recording import Recording
 from legged.contact.touching import ContactSolver, TakenContacts
-from legged.simulation.equal_robots import StepMemory
-from legged.simulation.loop.contact_memory import memory_after
+from legged.simulation.loop.contact_memory import ContactMemory, memory_after
 from legged.spatial import Array
+
+
+class StepMemory:
+    """The arguments and results of a time step, in arrays that every step writes again.
+
+    Attributes:
+        h, middle: The time step, and the time in its middle, (), [s].
+        state: State [q; s] of the scene, see `rigid_loop`, (nq + size,).
+        q, v: Its parts of all robots of the scene, (nq,) and (nv,), mixed units.
+        contacts: Its `ContactMemory`. totals: Its last two entries, (2,), [m] and [m/s]. works: Works, (4,), [J].
+        states: Its q and v of the free bodies, (f, 13), mixed units.
+        tau, damping: See `StepActuation`, (nv,) each, mixed units.
+        q_end, v_end, states_end: q, v and states after the step.
+    """
+
+    def __init__(self, nq: int, nv: int, free: int, memory: int, candidates: int):
+        """Lay out the arrays.
+
+        Args:
+            nq, nv: Lengths of q and v of all robots. free: Number of free bodies.
+            memory: Length of the controller's memory. candidates: Number of contact candidates.
+        """
+        self.h, self.middle = np.zeros(()), np.zeros(())
+        begin = nq + nv + memory  # of the memory of the contacts
+        end = begin + ContactMemory.size(candidates)
+        self.state = np.zeros(end + 4 + 13 * free)
+        self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
+        self.contacts = ContactMemory.of(self.state[begin:end])
+        self.totals, self.works = self.state[end - 2 : end], self.state[end : end + 4]
+        self.states = self.state[end + 4 :].reshape(free, 13)
+        self.tau, self.damping = np.zeros(nv), np.zeros(nv)
+        self.q_end, self.v_end, self.states_end = np.zeros(nq), np.zeros(nv), np.zeros((free, 13))
 
 
 class SceneStep:

@@ -144,6 +144,23 @@ def evaluated(setup: Setup, columns: Mapping[str, Array], threads: int | None) -
     ]
 
 
+def run_of(setup: Setup, columns: Mapping[str, Array], i: int) -> Any:
+    """Return the `legged.Run` of sample i of a batch; where the batch fails, of the half in which it was computed.
+
+    Args:
+        setup: The setup. columns: Samples, name -> (B,), any unit. i: Index of the sample.
+    """
+    count = len(next(iter(columns.values())))
+    try:
+        return setup.run(columns, i)
+    except Exception:  # as in `evaluated`
+        if count == 1:
+            raise
+    middle = count // 2
+    half, inside = (slice(0, middle), i) if i < middle else (slice(middle, None), i - middle)
+    return run_of(setup, {name: x[half] for name, x in columns.items()}, inside)
+
+
 def called(function: Callable[..., Any], columns: Mapping[str, Array], stop: Any = None) -> list[dict[str, Any]]:
     """Return the results of a function for each row, called with the samples as keywords.
 

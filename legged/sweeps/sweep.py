@@ -1,4 +1,14 @@
-"""`sweep`: studies of many trials in chunks, on threads or a Dask cluster, whose results no interruption loses."""
+"""`sweep`: studies of many trials in chunks, on threads or a Dask cluster, whose results no interruption loses.
+
+The function `sweep` checks its arguments and returns a `Sweep`. Its `table` computes what is missing in the store:
+
+1. `_bounds` divides the samples into chunks, which should take the wanted time (`_sized`).
+2. `_prepared` writes the description of the study and returns a `Job` and its chunks that the store does not hold.
+3. `_outcomes` computes these by `Job.compute`, here or on a cluster; each writes its results to the store.
+
+A *trial* is a `Setup`, which simulates the samples of a chunk together, or a function, called for one sample after the
+other. The cost of a trial follows from short batches for a setup (`Pilot`), from the first trial for a function.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +28,16 @@ from legged.errors import ArgumentError, FileError, SimulationInterrupt, Simulat
 from legged.sweeps.cluster import on_cluster
 from legged.sweeps.content import chunk_keys, content_key, versions
 from legged.sweeps.cost import Cost, Pilot, pilot_of
-from legged.sweeps.jobs import Job, Outcome, Task, Trial
+from legged.sweeps.jobs import Job, Outcome, Task, Trial, run_of
 from legged.sweeps.progress import Bar
 from legged.sweeps.samples import Samples
 from legged.sweeps.setup import Setup
 from legged.sweeps.store import Description, Store, Study, row_order, samples_file
 
 Array = np.ndarray
-_MOST_ROWS = 10_000
-_UNKNOWN = 100  # rows of a chunk of trials whose cost is not known
+_MOST_ROWS = 10_000  # largest number of rows of a chunk whose size is not given
+_ROWS_OF_UNKNOWN_COST = 100  # rows of a chunk if the first samples, from which the cost would follow, fail
+_ROWS_OF_A_VECTOR = 8  # least rows of a chunk of simulations: machine code computes as many of them together
 
 
 @checked
@@ -110,13 +121,13 @@ class Sweep:
         worker_timeout: float | None,
     ):
         self.samples, self.store = samples, store
-        self._trials, self._client, self._size, self._target = trials, client, chunk, seconds
+        self._trials, self._client, self._rows_of_chunk, self._seconds_of_chunk = trials, client, chunk, seconds
         self._units, self._progress, self._mix, self._retry = units, progress, mix_versions, retry
         self._worker_timeout = worker_timeout
         self._contents = {name: content_key(x.content if isinstance(x, Setup) else x) for name, x in trials.items()}
-        self._given_bounds: list[int] | None = None
+        self._known_bounds: list[int] | None = None
         self._pilots: list[Pilot] = []
-        self._problems: dict[str, str] = {}
+        self._problems: dict[str, str] = {}  # name of a chunk that is missing -> why
 
     def __repr__(self) -> str:
         return f"<Sweep of {len(self.samples)} samples in {str(self.store.path)!r}>"
@@ -175,7 +186,7 @@ class Sweep:
         order, bounds = self._order, np.array(self._bounds())
         place = int(np.flatnonzero(order == row % n)[0])
         k = int(np.searchsorted(bounds, place, side="right")) - 1
-        return _run(trial, self.samples.rows(order[bounds[k] : bounds[k + 1]]), place - int(bounds[k]))
+        return run_of(trial, self.samples.rows(order[bounds[k] : bounds[k + 1]]), place - int(bounds[k]))
 
     def cost(self) -> Cost:
         """Return the cost of the study on one core, in processor time.
@@ -194,7 +205,7 @@ class Sweep:
         if facts["finished"]:
             seconds, missing = facts["core hours"] * 3600.0 / facts["finished"], trials - facts["finished"]
             return Cost(seconds * trials / 3600.0, seconds * missing / 3600.0, seconds, "finished chunks")
-        if not all(isinstance(x, Setup) for x in self._trials.values()):
+        if not self._has_setups_only:
             self._bounds()  # computes the first trial
             return self.cost()
         pilots, chunks = self._measured(), len(self._bounds()) - 1
@@ -209,7 +220,7 @@ class Sweep:
         Args:
             bounds: Rows of the chunks: chunk k has those from bounds[k] to bounds[k + 1], in the order of computation.
         """
-        self._given_bounds = list(bounds)
+        self._known_bounds = list(bounds)
 
     def compute(self) -> Sweep:
         """Compute all chunks that are missing, and return the sweep; see `table`."""
@@ -226,7 +237,13 @@ class Sweep:
 
     @property
     def _order(self) -> Array:
+        """Numbers of the samples in the order of computation, (n,)."""
         return row_order(len(self.samples), self.samples.order is not None)
+
+    @property
+    def _has_setups_only(self) -> bool:
+        """Whether all trials are simulations, not functions."""
+        return all(isinstance(x, Setup) for x in self._trials.values())
 
     def _is_current(self) -> bool:
         """Return whether the store describes this study."""
@@ -241,34 +258,43 @@ class Sweep:
         return self._pilots
 
     def _bounds(self, locked: bool = False) -> list[int]:
-        """Return the bounds of the chunks: those that are given or in the store, and others sized by cost."""
-        if self._given_bounds is not None:
-            return self._given_bounds
+        """Return the bounds of the chunks, as in `fix_bounds`: given ones, those in the store, or others sized by cost.
+
+        Args:
+            locked: Whether the store is locked for this sweep, which the first trial of a function needs.
+        """
+        if self._known_bounds is not None:
+            return self._known_bounds
         n = len(self.samples)
-        first, seconds = self._known_chunks()
-        if self._size is not None:
-            self._given_bounds = [*range(0, n, self._size), n]
-        elif first[-1] == n or seconds:
-            self._given_bounds = self._sized(first, self._target, seconds)
-        elif all(isinstance(x, Setup) for x in self._trials.values()):
-            try:
-                pilots = self._measured()
-            except Exception:  # these samples fail, and so may all
-                pilots = [Pilot(0.0, self._target / _UNKNOWN)]
-            start, trial = (max(x[k] for x in pilots) for k in (0, 1))
-            self._given_bounds = self._sized(first, max(self._target - start, start), trial, 8)
+        stored, seconds_of_trial = self._chunks_in_store()
+        if self._rows_of_chunk is not None:
+            self._known_bounds = [*range(0, n, self._rows_of_chunk), n]
+        elif stored[-1] == n or seconds_of_trial:
+            self._known_bounds = self._sized(stored, self._seconds_of_chunk, seconds_of_trial)
+        elif self._has_setups_only:
+            self._known_bounds = self._sized_by_pilots(stored)
         else:
             self.store.create()
             if not locked:
                 with self.store.locked():
                     return self._bounds(locked=True)
-            self._given_bounds = self._sized([0, 1], self._target, self._first_trial())
-        return self._given_bounds
+            self._known_bounds = self._sized([0, 1], self._seconds_of_chunk, self._first_trial())
+        return self._known_bounds
 
-    def _known_chunks(self) -> tuple[list[int], float]:
+    def _sized_by_pilots(self, stored: list[int]) -> list[int]:
+        """Return bounds after those in the store for the measured cost of a chunk's start and of its trials."""
+        try:
+            pilots = self._measured()
+        except Exception:  # these samples fail, and so may all
+            pilots = [Pilot(0.0, self._seconds_of_chunk / _ROWS_OF_UNKNOWN_COST)]
+        start, trial = max(pilot.start for pilot in pilots), max(pilot.trial for pilot in pilots)
+        return self._sized(stored, max(self._seconds_of_chunk - start, start), trial, _ROWS_OF_A_VECTOR)
+
+    def _chunks_in_store(self) -> tuple[list[int], float]:
         """Return the bounds of chunks in the store that may serve this study, and the time of a trial in them, [s].
 
-        More samples go on after the chunks of fewer ones. The time is 0.0 if no chunk is finished.
+        A study of more samples goes on after the chunks of a study of fewer ones, unless the samples are computed in
+        a shuffled order, which depends on their number. The time is 0.0 if it is not needed or no chunk is finished.
         """
         n, known = len(self.samples), self.store.description() if self.store.path.is_dir() else None
         if known is None or known.bounds[-1] < known.rows or known.shuffled != (self.samples.order is not None):
@@ -279,9 +305,9 @@ class Sweep:
         facts = self.study().status()
         return bounds, 3600.0 * facts["core hours"] / max(facts["finished"], 1)
 
-    def _sized(self, first: list[int], seconds: float, trial: float, least: int = 1) -> list[int]:
-        """Return bounds that go on after the first ones with chunks of `seconds` for trials of `trial`, [s]."""
-        size, n = int(np.clip(round(seconds / max(trial, 1e-9)), least, _MOST_ROWS)), len(self.samples)
+    def _sized(self, first: list[int], seconds: float, seconds_of_trial: float, least: int = 1) -> list[int]:
+        """Return bounds that go on after the first ones with chunks of a duration, of at least some rows, [s]."""
+        size, n = int(np.clip(round(seconds / max(seconds_of_trial, 1e-9)), least, _MOST_ROWS)), len(self.samples)
         return list(dict.fromkeys([*first, *range(first[-1] + size, n, size), n]))
 
     def _first_trial(self) -> float:
@@ -302,6 +328,7 @@ class Sweep:
         return self._described(bounds) == known and not self._job(bounds).missing(self._retry)
 
     def _described(self, bounds: Sequence[int]) -> Description:
+        """Return the description of the study for the store."""
         units = dict(self.samples.units) | self._units
         for trial in self._trials.values():
             units |= trial.units if isinstance(trial, Setup) else {}
@@ -312,6 +339,7 @@ class Sweep:
         )
 
     def _job(self, bounds: Sequence[int]) -> Job:
+        """Return the work of the study; the key of a chunk follows from its trial, samples and metrics."""
         order, columns = self._order, dict(self.samples.columns)
         keys = {name: chunk_keys(x, columns, order, bounds) for name, x in self._contents.items()}
         rows = [order[a:b] for a, b in itertools.pairwise(bounds)]
@@ -353,9 +381,10 @@ class Sweep:
                 raise SimulationInterrupt(words, self) from None
 
     def _outcomes(self, job: Job, missing: list[Task]) -> Iterator[tuple[Task, Outcome]]:
+        """Compute chunks, and yield each with its outcome as soon as it is finished."""
         if self._client is not None:
             yield from on_cluster(self._client, job, missing, self._problems, self._worker_timeout)
-        elif all(isinstance(x, Setup) for x in self._trials.values()):
+        elif self._has_setups_only:
             for name, k in missing:  # each chunk on all threads
                 yield (name, k), job.compute(name, k, os.cpu_count())
         else:
@@ -367,16 +396,3 @@ class Sweep:
                 finally:
                     job.stop.set()
                     pool.shutdown(cancel_futures=True)
-
-
-def _run(setup: Setup, columns: dict[str, Array], i: int) -> Any:
-    """Return the run of sample i of a batch; where the batch fails, of the half in which it was computed."""
-    count = len(next(iter(columns.values())))
-    try:
-        return setup.run(columns, i)
-    except Exception:  # as in `evaluated`
-        if count == 1:
-            raise
-    middle = count // 2
-    half, inside = (slice(0, middle), i) if i < middle else (slice(middle, None), i - middle)
-    return _run(setup, {name: x[half] for name, x in columns.items()}, inside)

@@ -1,8 +1,13 @@
-"""The geometry of a robot and its surroundings, which all viewers draw: rigid parts, contacts and the ground.
+"""`Scene`: the geometry of a robot, free bodies and obstacles, which all viewers draw in the poses that they compute.
 
-A part moves as one body: it is a group of links fixed to each other, or a free body. Its geometry consists of the
-visual meshes of the robot file, or else of the shapes of its links, or else of capsules along the lines of the stick
-figure.
+`scene_of` makes it from a robot, `scene_of_run` from a run. A part moves as one body: it is a group of links fixed to
+each other, or a free body. The geometry of a group of links is, in this order of preference,
+
+1. the visual meshes of the robot file, simplified if all of them together have too many triangles,
+2. the shapes of the links,
+3. capsules along the lines of the stick figure, or a ball with the inertia of a link without lines.
+
+It is given in the axes of the first link of the group, its *head*.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from legged.viewer.meshes import Color, Mesh, Placed, capsule_between, mesh_of
 
 Array = np.ndarray
 BASE, FREE_BODY, OBSTACLE, METAL = (0.16, 0.25, 0.40), (0.60, 0.47, 0.32), (0.70, 0.68, 0.64), (0.72, 0.73, 0.75)
+"""Colors: of the base without visual meshes, of free bodies and obstacles, and of meshes without a color."""
 MODULES: tuple[Color, ...] = tuple(
     (int(color[1:3], 16) / 255, int(color[3:5], 16) / 255, int(color[5:], 16) / 255) for color in COLORS
 )
@@ -85,25 +91,26 @@ def scene_of(model: ModelRecord, faces: int = MOST_FACES) -> Scene:
     robot = model.robot
     drawing = drawing_of(robot)
     visuals, notes = _visuals(model)
-    heads: dict[int, list[PlacedLink]] = {}
-    for link in robot.links:
-        heads.setdefault(link.body, []).append(link)
     rotations, origins = link_poses(robot, robot.neutral())
     nodes = drawing.nodes(rotations[None], origins[None], np.zeros((1, 0, 7)))[0]
     sticks = _sticks(robot, drawing, nodes)
-    parts, links = list[Part](), list[int]()
+    links_of: dict[int, list[PlacedLink]] = {}  # by body
+    for link in robot.links:
+        links_of.setdefault(link.body, []).append(link)
+    parts, heads = list[Part](), list[int]()
     budget = _budget(visuals, faces)
-    for body, fixed in heads.items():
-        geometry = [placed for link in fixed for placed in _visual_geometry(link, fixed[0], visuals, budget, notes)]
+    for body, links in links_of.items():
+        geometry = [placed for link in links for placed in _visual_geometry(link, links[0], visuals, budget, notes)]
         color = _module_color(robot, body)
         if not geometry:
-            geometry = [_placed(mesh_of(s, color), link, fixed[0]) for link in fixed for s in link.shapes]
-        if not geometry and (not visuals or any(link.name in visuals for link in fixed)):
-            lines = [_placed(mesh, link, fixed[0]) for link in fixed for mesh in sticks.get(link.index, ())]
-            geometry = lines or [_placed(_ball(link), link, fixed[0]) for link in fixed if link.inertia.mass]
+            geometry = [_placed(mesh_of(s, color), link, links[0]) for link in links for s in link.shapes]
+        # Beside links with visual meshes, those without are not meant to be seen; missing meshes are replaced.
+        if not geometry and (not visuals or any(link.name in visuals for link in links)):
+            lines = [_placed(mesh, link, links[0]) for link in links for mesh in sticks.get(link.index, ())]
+            geometry = lines or [_placed(_ball(link), link, links[0]) for link in links if link.inertia.mass]
         if geometry:
-            parts.append(Part(fixed[0].name, tuple(geometry)))
-            links.append(fixed[0].index)
+            parts.append(Part(links[0].name, tuple(geometry)))
+            heads.append(links[0].index)
     bodies = (
         Part(name, tuple(Placed(mesh_of(s, FREE_BODY), np.eye(3), np.zeros(3)) for s in shapes))
         for name, shapes in model.bodies.items()
@@ -112,7 +119,7 @@ def scene_of(model: ModelRecord, faces: int = MOST_FACES) -> Scene:
     return Scene(
         robot.name,
         (*parts, *bodies),
-        np.array(links, dtype=int),
+        np.array(heads, dtype=int),
         tuple(mesh_of(shape, OBSTACLE) for shape in model.obstacles),
         size,
         float(robot.mass * np.linalg.norm(robot.gravity)),
@@ -159,8 +166,13 @@ def _visuals(model: ModelRecord) -> tuple[dict[str, list[Visual]], list[str]]:
 def _visual_geometry(
     link: PlacedLink, head: PlacedLink, visuals: dict[str, list[Visual]], budget: float, notes: list[str]
 ) -> list[Placed]:
-    """Return the visual meshes of a link in the axes of the first link of its part, and add messages to the notes."""
-    pieces = []
+    """Return the visual meshes of a link in the axes of the head of its part, and add messages to the notes.
+
+    Args:
+        link, head: The link and the head. visuals: Visual shapes by link name.
+        budget: Largest number of triangles of a mesh. notes: Receives a message for each shape that is not shown.
+    """
+    geometry = []
     for visual in visuals.get(link.name, ()):
         shape = visual.shape
         try:
@@ -171,8 +183,8 @@ def _visual_geometry(
         for mesh in meshes:
             placed = _placed(mesh, link, head)
             rotation, position = placed.rotation @ shape.rotation, placed.rotation @ shape.position + placed.position
-            pieces.append(Placed(mesh, rotation, position))
-    return pieces
+            geometry.append(Placed(mesh, rotation, position))
+    return geometry
 
 
 def _meshes(visual: Visual, budget: float) -> list[Mesh]:
@@ -197,12 +209,13 @@ def _meshes(visual: Visual, budget: float) -> list[Mesh]:
 def _file_meshes(path: str, scale: tuple[float, ...], color: Color | None, budget: float) -> tuple[Mesh, ...]:
     """Return the meshes of a file; a color of the robot file other than white replaces those of the meshes."""
     meshes = []
-    for vertices, faces, own in _opened(path):
+    has_color = color is not None and min(color) <= 0.99
+    for vertices, faces, color_of_mesh in _opened(path):
         vertices, faces = _simplified(vertices, faces, budget)
-        if np.prod(scale) < 0.0:
+        if np.prod(scale) < 0.0:  # a reflection turns faces inside out
             faces = faces[:, ::-1]
-        white = color is None or min(color) > 0.99
-        meshes.append(Mesh(vertices * scale, faces, (own or color or METAL) if white else color or METAL))
+        chosen = color if has_color else color_of_mesh or color
+        meshes.append(Mesh(vertices * scale, faces, chosen or METAL))
     return tuple(meshes)
 
 
@@ -212,9 +225,13 @@ def _opened(path: str) -> list[tuple[Array, Array, Color | None]]:
 
 
 def _budget(visuals: dict[str, list[Visual]], most: int) -> float:
-    """Return the number of triangles to which each mesh is limited, so that all meshes together have at most `most`."""
+    """Return the number of triangles to which each mesh is limited, so that all meshes together have at most `most`.
+
+    Meshes that have no more than an equal share of the triangles keep all of theirs; the larger ones get equal shares
+    of the rest, at least 32. A mesh that several links show is counted once. The limit is infinite if none is needed.
+    """
     counts: dict[object, int] = {}
-    for visual in (visual for own in visuals.values() for visual in own):
+    for visual in (visual for shapes in visuals.values() for visual in shapes):
         if visual.faces is not None:
             counts[id(visual.faces)] = len(visual.faces)
         elif visual.shape.mesh:
@@ -274,7 +291,11 @@ def _module_color(robot: Robot, body: int) -> Color:
 
 
 def _sticks(robot: Robot, drawing: Drawing, nodes: Array) -> dict[int, list[Mesh]]:
-    """Return the capsules of the stick figure of each link that carries some, by its index, in link axes."""
+    """Return the capsules of the stick figure of each link, by its index, in link axes; contact points are spheres.
+
+    Args:
+        robot: The robot. drawing: Its stick figure. nodes: Nodes of the figure, (k, 3), [m], those of sticks first.
+    """
     points = [(link, place) for link, places in drawing.sticks for place in places]
     size = float(np.linalg.norm(np.ptp(nodes[: len(points)], axis=0)))
     meshes: dict[int, list[Mesh]] = {}

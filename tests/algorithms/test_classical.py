@@ -180,7 +180,7 @@ def test_accelerations_of_fifty_digits_are_a_solution_of_the_equations_of_motion
 
 def test_articulated_bodies_are_more_accurate_than_composite_bodies_where_conditioning_is_bad():
     """A straight chain of 16 links under random torques, condition number 3e5: errors of 7e-16 and 1.4e-12."""
-    by_articulated, by_composite, condition = stability.errors("straight", 16)
+    by_articulated, by_composite, condition = stability.tree_errors("straight", 16)
     assert condition > 1e5
     assert by_articulated < 1e-14
     assert by_composite > 100 * by_articulated
@@ -188,14 +188,14 @@ def test_articulated_bodies_are_more_accurate_than_composite_bodies_where_condit
 
 def test_both_lose_digits_by_conditioning_under_the_torques_of_random_accelerations():
     """The same chain: both errors are above 100 roundings, and their ratio is below 30, where it is 2000 above."""
-    by_articulated, by_composite, _ = stability.errors("straight", 16, "torques of random accelerations")
+    by_articulated, by_composite, _ = stability.tree_errors("straight", 16, "torques of random accelerations")
     assert min(by_articulated, by_composite) > 1e-14
     assert 1 / 30 < by_composite / by_articulated < 30
 
 
 def test_projection_keeps_the_constraints_and_is_most_accurate_with_few_degrees_of_freedom():
     """With a payload of 1e9 kg; the pinned chain, whose free motions carry the payload, shows the opposite order."""
-    welded, pinned = (stability.loop_errors(joint, 1e9, 3) for joint in stability.CLOSING.values())
+    welded, pinned = (stability.loop_errors(joint, 1e9, 3) for joint in stability.CLOSINGS.values())
     assert max(welded["projection"][1], pinned["projection"][1]) < 1e-14
     assert welded["direct"][1] > 1e-12
     assert welded["projection"][0] < 0.01 * min(welded["direct"][0], welded["elimination"][0])

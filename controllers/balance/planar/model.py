@@ -1,14 +1,18 @@
-"""The plant of planar balance of a robot on a point: parameters Y1 and Y2 of the balancing motion, Y3 of all others.
+"""`PlanarBalance`: the linear model by which the controllers of this package balance a planar robot on a point.
 
 The robot pivots about a support point; its angular momentum about the support is L, its mass m, the center of mass at
-(c_x, c_z) from the support. One chosen balancing motion q2 of its joints and the rotation q1 about the support give
+(c_x, c_z) from the support. q1 is the rotation about the support, q2 a motion of the joints that the user chooses for
+balancing, and a prime a time derivative. With the inertia matrix H in these coordinates and the Jacobian X of c_x,
 
     L   = H11 q1' + H12 q2' + ...              L'  = s m g c_x
     L'' = s m g c_x'                           c_x' = X1 q1' + X2 q2' + ...
     q2' = Y1 L + Y2 L'' + Y3                   Y2 = 1 / (s m g G_v),   Y1 = -Y2 / T_c^2
 
 with the velocity gain G_v = X2 - X1 H12 / H11, the time constant of toppling T_c = sqrt(H11 / (m g c_z)), and s = 1
-where a positive rotation moves the mass to +x. Y3 is the effect of the robot's other motions, the omitted terms.
+where a positive rotation moves the mass to +x, otherwise -1. Y3 is the effect of the robot's other motions, the omitted
+terms. `PlanarBalance.state` returns L, its derivatives and the parameters Y of the plant, which `control.py` uses for
+feedback; `equations` returns H, X and the bias forces, by which it converts accelerations of q2 to torques.
+`controllers.balance.spatial` uses `BalancePlant` for each of its two planes.
 
 Source: Featherstone 2015, ISRR, "A new simple model of balancing in the plane"; 2017, IJRR, "A simple model of
 balancing in the plane and a simple preview balance controller". Their symbols are reconstructed from the abstracts, and
@@ -35,7 +39,7 @@ from legged.robot.base import FixedBase, PlanarBase
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_SLOWEST = 1e-12  # [1/s^2], the inverse square of the longest time constant
+_LEAST_INVERSE_SQUARE = 1e-12  # [1/s^2], of time constants, which are at most 1e6 s
 
 
 class BalancePlant(NamedTuple):
@@ -52,14 +56,15 @@ class BalancePlant(NamedTuple):
     time_constant: Any
 
     @classmethod
-    def of(cls, weight: Any, lean: Any, gain: Any) -> BalancePlant:
-        """Return the plant of c_x' = C L + G_v q2', L' = s m g c_x.
+    def of(cls, weight: Any, velocity_per_momentum: Any, gain: Any) -> BalancePlant:
+        """Return the plant of c_x' = C L + G_v q2', L' = s m g c_x, solved for q2'.
 
         Args:
-            weight: s m g, [N]. lean: C, in the plane X1 / H11, [1/(kg m)]. gain: G_v, [m] or 1.
+            weight: s m g, [N]. velocity_per_momentum: C, in the plane X1 / H11, [1/(kg m)]. gain: G_v, [m] or 1.
         """
-        time_constant = 1.0 / np.sqrt(np.maximum(weight * lean, _SLOWEST))
-        return cls(-lean / gain, 1.0 / (weight * gain), gain, time_constant)
+        C = velocity_per_momentum
+        time_constant = 1.0 / np.sqrt(np.maximum(weight * C, _LEAST_INVERSE_SQUARE))
+        return cls(-C / gain, 1.0 / (weight * gain), gain, time_constant)
 
 
 class PlanarState(NamedTuple):
@@ -186,18 +191,18 @@ class PlanarBalance:
         return self.state_of(q, self.equations(q, v))
 
     def state_of(self, q: Array, at: ReducedEquations) -> PlanarState:
-        """Return the state of balance.
+        """Return the state of balance; the joint rates are the sum of a q2', a = `direction`, and rates normal to a.
 
         Args:
             q: Configuration, (nq,). at: Its equations of motion.
         """
         a, weight = self.direction, self.weight
-        rates = at.v[1:]
-        q2_rate = a @ rates / (a @ a)
-        other = rates - a * q2_rate
+        joint_rates = at.v[1:]
+        q2_rate = a @ joint_rates / (a @ a)
+        other_rates = joint_rates - a * q2_rate
         H11, H12, X1, X2 = at.H[0, 0], at.H[0, 1:] @ a, at.X[0], at.X[1:] @ a
         plant = BalancePlant.of(weight, X1 / H11, X2 - X1 * H12 / H11)
-        disturbance = (at.X[1:] - at.H[0, 1:] * (X1 / H11)) @ other
+        disturbance = (at.X[1:] - at.H[0, 1:] * (X1 / H11)) @ other_rates  # of c_x'
         q2 = a @ (self.joint_positions(q) - self.joint_zero) / (a @ a)
         return PlanarState(
             L=at.H[0] @ at.v,
@@ -231,15 +236,19 @@ class PlanarBalance:
     def equations(self, q: Array, v: Array) -> ReducedEquations:
         """Return the equations of motion about the support point, which is at rest; the function can be traced.
 
+        With v = N r and vdot = N r'' + drift, the equations of motion M vdot + h_v = tau become those of r after a
+        multiplication by N^T from the left. A contact point stays at rest if drift is minus its acceleration at
+        vdot = 0, in the entries of the base's position.
+
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,).
         """
         robot, n = self.robot, self.robot.nv
         N, drift = self._directions(q), np.zeros(n)
         if self.contact is not None:
-            at_rest = frame_acceleration(robot, q, v, np.zeros(n), self.contact)[3:]
-            zero = 0.0 * at_rest[0]
-            drift = np.stack([zero, -at_rest[0], -at_rest[2], *[zero] * (n - 3)])
+            contact = frame_acceleration(robot, q, v, np.zeros(n), self.contact)[3:]
+            zero = 0.0 * contact[0]  # an expression in a trace, as the other entries
+            drift = np.stack([zero, -contact[0], -contact[2], *[zero] * (n - 3)])
         M = inertia_matrix(robot, q)
         J_c = center_of_mass_jacobian(robot, q) * (robot.mass / self.mass)
         acceleration = momentum_rate(robot, q, v, drift)[3:] / self.mass
@@ -257,7 +266,10 @@ class PlanarBalance:
         return N.T @ inertia_matrix(self.robot, q) @ N
 
     def _directions(self, q: Array) -> Array:
-        """Return N, (nv, n): the velocities for unit rates about the support point, which is at rest, and of joints."""
+        """Return N, (nv, n): the velocities for unit rates about the support point, which is at rest, and of joints.
+
+        On a contact point the position of the base, entries 1 and 2 of v, follows from the other rates.
+        """
         n = self.robot.nv
         if self.contact is None:
             return np.eye(n)

@@ -1,6 +1,7 @@
-"""Processor times of the passes of the compiler.
+"""`CompilationReport`: the processor times of the passes of the compiler.
 
-Passes are functions with the decorator `compiler_pass`. They are measured while a `CompilationReport` is open:
+Each pass of `legged.compiler.passes`, and each step before and after them, is a function with the decorator
+`compiler_pass`. It is measured while the thread that calls it has a report open:
 
     with CompilationReport() as report:
         legged.simulate(robot, until=0.01)
@@ -27,8 +28,9 @@ PASSES = (
     *("fusion of multiply-adds", "plan of registers", "depth-first order", "sections of the schedule"),
     *("writing of LLVM IR", "parsing of LLVM IR", "code generation by LLVM", "loading"),
 )
-"""Names of all passes in their order. `passes.pipeline.run_passes` calls those from differentiation on, up to the
-sections of the schedule, inside the writing of LLVM IR from the checks of quaternions on."""
+"""Names of all passes, the rows of the table of a report, in their order. `passes.pipeline.run_passes` calls those from
+differentiation on, up to the sections of the schedule, inside the writing of LLVM IR from the checks of quaternions
+on."""
 
 
 class PassTime(NamedTuple):
@@ -52,7 +54,7 @@ class CompilationReport:
     Passes of threads that compile loops for this one are among them; `elapsed` may be shorter than the sum.
 
     Attributes:
-        passes: The passes by name, in the order of their first ends.
+        passes: The passes that have run by name, in the order in which each has ended for the first time.
         total: Processor time while the report was open, of this thread and of those that compile for it, [s].
         elapsed: Time while the report was open, [s].
     """
@@ -91,7 +93,7 @@ class CompilationReport:
         return str(calls), str(operations) if operations else "", f"{seconds:.4f}"
 
     def add(self, other: CompilationReport) -> None:
-        """Add the times of another report."""
+        """Add the times of another report, that of a thread."""
         self.total += other.total
         for name, more in other.passes.items():
             before = self.passes.get(name, PassTime(0, 0, 0.0))
@@ -115,6 +117,8 @@ class CompilationReport:
 
 
 class _Current(threading.local):
+    """The report that is open in a thread; None if there is none."""
+
     report: CompilationReport | None = None
 
 

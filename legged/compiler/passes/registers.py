@@ -7,6 +7,11 @@ loaded again at their next use. When registers run out, the value whose next use
 rule). A loaded value stays in a register only if its next use is close; otherwise it is loaded again, which is cheap,
 since an instruction of x86 can read one operand from memory.
 
+`plan_registers` orders the operations, finds the next use of each operand, goes through the operations with a set of
+the values in registers, and assigns stack slots to those that leave it before their last use. The code generator
+`legged.compiler.codegen.kernels.planned` writes stores and loads by this plan. Results of comparisons (`CONDITIONS`)
+are left out of it: they are in flags or masks, not in these registers.
+
 Source: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966.
 """
 
@@ -33,7 +38,8 @@ class RegisterPlan(NamedTuple):
         phases: The operations before each batch of calls and after the last one, in the order of their execution.
         slots: Spilled value -> index of its stack slot; it is stored where it is computed.
         size: Number of stack slots.
-        leaving: Operation -> values whose registers are free after it. Before a batch of calls all registers are freed.
+        leaving: Operation -> values whose registers are free after it, although they have later uses. Before a batch of
+            calls all registers are freed.
     """
 
     phases: list[list[int]]
@@ -47,15 +53,15 @@ def plan_registers(graph: Graph, batches: Batches, registers: int, stores_last: 
     """Return the plan of the registers of a kernel.
 
     Args:
-        graph: The graph, with fused multiply-adds. batches: The batches of calls.
+        graph: The graph, with fused multiply-adds. batches: The batches of calls, which `call_batches` returns.
         registers: Largest number of live values.
         stores_last: Whether results are stored after all operations, not each as soon as it is computed.
     """
     phases = depth_first_phases(graph, [calls for calls, _ in batches])
     items = _items(graph, phases, batches)
     following, last = _following_uses(items, graph.results if stores_last else ())
-    stored, leaving = _evicted(graph, items, following, registers)
-    slots, size = _slots(items, stored, last)
+    evicted, leaving = _evictions(graph, items, following, registers)
+    slots, size = _stack_slots(items, _without_memory(graph, evicted), last)
     return RegisterPlan(phases, slots, size, leaving)
 
 
@@ -64,7 +70,7 @@ _Item = tuple[int | None, Sequence[int]]
 
 
 def _items(graph: Graph, phases: Sequence[Sequence[int]], batches: Batches) -> list[_Item]:
-    """Return all operations and batches of calls in the order of their execution; operands without truth values."""
+    """Return all operations and batches of calls in the order of their execution; operands without conditions."""
     first, nodes = graph.input_size, graph.nodes
     conditions = {i for i, node in enumerate(nodes, first) if node[0] in CONDITIONS}
 
@@ -83,9 +89,10 @@ def _items(graph: Graph, phases: Sequence[Sequence[int]], batches: Batches) -> l
 def _following_uses(
     items: Sequence[_Item], results: Sequence[Operand]
 ) -> tuple[list[list[int | None]], dict[int, int]]:
-    """Return the places of the next uses of the operands and the result of each item, and of each value's last use.
+    """Return the places of the next uses of the values of each item, and the place of the last use of each value.
 
-    A place is the index of an item, or the number of items and more for results; None if there is no further use.
+    The values of an item are its operands and then, for an operation, its result. A place is the index of an item, or
+    the number of items and more for results; None if there is no further use.
 
     Args:
         items: The items. results: Values that are used after all items.
@@ -107,51 +114,81 @@ def _following_uses(
     return following, last
 
 
-def _evicted(
+class _Registers:
+    """The values in registers, with the places of their next uses.
+
+    Attributes:
+        next_use: Value -> place of its next use.
+    """
+
+    def __init__(self) -> None:
+        self.next_use: dict[int, int] = {}
+        self._farthest_first: list[tuple[int, int]] = []  # heap of (-place, value); entries of former uses stay in it
+
+    def hold(self, value: int, use: int) -> None:
+        """Keep a value in a register until its next use."""
+        self.next_use[value] = use
+        heapq.heappush(self._farthest_first, (-use, value))
+
+    def evict(self) -> int:
+        """Free the register of the value whose next use is the farthest, and return the value."""
+        while True:
+            negative_use, value = heapq.heappop(self._farthest_first)
+            if self.next_use.get(value) == -negative_use:
+                del self.next_use[value]
+                return value
+
+    def clear(self) -> None:
+        """Free all registers."""
+        self.next_use.clear()
+        self._farthest_first.clear()
+
+
+def _evictions(
     graph: Graph, items: Sequence[_Item], following: Sequence[Sequence[int | None]], registers: int
 ) -> tuple[set[int], dict[int, list[int]]]:
-    """Return the spilled values, which need stack slots, and `RegisterPlan.leaving`.
-
-    Inputs and results of calls need no slot: they are in memory already.
-    """
+    """Return the values that leave a register before their last use, and `RegisterPlan.leaving`."""
     first, nodes = graph.input_size, graph.nodes
-    held: dict[int, int] = {}  # value in a register -> place of its next use
-    heap: list[tuple[int, int]] = []
+    held = _Registers()
     evicted: set[int] = set()
     leaving: dict[int, list[int]] = {}
     for place, ((i, operands), uses) in enumerate(zip(items, following, strict=True)):
-        if i is None:
-            evicted.update(a for a, use in held.items() if use > place)
+        if i is None:  # calls: their results are stored, and they overwrite all registers
+            evicted.update(a for a, use in held.next_use.items() if use > place)
             evicted.update(a for a, use in zip(operands, uses, strict=True) if use is not None)
             held.clear()
-            heap.clear()
             continue
+        *uses_of_operands, use_of_result = uses
         gone = []
-        for a, use in zip(operands, uses, strict=False):
+        for a, use in zip(operands, uses_of_operands, strict=True):
             if use is None:
-                held.pop(a, None)
-            elif a in held or use <= place + _CLOSE:
-                held[a] = use
-                heapq.heappush(heap, (-use, a))
-            else:
+                held.next_use.pop(a, None)
+            elif a in held.next_use or use <= place + _CLOSE:
+                held.hold(a, use)
+            else:  # loaded for this operation alone
                 gone.append(a)
-        use = uses[-1]
-        if use is not None and nodes[i - first][0] not in CONDITIONS:
-            held[i] = use
-            heapq.heappush(heap, (-use, i))
-        while len(held) > registers:
-            use, a = heapq.heappop(heap)
-            if held.get(a) == -use:
-                del held[a]
-                evicted.add(a)
-                gone.append(a)
+        if use_of_result is not None and nodes[i - first][0] not in CONDITIONS:
+            held.hold(i, use_of_result)
+        while len(held.next_use) > registers:
+            gone.append(held.evict())
+            evicted.add(gone[-1])
         if gone:
             leaving[i] = gone
-    return {a for a in evicted if a >= first and not is_call(nodes[a - first][0])}, leaving
+    return evicted, leaving
 
 
-def _slots(items: Sequence[_Item], stored: set[int], last: dict[int, int]) -> tuple[dict[int, int], int]:
-    """Return a stack slot for each spilled value, which is free again after its last use, and the number of slots."""
+def _without_memory(graph: Graph, values: set[int]) -> set[int]:
+    """Return the values that need a stack slot: inputs and results of calls are in memory already."""
+    first, nodes = graph.input_size, graph.nodes
+    return {a for a in values if a >= first and not is_call(nodes[a - first][0])}
+
+
+def _stack_slots(items: Sequence[_Item], stored: set[int], last: dict[int, int]) -> tuple[dict[int, int], int]:
+    """Return a stack slot for each spilled value, and the number of slots; it is free again after the last use.
+
+    Args:
+        items: The items. stored: The spilled values. last: Value -> place of its last use.
+    """
     slots: dict[int, int] = {}
     ends: dict[int, list[int]] = {}
     free: list[int] = []

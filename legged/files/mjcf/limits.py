@@ -2,6 +2,10 @@
 
 A short file can request gigabytes of memory: with textures and height fields of a given size, nested `<replicate>` and
 arrays of a given length. Pipes and devices in place of the files of a model would block the compiler.
+
+`reader` calls `check_limits` first. It goes through the XML elements of all files of a model, adds up what each of them
+requests, and compares the amounts with `LIMITS`. It reads nothing else of the model: errors of its structure are those
+of MuJoCo's compiler.
 """
 
 from __future__ import annotations
@@ -19,29 +23,37 @@ from legged.files import reading
 
 MOST_FILES = 100
 """Largest number of included and attached MJCF files."""
+_ELEMENTS = "XML elements, copies of <replicate>, <composite> and <flexcomp> included"
+_BODIES = "bodies, copies included"
+_PIXELS = "pixels of textures"
+_SAMPLES = "samples of height fields"
+_ENTRIES = "entries of keyframes, user data and custom arrays"
+_FACES_OF_MESHES = "faces of built-in meshes"
 LIMITS = {
-    "XML elements, copies of <replicate>, <composite> and <flexcomp> included": reading.MOST_ELEMENTS,
-    "bodies, copies included": 10_000,
-    "pixels of textures": 2**26,
-    "samples of height fields": 2**24,
-    "entries of keyframes, user data and custom arrays": 10**6,
-    "faces of built-in meshes": 10**5,
+    _ELEMENTS: reading.MOST_ELEMENTS,
+    _BODIES: 10_000,
+    _PIXELS: 2**26,
+    _SAMPLES: 2**24,
+    _ENTRIES: 10**6,
+    _FACES_OF_MESHES: 10**5,
 }
 """Largest amounts in a model. Pixels and samples take some 6 bytes each while MuJoCo compiles them."""
-_ELEMENTS, _BODIES, _PIXELS, _SAMPLES, _ENTRIES, _FACES_OF_MESHES = LIMITS
 _SIZES = ("nkey", "nuserdata", "nuser_body", "nuser_jnt", "nuser_geom", "nuser_site", "nuser_cam", "nuser_tendon",
           "nuser_actuator", "nuser_sensor")  # fmt: skip
+"""Attributes of <size> that are lengths of arrays."""
 _COPIES = ("replicate", "composite", "flexcomp")
-_FACES = {"cube": 6, "skybox": 6}
-"""Number of square faces, by type of texture; the width of such a texture is that of one face."""
+"""Elements whose content occurs as many times as their attribute `count` says."""
+_CUBES = ("cube", "skybox")
+"""Types of textures with six square faces, whose width is that of one face."""
 _NAMES = frozenset((
     "name", "class", "childclass", "file", "target", "site", "tendon", "actuator", "mesh", "material", "texture",
     "data", "key", "prefix", "body", "body1", "body2", "joint", "joint1", "joint2", "jointinparent", "geom", "geom1",
     "geom2", "objname", "refname", "bodyname",
 ))  # fmt: skip
-"""Attributes that hold names, which may be the words of numbers."""
+"""Attributes that hold names, for which "nan" and "inf" are allowed."""
 _NOT_FINITE = frozenset(("nan", "inf", "infinity"))
 _HUGE = 1e30
+"""Replaces larger numbers, and those that are not finite: products of a few of them stay finite."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -58,7 +70,7 @@ def check_limits(content: bytes, source: str) -> None:
         _check_numbers(root, source)
         _count(root, amounts, source)
         for element in root.iter("texture", "hfield", "mesh", "skin", "flexcomp"):
-            _check_assets(element, folders, amounts, source)
+            amounts[_unit_of(element)] += _requested(element) + _pixels_of_files(element, folders, source)
         too_large = next((what for what, most in LIMITS.items() if not amounts[what] <= most), None)  # also for NaN
         if too_large:
             words = f"requests {amounts[too_large]:.3g} {too_large}; the limit is {LIMITS[too_large]}"
@@ -122,19 +134,27 @@ def _count(root: Any, amounts: dict[str, float], source: str) -> None:
         waiting += [(child, copies) for child in element]
 
 
-def _check_assets(element: Any, folders: list[Path], amounts: dict[str, float], source: str) -> None:
-    """Add the pixels, samples and faces of an asset, and raise FileError if its file is no regular file."""
-    tag, size = element.tag, [0.0]
-    what = {"texture": _PIXELS, "hfield": _SAMPLES}.get(tag, _FACES_OF_MESHES)
-    if tag == "texture" and element.get("builtin", "none") != "none":
+def _unit_of(element: Any) -> str:
+    """Return the key of `LIMITS` by which the size of an asset is counted."""
+    return {"texture": _PIXELS, "hfield": _SAMPLES}.get(element.tag, _FACES_OF_MESHES)
+
+
+def _requested(element: Any) -> float:
+    """Return the number of pixels, samples or faces that the attributes of an asset request."""
+    is_builtin = element.get("builtin", "none") != "none"
+    if element.tag == "texture" and is_builtin:
         width, height = ([*_numbers(element, name), 1.0][0] for name in ("width", "height"))
-        faces = _FACES.get(element.get("type", "cube"), 1)
-        size = [width, width if faces > 1 else height, faces]
-    elif tag == "hfield":
-        size = [*_numbers(element, "nrow"), *_numbers(element, "ncol")]
-    elif tag == "mesh" and element.get("builtin", "none") != "none":
-        size = [max(_numbers(element, "params"), default=0.0)] * 2
-    amounts[what] += math.prod(size)
+        return 6.0 * width * width if element.get("type", "cube") in _CUBES else width * height
+    if element.tag == "hfield":
+        return math.prod([*_numbers(element, "nrow"), *_numbers(element, "ncol")])
+    if element.tag == "mesh" and is_builtin:  # at most a grid of its largest resolution in both directions
+        return max(_numbers(element, "params"), default=0.0) ** 2
+    return 0.0
+
+
+def _pixels_of_files(element: Any, folders: list[Path], source: str) -> float:
+    """Return the number of pixels in the PNG files of an asset; raise FileError if a file is a pipe or a device."""
+    pixels = 0.0
     files = [text for name, text in element.attrib.items() if name.startswith("file")]
     for path in {folder / name for name in files for folder in folders}:
         try:
@@ -143,8 +163,9 @@ def _check_assets(element: Any, folders: list[Path], amounts: dict[str, float], 
             continue  # MuJoCo's compiler reports a missing file
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise FileError(source, f"its file {path} is a pipe or a device; give the path of a regular file")
-        if path.suffix.lower() == ".png" and tag in ("texture", "hfield"):
-            amounts[what] += math.prod(_png_size(path))
+        if path.suffix.lower() == ".png" and element.tag in ("texture", "hfield"):
+            pixels += math.prod(_png_size(path))
+    return pixels
 
 
 def _png_size(path: Path) -> list[float]:
@@ -162,5 +183,5 @@ def _numbers(element: Any, name: str) -> list[float]:
             size = abs(float(word))
         except ValueError:
             break
-        numbers.append(size if size < _HUGE else _HUGE)  # also for NaN
+        numbers.append(size if size < _HUGE else _HUGE)  # the comparison is false for NaN
     return numbers

@@ -1,10 +1,14 @@
-"""Robots whose constants are numbers of another type than float64, for `legged.elements`.
+"""`lifted`: a robot whose constants are numbers of another type than float64, such as numbers of fifty digits.
+
+An algorithm that receives such numbers (`legged.elements`, where a type of numbers is a `Field` and its numbers are
+`Element` objects) computes with the robot that `Robot.__lift__` gets from `lifted`.
 
 The constants of a robot are floats, which the numbers of other types take as exact. Some of them are not exact: the
 rotations between frames are orthonormal to rounding only, inertia tensors are symmetric to rounding only, and the
-regrouped moments of mass are sums. Algorithms use different ones of them, so that with more digits they would agree to
-the rounding of floats only. Of a lifted robot the rotations are those of the nearest rational parameters, which are
-orthonormal without roots, the tensors are symmetric, and the sums are computed in the numbers' own arithmetic.
+regrouped moments of mass (`body.regroup`) are sums. Algorithms use different ones of them, so that with more digits
+they would agree to the rounding of floats only. In a lifted robot the tensors are symmetric, the sums are computed in
+the numbers' own arithmetic, and the rotations are orthonormal without roots: a rotation matrix is computed from a
+quaternion of any length, a cosine and a sine from any two numbers in the direction of the half angle.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from legged.spatial import Array, AxisRotation, ElementaryTransform, Rotation, T
 
 R = TypeVar("R", bound=Any)
 _LIFTED: weakref.WeakKeyDictionary[Any, dict[tuple[Field, int], Any]] = weakref.WeakKeyDictionary()
+"""Robot -> (type of the numbers, its digits) -> lifted robot."""
 
 
 def lifted(robot: R, field: Field) -> R:
@@ -33,14 +38,14 @@ def lifted(robot: R, field: Field) -> R:
     Args:
         robot: The robot. field: The type of the numbers.
     """
-    known = _LIFTED.setdefault(robot, {})
+    by_field = _LIFTED.setdefault(robot, {})
     key = field, field.precision
-    if key not in known:
+    if key not in by_field:
         bodies = [_body(body, field) for body in robot.bodies]
         bodies = [replace(body, regrouped=m) for body, m in zip(bodies, regroup(bodies), strict=True)]
         links = tuple(_link(link, field) for link in robot.links)
-        known[key] = replace(robot, bodies=tuple(bodies), links=links)
-    return known[key]
+        by_field[key] = replace(robot, bodies=tuple(bodies), links=links)
+    return by_field[key]
 
 
 def lifted_array(x: Any, field: Field) -> Array:
@@ -83,8 +88,12 @@ def _number(x: Any, field: Field) -> Any:
 
 
 def _cosine_and_sine(c: Any, s: Any, field: Field) -> tuple[Any, Any]:
-    """Return the cosine and sine of the angle whose half has the direction of floats, with squares that sum to one."""
-    if is_zero(c) or is_zero(s) or isinstance(c, Element):
+    """Return a cosine and a sine with squares that sum to one, near those of floats.
+
+    With (a, b) in the direction of the half angle they are (a^2 - b^2, 2 a b) / (a^2 + b^2). Both (1 + c, s) and
+    (s, 1 - c) have this direction; the one without cancellation is taken.
+    """
+    if is_zero(c) or is_zero(s) or isinstance(c, Element):  # exact already
         return c, s
     a, b = (1.0 + c, s) if c > 0 else (s, 1.0 - c)
     a, b = _number(a, field), _number(b, field)
@@ -92,15 +101,16 @@ def _cosine_and_sine(c: Any, s: Any, field: Field) -> tuple[Any, Any]:
     return (a * a - b * b) / n, 2 * a * b / n
 
 
-def _step(step: ElementaryTransform, field: Field) -> ElementaryTransform:
-    if isinstance(step, Translation):
-        return Translation(lifted_array(step.r, field))
-    if isinstance(step, AxisRotation):
-        return AxisRotation(step.axis, *_cosine_and_sine(step.c, step.s, field))
-    return Rotation(lifted_rotation(step.R, field)) if isinstance(step, Rotation) else step
+def _transform(transform: ElementaryTransform, field: Field) -> ElementaryTransform:
+    if isinstance(transform, Translation):
+        return Translation(lifted_array(transform.r, field))
+    if isinstance(transform, AxisRotation):
+        return AxisRotation(transform.axis, *_cosine_and_sine(transform.c, transform.s, field))
+    return Rotation(lifted_rotation(transform.R, field)) if isinstance(transform, Rotation) else transform
 
 
 def _body(body: Body, field: Field) -> Body:
+    """Return a body with lifted constants, except for its regrouped moments."""
     coupling = body.coupling
     if coupling is not None:
         coupling = unchecked(coupling, ratio=_number(coupling.ratio, field), offset=_number(coupling.offset, field))
@@ -108,7 +118,7 @@ def _body(body: Body, field: Field) -> Body:
         body,
         P=lifted_array(body.P, field),
         moments=_moments(body.moments, field),
-        before_joint=tuple(_step(step, field) for step in body.before_joint),
+        before_joint=tuple(_transform(transform, field) for transform in body.before_joint),
         joint_offset=_cosine_and_sine(*body.joint_offset, field),
         after_joint=_number(body.after_joint, field),
         coupling=coupling,
@@ -117,20 +127,18 @@ def _body(body: Body, field: Field) -> Body:
 
 
 def _moments(moments: Moments, field: Field) -> Moments:
-    return Moments(_all(moments.mass, field), _all(moments.h, field), mirror(_all(moments.J, field)))
+    return Moments(_lifted(moments.mass, field), _lifted(moments.h, field), mirror(_lifted(moments.J, field)))
 
 
-def _all(x: Any, field: Field) -> Any:
-    return lifted_array(x, field) if isinstance(x, np.ndarray) else _number(float(x), field) if is_real(x) else x
-
-
-def is_real(x: Any) -> bool:
-    """Return whether x is a plain number."""
-    return isinstance(x, (int, float))
+def _lifted(x: Any, field: Field) -> Any:
+    """Return an array or a plain number with elements; other objects, such as elements, as they are."""
+    if isinstance(x, np.ndarray):
+        return lifted_array(x, field)
+    return _number(float(x), field) if isinstance(x, (int, float)) else x
 
 
 def _physics(physics: JointPhysics, field: Field) -> JointPhysics:
-    """Return the physics with other numbers."""
+    """Return the physics of a joint with elements, except for limits and stops, which simulations apply."""
     names, rotor = ("damping", "friction", "armature", "stiffness", "rest"), physics.rotor
     if rotor is not None:
         rotor = unchecked(rotor, inertia=_number(rotor.inertia, field), gear=_number(rotor.gear, field))
@@ -139,8 +147,12 @@ def _physics(physics: JointPhysics, field: Field) -> JointPhysics:
 
 
 def _link(link: PlacedLink, field: Field) -> PlacedLink:
-    own = {name: getattr(link.inertia, name) for name in ("mass", "center", "tensor")}
-    own = {name: _all(value if is_real(value) else np.asarray(value), field) for name, value in own.items()}
-    inertia = unchecked(link.inertia, **own | {"tensor": mirror(np.asarray(own["tensor"]))})
+    mass, center, tensor = link.inertia.mass, np.asarray(link.inertia.center), np.asarray(link.inertia.tensor)
+    inertia = unchecked(
+        link.inertia,
+        mass=_lifted(mass, field),
+        center=lifted_array(center, field),
+        tensor=mirror(lifted_array(tensor, field)),
+    )
     rotation, position = lifted_rotation(link.rotation, field), lifted_array(link.position, field)
     return replace(link, inertia=inertia, rotation=rotation, position=position)

@@ -3,8 +3,12 @@
 Its rise, the largest one from an earlier sample to a later one, is compared with the energy that the motion moves: the
 largest kinetic energy plus the work of actuators, contacts, pushes and joints, without regard to signs, between all
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
-proportional to the step. Semi-implicit and linearly implicit steps are not judged, because the works of actuators and
-contacts are left sums there, whose error says nothing about the motion.
+proportional to the step, and the warning names the step to take. Semi-implicit and linearly implicit steps are not
+judged, because the works of actuators and contacts are left sums there (h times the power at the start of each step),
+whose error says nothing about the motion.
+
+`energy_warning` judges a finished run of `simulate`; `rollout` and `Simulation` add states to an `EnergyMonitor` by
+`Stepper.follow_energy`.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ LARGEST_RISE = 0.1
 GOAL = 0.01
 """Relative rise for which the warning computes the step to take."""
 _LEFT_SUMS = ("semi_implicit", "linearly_implicit")
+"""Rules of fixed steps, `FixedStep.rule`, that are not judged."""
 
 
 class EnergyMonitor:
@@ -43,7 +48,9 @@ class EnergyMonitor:
         bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
         self._least = LEAST_ENERGY * (loop.robot.mass + sum(body.inertia.mass for body in bodies))
         self._integrator, self.is_judged = integrator, getattr(integrator, "rule", "") not in _LEFT_SUMS
-        self._lowest, self._works = np.full(count, np.inf), np.full((count, WORKS), np.nan)
+        self._lowest = np.full(count, np.inf)  # least balance so far, [J]
+        self._works = np.full((count, WORKS), np.nan)  # works at the last time, NaN before the first one, [J]
+        # Largest rise above the lowest balance, largest kinetic energy, and sum of absolute changes of works, [J].
         self._rise, self._kinetic, self._work = np.zeros((3, count))
 
     def forget(self, robots: Any) -> None:
@@ -65,10 +72,11 @@ class EnergyMonitor:
         """
         balance = energies.sum(axis=-1) - works.sum(axis=-1)
         lowest = np.minimum.accumulate(np.concatenate([self._lowest[None], np.where(running, balance, np.inf)]))
+        rises = balance - lowest[:-1]  # above the lowest balance before
         changes = np.abs(np.diff(np.concatenate([self._works[None], works]), axis=0)).sum(axis=-1)
         self._work += np.where(running & np.isfinite(changes), changes, 0.0).sum(axis=0)
-        for most, values in ((self._kinetic, energies[..., 0]), (self._rise, balance - lowest[:-1])):
-            np.maximum(most, np.where(running, values, 0.0).max(axis=0), out=most)
+        for largest, values in ((self._kinetic, energies[..., 0]), (self._rise, rises)):
+            np.maximum(largest, np.where(running, values, 0.0).max(axis=0), out=largest)
         self._lowest, self._works = lowest[-1], works[-1].copy()
 
     @property
@@ -77,7 +85,7 @@ class EnergyMonitor:
         return self._kinetic + self._work
 
     @property
-    def _shares(self) -> Array:
+    def _relative_rises(self) -> Array:
         """Rise of the balance of each robot, (N,), relative to the energy that its motion has moved."""
         return self._rise / np.maximum(self._moved, self._least)
 
@@ -86,38 +94,40 @@ class EnergyMonitor:
         """Indices of the robots whose balance rises, (k,), the largest relative rise first."""
         return self._rising(LARGEST_RISE)
 
-    def _rising(self, largest: float) -> Array:
-        shares = self._shares
-        order = np.argsort(-shares, kind="stable")
-        return order[(shares[order] > largest) & (shares[order] < np.inf)] if self.is_judged else order[:0]
+    def _rising(self, allowed: float) -> Array:
+        """Return the indices of the robots whose relative rise is larger than allowed, the largest one first."""
+        relative = self._relative_rises
+        order = np.argsort(-relative, kind="stable")
+        return order[(relative[order] > allowed) & (relative[order] < np.inf)] if self.is_judged else order[:0]
 
-    def warning(self, largest: float = LARGEST_RISE) -> tuple[int, str]:
+    def warning(self, allowed: float = LARGEST_RISE) -> tuple[int, str]:
         """Return the robot with the largest relative rise of its balance, and the warning about it, "" if it is small.
 
         Its step is that for a rise of `GOAL`.
 
         Args:
-            largest: Relative rise above which there is a warning, dimensionless.
+            allowed: Relative rise above which there is a warning, dimensionless.
         """
-        rising = self._rising(largest).tolist()
+        rising = self._rising(allowed).tolist()
         if not rising:
             return 0, ""
         i, moved = rising[0], self._moved
-        share = float(self._shares[i])
+        relative = float(self._relative_rises[i])
         remedy = "use smaller tolerances"
         if isinstance(self._integrator, FixedStep):
             step = self._integrator.step
-            remedy = f"take a step of {_rounded_down(step * GOAL / share):g} s instead of {step:g} s"
+            remedy = f"take a step of {_rounded_down(step * GOAL / relative):g} s instead of {step:g} s"
         return i, (
-            f"kinetic and potential energy minus all work rise by {self._rise[i]:.3g} J, {100.0 * share:.0f} % of the "
-            f"{moved[i]:.3g} J that the motion has moved, which is an error of the integration; {remedy}"
+            f"kinetic and potential energy minus all work rise by {self._rise[i]:.3g} J, {100.0 * relative:.0f} % of "
+            f"the {moved[i]:.3g} J that the motion has moved, which is an error of the integration; {remedy}"
         )
 
 
 def energy_warning(run: Run, loop: ClosedLoop, integrator: object) -> str:
     """Return the warning that the energy balance of a run rises, or "".
 
-    A rise of more than `GOAL` is reported if the largest rise between two samples happens near gimbal lock.
+    A relative rise of more than `LARGEST_RISE` is reported, and one of more than `GOAL` if the largest rise between two
+    samples happens near gimbal lock.
 
     Args:
         run: The run. loop: Its closed loop. integrator: The integrator.

@@ -3,6 +3,9 @@
 Integrators add to the chart coordinates xi, (nv,), not to unit quaternions. The configuration is
 q = legged.integrate(robot, q_ref, xi): each quaternion is rotated by a rotation vector, the position of a floating base
 moves along the axes of the reference, all other entries are sums. xi is zero at the reference.
+
+Variable steps, Runge-Kutta steps and optimal control integrate `chart_rate`. `semi_implicit_euler` moves a robot on
+compliant ground, `flight` and `midpoint` belong to the time steps of bodies and robots on rigid ground.
 """
 
 from __future__ import annotations

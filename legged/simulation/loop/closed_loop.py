@@ -1,6 +1,13 @@
-"""Time derivatives and time steps of a robot under a controller on a ground, and the outputs that runs store.
+"""`ClosedLoop`: time derivatives and time steps of a robot under a controller on a ground, and the outputs of runs.
 
-The state and the equations are those of `LoopEquations`.
+The state is (q, s): the configuration and the rest s = [v; memory of the controller; memory of the ground; history of
+the contacts; works], whose parts and equations are those of the base class `LoopEquations`. `semi_implicit`,
+`linearly_implicit` and `runge_kutta` are rules of fixed steps, which `backend.advance` calls by `FixedStep.rule`;
+`rate` and `recorded` serve variable steps, in which q is given by chart coordinates xi around a reference (`chart`).
+The methods are plain NumPy on floats or expressions: a backend or an engine compiles them, or calls them in Python.
+
+In all methods `phase` is the number of switch times of the controller that have passed, and `loads` are the external
+wrenches with their points in their own frames, from which `pushed` computes wrenches on the links.
 """
 
 from __future__ import annotations
@@ -21,7 +28,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop(LoopEquations):
-    """A robot under a controller on a ground, with the methods that integrators and runs need."""
+    """A robot under a controller on a ground, with the methods that integrators and runs need.
+
+    It is also the loop on a compliant ground or without one; subclasses are those on rigid ground and of closed chains.
+    """
 
     @property
     def contact_names(self) -> tuple[str, ...]:
@@ -44,13 +54,13 @@ class ClosedLoop(LoopEquations):
         motion = self.motion_rate(xi, q, s[:n], tau, external.contact + pushed)
         joint_power = self.dissipation(q, s[:n]) if self.has_joint_forces else 0.0
         powers = tau @ s[:n], external.power, push_power, joint_power
-        history = np.zeros(self.history_size)
-        if self.history_size:
-            history = ContactHistory.of(history)._replace(impulse=external.forces).flat()
-        return np.concatenate([motion, memory_rate, external.memory_rate, history, np.stack(powers)])
+        history_rate = np.zeros(self.history_size)
+        if self.history_size:  # impulses have a rate; peaks and times are added after the step
+            history_rate = ContactHistory.of(history_rate)._replace(impulse=external.forces).flat()
+        return np.concatenate([motion, memory_rate, external.memory_rate, history_rate, np.stack(powers)])
 
     def forces_of_rate(self, q: Array, s: Array) -> ExternalForces:
-        """Return `external_forces`; contact points need not be computed.
+        """Return `external_forces`; a subclass may leave out the contact points, which a rate does not need.
 
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
@@ -77,7 +87,7 @@ class ClosedLoop(LoopEquations):
             pushed = self.pushed(loads, q, s[:n])[0]
         after = self.time_step(h, q, s[:n], tau, damping, external.contact + pushed)
         step = ContactStep(*after, external.memory_rate, external.power, external.forces)
-        return after.q, self._after(t, h, q, s, tau - damping * (after.v - s[:n]), memory_rate, step, loads)
+        return after.q, self._rest_after(t, h, q, s, tau - damping * (after.v - s[:n]), memory_rate, step, loads)
 
     def linearly_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a step that is implicit in the forces of the ground and of joints; (nq,) and (size,).
@@ -99,9 +109,9 @@ class ClosedLoop(LoopEquations):
             loads = self.loads(t, h)
             pushed = self.pushed(loads, q, part.v)[0]
         step = self.contact_step(h, q, part.v, part.ground_memory, tau, damping, pushed)
-        return step.q, self._after(t, h, q, s, tau - damping * (step.v - part.v), memory_rate, step, loads)
+        return step.q, self._rest_after(t, h, q, s, tau - damping * (step.v - part.v), memory_rate, step, loads)
 
-    def _after(
+    def _rest_after(
         self,
         t: Any,
         h: Any,
@@ -143,12 +153,12 @@ class ClosedLoop(LoopEquations):
         k_3 = self.rate(t + 0.5 * h, phase, y + 0.5 * h * k_2, q, loads[1])
         k_4 = self.rate(t + h, phase, y + h * k_3, q, loads[2])
         total = k_1 + 2.0 * k_2 + 2.0 * k_3 + k_4
-        y, at = y + (h / 6.0) * total, self.history_entries
+        y = y + (h / 6.0) * total
         s_next = y[n:]
         if self.history_size:
-            forces = self.contact_history(total[n:]).impulse * (1.0 / 6.0)
-            history = self.contact_history(s).after(t + 0.5 * h, h, forces).flat()
-            s_next = np.concatenate([s_next[: at.start], history, s_next[at.stop :]])
+            mean_forces = self.contact_history(total[n:]).impulse * (1.0 / 6.0)  # the rates of impulses
+            history = self.contact_history(s).after(t + 0.5 * h, h, mean_forces)
+            s_next = self._with_history(s_next, history)
         return self.configuration(q, y[:n]), s_next
 
     def recorded(self, t: Any, q: Array, s: Array) -> Array:
@@ -157,8 +167,12 @@ class ClosedLoop(LoopEquations):
         Args:
             t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        forces, at = self.external_forces(q, s).forces, self.history_entries
-        history = self.contact_history(s).recorded(t, np.sqrt((forces * forces).sum(axis=1)))
+        forces = self.external_forces(q, s).forces
+        return self._with_history(s, self.contact_history(s).recorded(t, np.sqrt((forces * forces).sum(axis=1))))
+
+    def _with_history(self, s: Array, history: ContactHistory) -> Array:
+        """Return s with another history of the contacts, (size,)."""
+        at = self.history_entries
         return np.concatenate([s[: at.start], history.flat(), s[at.stop :]])
 
     def after_impulse(self, q: Array, s: Array, loads: Array) -> Array:
@@ -170,8 +184,10 @@ class ClosedLoop(LoopEquations):
         """
         v, none = s[: self.robot.nv], np.zeros(self.robot.nv)
         wrenches, before = self.pushed(loads, q, v)
+        # The acceleration by impulses in place of forces is the change of velocity.
         v_next = v + self.acceleration(q, v, none, wrenches) - self.acceleration(q, v, none, 0.0 * wrenches)
-        works = self.split(s).works + np.array([0.0, 0.0, 0.5 * (before + self.pushed(loads, q, v_next)[1]), 0.0])
+        push_work = 0.5 * (before + self.pushed(loads, q, v_next)[1])
+        works = self.split(s).works + np.array([0.0, 0.0, push_work, 0.0])
         end = self.history_entries.stop
         return np.concatenate([v_next, s[len(v) : end], works, s[end + WORKS :]])
 

@@ -1,15 +1,20 @@
 """The parameters of controllers, grounds and pushes: numbers in objects that declare them.
 
+Members of a batch may differ in such numbers. One compiled time step computes all of them if it takes the numbers as
+inputs: `starts` lists them by `flatten`, and `batch.MemberTemplate` puts expressions in their places by `unflatten`. An
+object with its parts is a *tree*; its *leaves* are what has no parts: numbers, which are parameters, and others.
+
 A dataclass declares its fields. Any other class declares the names of attributes:
 
     class Spring:
         parameter_names = ("kp", "rest")
 
 Entries of tuples, lists, dictionaries and arrays are parameters where these are; every other object is a constant.
-`rollout` and `Simulation` list and replace parameters at two places: in the definitions of users, by name, see
-`parameters`; and in started controllers, which also hold numbers that they have computed from them. `flatten` lists
-the latter in the same order for trees of the same shape, `unflatten` returns a copy of the tree with other numbers,
-which may be expressions of a traced function.
+`rollout` and `Simulation` list and replace parameters at two places: in the definitions of users, by name, with the
+functions `part_names`, `part_of` and `with_parts`, see `parameters`; and in started controllers, which also hold
+numbers that they have computed from them. `flatten` lists the latter in the same order for trees of the same shape,
+`unflatten` returns a copy of the tree with other numbers, which may be expressions of a traced function. `entry` and
+`replaced_entry` serve `controllers.Estimated`, whose kernel for a robot takes parameters by name as an argument.
 """
 
 from __future__ import annotations
@@ -30,8 +35,9 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 _ADAPTED = "controller"
-"""Name of the part of an object that adapts a controller."""
+"""Name of the only part of `_ControllerAdapter`, which paths leave out."""
 _WITHOUT_PARTS = Robot, Kernel, type, FunctionType, MethodType, ModuleType
+"""Types of objects that declare no parameters, and cannot."""
 
 
 def declared_names(x: Any) -> tuple[str, ...] | None:
@@ -42,7 +48,9 @@ def declared_names(x: Any) -> tuple[str, ...] | None:
     if isinstance(x, type | Robot):  # a robot has parameters of its own, see `Robot.parameters`
         return None
     names = getattr(type(x), "parameter_names", None)
-    return names if names is not None else tuple(f.name for f in fields(x)) if is_dataclass(x) else None
+    if names is None and is_dataclass(x):
+        return tuple(field.name for field in fields(x))
+    return names
 
 
 def part_names(x: Any) -> list[str] | None:
@@ -65,12 +73,13 @@ def part_of(x: Any, name: str) -> Any:
 def with_parts(x: Any, parts: Mapping[Any, Any]) -> Any:
     """Return a copy of an object with other parts: all of a tuple, list or mapping, some attributes of others."""
     if isinstance(x, tuple | list):
-        return type(x)(*parts.values()) if hasattr(x, "_fields") else type(x)(parts.values())  # type: ignore[call-arg]
+        is_named = hasattr(x, "_fields")  # a NamedTuple takes its entries as arguments
+        return type(x)(*parts.values()) if is_named else type(x)(parts.values())  # type: ignore[call-arg]
     if isinstance(x, Mapping):
         return dict(parts)
-    made = copy.copy(x)
-    vars(made).update(parts)
-    return made
+    changed = copy.copy(x)
+    vars(changed).update(parts)
+    return changed
 
 
 class Leaf(NamedTuple):
@@ -102,9 +111,14 @@ def undeclared(x: Any) -> str:
 
 
 def flatten(tree: Any) -> tuple[list[float], list[Leaf]]:
-    """Return the parameters of a tree of objects, and its other leaves."""
+    """Return the parameters of a tree of objects, and its other leaves, which trees of one template share."""
     numbers, leaves = list[float](), list[Leaf]()
-    _Traversal(lambda x: numbers.append(x) or x, leaves.append).visit(tree, "")
+
+    def collected(x: float) -> float:
+        numbers.append(x)
+        return x
+
+    _Traversal(collected, leaves.append).visit(tree, "")
     return numbers, leaves
 
 
@@ -152,31 +166,41 @@ def replaced_entry(tree: Any, path: str, value: Any) -> Any:
     parts[name] = replaced_entry(parts[name], rest, value) if rest else value
     if isinstance(tree, tuple | list | Mapping):
         return with_parts(tree, parts)
-    made = with_parts(tree, {name: parts[name]})
-    for computed in [key for key in vars(made) if isinstance(getattr(type(made), key, None), cached_property)]:
-        del vars(made)[computed]
-    return made
+    changed = with_parts(tree, {name: parts[name]})
+    for computed in [key for key in vars(changed) if isinstance(getattr(type(changed), key, None), cached_property)]:
+        del vars(changed)[computed]  # from the old value
+    return changed
 
 
 class _Traversal:
-    """One traversal of a tree of objects; an object that occurs several times is visited once."""
+    """One traversal of a tree of objects; an object that occurs several times is visited once.
+
+    Args:
+        number: Called with each parameter; its result takes the place of the parameter.
+        leaf: Called with each other leaf.
+    """
 
     def __init__(self, number: Callable[[float], Any], leaf: Callable[[Leaf], None]):
         self.number, self.leaf = number, leaf
-        self.results: dict[int, Any] = {}
+        self.results: dict[int, Any] = {}  # by `id` of the original
         self.visited: list[Any] = []  # keeps the objects alive, so that no id is used twice
 
     def visit(self, x: Any, path: str) -> Any:
-        """Return a tree with new numbers."""
+        """Return the tree with new numbers.
+
+        Args:
+            x: The tree. path: Its place in the whole tree, see `Leaf`.
+        """
         if isinstance(x, float | np.floating):
             return self.number(float(x))
         if id(x) not in self.results:
             self.visited.append(x)
             self.results[id(x)] = x  # for cyclic references
-            self.results[id(x)] = self._array(x) if _is_real(x) else self._inside(x, path)
+            is_real = isinstance(x, np.ndarray) and x.dtype.kind == "f"
+            self.results[id(x)] = self._array(x) if is_real else self._object(x, path)
         return self.results[id(x)]
 
-    def _inside(self, x: Any, path: str) -> Any:
+    def _object(self, x: Any, path: str) -> Any:
         parts = self._parts(x, path)
         if parts is None:
             self.leaf(Leaf(path, x, True))
@@ -187,7 +211,10 @@ class _Traversal:
         return with_parts(x, new)
 
     def _parts(self, x: Any, path: str) -> dict[Any, Any] | None:
-        """Return the members of an object that may hold parameters, by name; None if it has none."""
+        """Return the parts of an object that may hold parameters, by name; None if it has none.
+
+        Other attributes, which a class with `parameter_names` or a dataclass has beside them, become leaves.
+        """
         if isinstance(x, tuple | list):
             return dict(enumerate(x))
         if isinstance(x, dict):
@@ -204,16 +231,14 @@ class _Traversal:
         return parts
 
     def _array(self, x: Array) -> Array:
+        """Return an array of new numbers: the original if they are the same, an array of objects if some are traced."""
         entries = [self.number(value) for value in x.ravel().tolist()]
         if all(isinstance(entry, float) for entry in entries):
-            return x
-        made = np.empty(len(entries), dtype=object)
-        made[:] = entries
-        return made.reshape(x.shape).view(ExpressionArray)
-
-
-def _is_real(x: Any) -> bool:
-    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+            new = np.array(entries, x.dtype).reshape(x.shape)
+            return x if np.array_equal(new, x, equal_nan=True) else new
+        objects = np.empty(len(entries), dtype=object)
+        objects[:] = entries
+        return objects.reshape(x.shape).view(ExpressionArray)
 
 
 def _unchanged(a: Any, b: Any) -> bool:

@@ -135,6 +135,16 @@ def test_contacts_are_checked_in_every_member_of_a_compiled_rollout():
     assert "Fall.contacts" in runs.reasons[0]
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_each_member_tilts_from_its_own_start(compiled):
+    """A ball that starts turned by 1 rad has not fallen by 0.5 rad, although one that starts upright would have."""
+    robot = legged.RobotBuilder("ball", legged.Link("trunk", legged.sphere_inertia(1.0, 0.1))).build()
+    q = np.stack([standing(robot, (0, 0, 0), 1.0)] * 2)
+    q[1, :4] = np.cos(0.5), np.sin(0.5), 0.0, 0.0
+    v = np.zeros((2, robot.nv))
+    assert not legged.rollout(robot, q=q, v=v, until=0.02, fall=Fall(tilt=0.5), compiled=compiled).fallen.any()
+
+
 @pytest.mark.parametrize("height, falls", [(0.2, False), (0.1, True)])
 def test_a_commanded_crouch_is_no_fall_down_to_the_limit(height, falls):
     """A trunk 0.5 m above its foot is lowered by a servo: to 0.4 of its height, and to 0.2, below the limit of 0.3."""
