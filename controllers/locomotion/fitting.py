@@ -15,8 +15,9 @@ from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.algorithms.legs.leg_chains import joint_axes
-from legged.algorithms.legs.standing import Home, home_of
+from legged.algorithms.legs.standing import Home, home_of, standing_torques
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
+from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -66,7 +67,11 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     Returns:
         Posture, planner, landing places, the projection of commands onto possible ones, (3, 3), mixed units, and the
         largest velocities forward, to the left and of turning, (3,), [m/s], [m/s], [rad/s], heading axes.
+
+    Raises:
+        DefinitionError: The torques of the joints cannot hold the posture.
     """
+    _check_torques(robot, home)
     gravity = float(np.linalg.norm(robot.gravity))
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     mass = center_of_mass(robot, q)
@@ -85,6 +90,22 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
     return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
+
+
+def _check_torques(robot: Robot, home: Home) -> None:
+    """Raise an error if the largest torques of the joints cannot hold a posture."""
+    torques, ratio = standing_torques(robot, home)
+    if ratio <= 1.0:
+        return
+    limits = JointLimits.of(robot).torque
+    worst = int(np.argmax(np.abs(torques) / limits))
+    joint = next(joint for joint in robot.joints if joint.v.start <= robot.base.nv + worst < joint.v.stop)
+    raise DefinitionError(
+        f"robot {robot.name!r} cannot stand: its joints need {ratio:.3g} times their largest torques, joint "
+        f"{joint.name!r} {abs(torques[worst]):.3g} of {limits[worst]:.3g}; correct the limits of its file (limits of "
+        f"motors before their gears?), couple the joints that a linkage drives, or pass a posture that they hold, "
+        f"Locomotion(home=...)"
+    )
 
 
 @lru_cache(maxsize=4)
