@@ -25,9 +25,9 @@ _BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
 """Heights of the hips of standing robots with two legs, and with two legs with slow joints, relative to their length. A
 leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
 _HIGHER_HIPS = 0.86, 0.9, 0.94
-"""Heights at which they stand if a pitch joint would be nearer than `_BENDS` to the end of its range."""
+"""Heights at which they stand if an ankle would be nearer than `_BENDS` to the end of its range."""
 _BENDS = 0.18
-"""Least distance of a pitch joint of a standing leg with two feet from the end of its range, [rad]."""
+"""Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
 _SLOW = 3.0
 """Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
 _BEND = 0.2
@@ -128,14 +128,13 @@ def _home(robot: Robot) -> Home:
         return home
     lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
     postures = [home_of(robot, share * length, nearest=True) for share in (lowest, *_HIGHER_HIPS) if share >= lowest]
-    margins = [_pitch_margin(robot, posture) for posture in postures]
-    return next((own for own, margin in zip(postures, margins, strict=True) if margin > _BENDS), postures[0])
+    return next((posture for posture in postures if _ankle_margin(robot, posture) > _BENDS), postures[0])
 
 
-def _pitch_margin(robot: Robot, home: Home) -> float:
-    """Return the least distance of a pitch joint of the legs from the ends of its range, [rad]."""
-    limits, columns = JointLimits.of(robot), [column for leg in home.legs for column in leg.pitch_columns]
-    return float(np.minimum(home.angles - limits.lower, limits.upper - home.angles)[columns].min())
+def _ankle_margin(robot: Robot, home: Home) -> float:
+    """Return the least distance of the third pitch joint of a leg from the ends of its range, [rad]; infinite without."""
+    limits, columns = JointLimits.of(robot), [leg.pitch_columns[2] for leg in home.legs if len(leg.pitch_columns) > 2]
+    return float(np.minimum(home.angles - limits.lower, limits.upper - home.angles)[columns].min(initial=np.inf))
 
 
 def has_slow_legs(robot: Robot, home: Home) -> bool:
