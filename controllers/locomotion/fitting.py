@@ -132,7 +132,7 @@ def _home(robot: Robot) -> Home:
 
 
 def _ankle_margin(robot: Robot, home: Home) -> float:
-    """Return the least distance of the third pitch joint of a leg from the ends of its range, [rad]; infinite without."""
+    """Return the least distance of the third pitch joint of a leg from its stops, [rad]; infinite without it."""
     limits, columns = JointLimits.of(robot), [leg.pitch_columns[2] for leg in home.legs if len(leg.pitch_columns) > 2]
     return float(np.minimum(home.angles - limits.lower, limits.upper - home.angles)[columns].min(initial=np.inf))
 

@@ -42,11 +42,13 @@ def inner_limits(robot: Robot) -> tuple[Array, Array]:
 
 
 class _Attempt(NamedTuple):
-    """A posture of one leg: all joint positions, distance of the sole from its target, [m], size of the positions."""
+    """A posture of one leg: all joint positions, distance of the sole from its target, [m], size of the positions, and
+    whether the sole is farther to the side than it should be."""
 
     angles: Array
     residual: float
     cost: float
+    is_wide: bool = False
 
 
 class PostureSearch:
@@ -127,7 +129,7 @@ class PostureSearch:
                 residual=least,
             )
         solutions = [each for each in attempts if each.residual < max(2.0 * least, SOLVED * leg.length)]
-        return min(solutions, key=lambda each: (not self._bends_well(leg, each.angles), each.cost)).angles
+        return min(solutions, key=lambda each: (each.is_wide, not self._bends_well(leg, each.angles), each.cost)).angles
 
     def reaching(self, leg: LegChain, target: Array, angles: Array) -> Array:
         """Return joint positions, (nj,), with the middle of the leg's sole as near a place as possible.
@@ -180,7 +182,7 @@ class PostureSearch:
         if abs(beside) <= most:
             return attempt
         narrow = self._from(leg, start, shift, depth, self.center + float(np.copysign(most, leg.hip[1] - self.center)))
-        return narrow if narrow.residual < SOLVED * leg.length else attempt
+        return narrow if narrow.residual < SOLVED * leg.length else attempt._replace(is_wide=True)
 
     def _from(self, leg: LegChain, start: Array, shift: float, depth: float, left: float | None = None) -> _Attempt:
         """Return the posture of one leg near some joint positions.
