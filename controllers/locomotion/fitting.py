@@ -15,14 +15,19 @@ from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.algorithms.legs.leg_chains import joint_axes
-from legged.algorithms.legs.standing import Home, home_of
+from legged.algorithms.legs.standing import Home, home_of, standing_torques
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
+from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
 _BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
 """Heights of the hips of standing robots with two legs, and with two legs with slow joints, relative to their length. A
 leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
+_HIGHER_HIPS = 0.86, 0.9, 0.94
+"""Heights at which they stand if an ankle would be nearer than `_BENDS` to the end of its range."""
+_BENDS = 0.18
+"""Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
 _SLOW = 3.0
 """Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
 _BEND = 0.2
@@ -62,7 +67,11 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     Returns:
         Posture, planner, landing places, the projection of commands onto possible ones, (3, 3), mixed units, and the
         largest velocities forward, to the left and of turning, (3,), [m/s], [m/s], [rad/s], heading axes.
+
+    Raises:
+        DefinitionError: The torques of the joints cannot hold the posture.
     """
+    _check_torques(robot, home)
     gravity = float(np.linalg.norm(robot.gravity))
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     mass = center_of_mass(robot, q)
@@ -83,6 +92,22 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
 
 
+def _check_torques(robot: Robot, home: Home) -> None:
+    """Raise an error if the largest torques of the joints cannot hold a posture."""
+    torques, ratio = standing_torques(robot, home)
+    if ratio <= 1.0:
+        return
+    limits = JointLimits.of(robot).torque
+    worst = int(np.argmax(np.abs(torques) / limits))
+    joint = next(joint for joint in robot.joints if joint.v.start <= robot.base.nv + worst < joint.v.stop)
+    raise DefinitionError(
+        f"robot {robot.name!r} cannot stand: its joints need {ratio:.3g} times their largest torques, joint "
+        f"{joint.name!r} {abs(torques[worst]):.3g} of {limits[worst]:.3g}; correct the limits of its file (limits of "
+        f"motors before their gears?), couple the joints that a linkage drives, or pass a posture that they hold, "
+        f"Locomotion(home=...)"
+    )
+
+
 @lru_cache(maxsize=4)
 def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
     """Return `fitted_parts` of the default posture, which many laws share.
@@ -101,8 +126,15 @@ def _home(robot: Robot) -> Home:
     home = home_of(robot)
     if len(home.legs) > 2:
         return home
-    share = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS
-    return home_of(robot, share * min(leg.length for leg in home.legs), nearest=True)
+    lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
+    postures = [home_of(robot, share * length, nearest=True) for share in (lowest, *_HIGHER_HIPS) if share >= lowest]
+    return next((posture for posture in postures if _ankle_margin(robot, posture) > _BENDS), postures[0])
+
+
+def _ankle_margin(robot: Robot, home: Home) -> float:
+    """Return the least distance of the third pitch joint of a leg from its stops, [rad]; infinite without it."""
+    limits, columns = JointLimits.of(robot), [leg.pitch_columns[2] for leg in home.legs if len(leg.pitch_columns) > 2]
+    return float(np.minimum(home.angles - limits.lower, limits.upper - home.angles)[columns].min(initial=np.inf))
 
 
 def has_slow_legs(robot: Robot, home: Home) -> bool:

@@ -64,7 +64,8 @@ class Locomotion:
             last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
             0.15 h more on ground at heights that it did not expect.
         home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.82 of their length,
-            so that legs reach to the side and to the front.
+            so that legs reach to the side and to the front, or higher where an ankle would be nearer than 0.18 rad to
+            the end of its range.
         hands: Paths of points or poses of links beside the legs, such as `controllers.PoseTask` of a hand. The base
             follows its own motion first. Joints outside the legs that no hand needs hold the standing posture.
     """
@@ -89,7 +90,8 @@ class Locomotion:
         """Return (law, memory): the law for a robot and its initial memory, (m,); see `Controller.start`.
 
         Raises:
-            DefinitionError: The robot has no legs, no gravity or a fixed base, or cannot follow a constant command.
+            DefinitionError: The robot has no legs, no gravity or a fixed base, its joints cannot hold the standing
+                posture, or it cannot follow a constant command.
         """
         return self._fitted(robot).started(q, v)
 

@@ -5,10 +5,11 @@ import pytest
 
 import controllers
 import legged
+import robots
 from legged import Limb, Link, Revolute, RobotBuilder, box_inertia, rod_inertia
 from legged.algorithms.legs.leg_chains import leg_chains, legs_text
-from legged.algorithms.legs.standing import home_of, inner_limits
-from legged.dynamics.kinematics import center_of_mass, point_positions
+from legged.algorithms.legs.standing import home_of, inner_limits, standing_torques
+from legged.dynamics.kinematics import center_of_mass, link_poses, point_positions
 from legged.errors import DefinitionError, ReachError
 from legged.ground import Slope
 
@@ -135,3 +136,74 @@ def test_insect_legs_stand_beside_their_hips_with_raised_knees():
     hips = np.array([chain.hip for chain in home.legs])
     assert (np.linalg.norm((tips - hips)[:, :2], axis=1) > 0.5 * 0.3).all()
     assert (knees[:, 2] > home.base_height).all()
+
+
+def straddling(roll: bool):
+    """Return a biped with hips 0.7 m apart, with or without ankle roll."""
+    builder = RobotBuilder("straddling", Link("trunk", box_inertia(20.0, (0.2, 0.3, 0.5))))
+    for side, y in (("left", 0.35), ("right", -0.35)):
+        limb = leg({} if roll else SOLE)
+        if roll:
+            limb.add(Revolute("ankle_roll", "x"), Link("sole", box_inertia(0.3, (0.2, 0.1, 0.02)), SOLE))
+        builder.attach(limb, to="trunk", at=(0, y, -0.25), prefix=f"{side}_")
+    return builder.build()
+
+
+def test_two_soles_stand_side_by_side_where_the_ankles_roll():
+    """The soles of wide hips are 0.2 of the length of a leg beside the middle, level and parallel; without ankle roll a
+    level sole is below its hip."""
+    for roll in (True, False):
+        robot = straddling(roll)
+        home = home_of(robot)
+        q = np.concatenate([robot.base.configuration(np.array([0, 0, home.base_height]), np.eye(3)), home.angles])
+        for chain, side in zip(home.legs, (1.0, -1.0), strict=True):
+            points = [robot.contact(name) for name in chain.contacts]
+            soles = point_positions(robot, q, [(point.link, point.position) for point in points])
+            beside = 0.2 * chain.length if roll else 0.35
+            assert soles[:, 1].mean() == pytest.approx(side * beside, abs=SOLVED)
+            np.testing.assert_allclose(soles[:, 2], 0.0, atol=SOLVED)
+            np.testing.assert_allclose(np.ptp(soles[:, :2], axis=0), (0.2, 0.08), atol=SOLVED)  # no yaw
+
+
+def monopod(effort: float):
+    """Return a robot on one point foot whose hip and knee have a largest torque."""
+    builder = RobotBuilder("monopod", Link("trunk", box_inertia(10.0, (0.3, 0.2, 0.2))))
+    strong = legged.JointPhysics(effort=effort)
+    thigh, shank = rod_inertia(2.0, (0, 0, 0), (0, 0, -0.4)), rod_inertia(1.0, (0, 0, 0), (0, 0, -0.4))
+    builder.add(Revolute("hip", "y", physics=strong), Link("thigh", thigh), to="trunk", at=(0.05, 0, -0.1))
+    foot = {"foot": (0, 0, -0.4)}
+    builder.add(Revolute("knee", "y", physics=strong), Link("shank", shank, foot), to="thigh", at=(0, 0, -0.4))
+    return builder.build()
+
+
+def test_standing_torques_are_moments_about_the_joints():
+    """The force of the ground, the weight, acts at the foot; a joint bears its moment less that of the links below."""
+    robot = monopod(100.0)
+    home = home_of(robot)
+    q = np.concatenate([robot.base.configuration(np.array([0, 0, home.base_height]), np.eye(3)), home.angles])
+    torques, ratio = standing_torques(robot, home)
+    rotations, origins = link_poses(robot, q)
+    foot = origins[2] + rotations[2] @ (0, 0, -0.4)
+    middles = [origins[k] + rotations[k] @ (0, 0, -0.2) for k in (1, 2)]
+    weights = 9.81 * np.array([2.0, 1.0])
+    total = 9.81 * 13.0
+    knee = total * (foot - origins[2])[0] - weights[1] * (middles[1] - origins[2])[0]
+    hip = total * (foot - origins[1])[0] - weights @ [(x - origins[1])[0] for x in middles]
+    assert abs(knee) > 5.0  # the knee is bent
+    np.testing.assert_allclose(torques, (hip, knee), atol=1e-6)  # tolerance of the linear program, 1e-7 of the forces
+    assert ratio == pytest.approx(max(abs(hip), abs(knee)) / 100.0, abs=1e-8)
+
+
+def test_locomotion_refuses_a_robot_that_cannot_stand():
+    robot = robots.spatial_biped()
+    strong = robot.with_parameters({f"{joint.name}.effort": 100.0 for joint in robot.joints})
+    law = controllers.Locomotion("walk")
+    home = law.start(strong, None, *law.initial_state(strong))[0].home
+    needed = 100.0 * standing_torques(strong, home)[1]
+    for share, words in ((1.01, ""), (0.99, "cannot stand: its joints need 1.01 times their largest torques, joint")):
+        weak = robot.with_parameters({f"{joint.name}.effort": share * needed for joint in robot.joints})
+        if not words:
+            law.initial_state(weak)
+            continue
+        with pytest.raises(DefinitionError, match=words):
+            law.initial_state(weak)

@@ -21,6 +21,7 @@ TILTED = 0.02  # [leg length], largest distance of a sole from the ground where 
 _WEIGHT, _PITCH_WEIGHT = 0.1, 1e-4  # [m/rad], weights of joint positions against distances of soles: all, pitch joints
 _BEND = 0.6  # [rad], initial values of the search for hip and half the knee, with both signs
 _MARGIN, _MARGIN_SHARE = 0.05, 0.1  # [rad] or [m], distance of joints from their limits; at most this part of a range
+_BESIDE = 0.2  # [leg length], largest distance of the soles of two legs from the middle between them
 _SPREAD = 0.6  # [leg length], horizontal distance of the sole of a leg as of an insect from its hip
 
 
@@ -41,11 +42,13 @@ def inner_limits(robot: Robot) -> tuple[Array, Array]:
 
 
 class _Attempt(NamedTuple):
-    """A posture of one leg: all joint positions, distance of the sole from its target, [m], size of the positions."""
+    """A posture of one leg: all joint positions, distance of the sole from its target, [m], size of the positions, and
+    whether the sole is farther to the side than it should be."""
 
     angles: Array
     residual: float
     cost: float
+    is_wide: bool = False
 
 
 class PostureSearch:
@@ -66,6 +69,7 @@ class PostureSearch:
         self.feet = FootKinematics(robot, names, at=_plane_soles(robot, legs, self.rest))
         self.actual = FootKinematics(robot, names)
         self.middle = float(np.mean([leg.hip[0] for leg in legs]))
+        self.center = float(np.mean([leg.hip[1] for leg in legs]))
         columns = sorted({column for leg in legs for column in (*leg.columns, *leg.toe_columns)})
         self.columns = np.array(columns, dtype=int)
         self.pitch = np.array(sorted({column for leg in legs for column in leg.pitch_columns}), dtype=int)
@@ -116,7 +120,7 @@ class PostureSearch:
             shift: Distance of the sole ahead of the hip, [m].
             depth: Of the sole under the base's origin, [m].
         """
-        attempts = [self._from(leg, start, shift, depth) for start in self._starts(leg, angles)]
+        attempts = [self._narrow(leg, start, shift, depth) for start in self._starts(leg, angles)]
         least = min(attempt.residual for attempt in attempts)
         if least > TILTED * leg.length:
             raise ReachError(
@@ -125,7 +129,7 @@ class PostureSearch:
                 residual=least,
             )
         solutions = [each for each in attempts if each.residual < max(2.0 * least, SOLVED * leg.length)]
-        return min(solutions, key=lambda each: (not self._bends_well(leg, each.angles), each.cost)).angles
+        return min(solutions, key=lambda each: (each.is_wide, not self._bends_well(leg, each.angles), each.cost)).angles
 
     def reaching(self, leg: LegChain, target: Array, angles: Array) -> Array:
         """Return joint positions, (nj,), with the middle of the leg's sole as near a place as possible.
@@ -168,24 +172,50 @@ class PostureSearch:
             starts.append(np.clip(start, self.lower, self.upper))
         return starts
 
-    def _from(self, leg: LegChain, start: Array, shift: float, depth: float) -> _Attempt:
-        """Return the posture of one leg near some joint positions."""
+    def _narrow(self, leg: LegChain, start: Array, shift: float, depth: float) -> _Attempt:
+        """Return the posture of one leg near some joint positions, with the soles of two legs side by side."""
+        attempt = self._from(leg, start, shift, depth)
+        if len(self.legs) != 2 or leg.swings_sideways:
+            return attempt
+        beside = float(self.soles(leg, attempt.angles)[:, 1].mean()) - self.center
+        most = _BESIDE * leg.length
+        if abs(beside) <= most:
+            return attempt
+        narrow = self._from(leg, start, shift, depth, self.center + float(np.copysign(most, leg.hip[1] - self.center)))
+        return narrow if narrow.residual < SOLVED * leg.length else attempt._replace(is_wide=True)
+
+    def _from(self, leg: LegChain, start: Array, shift: float, depth: float, left: float | None = None) -> _Attempt:
+        """Return the posture of one leg near some joint positions.
+
+        Args:
+            leg, shift, depth: As in `solve`. start: Initial joint positions, (nj,), [rad] or [m], joint coordinates.
+            left: Place of the sole to the left of the base's origin, [m]; None for the one with the least positions.
+        """
         rows = self._rows(leg)
         free = self._free(np.array([*leg.columns, *leg.toe_columns]))
         target = leg.hip[:2] + np.array([shift, 0.0])
         along = np.eye(2)[:1]
         if leg.outward is not None:
             target, along = target + _SPREAD * leg.length * leg.outward[:2], np.eye(2)
+        turns = np.zeros((0, len(rows), 2))
+        if left is not None:
+            target, along = np.array([target[0], left]), np.eye(2)
+            flat = self.feet.positions(self.rest)[rows][:, :2]
+            flat -= flat.mean(axis=0)
+            turns = np.stack([-flat[:, 1], flat[:, 0]], axis=1)[None] / max(np.abs(flat).max(), SOLVED * leg.length)
         heights = self.radii[rows] - depth
         weights = np.where(np.isin(free, leg.pitch_columns), _PITCH_WEIGHT, _WEIGHT)
 
         def errors(x: Array) -> Array:
             points = self.feet.positions(x)[rows]
-            return np.concatenate([along @ (points[:, :2].mean(axis=0) - target), points[:, 2] - heights])
+            own = points[:, :2].mean(axis=0) - target
+            turned = np.einsum("kij,ij->k", turns, points[:, :2])
+            return np.concatenate([along @ own, turned, points[:, 2] - heights])
 
         def slopes(J: Array) -> Array:
             J = J[rows]
-            return np.concatenate([along @ J[:, :2].mean(axis=0), J[:, 2]])
+            turned = np.einsum("kij,ijn->kn", turns, J[:, :2])
+            return np.concatenate([along @ J[:, :2].mean(axis=0), turned, J[:, 2]])
 
         x = self._least(errors, slopes, start, free, weights, self.rest)
         for share in (1e-2, 1e-4, 0.0):

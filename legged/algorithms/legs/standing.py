@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,8 @@ from legged.algorithms.legs.leg_chains import LegChain, leg_chains
 from legged.algorithms.legs.posture_search import SOLVED, TILTED, PostureSearch, inner_limits, joint_limits
 from legged.arguments import number
 from legged.checked import checked
-from legged.dynamics.kinematics import center_of_mass
+from legged.dynamics.inverse import inverse_dynamics
+from legged.dynamics.kinematics import center_of_mass, point_jacobian
 from legged.errors import ReachError
 from legged.robot.robot import Robot
 
@@ -33,6 +35,7 @@ _HEIGHTS = (
 _CHANGES = (0.0, -0.03, 0.03, -0.06, 0.06, -0.1, 0.1, -0.15, -0.2)  # [hip height], of the base's height on a terrain
 _SAME = 1e-4  # [hip height], distances of soles from the ground that count as equal in this choice
 _FOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)  # [leg length], hip heights of folded legs
+_HELD = 1e3  # cost of a force [N] or a moment [N m] that holds the base of a standing robot, over its weight [N]
 _LEG = 0.4  # [leg length], hip height of legs as of insects
 
 
@@ -63,7 +66,8 @@ def home_of(robot: Robot, hip_height: float | None = None, nearest: bool = False
     Joints are 0.05 rad or 0.05 m away from their limits, or a tenth of their range if that is less, unless a given hip
     height requires positions nearer to the limits. The soles are
     level, with the center of mass over their middle; redundant joints are as near zero as possible. A knee that can
-    bend both ways points to the middle of the robot, or forward if its hip is there. Legs as of insects stand with
+    bend both ways points to the middle of the robot, or forward if its hip is there. Soles of two legs whose ankles
+    roll are at most 0.2 of the length of a leg beside the middle between the hips. Legs as of insects stand with
     their soles beside their hips. A sole that cannot be level within the limits stands on its lowest contact point if
     no other is higher than 0.02 of the length of the leg.
 
@@ -193,6 +197,48 @@ def standing_on(
     points = place + search.points(angles) @ rotation.T
     depths = [float(ground(x, y)) + r - z for (x, y, z), r in zip(points, search.radii, strict=True)]
     return place + np.array([0.0, 0.0, max(0.0, *depths)]), angles
+
+
+def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[Array, float]:
+    """Return the joint torques of a robot at rest, (nj,), [N m] or [N], and the largest ratio of one to its limit.
+
+    The forces at the feet are those that make this ratio least: they carry the robot, press, and are inclined by less
+    than a pyramid of friction allows. Joints without a limit, and those without a motor, do not count. A robot whose
+    feet cannot balance it, such as one on two points, is held by a small moment besides.
+
+    Args:
+        robot: The robot. home: The posture. friction: Friction coefficient of the ground.
+    """
+    from scipy.optimize import linprog  # imported here: importing it takes as long as all other imports
+
+    nb, points = robot.base.nv, [robot.contact(name) for leg in home.legs for name in leg.contacts]
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    zero, size = np.zeros(robot.nv), 3 * len(points)
+    J = np.vstack([point_jacobian(robot, q, point.link, point.position)[3:] for point in points])
+    load, limit = inverse_dynamics(robot, q, zero, zero), np.zeros(robot.nv)
+    for joint in robot.joints:
+        limit[joint.v] = joint.definition.physics.effort
+    held = nb + np.flatnonzero(np.isfinite(limit[nb:]) & (limit[nb:] > 0.0))
+    # Unknowns: forces, the ratio, and the positive and negative parts of the force and the moment that hold the base
+    dear = _HELD / (robot.mass * float(np.linalg.norm(robot.gravity)))
+    cost = np.concatenate([np.zeros(size), [1.0], np.full(2 * nb, dear)])
+    balance = np.hstack([J[:, :nb].T, np.zeros((nb, 1)), np.eye(nb), -np.eye(nb)])
+    unheld = np.zeros((len(held), 2 * nb))
+    sides = [sign * np.hstack([-J[:, held].T, -sign * limit[held, None], unheld]) for sign in (1.0, -1.0)]
+    cone = np.zeros((4 * len(points), balance.shape[1]))
+    for k in range(len(points)):
+        for row, (axis, sign) in enumerate(product((0, 1), (1.0, -1.0)), 4 * k):
+            cone[row, 3 * k + axis], cone[row, 3 * k + 2] = sign, -friction
+    bounds = [(0.0, None) if k % 3 == 2 else (None, None) for k in range(size)] + [(0.0, None)] * (1 + 2 * nb)
+    solution = linprog(
+        cost,
+        A_ub=np.vstack([*sides, cone]),
+        b_ub=np.concatenate([-load[held], load[held], np.zeros(len(cone))]),
+        A_eq=balance,
+        b_eq=load[:nb],
+        bounds=bounds,
+    )
+    return (load - J.T @ solution.x[:size])[nb:], float(solution.x[size])
 
 
 def folded_posture(robot: Robot, home: Home) -> Array:
