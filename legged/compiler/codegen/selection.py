@@ -101,6 +101,11 @@ def _time_loop_module(graph: Graph, width: int) -> str:
     return _module(kernel_writer(graph, width), time_loop.assembly(graph, width, llvm.current_target().element))
 
 
+def replaceable_module() -> str:
+    """Return the LLVM module of a time loop whose code may be replaced."""
+    return "\n".join(time_loop.replaceable_assembly())
+
+
 @compiler_pass("writing of LLVM IR")
 def loop_module(loop: Loop, width: int) -> str:
     """Return the LLVM module of a loop, which the modules of graphs with the loop call, for `width` states."""

@@ -71,7 +71,11 @@ class KernelWriter:
         functions: Names of the vector functions of `elementary` that the kernel calls.
         work_size: Size of the working memory, in numbers.
         computed: Values that have a name in the function so far.
+        flags: What LLVM may do with sums and products. It may not fuse them, except where a subclass cannot fuse all
+            before, so that the results do not depend on the level of optimization.
     """
+
+    flags = ""
 
     def __init__(
         self,
@@ -211,7 +215,7 @@ class KernelWriter:
         w, (operation, arguments, _) = self.w, node
         a = [self.value(x) for x in arguments]
         if operation in _ARITHMETIC:
-            instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
+            instruction = f"{_ARITHMETIC[operation]} {self.flags}{w.float_type} {a[0]}, {a[1]}"
         elif isinstance(operation, Gather):
             return self._compute_long("lookup", tables.load, [*tables.operands(w, operation), a[0]], f"%v{i}")
         elif operation == "random_uniform":
