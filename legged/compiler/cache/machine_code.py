@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary, ref
 from legged.compiler import mechanisms
 from legged.compiler.cache import disk, staged
 from legged.compiler.codegen import llvm, selection, tables
-from legged.compiler.codegen.batches import time_loop
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.pass_times import CompilationReport, add_times
 from legged.compiler.ir.tracer import gc_paused
@@ -23,7 +22,7 @@ _MAX_UNUSED = 32
 """Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""
 
 _PACKAGES = "legged", "controllers", "robots"
-_TIME_LOOPS = selection.time_loop_module, selection.batch_time_loop_module
+_VARIABLES = {name: selection.code_variable(name) for name in selection.ENTRIES}
 _Key = tuple[str, ...]
 _lock = threading.RLock()
 _loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
@@ -60,7 +59,7 @@ def load(
             }
             modules |= {(write.__name__, processor): write for write in shared}
             modules[key] = lambda: program(graph)
-            if program in _TIME_LOOPS and staged.is_possible():
+            if staged.is_possible():
                 code = _in_stages(graph, modules, target)
             else:
                 code = _bound(graph, target, _object_files(modules, target))
@@ -80,7 +79,7 @@ def _bound(graph: Graph, target: llvm.Target, objects: Sequence[bytes]) -> llvm.
 
 
 def _in_stages(graph: Graph, modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> llvm.LoadedCode:
-    """Return code of a time loop that is replaced when another process has optimized it, if a module is long.
+    """Return the loaded code of a graph, which is replaced when another process has optimized it, if a module is long.
 
     Args:
         graph: What it computes. modules: As for `_object_files`. target: The processor and the type of the numbers.
@@ -91,14 +90,14 @@ def _in_stages(graph: Graph, modules: Mapping[_Key, Callable[[], str]], target: 
         return code
     key = (selection.replaceable_module.__name__, llvm.target_description(target))
     entry = llvm.LoadedCode(*_object_files({key: selection.replaceable_module}, target))
-    entry.redirect(code, time_loop.REPLACEABLE)
+    entry.redirect(code, _VARIABLES)
     reference = ref(entry)
 
     def replace() -> None:
         objects = [content for file in files if (content := disk.read(file)) is not None]
         entry = reference()
         if entry is not None and len(objects) == len(files):
-            entry.redirect(_bound(graph, target, objects), time_loop.REPLACEABLE)
+            entry.redirect(_bound(graph, target, objects), _VARIABLES)
 
     try:
         staged.optimize(unoptimized, target, replace)

@@ -368,11 +368,12 @@ class LoadedCode:
         for object_file in object_files:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()
-        self._replaced: list[LoadedCode] = []
+        self._targets: list[LoadedCode] = []
 
     def address(self, name: str) -> int:
-        """Return the address of a function or a global variable."""
-        return self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+        """Return the address of a function or a global variable, of this code or the first one of its jumps; or 0."""
+        own = self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+        return self._targets[0].address(name) if not own and self._targets else own
 
     def redirect(self, other: LoadedCode, variables: Mapping[str, str]) -> None:
         """Let functions of this code, whose addresses stay, jump to those of other code.
@@ -380,12 +381,13 @@ class LoadedCode:
         Code that they jumped to before stays in memory, as other threads may execute it.
 
         Args:
-            other: The code.
+            other: The code, which has some of the functions.
             variables: Names of the functions, and of the variables of this code with the addresses that it jumps to.
         """
-        self._replaced.append(other)
         for name, variable in variables.items():
-            ctypes.c_void_p.from_address(self.address(variable)).value = other.address(name)
+            if address := other.address(name):
+                ctypes.c_void_p.from_address(self.address(variable)).value = address
+        self._targets.append(other)
 
     def function(self, name: str, *types: Any) -> Any:
         """Return a ctypes function with these argument types and an int64 result; a call releases the GIL."""

@@ -11,6 +11,8 @@ import time
 import numpy as np
 import pytest
 
+import legged
+import robots
 from legged.compiler import Members, Schedule, TimeLoop, element_type, mechanisms
 from legged.compiler.cache import disk, machine_code, staged
 from legged.compiler.codegen import llvm, selection
@@ -28,6 +30,7 @@ DEADLINE = 60.0
 def folder(tmp_path, monkeypatch):
     """An empty cache folder, no code in memory, and long modules from the first character on, with register plans."""
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    monkeypatch.setenv("LEGGED_WITHOUT", "")
     monkeypatch.setattr(staged, "LONG", 0)
     monkeypatch.setattr(selection, "PLANNED_NODES", 0)
     machine_code.unload()
@@ -107,7 +110,7 @@ def test_packed_kernels_are_optimized_at_once(folder, requests, monkeypatch):
     assert not staged.is_staged("%x = fadd contract double %a, %b")
 
 
-def test_code_is_replaced_while_it_is_in_use(folder):
+def test_code_is_targets_while_it_is_in_use(folder):
     """Another process writes the files of the cache folder; a second time nothing is compiled."""
     loop = time_loop()
     wanted = [advanced(loop, count, 2000) for count in (1, 5)]
@@ -120,12 +123,12 @@ def test_code_is_replaced_while_it_is_in_use(folder):
 
     thread = threading.Thread(target=use)
     thread.start()
-    wait_until(lambda: all(len(code._replaced) == 2 for code in codes))
+    wait_until(lambda: all(len(code._targets) == 2 for code in codes))
     is_done.set()
     thread.join()
     assert results and all(results)
     assert all(np.array_equal(advanced(loop, n, 2000), x) for n, x in zip((1, 5), wanted, strict=True))
-    first, second = codes[0]._replaced
+    first, second = codes[0]._targets
     assert first.address("legged_time_loop") != second.address("legged_time_loop")
 
 
@@ -157,7 +160,7 @@ def test_code_stays_in_use_where_the_other_process_fails(folder, monkeypatch):
     loop = time_loop()
     wanted = advanced(loop)
     wait_until(lambda: not any(thread.name == "legged-stages" for thread in threading.enumerate()))
-    assert np.array_equal(advanced(loop), wanted) and len(loop._run_single.code._replaced) == 1
+    assert np.array_equal(advanced(loop), wanted) and len(loop._run_single.code._targets) == 1
 
 
 def test_code_is_optimized_at_once_where_no_other_process_can_start(folder, monkeypatch):
@@ -167,7 +170,7 @@ def test_code_is_optimized_at_once_where_no_other_process_can_start(folder, monk
     monkeypatch.setattr(subprocess, "Popen", refuse)
     loop = time_loop()
     advanced(loop)
-    assert not loop._run_single.code._replaced and len(list(folder.glob("*.o"))) >= 3
+    assert not loop._run_single.code._targets and len(list(folder.glob("*.o"))) >= 3
 
 
 @pytest.mark.parametrize("way", ["no folder", "a program of its own", "switched off"])
@@ -180,6 +183,34 @@ def test_code_is_optimized_at_once_without_a_folder_or_an_interpreter(folder, re
         monkeypatch.setenv("LEGGED_WITHOUT", mechanisms.STAGES)
     advanced(time_loop())
     assert not requests
+
+
+@pytest.mark.parametrize("name", AVAILABLE)
+def test_kernels_have_the_same_bits_without_optimization(folder, requests, monkeypatch, name):
+    """Forward dynamics for one state and in batches: straight-line code, in sections, with a plan, and outlined."""
+    robot, rng = robots.chain(14, twist=0.7), np.random.default_rng(2)
+    q = np.array([legged.random_configuration(robot, rng) for _ in range(37)])
+    v, tau = rng.normal(size=(2, 37, robot.nv))
+    for limits in (
+        {},
+        {"PLANNED_BATCH_NODES": 10**9, "PLANNED_NODES": 10**9},
+        {"OUTLINE_BATCH_NODES": 0, "OUTLINE_NODES": 0},
+    ):
+        with monkeypatch.context() as context:
+            for limit, number in limits.items():
+                context.setattr(selection, limit, number)
+            kernel = legged.compile(legged.forward_dynamics, robot, target=name)
+            first = kernel(q[0], v[0], tau[0]), kernel(q, v, tau), kernel(q, v, tau, threads=2)
+            assert requests
+            machine_code.unload()
+            with mechanisms.without(mechanisms.STAGES):
+                kernel = legged.compile(legged.forward_dynamics, robot, target=name)
+                optimized = kernel(q[0], v[0], tau[0]), kernel(q, v, tau), kernel(q, v, tau)
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(first, optimized, strict=True))
+        requests.clear()
+        machine_code.unload()
+        for path in folder.glob("*.o"):
+            path.unlink()
 
 
 PROGRAM = """
@@ -202,7 +233,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 def test_a_process_that_ends_leaves_optimized_code(tmp_path):
     """Neither it nor a forked process, which has no thread that waits, is held up by the other process."""
-    variables = {**os.environ, "LEGGED_CACHE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    variables = {**os.environ, "LEGGED_CACHE": str(tmp_path), "LEGGED_WITHOUT": ""}
+    variables["PYTHONPATH"] = os.pathsep.join(sys.path)
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, env=variables)
     assert (done.stdout, done.stderr) == ("0\n", "")
     before = len(list(tmp_path.glob("legged/*.o")))

@@ -29,8 +29,6 @@ from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 
 ENTRY_POINT, PART = "legged_time_loop", "legged_time_loop_part"
-REPLACEABLE = {name: f"{name}_code" for name in (ENTRY_POINT, PART)}
-"""Names of the variables with the addresses of the functions, where these may be replaced."""
 CODES_ONLY = -2
 """Index of a stored state for an interval after which termination codes end members, but no state is stored."""
 ENDED, EXCEEDED = 0, 1
@@ -55,17 +53,6 @@ class _Offsets(NamedTuple):
     other_state: int
     outcome: int
     kernel: int
-
-
-def replaceable_assembly() -> Iterator[str]:
-    """Yield both functions as jumps to other code, which may be replaced while threads call them."""
-    for name, types in ((ENTRY_POINT, ("ptr",)), (PART, ("i64", "i64", "ptr", "ptr"))):
-        listed = ", ".join(f"{kind} %x{k}" for k, kind in enumerate(types))
-        yield f"@{REPLACEABLE[name]} = global ptr null"
-        yield f"define i64 @{name}({listed}) nounwind {{"
-        yield f"  %function = load atomic ptr, ptr @{REPLACEABLE[name]} acquire, align 8"
-        yield f"  %result = tail call i64 %function({listed})"
-        yield from ("  ret i64 %result", "}")
 
 
 def _offsets(graph: Graph, width: int, element: ElementType) -> _Offsets:
