@@ -376,13 +376,10 @@ class LoadedCode:
         return self._targets[0].address(name) if not own and self._targets else own
 
     def redirect(self, other: LoadedCode, variables: Mapping[str, str]) -> None:
-        """Let functions of this code, whose addresses stay, jump to those of other code.
+        """Let functions of this code, whose addresses stay, jump to those of other code from now on.
 
-        Code that they jumped to before stays in memory, as other threads may execute it.
-
-        Args:
-            other: The code, which has some of the functions.
-            variables: Names of the functions, and of the variables of this code with the addresses that it jumps to.
+        Code that they jumped to before stays in memory, as threads may execute it. `variables` are those of this code
+        with the addresses, by the names of the functions.
         """
         for name, variable in variables.items():
             if address := other.address(name):

@@ -63,16 +63,13 @@ class KernelWriter:
 
     Attributes:
         graph: The graph.
-        native: Lanes of the processor's vectors.
-        name: Name of the function.
+        native: Lanes of the processor's vectors. name: Name of the function.
         passes: Results of the passes on the graph.
         batches: Batches of calls with the nodes that they need, see `passes.call_batching`.
-        w: Writer of the function, whose width is the number of states.
-        functions: Names of the vector functions of `elementary` that the kernel calls.
+        w: Writer of the function, whose width is the number of states. functions: Those of `elementary` that it calls.
         work_size: Size of the working memory, in numbers.
         computed: Values that have a name in the function so far.
-        flags: What LLVM may do with sums and products. It may not fuse them, except where a subclass cannot fuse all
-            before, so that the results do not depend on the level of optimization.
+        flags: Whether LLVM may fuse products into sums ("contract "); results depend on its optimization then.
     """
 
     flags = ""
@@ -135,15 +132,14 @@ class KernelWriter:
         yield "}"
 
     def _body(self) -> list[str]:
-        w, graph = self.w, self.graph
         self.load_array_pointers()
         for number, (calls, _) in enumerate(self.batches):
             self.compute_arguments(number)
-            for function, calls_of_function in calls_by_function(graph, calls).items():
+            for function, calls_of_function in calls_by_function(self.graph, calls).items():
                 self._call(function, calls_of_function)
         self.compute_remaining()
         self._return(self._store_results())
-        return w.lines
+        return self.w.lines
 
     def _return(self, not_finite: Value) -> None:
         w = self.w
