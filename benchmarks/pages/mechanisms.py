@@ -181,8 +181,8 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
                 yield name, case, *_compared(used(case), unused, time.thread_time, name)
         with mock.patch.dict(os.environ, {"LEGGED_WITHOUT": mechanisms.BACKGROUND}):  # all passes in this thread
             for case in STAGED:
-                times = _compared(used(case), WORKLOADS[case](), time.thread_time, mechanisms.STAGES)
-                yield mechanisms.STAGES, case, *times
+                run = WORKLOADS[case]()
+                yield mechanisms.STAGES, case, *_compared(run, run, time.thread_time, mechanisms.STAGES)
         for case, make in THREADED.items():
             yield THREADS, case, *_compared(make(2), make(1), time.perf_counter)
     for case in BACKGROUND:
