@@ -111,7 +111,7 @@ def test_packed_kernels_are_optimized_at_once(folder, requests, monkeypatch):
     assert not staged.is_staged("%x = fadd contract double %a, %b")
 
 
-def test_code_is_targets_while_it_is_in_use(folder):
+def test_code_is_replaced_while_it_is_in_use(folder):
     """Another process writes the files of the cache folder; a second time nothing is compiled."""
     loop = time_loop()
     wanted = [advanced(loop, count, 2000) for count in (1, 5)]
