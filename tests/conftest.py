@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("LEGGED_WITHOUT", "two stages")  # code that is tested is optimized, by no other process
 
 DAILY_SEEDS, FIRST_SEEDS = 4, 6
 LIBRARIES = {

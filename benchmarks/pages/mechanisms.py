@@ -39,7 +39,7 @@ Call = Callable[[], Any]
 def empty_cache() -> Iterator[None]:
     """Use an empty cache of machine code inside the context."""
     before = os.environ.get("LEGGED_CACHE")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["LEGGED_CACHE"] = folder
         machine_code.unload()
         try:
@@ -161,6 +161,8 @@ CASES: dict[str, tuple[str, ...]] = {
 }
 """The workloads that each mechanism can change."""
 BACKGROUND = tuple(name for name in WORKLOADS if name.startswith("first") and "compilation" not in name)
+STAGED = ("first time step of the quadruped on rigid ground", "first time step of G1 on rigid ground")
+"""Workloads with long modules, for the processor time of this process alone."""
 THREADED: dict[str, Callable[[int], Call]] = {
     "forward dynamics of G1, 1000 states, 2 threads": partial(dynamics, FORWARD, "G1", STATES),
     "`rollout` of 64 members for 0.2 s, 2 threads": rollout,
@@ -177,6 +179,10 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
                 with mechanisms.without(name):
                     unused = WORKLOADS[case]()
                 yield name, case, *_compared(used(case), unused, time.thread_time, name)
+        with mock.patch.dict(os.environ, {"LEGGED_WITHOUT": mechanisms.BACKGROUND}):  # all passes in this thread
+            for case in STAGED:
+                run = WORKLOADS[case]()
+                yield mechanisms.STAGES, case, *_compared(run, run, time.thread_time, mechanisms.STAGES)
         for case, make in THREADED.items():
             yield THREADS, case, *_compared(make(2), make(1), time.perf_counter)
     for case in BACKGROUND:

@@ -17,6 +17,7 @@ from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.compiler.layouts import layout
+from legged.compiler.mechanisms import optimized_at_once
 from legged.compiler.passes.counting import Counts
 from legged.compiler.passes.drop_terms import Term
 from legged.compiler.passes.jacobian import jacobian
@@ -81,6 +82,7 @@ __all__ = [
     "jacobian",
     "layout",
     "module",
+    "optimized_at_once",
     "padded_rows",
     "record",
     "run_passes",

@@ -15,7 +15,7 @@ from legged.errors import UnknownNameError
 
 ENTRY_POINT, PACKING, OUTLINING = "entry point", "packing", "outlining"
 STREAMING, CALL_BATCHING = "streaming", "call batching"
-RESULT_MEMORY, BACKGROUND = "result memory", "background compilation"
+RESULT_MEMORY, BACKGROUND, STAGES = "result memory", "background compilation", "two stages"
 MECHANISMS = {
     ENTRY_POINT: "calls of kernels for one state enter machine code directly, in place of ctypes",
     PACKING: "operations of alike modules share vectors in code for one state",
@@ -24,6 +24,7 @@ MECHANISMS = {
     CALL_BATCHING: "elementary functions of several arguments that are known at the same time share a call",
     RESULT_MEMORY: "memory of large results is used again",
     BACKGROUND: "loops and shared modules are compiled by a second thread",
+    STAGES: "long kernels of time steps are compiled without optimization first, and optimized by another process",
 }
 """What each mechanism does, by its name."""
 OF_CODE = frozenset({PACKING, OUTLINING, STREAMING, CALL_BATCHING})
@@ -64,6 +65,13 @@ def without(*names: str) -> Iterator[None]:
         yield
     finally:
         _off = before
+
+
+@contextmanager
+def optimized_at_once() -> Iterator[None]:
+    """Return a context in which code is optimized when it is compiled, for measurements of its speed."""
+    with without(STAGES):
+        yield
 
 
 def _checked(name: str) -> str:

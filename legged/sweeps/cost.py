@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.compiler import optimized_at_once
 from legged.errors import SimulationWarning
 from legged.sweeps.samples import Samples
 from legged.sweeps.setup import Setup, TrialMotion
@@ -124,6 +125,7 @@ class _Batch(NamedTuple):
     samples: int
 
 
+@optimized_at_once()
 def _motion(setup: Setup, columns: Mapping[str, Array], samples: int, seconds: float = 0.0) -> _Batch:
     """Return the times of a batch of trials.
 

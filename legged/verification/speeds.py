@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import binding
 
 from legged.compiler import compile as compile_function
-from legged.compiler import default_threads, thread_limit
+from legged.compiler import default_threads, optimized_at_once, thread_limit
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import MismatchError, MissingError
@@ -95,8 +95,9 @@ def bench(
         if _has_more_coordinates(engine):
             say(visible(f"without forward dynamics of {engine.name}: {_more_coordinates(engine)}"))
     rigid = next(iter(engines.values())).rigid if engines else robot
-    works = dynamics(rigid, engines) | flights(rigid, engines.get("mujoco"))
-    return [speed_table(robot.name, seconds_of(works, rounds)), starts]
+    with optimized_at_once():
+        works = dynamics(rigid, engines) | flights(rigid, engines.get("mujoco"))
+        return [speed_table(robot.name, seconds_of(works, rounds)), starts]
 
 
 def dynamics(robot: Robot, engines: Mapping[str, Engine]) -> Works:

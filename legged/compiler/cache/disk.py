@@ -82,6 +82,11 @@ def folder() -> Path | None:
     return Path(base) / "legged"
 
 
+def parent_folder() -> Path | None:
+    """Return the value of LEGGED_CACHE with which another process has the same folder."""
+    return None if (target := folder()) is None else target.parent
+
+
 @cache
 def _temporary_folder() -> Path:
     """Return a new folder, which is deleted when this process ends, and warn that code is compiled in each process."""

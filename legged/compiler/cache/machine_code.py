@@ -9,10 +9,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from queue import SimpleQueue
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from legged.compiler import mechanisms
-from legged.compiler.cache import disk
+from legged.compiler.cache import disk, staged
 from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.pass_times import CompilationReport, add_times
@@ -22,6 +22,7 @@ _MAX_UNUSED = 32
 """Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""
 
 _PACKAGES = "legged", "controllers", "robots"
+_VARIABLES = {name: selection.code_variable(name) for name in selection.ENTRIES}
 _Key = tuple[str, ...]
 _lock = threading.RLock()
 _loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
@@ -58,13 +59,51 @@ def load(
             }
             modules |= {(write.__name__, processor): write for write in shared}
             modules[key] = lambda: program(graph)
-            code = _loaded[key] = llvm.LoadedCode(*_object_files(modules, target))
-            tables.bind(code, graph, target.element)
+            if staged.is_possible():
+                code = _in_stages(graph, modules, target)
+            else:
+                code = _bound(graph, target, _object_files(modules, target))
+            _loaded[key] = code
         _recent[key] = code
         _recent.move_to_end(key)
         if len(_recent) > _MAX_UNUSED:
             _recent.popitem(last=False)
     return code
+
+
+def _bound(graph: Graph, target: llvm.Target, objects: Sequence[bytes]) -> llvm.LoadedCode:
+    """Return the loaded code of a graph, given the object files of its modules."""
+    code = llvm.LoadedCode(*objects)
+    tables.bind(code, graph, target.element)
+    return code
+
+
+def _in_stages(graph: Graph, modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> llvm.LoadedCode:
+    """Return the loaded code of a graph, which is replaced when another process has optimized it, if a module is long.
+
+    Args:
+        graph: What it computes. modules: As for `_object_files`. target: The processor and the type of the numbers.
+    """
+    unoptimized, files = dict[str, str](), [disk.file_name(disk.CODE, *key) for key in modules]
+    code = _bound(graph, target, _object_files(modules, target, unoptimized))
+    if not unoptimized:
+        return code
+    key = (selection.replaceable_module.__name__, llvm.target_description(target))
+    entry = llvm.LoadedCode(*_object_files({key: selection.replaceable_module}, target))
+    entry.redirect(code, _VARIABLES)
+    reference = ref(entry)
+
+    def replace() -> None:
+        objects = [content for file in files if (content := disk.read(file)) is not None]
+        entry = reference()
+        if entry is not None and len(objects) == len(files):
+            entry.redirect(_bound(graph, target, objects), _VARIABLES)
+
+    try:
+        staged.optimize(unoptimized, target, replace)
+    except OSError:  # no other process can be started
+        return _bound(graph, target, _object_files(modules, target))
+    return entry
 
 
 def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Target) -> llvm.LoadedCode:
@@ -81,11 +120,18 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
         return _modules[tuple(key)]
 
 
-def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> list[bytes]:
+def _object_files(
+    modules: Mapping[_Key, Callable[[], str]], target: llvm.Target, unoptimized: dict[str, str] | None = None
+) -> list[bytes]:
     """Return the object files of modules: from the cache folder, or else compiled and stored there.
 
     All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last,
     if a processor is free.
+
+    Args:
+        modules: Writers of the modules in LLVM IR, by their keys. target: The processor and the type of the numbers.
+        unoptimized: Receives the modules that are compiled without optimization and not stored, by the names of their
+            files; None to optimize all.
     """
     files = [disk.file_name(disk.CODE, *key) for key in modules]
     contents = dict(enumerate(map(disk.read, files)))
@@ -93,14 +139,18 @@ def _object_files(modules: Mapping[_Key, Callable[[], str]], target: llvm.Target
     with llvm.target_context(target), _Background(target) as background:
         for k, write in enumerate(modules.values()):
             if k in missing:
+                ir, file, level = write(), files[k], 2
+                if unoptimized is not None and file is not None and staged.is_staged(ir):
+                    unoptimized[file], level = ir, 0
                 if k == len(files) - 1:
-                    contents[k] = llvm.machine_code(write())
+                    contents[k] = llvm.machine_code(ir, level)
                 else:
-                    background.compile(k, write())
+                    background.compile(k, ir, level)
     contents |= background.result()
     objects = [contents[k] or b"" for k in range(len(files))]
     for k in missing:
-        disk.write(files[k], objects[k])
+        if files[k] not in (unoptimized or ()):
+            disk.write(files[k], objects[k])
     return objects
 
 
@@ -109,7 +159,7 @@ class _Background:
 
     def __init__(self, target: llvm.Target):
         self._target, self._times = target, CompilationReport()
-        self._modules: SimpleQueue[tuple[int, str] | None] = SimpleQueue()
+        self._modules: SimpleQueue[tuple[int, str, int] | None] = SimpleQueue()
         self._objects: dict[int, bytes] = {}
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -120,16 +170,16 @@ class _Background:
     def __exit__(self, *error: object) -> None:
         self._modules.put(None)
 
-    def compile(self, number: int, ir: str) -> None:
+    def compile(self, number: int, ir: str, level: int) -> None:
         """Compile a module after those before; `result` returns its object file under this number.
 
         Without a free processor the caller compiles it, as two threads that share one take longer together.
         """
         is_on = mechanisms.is_on(mechanisms.BACKGROUND)
         if self._thread is None and not (is_on and _has_free_processor()):
-            self._objects[number] = llvm.machine_code(ir)
+            self._objects[number] = llvm.machine_code(ir, level)
             return
-        self._modules.put((number, ir))
+        self._modules.put((number, ir, level))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run)
             self._thread.start()
@@ -147,7 +197,7 @@ class _Background:
         try:
             with self._times, llvm.target_context(self._target):
                 while (module := self._modules.get()) is not None:
-                    self._objects[module[0]] = llvm.machine_code(module[1])
+                    self._objects[module[0]] = llvm.machine_code(*module[1:])
         except BaseException as error:  # raised in the thread that needs the modules
             self._error = error
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -26,6 +26,7 @@ from legged.compiler.ir.pass_times import compiler_pass
 from legged.errors import LeggedError
 
 _OPTIMIZATION_LEVEL = 2
+"""Level of LLVM's optimization of code that stays in use; see `cache.staged` for level 0."""
 _OPTIONS = ("-enable-misched=false", "-disable-post-ra")
 """Disable LLVM's machine scheduler, and the one after register allocation, which LLVM runs for processors of AMD.
 
@@ -199,7 +200,7 @@ def has_small_code_model(triple: str) -> bool:
     return triple.startswith(("x86_64-", "amd64-")) and "-linux" in triple
 
 
-def _machine(target: Target, triple: str = "") -> llvm.TargetMachine:
+def _machine(target: Target, triple: str = "", level: int = _OPTIMIZATION_LEVEL) -> llvm.TargetMachine:
     """Return a new target machine; an execution engine takes ownership of the one it receives."""
     _initialize()
     triple = triple or llvm.get_process_triple()
@@ -208,7 +209,7 @@ def _machine(target: Target, triple: str = "") -> llvm.TargetMachine:
     return llvm_target.create_target_machine(
         cpu=target.cpu,
         features=target.features,
-        opt=_OPTIMIZATION_LEVEL,
+        opt=level,
         reloc="pic" if is_small else "static" if llvm_target.name in ("x86", "x86-64") else "default",
         codemodel="small" if is_small else "jitdefault",
         jit=True,
@@ -251,12 +252,15 @@ def target_description(target: Target) -> str:
     return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {' '.join(options)}"
 
 
-def machine_code(ir: str) -> bytes:
+def machine_code(ir: str, level: int = _OPTIMIZATION_LEVEL) -> bytes:
     """Return an LLVM module in textual IR, compiled to an object file for the current target.
 
     Several threads can compile modules at the same time.
+
+    Args:
+        ir: The module. level: Level of optimization, 0 or 2.
     """
-    machine, triple = _machine(current_target()), llvm.get_process_triple()
+    machine, triple = _machine(current_target(), level=level), llvm.get_process_triple()
     module = _parsed(f"{ir}\n{_LINK_SPACE}" if has_small_code_model(triple) else ir)
     module.triple = triple
     module.data_layout = str(machine.target_data)
@@ -364,10 +368,23 @@ class LoadedCode:
         for object_file in object_files:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()
+        self._targets: list[LoadedCode] = []
 
     def address(self, name: str) -> int:
-        """Return the address of a function or a global variable."""
-        return self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+        """Return the address of a function or a global variable, of this code or the first one of its jumps; or 0."""
+        own = self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+        return self._targets[0].address(name) if not own and self._targets else own
+
+    def redirect(self, other: LoadedCode, variables: Mapping[str, str]) -> None:
+        """Let functions of this code, whose addresses stay, jump to those of other code from now on.
+
+        Code that they jumped to before stays in memory, as threads may execute it. `variables` are those of this code
+        with the addresses, by the names of the functions.
+        """
+        for name, variable in variables.items():
+            if address := other.address(name):
+                ctypes.c_void_p.from_address(self.address(variable)).value = address
+        self._targets.append(other)
 
     def function(self, name: str, *types: Any) -> Any:
         """Return a ctypes function with these argument types and an int64 result; a call releases the GIL."""

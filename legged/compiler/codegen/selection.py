@@ -37,6 +37,12 @@ SINGLE_STATE = "legged_single_state"
 """`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""
 BATCH_WORK_SIZE = "legged_batch_work_size"
 """A constant in the module for batches: the result of `batch_work_size`."""
+_PART = ("i64", "i64", "ptr", "ptr")
+ENTRIES = {
+    **{SINGLE_STATE: ("ptr",), batch_loop.ENTRY_POINT: _PART},
+    **{time_loop.ENTRY_POINT: ("ptr",), time_loop.PART: _PART},
+}
+"""Functions by which code is entered, and the types of their arguments; their results are integers."""
 
 
 @compiler_pass("writing of LLVM IR")
@@ -99,6 +105,27 @@ def batch_time_loop_module(graph: Graph) -> str:
 
 def _time_loop_module(graph: Graph, width: int) -> str:
     return _module(kernel_writer(graph, width), time_loop.assembly(graph, width, llvm.current_target().element))
+
+
+def replaceable_module() -> str:
+    """Return the LLVM module of the functions of `ENTRIES` as jumps to code that may be replaced at any time."""
+    lines = []
+    for name, types in ENTRIES.items():
+        listed = ", ".join(f"{kind} %x{k}" for k, kind in enumerate(types))
+        lines += [
+            f"@{code_variable(name)} = global ptr null",
+            f"define i64 @{name}({listed}) nounwind {{",
+            f"  %function = load atomic ptr, ptr @{code_variable(name)} acquire, align 8",
+            f"  %result = tail call i64 %function({listed})",
+            "  ret i64 %result",
+            "}",
+        ]
+    return "\n".join(lines)
+
+
+def code_variable(name: str) -> str:
+    """Return the name of the variable with the address to which a function of `replaceable_module` jumps."""
+    return f"{name}_code"
 
 
 @compiler_pass("writing of LLVM IR")

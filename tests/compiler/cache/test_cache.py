@@ -48,7 +48,7 @@ def compiled(monkeypatch) -> list[str]:
     """The programs that LLVM compiles."""
     texts: list[str] = []
     inner = llvm.machine_code
-    monkeypatch.setattr(llvm, "machine_code", lambda text: (texts.append(text), inner(text))[1])
+    monkeypatch.setattr(llvm, "machine_code", lambda text, *level: (texts.append(text), inner(text, *level))[1])
     return texts
 
 
@@ -111,10 +111,10 @@ def test_an_error_in_the_compilation_of_a_loop_is_raised(folder, monkeypatch, is
     monkeypatch.setattr(machine_code, "_has_free_processor", lambda: is_free)
     inner = llvm.machine_code
 
-    def fails(text):
+    def fails(text, *level):
         if "define void @legged_while" in text:
             raise RuntimeError("no code")
-        return inner(text)
+        return inner(text, *level)
 
     monkeypatch.setattr(llvm, "machine_code", fails)
     with pytest.raises(RuntimeError, match="no code"):

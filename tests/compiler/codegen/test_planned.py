@@ -187,7 +187,7 @@ def operation(graph, i):
     return graph.nodes[i - graph.input_size].operation
 
 
-NUMBER = re.compile(r"  (%[\w.]+) = (?:load|fneg|(?:fadd|fsub|fmul|fdiv) contract|call|select i1 [%\w]+,) double\b")
+NUMBER = re.compile(r"  (%[\w.]+) = (?:load|fneg|fadd|fsub|fmul|fdiv|call|select i1 [%\w]+,) double\b")
 
 
 @pytest.mark.parametrize("registers", [8, 32])

@@ -63,15 +63,16 @@ class KernelWriter:
 
     Attributes:
         graph: The graph.
-        native: Lanes of the processor's vectors.
-        name: Name of the function.
+        native: Lanes of the processor's vectors. name: Name of the function.
         passes: Results of the passes on the graph.
         batches: Batches of calls with the nodes that they need, see `passes.call_batching`.
-        w: Writer of the function, whose width is the number of states.
-        functions: Names of the vector functions of `elementary` that the kernel calls.
+        w: Writer of the function, whose width is the number of states. functions: Those of `elementary` that it calls.
         work_size: Size of the working memory, in numbers.
         computed: Values that have a name in the function so far.
+        flags: Whether LLVM may fuse products into sums ("contract "); results depend on its optimization then.
     """
+
+    flags = ""
 
     def __init__(
         self,
@@ -131,15 +132,14 @@ class KernelWriter:
         yield "}"
 
     def _body(self) -> list[str]:
-        w, graph = self.w, self.graph
         self.load_array_pointers()
         for number, (calls, _) in enumerate(self.batches):
             self.compute_arguments(number)
-            for function, calls_of_function in calls_by_function(graph, calls).items():
+            for function, calls_of_function in calls_by_function(self.graph, calls).items():
                 self._call(function, calls_of_function)
         self.compute_remaining()
         self._return(self._store_results())
-        return w.lines
+        return self.w.lines
 
     def _return(self, not_finite: Value) -> None:
         w = self.w
@@ -211,7 +211,7 @@ class KernelWriter:
         w, (operation, arguments, _) = self.w, node
         a = [self.value(x) for x in arguments]
         if operation in _ARITHMETIC:
-            instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
+            instruction = f"{_ARITHMETIC[operation]} {self.flags}{w.float_type} {a[0]}, {a[1]}"
         elif isinstance(operation, Gather):
             return self._compute_long("lookup", tables.load, [*tables.operands(w, operation), a[0]], f"%v{i}")
         elif operation == "random_uniform":

@@ -14,6 +14,8 @@ _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
 class SLPKernelWriter(KernelWriter):
     """Writes a kernel for one state that computes each pack of operations as one vector operation."""
 
+    flags = "contract "
+
     def __init__(self, graph: Graph, native: int, element: ElementType, name: str = KERNEL):
         super().__init__(graph, 1, native, element, name, pack_lanes=native)
         self._vectorization = self.passes.vectorization
@@ -54,8 +56,8 @@ class SLPKernelWriter(KernelWriter):
             instruction = "fsub"
         elif pack.operation == "add" and -1 in pack.operand_signs:
             signs = self._constant_vector([float(s) for s in pack.operand_signs])
-            b = self.w.assign(f"fmul contract {packed_type} {b}, {signs}")
-        self.w.assign(f"{instruction} contract {packed_type} {a}, {b}", _name(pack))
+            b = self.w.assign(f"fmul {self.flags}{packed_type} {b}, {signs}")
+        self.w.assign(f"{instruction} {self.flags}{packed_type} {a}, {b}", _name(pack))
 
     def _vector(self, lanes: tuple[Lane, ...]) -> Value:
         """Return the vector with these lanes: the result of another pack, or one gathered lane by lane."""

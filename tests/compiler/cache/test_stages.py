@@ -1,0 +1,244 @@
+"""Code in two stages: the same bits without optimization, replacement while it is in use, and the other process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.compiler import Members, Schedule, TimeLoop, element_type, mechanisms
+from legged.compiler.cache import disk, machine_code, staged
+from legged.compiler.codegen import llvm, selection
+from legged.compiler.passes.pipeline import trace
+from tests.compiler.codegen.test_planned import random_function
+from tests.compiler.codegen.test_targets import AVAILABLE
+
+N = 9
+"""Length of the state."""
+DEADLINE = 60.0
+"""Longest time that another process takes on a busy computer, [s]."""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache folder, no code in memory, and long modules from the first character on, with register plans."""
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    monkeypatch.setenv("LEGGED_WITHOUT", "")
+    monkeypatch.setattr(staged, "LONG", 0)
+    monkeypatch.setattr(selection, "PLANNED_NODES", 0)
+    machine_code.unload()
+    yield tmp_path / "legged"
+    machine_code.unload()
+
+
+def time_loop(seed=1, dtype=None):
+    """Return the time loop of a random function of the state, which has a loop of its own."""
+    function = random_function(seed)
+
+    def step(clock, parameters, state):
+        return 0.5 * state + 0.1 * function(state)[:N] + clock[1] * parameters[0], 0.0
+
+    graph = trace(step, {"clock": (3,), "parameters": (1,), "state": (N,)})
+    assert graph.loops
+    return TimeLoop(graph, element_type(dtype))
+
+
+def advanced(loop, count=1, steps=50):
+    """Return the states of members after steps, (count, N)."""
+    states = np.random.default_rng(0).normal(size=(count, N))
+    members = Members.at(states, 0, loop.element.dtype)
+    loop.run(members, np.full((count, 1), 0.3), Schedule(np.array([[[0.0, 0.01, steps, 0.0]]]), np.array([-1])), 1)
+    assert np.isfinite(members.state).all()
+    return members.state
+
+
+def wait_until(condition):
+    """Wait until a condition holds."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def requests(monkeypatch):
+    """What another process would optimize: the modules of each request, and the function that replaces code."""
+    made = []
+    monkeypatch.setattr(staged, "optimize", lambda modules, target, finished: made.append((modules, target, finished)))
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", AVAILABLE)
+@pytest.mark.parametrize("seed", range(3))
+def test_code_has_the_same_bits_without_optimization(folder, requests, monkeypatch, seed, name, dtype):
+    """Random functions with plans of registers and outlined, for one state and in batches, on each target.
+
+    Multiplications and additions that LLVM contracts, when it optimizes, would give other last digits.
+    """
+    monkeypatch.setattr(llvm, "default_target", lambda: llvm.target_named(name))
+    for outlined in (False, True):
+        for limit in ("OUTLINE_NODES", "OUTLINE_ALWAYS_NODES", "OUTLINE_BATCH_NODES"):
+            monkeypatch.setattr(selection, limit, 0 if outlined else 10**9)
+        for count in (1, 5):
+            first = advanced(time_loop(seed, dtype), count)
+            ((modules, _, _),) = requests
+            assert len(modules) >= 2  # the step and its loop
+            assert outlined == all("ptr %rows, ptr %constants" in ir for ir in modules.values())
+            machine_code.unload()
+            with mechanisms.without(mechanisms.STAGES):
+                optimized = advanced(time_loop(seed, dtype), count)
+            assert first.tobytes() == optimized.tobytes()
+            requests.clear()
+            machine_code.unload()
+            for path in folder.glob("*.o"):
+                path.unlink()
+
+
+def test_packed_kernels_are_optimized_at_once(folder, requests, monkeypatch):
+    """LLVM fuses products of packed operations into sums only when it optimizes."""
+    monkeypatch.setattr(selection, "PLANNED_NODES", 10**9)
+    advanced(time_loop())
+    assert not requests
+    assert not staged.is_staged("%x = fadd contract double %a, %b")
+
+
+def test_code_is_replaced_while_it_is_in_use(folder):
+    """Another process writes the files of the cache folder; a second time nothing is compiled."""
+    loop = time_loop()
+    wanted = [advanced(loop, count, 2000) for count in (1, 5)]
+    codes = [loop._run_single.code, loop._run_batch.code]
+    results, is_done = [], threading.Event()
+
+    def use():
+        while not is_done.is_set():
+            results.append(all(np.array_equal(advanced(loop, n, 2000), x) for n, x in zip((1, 5), wanted, strict=True)))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    wait_until(lambda: all(len(code._targets) == 2 for code in codes))
+    is_done.set()
+    thread.join()
+    assert results and all(results)
+    assert all(np.array_equal(advanced(loop, n, 2000), x) for n, x in zip((1, 5), wanted, strict=True))
+    first, second = codes[0]._targets
+    for name in ("legged_time_loop", "legged_time_loop_part"):
+        target = ctypes.c_int64.from_address(codes[0].address(selection.code_variable(name))).value
+        assert target == second.address(name) != first.address(name)
+
+
+def test_optimized_code_of_the_cache_is_used_at_once(folder, requests, monkeypatch):
+    """The other process writes what this one would write without stages."""
+    wanted = advanced(time_loop())
+    (modules, target, finished), levels = requests.pop(), []
+    assert not any((folder / file).exists() for file in modules)
+    inner = llvm.machine_code
+    monkeypatch.setattr(llvm, "machine_code", lambda ir, *level: (levels.append(level), inner(ir, *level))[1])
+    with llvm.target_context(target):
+        for file, ir in modules.items():
+            disk.write(file, llvm.machine_code(ir))
+    stored = {file: (folder / file).read_bytes() for file in modules}
+    levels.clear()
+    machine_code.unload()
+    assert np.array_equal(advanced(time_loop()), wanted) and not levels and not requests
+    finished()  # the code that it would replace is not in use any more
+    for file in modules:
+        (folder / file).unlink()
+    machine_code.unload()
+    with mechanisms.without(mechanisms.STAGES):
+        advanced(time_loop())
+    assert {file: (folder / file).read_bytes() for file in modules} == stored and set(levels) == {(2,)}
+
+
+def test_code_stays_in_use_where_the_other_process_fails(folder, monkeypatch):
+    monkeypatch.setattr(staged, "_PROGRAM", "raise SystemExit(1)")
+    loop = time_loop()
+    wanted = advanced(loop)
+    wait_until(lambda: not any(thread.name == "legged-stages" for thread in threading.enumerate()))
+    assert np.array_equal(advanced(loop), wanted) and len(loop._run_single.code._targets) == 1
+
+
+def test_code_is_optimized_at_once_where_no_other_process_can_start(folder, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError("no processes")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    loop = time_loop()
+    advanced(loop)
+    assert not loop._run_single.code._targets and len(list(folder.glob("*.o"))) >= 3
+
+
+@pytest.mark.parametrize("way", ["no folder", "a program of its own", "switched off"])
+def test_code_is_optimized_at_once_without_a_folder_or_an_interpreter(folder, requests, monkeypatch, way):
+    if way == "no folder":
+        monkeypatch.setenv("LEGGED_CACHE", disk.OFF)
+    elif way == "a program of its own":
+        monkeypatch.setattr(sys, "executable", "/usr/bin/robot-studio")  # would start it once more
+    else:
+        monkeypatch.setenv("LEGGED_WITHOUT", mechanisms.STAGES)
+    advanced(time_loop())
+    assert not requests
+
+
+@pytest.mark.parametrize("name", AVAILABLE)
+def test_kernels_have_the_same_bits_without_optimization(folder, requests, monkeypatch, name):
+    """Forward dynamics for one state and in batches: straight-line code, in sections, with a plan, and outlined."""
+    robot, rng = robots.chain(14, twist=0.7), np.random.default_rng(2)
+    q = np.array([legged.random_configuration(robot, rng) for _ in range(37)])
+    v, tau = rng.normal(size=(2, 37, robot.nv))
+    for limits in (
+        {},
+        {"PLANNED_BATCH_NODES": 10**9, "PLANNED_NODES": 10**9},
+        {"OUTLINE_BATCH_NODES": 0, "OUTLINE_NODES": 0},
+    ):
+        with monkeypatch.context() as context:
+            for limit, number in limits.items():
+                context.setattr(selection, limit, number)
+            kernel = legged.compile(legged.forward_dynamics, robot, target=name)
+            first = kernel(q[0], v[0], tau[0]), kernel(q, v, tau), kernel(q, v, tau, threads=2)
+            assert requests
+            machine_code.unload()
+            with mechanisms.without(mechanisms.STAGES):
+                kernel = legged.compile(legged.forward_dynamics, robot, target=name)
+                optimized = kernel(q[0], v[0], tau[0]), kernel(q, v, tau), kernel(q, v, tau)
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(first, optimized, strict=True))
+        requests.clear()
+        machine_code.unload()
+        for path in folder.glob("*.o"):
+            path.unlink()
+
+
+PROGRAM = """
+import os, sys
+from legged.compiler.cache import staged
+from legged.compiler.codegen import selection
+from tests.compiler.cache.test_stages import advanced, time_loop
+staged.LONG = selection.PLANNED_NODES = 0
+staged._PROGRAM = "import time; time.sleep(2); " + staged._PROGRAM
+loop = time_loop()
+wanted = advanced(loop)
+pid = os.fork()
+if pid == 0:
+    advanced(time_loop(2))  # compiled here
+    sys.exit(advanced(loop).tobytes() != wanted.tobytes())
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_a_process_that_ends_leaves_optimized_code(tmp_path):
+    """Neither it nor a forked process, which has no thread that waits, is held up by the other process."""
+    variables = {**os.environ, "LEGGED_CACHE": str(tmp_path), "LEGGED_WITHOUT": ""}
+    variables["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, env=variables)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+    before = len(list(tmp_path.glob("legged/*.o")))
+    wait_until(lambda: len(list(tmp_path.glob("legged/*.o"))) >= before + 4)  # two steps, each with a loop
