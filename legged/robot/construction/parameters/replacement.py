@@ -50,7 +50,11 @@ class Displacement(NamedTuple):
         return Displacement(self.old + other.old, self.new + other.new)
 
     def applied(self, position: Array) -> Array:
-        """Return position - old + new, (3,), [m]; a difference to `old` that is a rounding error becomes zero."""
+        """Return position - old + new, (3,), [m]; a difference to `old` that is a rounding error becomes zero.
+
+        Args:
+            position: Place of the link or joint, (3,), [m], body axes.
+        """
         largest = max(float(np.abs(position).max()), float(np.abs(self.old).max()), 1e-3)
         return snap(position - self.old, largest) + self.new
 
