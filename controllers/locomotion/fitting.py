@@ -163,7 +163,9 @@ def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
         carrying = tuple((c.link, c.position) for c in own)
         if len(own) > 1 and len(turns) < 3:
             carrying = tuple((chain.link, sole + rotation.T @ offset) for offset in offsets)
-        feet.append(Foot(chain.link, sole, points - place, carrying, offsets, turns, rotation, chain.columns, links))
+        pivot, edge = _pivot(points - place, offsets, turns, origins[chain.link] - place)
+        foot = Foot(chain.link, sole, points - place, carrying, offsets, turns, rotation, chain.columns, links)
+        feet.append(replace(foot, pivot=pivot, edge=edge))
         places.append(place)
     return tuple(feet), np.array(places)
 
@@ -199,6 +201,22 @@ def carrying_places(outline: Array, turns: Array) -> Array:
         if all(np.linalg.norm(place - other) > _SAME * np.ptp(outline, axis=0).max() for other in places):
             places.append(place)
     return np.array(places)
+
+
+def _pivot(outline: Array, offsets: Array, turns: Array, ankle: Array) -> tuple[int | None, Array]:
+    """Return `Foot.pivot`, the end of the sole with the shorter lever of the ankle's torque, and `Foot.edge`.
+
+    Args:
+        outline: As in `Foot`. offsets: As in `Foot`. turns: As in `Foot`.
+        ankle: Last joint of the leg relative to the middle of the sole, (3,), [m], base axes.
+    """
+    if len(offsets) < 2 or len(turns) == 3 or np.linalg.norm(turns[:, 2]) > _LEVEL:
+        return None, np.zeros(3)
+    side = np.cross([0.0, 0.0, 1.0], offsets[0] - offsets[-1])
+    side = side / np.linalg.norm(side)
+    return int(np.argmin(np.linalg.norm((offsets - ankle)[:, :2], axis=1))), float(
+        np.max(np.abs(outline @ side))
+    ) * side
 
 
 def _narrow(feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,11 @@ from controllers.locomotion.gait.choice import Jump
 from controllers.locomotion.gait.footsteps import GroundPlane, Sway
 from controllers.locomotion.gait.swing import Swing
 from legged.spatial import Array, cross, join
+
+_FLAT = 0.03
+"""Roll of a sole on the ground from which on it stands on an edge, [rad]."""
+_TILT = 0.05
+"""Angle by which the end of a sole that carries alone points down, [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +37,9 @@ class Foot:
         rotation: Orientation of the link in the standing posture, (3, 3), link to base axes.
         columns: Indices of the joints of the leg among the robot's joint coordinates.
         links: Indices of the links with these contact points: `link`, and toes.
+        pivot: Index of the point that carries the robot alone while it turns; None if the leg turns the foot about the
+            vertical axis, or with a single point.
+        edge: From the line through the points to an edge of the sole, (3,), [m], base axes; zero without `pivot`.
     """
 
     link: int
@@ -43,11 +51,56 @@ class Foot:
     rotation: Array
     columns: tuple[int, ...]
     links: tuple[int, ...]
+    pivot: int | None = None
+    edge: Array = field(default_factory=lambda: np.zeros(3))
 
     @property
     def is_flat(self) -> bool:
         """Whether several points keep the foot level, about one axis or both."""
         return len(self.points) > 1
+
+    def carrying(self, turning: Any, rotation: Array, normal: Array) -> CarryingPoints:
+        """Return the points that carry the robot now.
+
+        A foot on which the body turns has to turn with it if the leg cannot turn it, but the friction of a sole resists
+        this rotation. In turns one end of the sole carries the robot, at the edge on which the sole stands.
+
+        Args:
+            turning: As in `MotionPlanner.turning`.
+            rotation: Orientation of the link, (3, 3), link to world axes.
+            normal: Unit normal of the ground, (3,), dimensionless, world axes.
+        """
+        points = [point for _, point in self.points]
+        if self.pivot is None:
+            return CarryingPoints(self.sole, points, [1.0] * len(points), np.zeros(3), np.eye(3), 0.0)
+        end, side = turning * self.offsets[self.pivot], self.rotation.T @ self.edge
+        roll = normal @ (rotation @ side) / float(np.linalg.norm(self.edge))
+        shift = -turning * np.minimum(np.maximum(roll / _FLAT, -1.0), 1.0) * side
+        shares = [1.0 if k == self.pivot else 1.0 - turning for k in range(len(points))]
+        x, y, _ = self.offsets[self.pivot] / np.linalg.norm(self.offsets[self.pivot])
+        tilt = np.eye(3) + turning * _TILT * np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
+        center = self.sole + self.rotation.T @ end + shift
+        return CarryingPoints(center, [point + shift for point in points], shares, end, tilt, turning)
+
+
+class CarryingPoints(NamedTuple):
+    """The points of a foot that carry the robot at one time.
+
+    Attributes:
+        center: Their mean, or the one that carries alone, (3,), [m], link axes.
+        points: Their positions, (k, 3), [m], link axes.
+        shares: Fraction of its force that each may have, (k,).
+        end: Distance of the center from that of the sole along the line of points, (3,), [m], base axes.
+        tilt: Rotation of the foot from its orientation in the standing posture, (3, 3), base axes.
+        held: Weight of this orientation while the foot stands, dimensionless.
+    """
+
+    center: Array
+    points: Sequence[Array]
+    shares: Sequence[Any]
+    end: Array
+    tilt: Array
+    held: Any
 
 
 class BodyState(NamedTuple):
@@ -126,6 +179,7 @@ class FeetMotion(NamedTuple):
         footsteps: Next landing place of each foot, (n, 3), [m], world axes.
         normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
         progress: Fraction of the swing of each foot in the air that has passed, (n,).
+        carrying: Points of each foot that carry the robot, (n,).
     """
 
     positions: Sequence[Array]
@@ -136,6 +190,7 @@ class FeetMotion(NamedTuple):
     footsteps: Sequence[Array]
     normals: Sequence[Array]
     progress: Sequence[Any]
+    carrying: Sequence[CarryingPoints]
 
 
 def body_reference(

@@ -50,6 +50,7 @@ _BASE = 3.0  # [sqrt(g / h)], natural frequency of the base's orientation
 _BASE_WEIGHT = 0.03  # its weight beside the average angular velocity
 _SEARCH = 0.6  # [sqrt(g h)], speed at which a foot that is to stand and misses the ground moves down
 _SEARCH_ON_SOLES = 0.2  # the same for flat feet
+_TURNING = 0.02  # [sqrt(g / h)], yaw rate from which on one end of a sole carries, if the leg does not turn the sole
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,24 @@ class MotionPlanner:
         momentum changes, and with it the motion of base and swinging leg together.
         """
         return self.on_soles or len(self.feet) == 2
+
+    @property
+    def has_pivots(self) -> bool:
+        """Whether the legs cannot turn soles about the vertical axis, so that the robot turns on their ends."""
+        return any(foot.pivot is not None for foot in self.feet)
+
+    @property
+    def balances_on_soles(self) -> bool:
+        """Whether moments of soles balance the robot between touchdowns, and steps alone otherwise."""
+        return self.on_soles and not self.has_pivots
+
+    def turning(self, yaw_rate: Any) -> Any:
+        """Return 1 if a single point of each foot is to carry the robot because it turns, 0 if all are, or between.
+
+        Args:
+            yaw_rate: Commanded, [rad/s].
+        """
+        return np.minimum(np.abs(yaw_rate) * self.time_unit / _TURNING, 1.0) if self.has_pivots else 0.0
 
     @property
     def pivot(self) -> float:
@@ -163,7 +182,7 @@ class MotionPlanner:
         points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.points]
         turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
         turns = [(np.stack([zero, zero, (k + 1.0) * h * turn]), np.stack([zero, zero, turn])) for k in range(HORIZON)]
-        velocity = _VELOCITY_ON_SOLES if self.on_soles else _VELOCITY
+        velocity = _VELOCITY_ON_SOLES if self.balances_on_soles else _VELOCITY
         if self.plans_average:
             turns = self._with_legs(turns, reference, state, feet, h)
         weights = suited_weights(
@@ -251,9 +270,11 @@ class MotionPlanner:
             for i, foot in enumerate(self.feet):
                 stays = (now[i] > 0.5) & (lift_offs[i] > middle)
                 place = where(stays, feet.positions[i], feet.footsteps[i])
-                for offset in foot.offsets:
-                    row.append(place + reference.rotation @ offset - center if foot.is_flat else place - center)
-                    fractions.append(0.5 * (early[i] + late[i]))
+                carrying = feet.carrying[i]
+                for offset, share in zip(foot.offsets, carrying.shares, strict=True):
+                    arm = reference.rotation @ (offset - carrying.end)
+                    row.append(place + arm - center if foot.is_flat else place - center)
+                    fractions.append(0.5 * share * (early[i] + late[i]))
             arms.append(row)
             active.append(fractions)
         return np.array(arms), np.array(active)
@@ -294,7 +315,8 @@ class MotionPlanner:
         zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count
         plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
         feet = FeetMotion(
-            [zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count, up, one
+            *([zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count, up, one),
+            [foot.carrying(0.0, np.eye(3), up[0]) for foot in self.feet],
         )
         still = Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
         reference = BodyReference(zero, zero, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
@@ -334,15 +356,17 @@ class MotionPlanner:
             tasks.append(link_orientation(model, 0, np.eye(3), angular))
         search = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
         down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
-        gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.on_soles else 1.0
-        rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, feet.progress, strict=True)
-        for foot, touches, stands, swing, normal, progress in rows:
+        gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.balances_on_soles else 1.0
+        rows = zip(
+            self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.normals, feet.progress, strict=True
+        )
+        for foot, carrying, touches, stands, swing, normal, progress in rows:
             axes = tangent_axes(normal, reference.rotation[:, 0])
             weight = where(stands > 0.5, _LATE_FOOT, free) * (1.0 - touches)
-            for link, point in foot.points:
+            for (link, _), point, share in zip(foot.points, carrying.points, carrying.shares, strict=True):
                 force = plan.forces[0][len(contacts)]
-                contacts.append(Contact(link, point, touches, friction, axes, force, damping=4.0 * w))
-            now = model.point(foot.link, foot.sole).position
+                contacts.append(Contact(link, point, share * touches, friction, axes, force, damping=4.0 * w))
+            now = model.point(foot.link, carrying.center).position
             position = where(stands > 0.5, now, swing.position)
             velocity = where(stands > 0.5, down, swing.velocity)
             acceleration = where(stands > 0.5, np.zeros(3), swing.acceleration)
@@ -351,11 +375,14 @@ class MotionPlanner:
                 more = where(stands > 0.5, 0.0, (1.0 - free) * swing.obstacle) * (1.0 - touches)
                 along, upward = weight + more * progress * progress, weight + more
             tracking = Tracking(velocity, acceleration, gains, np.stack([along, along, upward]))
-            tasks.append(point_position(model, foot.link, foot.sole, position, tracking))
+            tasks.append(point_position(model, foot.link, carrying.center, position, tracking))
             if foot.is_flat:
                 level_share = where(stands > 0.5, 1.0, _LIFTED + (1.0 - _LIFTED) * progress * progress)
-                tracking = Tracking(gains=gains, weight=level_share * weight)
-                level = link_orientation(model, foot.link, axes @ foot.rotation, tracking)
+                leveling = level_share * weight
+                if foot.pivot is not None:
+                    leveling = np.maximum(leveling, carrying.held)
+                tracking = Tracking(gains=gains, weight=leveling)
+                level = link_orientation(model, foot.link, axes @ carrying.tilt @ foot.rotation, tracking)
                 if len(foot.turns) < 3:  # the leg cannot turn the foot about all axes
                     turns = foot.turns @ axes.T
                     level = level._replace(A=turns @ level.A, b=turns @ level.b)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
 
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
-from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
+from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
@@ -49,6 +51,7 @@ _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that 
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
 _ASIDE, _RETURN = 0.5, 0.2  # [h], largest distance beyond it to the line, and speed back to it over it, [sqrt(g / h)]
+_STANDING_TURN = 0.1  # share of the largest yaw acceleration before the first lift-off on soles that do not turn
 _LEAP = 0.35  # [g], largest acceleration forward in the push of a jump
 _SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
 
@@ -233,7 +236,10 @@ class StartedLocomotion:
             arm = np.array([0.0, 0.0, self.planner.pivot])
             spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3] - cross(arm, total[3:]))
         body = BodyState(mass, total[3:] / robot.mass, R, spin, R @ self.planner.lean(q))
-        feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
+        turning, normal = self.planner.turning(memory.command[2]), GroundPlane(mass, memory.slope).normal
+        carrying = [foot.carrying(turning, model.point(foot.link).rotation, normal) for foot in self.planner.feet]
+        centers = zip(self.planner.feet, carrying, strict=True)
+        feet = np.array([model.point(foot.link, points.center).position for foot, points in centers])
         wanted, before = self._command(t, memory, command), GaitState.of(memory.gait)
         jump = jump_state(memory.jump, wanted[JUMP], before)
         lowers = (jump > 0.0) & (before.phase * before.period < self.gaits.jump(jump).durations[0])
@@ -242,7 +248,8 @@ class StartedLocomotion:
         usual = acceleration_on_two(wanted, before, self.height, self.gravity) if on_two else ACCELERATION
         wanted = join(wanted[:2] + ground.velocity_change(memory.path, wanted, before), wanted[2:])
         most = where(jump > 0.0, _LEAP, usual)
-        limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most)
+        turns = 1.0 - (1.0 - _STANDING_TURN) * reduce(mul, before.planted) if self.planner.has_pivots else 1.0
+        limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most, turns)
         offsets, stances, most = (feet - mass)[:, :2] @ body.heading.T, self.steps.stances, _BEHIND * self.height
         limited = command_within_reach(limited, memory.command, stances, offsets, before, most, dt)
         forces = [
@@ -269,7 +276,8 @@ class StartedLocomotion:
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
         reference = body_reference(path, moving, plane, mass, self.planner.base_height + over_base, sway, rises_by)
         normals = [ground.normal(place, plane) for place in places]
-        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, state.swing_progress)
+        progress = state.swing_progress
+        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, progress, carrying)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
         ground_under = np.array([path[0], path[1], plane.height(path[:2])])
         axes = HeadingAxes(ground_under, reference.velocity, path[2], reference.yaw_rate)

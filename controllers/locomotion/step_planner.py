@@ -136,7 +136,8 @@ class StepPlanner:
         if any(self.steps.narrow):
             error = rotation_error(R @ desired_rotation(turn, command, plane).T) + body.lean
             inertia, weight = R @ self.planner.inertia @ R.T, self.planner.robot.mass * self.planner.gravity
-            moved = self.steps.upright_displacement(error, body.angular_velocity, inertia, weight, heading)
+            rate, turning = body.angular_velocity, self.planner.turning(command[2])
+            moved = self.steps.upright_displacement(error, rate, inertia, weight, heading, turning)
         for i, landing in enumerate([place + moved for place in landings.places]):
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))

@@ -99,7 +99,13 @@ def read_command(command: Any) -> Array:
 
 
 def limited_command(
-    wanted: Array, last: Array, height: float, gravity: float, dt: float, acceleration: float = ACCELERATION
+    wanted: Array,
+    last: Array,
+    height: float,
+    gravity: float,
+    dt: float,
+    acceleration: float = ACCELERATION,
+    turning: Any = 1.0,
 ) -> Array:
     """Return a command with bounded rates, (7,), units of `Command`; jumps are not bounded.
 
@@ -110,13 +116,14 @@ def limited_command(
         gravity: Magnitude g, [m/s^2].
         dt: Time step, [s].
         acceleration: Largest change of the velocity away from zero, [g]; towards zero it is `ACCELERATION`.
+        turning: Factor of the largest change of the yaw rate.
     """
     g, h = gravity, height
     rates = [
         where((a - b) * b < 0.0, ACCELERATION, acceleration) * g for a, b in zip(wanted[:2], last[:2], strict=True)
     ]
-    turning = _PITCH * np.sqrt(g / h)
-    rates += [_YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), turning, turning]
+    pitching = _PITCH * np.sqrt(g / h)
+    rates += [turning * _YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), pitching, pitching]
     pairs = zip(wanted[:JUMP], last[:JUMP], rates, strict=True)
     return np.stack([*(b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs), wanted[JUMP]])
 

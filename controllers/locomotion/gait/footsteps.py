@@ -162,8 +162,10 @@ class FootstepLaw:
             past = (0.5 * duty - np.minimum(s, duty)) * state.period * walking
             own = place + self._advance(place, velocity, yaw_rate, past)
             center = center + stands * (foot[:2] - to_world @ own)
-        # Where the robot would be without a deviation:
-        free = xi - to_world @ (nominal * walking + velocity / self.omega)
+        # At a velocity v over a center of pressure at rest in these axes, xi is a with omega a - yaw_rate e_z x a = v:
+        ratio = yaw_rate / self.omega
+        ahead = (velocity + ratio * np.array([-velocity[1], velocity[0]])) / (self.omega * (1.0 + ratio * ratio))
+        free = xi - to_world @ (nominal * walking + ahead)  # where the robot would be without a deviation
         center = where(count > 0.5, center / np.maximum(count, 1.0), free)
         error = free - center
         support = Support.of(feet, [np.maximum(k, 1e-3) for k in stance])
@@ -181,7 +183,8 @@ class FootstepLaw:
             time = np.minimum(left, (1.0 - duty) * state.period)
             last = np.maximum(last, (1.0 - stands) * time)
             ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)
-            places.append(center + deviation(time) + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
+            way = _turned(velocity * left, 0.5 * yaw_rate * left) + _turned(ahead, yaw_rate * left)
+            places.append(center + deviation(time) + to_world @ way)
         return Landings(places, error, deviation(last) * (count / len(stance)))
 
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
@@ -253,7 +256,9 @@ class FootstepLaw:
         distance = np.sqrt(arm @ arm + 1e-12)
         return hip[:2] + arm * np.minimum(1.0, radius / distance)
 
-    def upright_displacement(self, error: Array, rate: Array, inertia: Array, weight: float, heading: Array) -> Array:
+    def upright_displacement(
+        self, error: Array, rate: Array, inertia: Array, weight: float, heading: Array, turning: Any = 0.0
+    ) -> Array:
         """Return the displacement of landing places that turns the body upright, (2,), [m], world axes.
 
         A force through a single point changes the angular momentum L about the center of mass and its velocity
@@ -267,14 +272,21 @@ class FootstepLaw:
             inertia: About the center of mass, (3, 3), [kg m^2], world axes.
             weight: m g, [N].
             heading: As in `landing`, (2, 2).
+            turning: As in `MotionPlanner.turning`: 1 if a single point of each foot carries the robot.
         """
         w = _UPRIGHT * self.omega
         L = inertia @ (-w * w * error - 2.0 * _UPRIGHT_DAMPING * w * rate) / weight
-        return heading.T @ (np.array(self.narrow, dtype=float) * (heading @ np.stack([-L[1], L[0]])))
+        narrow = np.maximum(np.array(self.narrow, dtype=float), turning)
+        return heading.T @ (narrow * (heading @ np.stack([-L[1], L[0]])))
 
     def _advance(self, place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:
-        """Return how far a foot at a place of the body is ahead of it some time before the middle of its stance."""
-        return (velocity + yaw_rate * np.array([-place[1], place[0]])) * time
+        """Return how far a foot at a place of the body is ahead of it some time before the middle of its stance.
+
+        The second-order term is that of a curve: a body that turns comes from the side, and the heading was another.
+        """
+        angle = yaw_rate * time
+        way = velocity * time + angle * np.array([-place[1], place[0]])
+        return way + 0.5 * angle * (np.array([-way[1], way[0]]))
 
 
 class Sway(NamedTuple):

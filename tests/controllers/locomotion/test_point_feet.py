@@ -7,6 +7,7 @@ import pytest
 from oracles.urdfs import all_urdfs
 
 import legged
+import robots
 from controllers import Locomotion
 from controllers.locomotion.fitting import carrying_places
 
@@ -20,6 +21,52 @@ def test_soles_carry_a_robot_where_the_leg_keeps_them_at_rest():
     np.testing.assert_allclose(carrying_places(sole, np.array([pitch, yaw])), [[0.1, 0.0, 0.0], [-0.1, 0.0, 0.0]])
     np.testing.assert_allclose(carrying_places(sole, np.array([roll])), [[0.0, 0.03, 0.0], [0.0, -0.03, 0.0]])
     np.testing.assert_allclose(carrying_places(sole, np.zeros((0, 3))), [[0.0, 0.0, 0.0]])  # three joints
+
+
+def biped_without(*axes: str) -> legged.Robot:
+    """Return the spatial biped with the joints of both legs locked whose names contain one of some words."""
+    robot = robots.spatial_biped()
+    return robot.locked({joint.name: 0.0 for joint in robot.joints if any(axis in joint.name for axis in axes)})
+
+
+def test_one_end_of_a_sole_carries_a_robot_that_turns_if_the_leg_cannot_turn_the_sole():
+    robot, law = biped_without("hip_z", "ankle_x"), Locomotion("walk")
+    started, _ = law.start(robot, None, *law.initial_state(robot))
+    foot, up = started.planner.feet[0], np.array([0.0, 0.0, 1.0])
+    assert [started.planner.turning(rate) for rate in (0.0, 0.3, -0.3)] == [0.0, 1.0, 1.0]  # [rad/s]
+    still = foot.carrying(0.0, np.eye(3), up)
+    assert still.center == pytest.approx(foot.sole) and still.shares == [1.0, 1.0]
+    for side in (1.0, -1.0):  # the foot rolls to the left and to the right
+        c, s = np.cos(0.1 * side), np.sin(0.1 * side)
+        roll = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+        carrying = foot.carrying(1.0, roll, up)
+        assert carrying.shares == [1.0 if k == foot.pivot else 0.0 for k in range(2)]
+        offset = carrying.center - foot.sole
+        assert offset == pytest.approx([foot.offsets[foot.pivot][0], -side * abs(foot.edge[1]), 0.0])
+        assert (roll @ offset)[2] < 0.0  # the lower edge
+        assert (carrying.tilt @ foot.offsets[foot.pivot])[2] < 0.0 and carrying.held == 1.0
+    for other in (biped_without("ankle_x"), robots.spatial_biped()):  # legs that yaw, and that yaw and roll their feet
+        planner = law.start(other, None, *law.initial_state(other))[0].planner
+        assert not planner.has_pivots and planner.turning(0.3) == 0.0
+
+
+def test_a_robot_without_ankle_roll_and_hip_yaw_turns_in_place_and_walks_curves():
+    robot, walk = biped_without("hip_z", "ankle_x"), Locomotion("walk", None)
+    q, v = walk.initial_state(robot)
+    step, ground = legged.TimeStepping(2e-3), legged.Rigid(friction=0.6)
+    sim = legged.Simulation(robot, walk, ground=ground, q=q, v=v, integrator=step)
+    height = float(legged.center_of_mass(robot, q)[2])
+    speed, unit = np.sqrt(9.81 * height), np.sqrt(9.81 / height)
+    for vx, rate in ((0.0, 0.2), (0.1, -0.15)):  # [sqrt(g h)], [sqrt(g / h)]
+        sim.reset(q, v)
+        headings = []
+        for n in (1500, 500, 500):
+            sim.step(np.array([vx * speed, 0.0, rate * unit, 0.0, 0.0]), n=n)
+            R, _ = robot.base.pose(sim.q[:7])
+            headings.append(np.arctan2(R[1, 0], R[0, 0]))
+        assert not sim.fallen, f"fell at {sim.t:.2f} s with {vx} and {rate}: {sim.reasons}"
+        turned = np.unwrap(headings)
+        assert (turned[-1] - turned[0]) / 2.0 == pytest.approx(rate * unit, abs=0.03 * unit)
 
 
 @pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
