@@ -46,6 +46,9 @@ _LEVEL = 0.5
 """Least share of a rotation about a horizontal axis that the joints make, with which a leg keeps a sole level."""
 _NARROW = 0.02
 """Extent of a foot in a direction below which it gives no moment, relative to the height of the center of mass."""
+_HEAVY = 0.3
+"""Mass of a leg relative to the robot's from which on steps keep the body upright to the side, as on such feet: the
+moments of a sole are small beside those of a heavy leg that swings."""
 _BESIDE = 0.2
 """Largest lateral distance of such a foot from the middle in a walk, relative to that height: the force is inclined by
 this ratio."""
@@ -78,7 +81,7 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     height = float(mass[2])
     feet, places = _feet(robot, home, q)
     stances = places[:, :2] - mass[:2]
-    narrow = _narrow(feet, height)
+    narrow = _narrow(robot, home, feet, height)
     if narrow[1]:
         stances[:, 1] = np.clip(stances[:, 1], -_BESIDE * height, _BESIDE * height)
     rows = foot_rows(stances)
@@ -219,12 +222,20 @@ def _pivot(outline: Array, offsets: Array, turns: Array, ankle: Array) -> tuple[
     ) * side
 
 
-def _narrow(feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
+def _narrow(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
     """Return `FootstepLaw.narrow`; the height is that of the center of mass, [m]."""
     if len(feet) > 2:
         return False, False
     forward, left = (max(float(np.ptp(foot.offsets[:, k])) < _NARROW * height for foot in feet) for k in (0, 1))
-    return forward, left
+    return forward, left or _mass_of_legs(robot, home) > _HEAVY * robot.mass
+
+
+def _mass_of_legs(robot: Robot, home: Home) -> float:
+    """Return the mean mass of the links that the joints of a leg move, [kg]."""
+    hips = {robot.base.nv + leg.columns[0] for leg in home.legs}
+    bodies = [{robot.bodies[k].v.start for k in robot.ancestors(link.body)[:-1]} for link in robot.links]
+    masses = [link.inertia.mass for link, own in zip(robot.links, bodies, strict=True) if own & hips]
+    return sum(masses) / len(home.legs)
 
 
 def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLimits:

@@ -67,8 +67,9 @@ class FootstepLaw:
         lengths: Length of each leg from the hip, (n,), [m].
         neighbors: Index of the foot on the other side of the same row, or None, (n,).
         omega: sqrt(g / height of the center of mass), [1/s].
-        narrow: Whether a single foot gives no moment by its extent forward and to the side, (2,); false for robots with
-            more than two feet, of which several stand.
+        narrow: Whether steps keep the body upright forward and to the side, (2,): a single foot gives no moment by its
+            extent in this direction, or, to the side, legs are heavy. False for robots with more than two feet, of
+            which several stand.
     """
 
     stances: Array
