@@ -18,8 +18,9 @@ from legged.compiler.ir import item, repeat_while, where
 from legged.spatial import Array, factor_symmetric, join, mirror, solve_factored, solve_symmetric
 
 CONVERGED = 1e-4
-"""Largest difference between the wrench of the forces of a step and the one that the predicted motion assumes, at which
-the iterations end, relative to the tolerated deviation of a contact force. Moments are divided by the radius of gyration."""
+"""Residual at which the iterations end: the largest difference between the wrench of the forces of a step and the one
+that the predicted motion assumes, relative to the tolerated deviation of a contact force. Moments are divided by the
+radius of gyration."""
 
 
 class Plan(NamedTuple):

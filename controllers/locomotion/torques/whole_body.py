@@ -12,6 +12,7 @@ from controllers.locomotion.forces.friction_cone import project_to_cone
 from controllers.locomotion.torques.quadratic_program import QuadraticProgram, solve
 from controllers.locomotion.torques.tasks import Task, WholeBodyModel
 from legged.algorithms.legs.standing import joint_limits
+from legged.compiler.ir import where
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.physics import motor_force
 from legged.robot.robot import Robot
@@ -348,6 +349,8 @@ class _Normal:
         for i, contact in enumerate(contacts):
             force = share if contact.force is None else np.asarray(contact.force)
             reference = np.asarray(contact.axes).T @ force / unit
+            # A point in the air has no effect. Its unknown force is kept inside the cone, where the solver is fast.
+            reference = where(contact.active > 0.0, reference, np.array([0.0, 0.0, 1.0 / len(contacts)]))
             for k in range(3):
                 self.H[nv + 3 * i + k, nv + 3 * i + k] = scale
                 self.g[nv + 3 * i + k] = -scale * reference[k]
