@@ -350,7 +350,8 @@ class _Normal:
             force = share if contact.force is None else np.asarray(contact.force)
             reference = np.asarray(contact.axes).T @ force / unit
             # A point in the air has no effect. Its unknown force is kept inside the cone, where the solver is fast.
-            reference = where(contact.active > 0.0, reference, np.array([0.0, 0.0, 1.0 / len(contacts)]))
+            inside = np.array([0.0, 0.0, np.minimum(1.0 / len(contacts), 0.5 * contact.most / unit)])
+            reference = where(contact.active > 0.0, reference, inside)
             for k in range(3):
                 self.H[nv + 3 * i + k, nv + 3 * i + k] = scale
                 self.g[nv + 3 * i + k] = -scale * reference[k]

@@ -75,6 +75,28 @@ def test_the_last_plan_is_a_warm_start():
     assert np.allclose(again.forces, plan.forces, rtol=0.0, atol=ROUNDING * problem.mass * GRAVITY)
 
 
+def test_the_next_call_takes_one_iteration_unless_contacts_begin_or_cease_to_slide():
+    rng, iterations = np.random.default_rng(6), []
+    for gait in OFFSETS:
+        problem = random_problem(rng, gait, 4, N=5, disturbance=0.3)
+        later = dataclasses.replace(
+            problem,
+            position=problem.position + 0.002 * problem.velocity,
+            velocity=problem.velocity + 0.01 * rng.normal(size=3),
+        )
+        plan = predictive_control(later, solve(problem).costates)
+        iterations.append(plan.iterations)
+        assert np.allclose(plan.forces, solve(later).forces, rtol=0.0, atol=1e-4 * problem.mass * GRAVITY)
+    assert np.mean(iterations) <= 1.4 and max(iterations) <= 2.0
+
+
+def test_the_iterations_converge_from_nominal_forces_after_large_disturbances():
+    """A full step of Newton's method can raise the dual cost, and one that is shortened too much hardly reduces it."""
+    for seed in range(10):
+        problem = random_problem(np.random.default_rng(seed), list(OFFSETS)[seed % 5], 4, N=5, disturbance=7.0)
+        assert solve(problem).residual < ROUNDING * GRAVITY
+
+
 @pytest.mark.parametrize("case", ["no contact", "contact in the last step", "one line", "huge errors", "no friction"])
 def test_degenerate_problems_have_finite_plans(case):
     problem = random_problem(np.random.default_rng(2), "trot", 4, N=5)
