@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 
 
 def predictive_control(
-    problem: Problem, guess: Array | None = None, iterations: int = 20, tolerance: float = CONVERGED
+    problem: Problem, guess: Array | None = None, iterations: int = 40, tolerance: float = CONVERGED
 ) -> Plan:
     """Return the plan with the least cost.
 

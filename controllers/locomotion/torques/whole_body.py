@@ -25,7 +25,7 @@ CONTACT_WEIGHT = 1e3
 FORCE_WEIGHT = 1e-4
 """Weight of the deviation of contact forces, per robot's mass, from their references."""
 ITERATIONS = 12
-"""Largest number of iterations of a call. Without a start 5 to 11 are usual, from the last time step 3 to 5."""
+"""Largest number of iterations of a call. Without a start 5 to 11 are usual, from the last time step 2 or 3."""
 _REGULARIZATION = 1e-8  # weight of all accelerations, which makes the solution unique
 _SOFTNESS = 1e-6  # of the bounds of joint accelerations, see `QuadraticProgram`
 _FALL = 9.81  # [m/s^2], unit of forces, times the robot's mass, without gravity
