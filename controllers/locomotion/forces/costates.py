@@ -89,7 +89,8 @@ class Iterate(NamedTuple):
     @classmethod
     def of(cls, flat: Array) -> Iterate:
         """Return the iterate of a vector of `flat`, (24 N + 6,), mixed units."""
-        return cls(*flat[:-6].reshape(4, -1, 6), flat[-6:])
+        w, mu, dw, dmu = flat[:-6].reshape(4, -1, 6)
+        return cls(w, mu, dw, dmu, flat[-6:])
 
     def flat(self) -> Array:
         """Return the numbers as a vector, (24 N + 6,), mixed units."""
