@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.harness.record import Record
 from benchmarks.harness.subjects import Settings
 from benchmarks.harness.timing import Spread, check_agreement
-from controllers.locomotion import Plan, Problem, nominal_wrenches
+from controllers.locomotion import Plan, Problem
 from legged.table import Table
 from tests.oracles.predictive_problems import (
     OFFSETS,
@@ -35,9 +35,9 @@ def measure_predictive(record: Record, settings: Settings) -> list[Table]:
     """Add the times of single calls to the record, and return them as a table."""
     rng, gaits = np.random.default_rng(0), itertools.cycle(OFFSETS)
     problems = [random_problem(rng, next(gaits), CONTACTS, STEPS) for _ in range(PROBLEMS)]
-    kernel, cold = control_kernel(STEPS, CONTACTS), [control_arguments(p, nominal_wrenches(p)) for p in problems]
+    kernel, cold = control_kernel(STEPS, CONTACTS), [control_arguments(p, np.zeros((STEPS, 6))) for p in problems]
     plans = [Plan(*kernel(*own)) for own in cold]
-    warm = [control_arguments(_later(rng, p), plan.wrenches) for p, plan in zip(problems, plans, strict=True)]
+    warm = [control_arguments(_later(rng, p), plan.costates) for p, plan in zip(problems, plans, strict=True)]
     forms = [dense_form(problem) for problem in problems]
     exact = [clarabel_solver(form) for form in forms]
     for plan, form, solve in zip(plans, forms, exact, strict=True):

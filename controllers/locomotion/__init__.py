@@ -1,7 +1,7 @@
 """Locomotion by a commanded velocity: predictive control of the body, whole-body control, schedules and footsteps."""
 
 from controllers.locomotion.forces.friction_cone import project_to_cone
-from controllers.locomotion.forces.predictive import Plan, nominal_wrenches, predictive_control
+from controllers.locomotion.forces.predictive import Plan, predictive_control
 from controllers.locomotion.forces.rigid_body import Problem, Weights, suited_weights
 from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule
 from controllers.locomotion.locomotion import Locomotion
@@ -41,7 +41,6 @@ __all__ = [
     "contact_schedule",
     "link_orientation",
     "link_pose",
-    "nominal_wrenches",
     "point_position",
     "posture",
     "predictive_control",

@@ -32,7 +32,7 @@ class LocomotionMemory(NamedTuple):
             `rises_over_uneven_ground`.
         deviation: Deviation of the divergent component of motion, [m].
         standing_deviation: Deviation from the mean of all feet after those in the air have landed, [m].
-        wrenches: Planned wrenches on the body, (N, 6), mixed units, world axes, see `predictive.Plan`.
+        costates: Of the last plan, (N, 6), [N/m, N], world axes, see `predictive.Plan`.
         residuals: Residuals of predictive and of whole-body control, (2,), dimensionless.
         target: Parameters of the first gait, (1 + 2 n,), mixed units, see `ContactSchedule.parameters`.
         constant_command: The command, if it is constant, (7,), units of `Command`.
@@ -58,7 +58,7 @@ class LocomotionMemory(NamedTuple):
     rises: Array
     deviation: Any
     standing_deviation: Any
-    wrenches: Array
+    costates: Array
     residuals: Array
     target: Array
     constant_command: Array
@@ -83,7 +83,7 @@ class LocomotionMemory(NamedTuple):
         return parts._replace(
             places=parts.places.reshape(n, 3),
             footsteps=parts.footsteps.reshape(n, 3),
-            wrenches=parts.wrenches.reshape(HORIZON, 6),
+            costates=parts.costates.reshape(HORIZON, 6),
             deviation=parts.deviation[0],
             standing_deviation=parts.standing_deviation[0],
             friction=parts.friction[0],

@@ -155,11 +155,12 @@ class BodyReference(NamedTuple):
         Args:
             time: [s].
         """
-        angle = self.yaw_rate * time
-        c, s = np.cos(angle), np.sin(angle)
+        half = 0.5 * self.yaw_rate * time
+        c_half, s_half = np.cos(half), np.sin(half)
+        c, s = c_half * c_half - s_half * s_half, 2.0 * s_half * c_half
         along = np.array([c * self.heading[0] - s * self.heading[1], s * self.heading[0] + c * self.heading[1]])
         offset, rate = self.sway.after(time)
-        chord = turned(np.stack([np.cos(0.5 * angle), np.sin(0.5 * angle)]), time * self.velocity[:2])
+        chord = turned(np.stack([c_half, s_half]), time * self.velocity[:2])
         place = self.position[:2] + chord + turned(along, offset)
         speed = turned(np.stack([c, s]), self.velocity[:2]) + turned(along, rate)
         climb = self.velocity[2]

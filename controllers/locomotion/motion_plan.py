@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.locomotion.forces.predictive import Plan, nominal_wrenches, predictive_control
+from controllers.locomotion.forces.predictive import Plan, predictive_control
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.schedule import GaitState
@@ -35,7 +35,7 @@ from legged.spatial import Array, factor_symmetric, solve_factored
 HORIZON = 10
 """Number of steps of predictive control."""
 _STEP, _SHARE = 0.28, 0.17  # [sqrt(h / g)], duration of a step, and at most this share of a cycle
-_ITERATIONS = 6  # of predictive control, which starts from the last plan
+_ITERATIONS = 8  # of predictive control, which starts from the last plan
 _POSITION = 0.1  # [h], tolerated error of the center of mass
 _VELOCITY = 0.2  # [sqrt(g h)], tolerated error of its velocity
 _VELOCITY_ON_SOLES = 0.1  # the same on flat feet, beyond whose soles the center of pressure cannot move to correct it
@@ -174,7 +174,7 @@ class MotionPlanner:
             state: State of the gait.
             feet: Present and desired motion of the feet.
             friction: Coefficient of friction.
-            guess: Wrenches of the last plan, (N, 6), [N m, N], world axes.
+            guess: Costates of the last plan, (N, 6), [N/m, N], world axes.
         """
         h = np.minimum(_STEP * self.time_unit, _SHARE * state.period)
         ends = [reference.after((k + 1.0) * h) for k in range(HORIZON)]
@@ -210,8 +210,7 @@ class MotionPlanner:
             weights=replace(weights, position=stiff * weights.position, velocity=stiff * weights.velocity),
             time_step=h,
         )
-        start = where(guess[0, 5] > 0.0, guess, nominal_wrenches(problem))
-        return predictive_control(problem, start, _ITERATIONS)
+        return predictive_control(problem, guess, _ITERATIONS)
 
     def _with_legs(
         self, turns: list[tuple[Array, Array]], reference: BodyReference, state: GaitState, feet: FeetMotion, h: float
@@ -313,7 +312,7 @@ class MotionPlanner:
         count, n = len(self.feet), sum(len(foot.points) for foot in self.feet)
         model = WholeBodyModel(self.robot, q, np.zeros(self.robot.nv))
         zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count
-        plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
+        plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
         feet = FeetMotion(
             *([zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count, up, one),
             [foot.carrying(0.0, np.eye(3), up[0]) for foot in self.feet],

@@ -278,7 +278,7 @@ class StartedLocomotion:
         normals = [ground.normal(place, plane) for place in places]
         progress = state.swing_progress
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, progress, carrying)
-        plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
+        plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.costates)
         ground_under = np.array([path[0], path[1], plane.height(path[:2])])
         axes = HeadingAxes(ground_under, reference.velocity, path[2], reference.yaw_rate)
         hands = hand_control(model, t, self.hands, axes, memory.hands, self.height, self.gravity, dt)
@@ -302,7 +302,7 @@ class StartedLocomotion:
             rises=np.stack(rises),
             deviation=np.sqrt(landings.deviation @ landings.deviation),
             standing_deviation=np.sqrt(landings.standing_deviation @ landings.standing_deviation),
-            wrenches=plan.wrenches,
+            costates=plan.costates,
             hands=hands.predicted,
             iterate=torques.iterate,
             residuals=np.stack([plan.residual, torques.residual]),

@@ -8,7 +8,7 @@ of the cost of errors with respect to w_k. The optimal contact forces are projec
 since the weight of forces is 1. Costates are optimal if their wrenches w(mu) cause a motion with these costates. They
 minimize the convex dual cost, whose gradient is w - w(mu), where mu = costates_of(w). Newton's method replaces w(mu) by
 its linearization w(mu) - E dmu and solves the linear-quadratic problem that results by a Riccati recursion with six
-inputs. A line search for the minimum of the dual cost follows.
+inputs. A step to a point at which the dual cost rises is shortened by the following iterations.
 
 Source: The projection is that of Alart and Curnier (see `legged.contact.impulses.newton`). Riccati recursions in
     Newton's method for predictive control: Rao, Wright, Rawlings, "Application of interior-point methods to model
@@ -17,7 +17,7 @@ Source: The projection is that of Alart and Curnier (see `legged.contact.impulse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +27,8 @@ from legged.compiler.ir import item, where
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, sum_of
 
 _TINY = 1e-300  # avoids 0 / 0 without tangential force
-_TRIALS = 8
-"""Step sizes that the line search tries besides 1."""
-_SMALL_SLOPE = 0.2
-"""Slope of the dual cost at which the line search ends, relative to the one at its beginning."""
+_RISE, _FALL = 0.2, 0.9
+"""Largest slope of the dual cost, uphill and downhill, at the end of a step, relative to the one at its beginning."""
 
 
 class ScaledProblem(NamedTuple):
@@ -63,6 +61,46 @@ class ScaledProblem(NamedTuple):
     friction: Any
     most: Any
     unit: Any
+
+
+class Iterate(NamedTuple):
+    """A point of the iterations, w + t dw and mu + t dmu, on the line of the last step of Newton's method.
+
+    Attributes:
+        w: Wrenches at the beginning of the line, (N, 6), mixed units, world axes.
+        mu: Costates of the motion with these wrenches, (N, 6), mixed units.
+        dw, dmu: Newton's step, (N, 6), mixed units.
+        line: (6,), mixed units: t; the ends of an interval of t that contains the least dual cost of the line, each
+            followed by the slope there; and the slope at t = 0, downhill. The latter is -1 at the start, whose costates
+            are a guess and whose wrenches have no meaning, and 0 for the step from there, which is not shortened.
+    """
+
+    w: Array
+    mu: Array
+    dw: Array
+    dmu: Array
+    line: Array
+
+    @classmethod
+    def start(cls, mu: Array) -> Iterate:
+        """Return the start from a guess of the costates, (N, 6), mixed units."""
+        return cls(0.0 * mu, mu, 0.0 * mu, 0.0 * mu, np.array([0.0, 0.0, 0.0, 1.0, 0.0, -1.0]))
+
+    @classmethod
+    def of(cls, flat: Array) -> Iterate:
+        """Return the iterate of a vector of `flat`, (24 N + 6,), mixed units."""
+        w, mu, dw, dmu = flat[:-6].reshape(4, -1, 6)
+        return cls(w, mu, dw, dmu, flat[-6:])
+
+    def flat(self) -> Array:
+        """Return the numbers as a vector, (24 N + 6,), mixed units."""
+        return np.concatenate([part.reshape(-1) for part in self])
+
+    @property
+    def point(self) -> tuple[Array, Array]:
+        """Wrenches and costates of the point, (N, 6) each, mixed units."""
+        t = self.line[0]
+        return self.w + t * self.dw, self.mu + t * self.dmu
 
 
 class ContactForce(NamedTuple):
@@ -127,46 +165,47 @@ def wrench_of(problem: ScaledProblem, k: int, contacts: Sequence[ContactForce]) 
         return sum_of(parts)
 
 
-def costates_of(problem: ScaledProblem, w: Array) -> Array:
-    """Return the gradient of the cost of errors with respect to the wrenches, (N, 6), mixed units.
+def iterate(problem: ScaledProblem, now: Iterate) -> tuple[Iterate, Array]:
+    """Return the next iterate, and the residual w(mu) - w of its point, (N, 6), mixed units.
+
+    It is a full step of Newton's method from the present point, unless the slope of the dual cost, which rises along
+    the line, is large there: then the Illinois variant of the secant method gives another point on the line.
 
     Args:
-        problem: The problem. w: Wrenches, (N, 6), mixed units, world axes.
+        problem: The problem. now: The present iterate.
     """
-    s, r, gradients = problem.s, problem.r, []
-    for k, (wrench, (at_p, at_r)) in enumerate(zip(w, problem.gradients, strict=True)):
-        with item(("motion", k)):
-            s, r = s + r, r + wrench + problem.fall
-            by_p = at_p + problem.Q_p @ (s + 0.5 * r)
-            gradients.append((by_p, 0.5 * by_p + at_r + problem.Q_r @ r))
-    eta, mu, costates = np.zeros(6), np.zeros(6), []
-    for by_s, by_r in reversed(gradients):
-        eta, mu = eta + by_s, mu + eta + by_r
-        costates.append(mu)
-    return np.array(costates[::-1])
-
-
-def iterate(problem: ScaledProblem, w: Array, mu: Array) -> tuple[Array, Array, Any]:
-    """Return w, mu after an iteration, and the Newton decrement before it.
-
-    The Newton decrement is about twice the distance of the dual cost from its minimum.
-
-    Args:
-        problem: The problem. w: Wrenches, (N, 6), mixed units, world axes. mu: Their costates, (N, 6), mixed units.
-    """
-    contacts = contact_forces(problem, mu)
-    forced = [wrench_of(problem, k, row) for k, row in enumerate(contacts)]
+    (w, mu), (t, low, at_low, high, at_high, fall) = now.point, now.line
+    contacts, forced = _forces(problem, mu)
+    slope = _product(now.dmu, w - forced)
+    is_reached = (slope <= _RISE * fall) & ((slope >= -_FALL * fall) | (t >= 1.0)) | (fall <= 0.0)
+    over = slope > 0.0
+    low, at_low = where(over, low, t), where(over, 0.5 * at_low, slope)
+    high, at_high = where(over, t, high), where(over, slope, 0.5 * at_high)
+    rise = at_high - at_low
+    secant = np.stack([low - at_low * (high - low) / where(rise > 0.0, rise, 1.0), low, at_low, high, at_high, fall])
     w_new, mu_new = _newton(problem, contacts, forced, mu)
-    dw, dmu = w_new - w, mu_new - mu
-    constant = sum_of([a @ b for a, b in zip(dmu, w, strict=True)])
-    linear = sum_of([a @ b for a, b in zip(dmu, dw, strict=True)])
-    decrement = sum_of([a @ b for a, b in zip(dmu, forced, strict=True)]) - constant
-    t = _step_size(_slope_along(problem, contacts, dmu, constant, linear), decrement)
-    return w + t * dw, mu + t * dmu, decrement
+    dw, dmu, zero = w_new - w, mu_new - mu, 0.0 * t
+    fall = where(fall < 0.0, zero, _product(dmu, forced - w))
+    full = np.stack([zero + 1.0, zero, -fall, zero + 1.0, zero, fall])
+    along = now._replace(line=secant)
+    after = Iterate(*(where(is_reached, a, b) for a, b in zip((w, mu, dw, dmu, full), along, strict=True)))
+    w, mu = after.point
+    return after, _forces(problem, mu)[1] - w
+
+
+def _forces(problem: ScaledProblem, mu: Array) -> tuple[list[list[ContactForce]], Array]:
+    """Return the contact forces of each step, and their wrenches w(mu), (N, 6)."""
+    contacts = contact_forces(problem, mu)
+    return contacts, np.array([wrench_of(problem, k, row) for k, row in enumerate(contacts)])
+
+
+def _product(a: Array, b: Array) -> Any:
+    """Return the sum over the steps of the products of rows, (N, 6) each."""
+    return sum_of([x @ y for x, y in zip(a, b, strict=True)])
 
 
 def _newton(
-    problem: ScaledProblem, contacts: Sequence[Sequence[ContactForce]], forced: Sequence[Array], mu: Array
+    problem: ScaledProblem, contacts: Sequence[Sequence[ContactForce]], forced: Array, mu: Array
 ) -> tuple[Array, Array]:
     """Return wrenches and costates, both (N, 6), of the linear-quadratic problem with w = w(mu) - E dmu.
 
@@ -243,66 +282,6 @@ def _slope(problem: ScaledProblem, k: int, contacts: Sequence[ContactForce]) -> 
             parts.append(np.block([[about, moments.T], [moments, P]]))
     with item(("step", k)):
         return mirror(sum_of(parts))
-
-
-def _slope_along(
-    problem: ScaledProblem,
-    contacts: Sequence[Sequence[ContactForce]],
-    dmu: Array,
-    constant: Any,
-    linear: Any,
-) -> Callable[[Any], Any]:
-    """Return the derivative of the dual cost along dmu as a function of the step size t.
-
-    dmu . (w + t dw - w(mu + t dmu)) = constant + t linear + sum of a f . dy,      dy = -G^T dmu
-    """
-    lines = []
-    for k, row in enumerate(contacts):
-        for i, x in enumerate(row):
-            with item(("line", k, i)):
-                n = problem.normals[k, i]
-                dy = -dmu[k][3:] - cross(dmu[k][:3], problem.arms[k, i])
-                dy_n = dy @ n
-                dy_t = dy - dy_n * n
-                a = problem.active[k, i]
-                lines.append((a, x.y_n, dy_n, x.size * x.size, x.y_t @ dy_t, dy_t @ dy_t))
-
-    def slope(t: Any) -> Any:
-        parts = []
-        for k, (a, y_n, dy_n, yy, yd, dd) in enumerate(lines):
-            with item(("trial", k)):
-                size = np.sqrt(np.maximum(yy + t * (yd + yd + t * dd), 0.0) + _TINY)
-                normal, scale = cone_coordinates(y_n + t * dy_n, size, problem.friction, problem.most)
-                parts.append(a * (normal * dy_n + scale * (yd + t * dd)))
-        return constant + t * linear + sum_of(parts)
-
-    return slope
-
-
-def _step_size(slope: Callable[[Any], Any], decrement: Any) -> Any:
-    """Return a step size from 0 to 1 near the minimum along the line, by the Illinois variant of the secant method.
-
-    The slope rises from -decrement < 0. If no trial comes near zero, the largest one with negative slope is used.
-    """
-    enough = _SMALL_SLOPE * decrement
-    t: Any = 1.0
-    now = slope(t)
-    accepted = now <= enough
-    low, at_low, high, at_high = 0.0, -decrement, 1.0, now
-    for _ in range(_TRIALS):
-        rise = at_high - at_low
-        trial = low - at_low * (high - low) / where(rise > 0.0, rise, 1.0)
-        now = slope(trial)
-        t = where(accepted, t, trial)
-        accepted = accepted | (abs(now) <= enough)
-        over = now > 0.0
-        low, at_low, high, at_high = (
-            where(over, low, trial),
-            where(over, 0.5 * at_low, now),
-            where(over, trial, high),
-            where(over, now, 0.5 * at_high),
-        )
-    return where(accepted | (low <= 0.0), t, low)
 
 
 def _symmetric_product(A: Array, B: Array) -> Array:

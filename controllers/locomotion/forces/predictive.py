@@ -7,18 +7,20 @@ costates of the motion (`costates`); the method is described in docs/explanation
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.forces.costates import ScaledProblem, contact_forces, costates_of, iterate, wrench_of
+from controllers.locomotion.forces.costates import Iterate, ScaledProblem, contact_forces, iterate, wrench_of
 from controllers.locomotion.forces.rigid_body import Problem
 from legged.compiler.ir import item, repeat_while, where
-from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, solve_symmetric, sum_of
+from legged.spatial import Array, factor_symmetric, join, mirror, solve_factored, solve_symmetric
 
-CONVERGED = 1e-2
-"""Square root of the Newton decrement at which the iterations end. It estimates the distance from the optimum, where an
-error of 1 has its tolerated size; the last iteration reduces it to about 1e-4."""
+CONVERGED = 1e-4
+"""Residual at which the iterations end: the largest difference between the wrench of the forces of a step and the one
+that the predicted motion assumes, relative to the tolerated deviation of a contact force. Moments are divided by the
+radius of gyration."""
 
 
 class Plan(NamedTuple):
@@ -27,7 +29,9 @@ class Plan(NamedTuple):
     Attributes:
         forces: Contact forces during each step, (N, n, 3), [N], world axes; within the friction cones.
         wrenches: Moments about the center of mass and forces on the body that the predicted motion assumes, (N, 6),
-            [N m, N], world axes: the initial guess for the next call.
+            [N m, N], world axes.
+        costates: Change of the contact forces from their nominal values per unit of their effect, (N, 6), [N/m, N],
+            world axes, see `costates`: the initial guess for the next call.
         acceleration: Of the center of mass in the first step, (3,), [m/s^2], world axes.
         angular_acceleration: In the first step, (3,), [rad/s^2], world axes: I^-1 times the moment.
         residual: Largest difference between the effect of the forces and the assumed wrenches, [m/s^2], as acceleration
@@ -37,73 +41,57 @@ class Plan(NamedTuple):
 
     forces: Array
     wrenches: Array
+    costates: Array
     acceleration: Array
     angular_acceleration: Array
     residual: Any
     iterations: Any
 
 
-def predictive_control(problem: Problem, guess: Array, iterations: int = 20, tolerance: float = CONVERGED) -> Plan:
+def predictive_control(
+    problem: Problem, guess: Array | None = None, iterations: int = 40, tolerance: float = CONVERGED
+) -> Plan:
     """Return the plan with the least cost.
 
     The forces lie in the friction cones also where the iterations end early, and are zero where no point has contact.
 
     Args:
         problem: The body, its references and contact points.
-        guess: Initial wrenches, (N, 6), [N m, N], world axes: those of the last plan or `nominal_wrenches`.
+        guess: Costates of the last plan, (N, 6), [N/m, N], world axes; None for zeros, that is, nominal forces.
         iterations: Largest number of iterations, at least 1.
         tolerance: See `CONVERGED`.
     """
     scaled = _scaled(problem)
-    N, h2 = len(problem.arms), problem.time_step * problem.time_step
+    N, h2, m = len(problem.arms), problem.time_step * problem.time_step, problem.mass
+    radius = np.sqrt((problem.inertia[0, 0] + problem.inertia[1, 1] + problem.inertia[2, 2]) / m)
+    lengths = np.stack([1.0 / radius] * 3 + [0.0 * radius + 1.0] * 3)
+    accuracy = tolerance * np.sqrt(scaled.unit)
 
     def step(state: Array) -> Array:
-        w, mu = state[:-2].reshape(2, N, 6)
-        w, mu, decrement = iterate(scaled, w, mu)
-        numbers = np.stack([state[-2] + 1.0, where(decrement > scaled.unit * tolerance**2, 1.0, 0.0)])
-        return np.concatenate([w.reshape(-1), mu.reshape(-1), numbers])
+        now, error = iterate(scaled, Iterate.of(state[:-3]))
+        residual = reduce(np.maximum, [reduce(np.maximum, np.abs(lengths * row)) for row in error])
+        numbers = np.stack([residual, state[-2] + 1.0, where(residual > accuracy, 1.0, 0.0)])
+        return np.concatenate([now.flat(), numbers])
 
-    begin = [(h2 * guess).reshape(-1), costates_of(scaled, h2 * guess).reshape(-1), np.array([0.0, 1.0])]
-    state = repeat_while(step, np.concatenate(begin), iterations)
-    w, mu = state[:-2].reshape(2, N, 6)
+    start = Iterate.start(np.zeros((N, 6)) + 0.0 * h2 if guess is None else h2 * guess).flat()
+    state = repeat_while(step, np.concatenate([start, np.array([0.0, 0.0, 1.0])]), iterations)
+    w, mu = Iterate.of(state[:-3]).point
     contacts = contact_forces(scaled, mu)
-    wrenches = [wrench_of(scaled, k, row) / h2 for k, row in enumerate(contacts)]
     inverse = 1.0 / h2
     forces = [
         [where(a > 0.0, inverse, 0.0) * x.f for a, x in zip(active, row, strict=True)]
         for active, row in zip(problem.active, contacts, strict=True)
     ]
-    first, m = wrenches[0], problem.mass
+    first = inverse * wrench_of(scaled, 0, contacts[0])
     return Plan(
         np.array(forces),
-        w / h2,
+        inverse * w,
+        inverse * mu,
         first[3:] / m + problem.gravity,
         solve_symmetric(problem.inertia, first[:3]),
-        _residual(problem, wrenches, w / h2),
+        inverse * state[-3] / m,
         state[-2],
     )
-
-
-def nominal_wrenches(problem: Problem) -> Array:
-    """Return the wrenches of the nominal forces, (N, 6), [N m, N], world axes: an initial guess without a last plan.
-
-    Args:
-        problem: The body, its references and contact points.
-    """
-    rows = zip(problem.arms, problem.active, problem.nominal_forces, strict=True)
-    return np.array([sum_of(a * join(cross(r, f), f) for r, a, f in zip(*row, strict=True)) for row in rows])
-
-
-def _residual(problem: Problem, forces: list[Array], assumed: Array) -> Any:
-    """Return the largest difference of wrenches, [m/s^2], see `Plan`."""
-    m = problem.mass
-    radius = np.sqrt((problem.inertia[0, 0] + problem.inertia[1, 1] + problem.inertia[2, 2]) / m)
-    scale = np.array([1.0 / (m * radius)] * 3 + [1.0 / m] * 3)
-    largest: Any = 0.0
-    for difference in (np.abs(a - b) * scale for a, b in zip(forces, assumed, strict=True)):
-        for x in difference:
-            largest = np.maximum(largest, x)
-    return largest
 
 
 def _scaled(problem: Problem) -> ScaledProblem:

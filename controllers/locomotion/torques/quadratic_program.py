@@ -27,10 +27,10 @@ TOLERANCE = 1e-6
 """Relative accuracy of the objective at which the iterations end."""
 FACTORIZATION, SUBSTITUTION, ITERATION = "factorization", "substitution", "other of an iteration"
 """Stages of an iteration in operation counts."""
-_TO_BOUNDARY = 0.99  # of the step to the boundary of the cones
+_TO_BOUNDARY = (0.99, 0.9999)  # range of the share of the step to the boundary of the cones; nearly full steps near it
 _SLACKS = (1e-2, 1.0)  # range of the least slack of a start, in units of x and B x
 _MULTIPLIERS = (1e-2, 1e2)  # range of the least multiplier of a start
-_SHARE = 0.1  # of the error of stationarity of a start, which its least multiplier is
+_SHARE = 0.01  # of the error of stationarity of a start, which its least multiplier is
 
 
 class QuadraticProgram(NamedTuple):
@@ -200,7 +200,7 @@ class _Method:
         step = self._step(
             point, now, system, scalings, scaled, d_cone, target - point.s * point.z - affine.s * affine.z
         )
-        t = 1.0 / self._ratio(point, step, 1.0 / _TO_BOUNDARY)
+        t = 1.0 / self._ratio(point, step, 1.0 / np.clip(t, *_TO_BOUNDARY))
         following = point.plus(t, step)
         residuals = self._residuals(following)
         valid = self._error(residuals) <= 2.0 * self._error(now) + self.tolerance * residuals.scale
@@ -344,7 +344,7 @@ class _Method:
         p = self.problem
         return _rows([[mu * x[c], x[a], x[b]] for (a, b, c), mu in zip(p.cones, p.friction, strict=True)])
 
-    def _ratio(self, point: _Point, step: _Point, least: float) -> Any:
+    def _ratio(self, point: _Point, step: _Point, least: Any) -> Any:
         """Return 1 / t of the largest step t within the cones and bounds, times `least`, at least 1."""
         ratios = [-ds / s for s, ds in zip(point.s, step.s, strict=True)]
         ratios += [-dz / z for z, dz in zip(point.z, step.z, strict=True)]

@@ -22,6 +22,7 @@ from legged.dynamics.kinematics import (
 )
 from legged.dynamics.modules import twists_and_rates
 from legged.dynamics.passive import without_dry_friction
+from legged.robot.base import FloatingBase
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
 from legged.spatial import Array, cross, factor_symmetric, join, solve_factored
@@ -124,6 +125,21 @@ class WholeBodyModel:
         h = bias_forces(without_dry_friction(self.robot), self.q, self.v)
         return h if self.friction is None else h + self.friction
 
+    @cached_property
+    def momentum(self) -> tuple[Array, Array]:
+        """A and Adot v of the rate A vdot + Adot v of the momentum about the center of mass, (6, nv), (6,), world axes.
+
+        The equations of motion of a floating base, M_0 vdot + h_0, give the rate of the momentum about its origin, in
+        its axes, less the wrench of gravity.
+        """
+        robot, q = self.robot, self.q
+        if not isinstance(robot.base, FloatingBase):
+            return momentum_matrix(robot, q), momentum_rate(robot, q, self.v, np.zeros(robot.nv))
+        R, origin = robot.base.pose(q[: robot.base.nq])
+        arm = center_of_mass(robot, q) - origin
+        *columns, bias = [_about(arm, join(R @ w[:3], R @ w[3:])) for w in (*self.M[:6].T, self.h[:6])]
+        return np.array(columns).T, bias + join(np.zeros(3), robot.mass * robot.gravity)
+
     def point(self, link: str | int, position: Array = (0.0, 0.0, 0.0)) -> Point:  # type: ignore[assignment]
         """Return the motion of a point of a link.
 
@@ -206,10 +222,8 @@ def center_of_mass_position(model: WholeBodyModel, position: Array, tracking: Tr
         position: Desired position, (3,), [m], world axes.
         tracking: Velocities are (3,), [m/s], world axes.
     """
-    robot, q, v = model.robot, model.q, model.v
-    J = momentum_matrix(robot, q)[3:] / robot.mass
-    bias = momentum_rate(robot, q, v, np.zeros(robot.nv))[3:] / robot.mass
-    return tracking.task(J, position - center_of_mass(robot, q), J @ v, bias)
+    A, bias = (x[3:] / model.robot.mass for x in model.momentum)
+    return tracking.task(A, position - center_of_mass(model.robot, model.q), A @ model.v, bias)
 
 
 def angular_momentum(
@@ -225,10 +239,8 @@ def angular_momentum(
         weight, level: See `Task`.
         axes: World axes of the rows.
     """
-    robot, q, v = model.robot, model.q, model.v
-    A = momentum_matrix(robot, q)[list(axes)]
-    bias = momentum_rate(robot, q, v, np.zeros(robot.nv))[list(axes)]
-    return Task(A / robot.mass, (-gain * (A @ v) - bias) / robot.mass, weight, level)
+    A, bias = (x[list(axes)] / model.robot.mass for x in model.momentum)
+    return Task(A, -gain * (A @ model.v) - bias, weight, level)
 
 
 def average_angular_velocity(
@@ -249,16 +261,15 @@ def average_angular_velocity(
         D. E. Orin, A. Goswami, "Centroidal momentum matrix of a humanoid robot: structure and properties", IROS 2008,
         for the average velocity.
     """
-    robot, q, v = model.robot, model.q, model.v
-    factors = factor_symmetric(inertia)
-    A, rate, arm = (
-        momentum_matrix(robot, q),
-        momentum_rate(robot, q, v, np.zeros(robot.nv)),
-        np.array([0.0, 0.0, above]),
-    )
-    J = np.array([solve_factored(factors, column[:3] - cross(arm, column[3:])) for column in A.T]).T
-    bias = solve_factored(factors, rate[:3] - cross(arm, rate[3:]))
-    return tracking.task(J, np.zeros(3), J @ v, bias)
+    (A, rate), arm, factors = model.momentum, np.array([0.0, 0.0, above]), factor_symmetric(inertia)
+    *columns, bias = [solve_factored(factors, _about(arm, w)[:3]) for w in (*A.T, rate)]
+    J = np.array(columns).T
+    return tracking.task(J, np.zeros(3), J @ model.v, bias)
+
+
+def _about(arm: Array, w: Array) -> Array:
+    """Return a momentum or its rate, (6,), about a point at an arm, (3,), [m], from the present one."""
+    return join(w[:3] - cross(arm, w[3:]), w[3:])
 
 
 def posture(model: WholeBodyModel, positions: Array, tracking: Tracking | None = None) -> Task:

@@ -12,6 +12,7 @@ from controllers.locomotion.forces.friction_cone import project_to_cone
 from controllers.locomotion.torques.quadratic_program import QuadraticProgram, solve
 from controllers.locomotion.torques.tasks import Task, WholeBodyModel
 from legged.algorithms.legs.standing import joint_limits
+from legged.compiler.ir import where
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.physics import motor_force
 from legged.robot.robot import Robot
@@ -24,7 +25,7 @@ CONTACT_WEIGHT = 1e3
 FORCE_WEIGHT = 1e-4
 """Weight of the deviation of contact forces, per robot's mass, from their references."""
 ITERATIONS = 12
-"""Largest number of iterations of a call. Without a start 5 to 11 are usual, from the last time step 3 to 5."""
+"""Largest number of iterations of a call. Without a start 5 to 11 are usual, from the last time step 2 or 3."""
 _REGULARIZATION = 1e-8  # weight of all accelerations, which makes the solution unique
 _SOFTNESS = 1e-6  # of the bounds of joint accelerations, see `QuadraticProgram`
 _FALL = 9.81  # [m/s^2], unit of forces, times the robot's mass, without gravity
@@ -348,6 +349,9 @@ class _Normal:
         for i, contact in enumerate(contacts):
             force = share if contact.force is None else np.asarray(contact.force)
             reference = np.asarray(contact.axes).T @ force / unit
+            # A point in the air has no effect. Its unknown force is kept inside the cone, where the solver is fast.
+            inside = np.array([0.0, 0.0, np.minimum(1.0 / len(contacts), 0.5 * contact.most / unit)])
+            reference = where(contact.active > 0.0, reference, inside)
             for k in range(3):
                 self.H[nv + 3 * i + k, nv + 3 * i + k] = scale
                 self.g[nv + 3 * i + k] = -scale * reference[k]

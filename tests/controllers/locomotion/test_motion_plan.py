@@ -35,7 +35,7 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
     feet = FeetMotion(places, [0.0, 1.0], [1.0, 1.0], swings, places, places, [up] * 2, [0.5] * 2, carrying)
     body = legged.center_of_mass(robot, q)
     reference = BodyReference(body, np.array([speed, 0.0, 0.0]), np.eye(3), 0.0, np.array([1.0, 0.0]), still)
-    plan = Plan(np.zeros((len(parts.wrenches), 8, 3)), parts.wrenches, zero, zero, 0.0, 0)
+    plan = Plan(np.zeros((len(parts.costates), 8, 3)), parts.costates, parts.costates, zero, zero, 0.0, 0)
     forces = planner.torques(model, plan, reference, feet, 0.5, parts.iterate)
     point = model.point(left.link, left.sole)
     assert (point.J @ forces.vdot + point.bias)[5] < -3.0  # [m/s^2]
@@ -64,7 +64,7 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
         up = [np.array([0.0, 0.0, 1.0])] * 4
         carrying, progress = [foot.carrying(0.0, np.eye(3), up[0]) for foot in planner.feet], state.swing_progress
         feet = FeetMotion(places, state.stance, state.stance, swings, places, places, up, progress, carrying)
-        plan = planner.plan(body, reference, state, feet, 0.5, started.memory(memory).wrenches)
+        plan = planner.plan(body, reference, state, feet, 0.5, started.memory(memory).costates)
         forces.append(plan.forces[:2, :, 2] / (robot.mass * planner.gravity))
     assert forces[0][0, standing] == pytest.approx(0.0, abs=1e-6)
     assert forces[1][0, ~standing] == pytest.approx(0.0, abs=1e-6)

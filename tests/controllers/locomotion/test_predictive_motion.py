@@ -5,7 +5,7 @@ import pytest
 from oracles.predictive_problems import GRAVITY, OFFSETS, activity, control_arguments, control_kernel
 from scipy.spatial.transform import Rotation
 
-from controllers.locomotion.forces.predictive import Plan, nominal_wrenches
+from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 
 N, STEP, INTERVAL, DT = (
@@ -62,7 +62,7 @@ class Motion:
         self.velocity, self.yaw_rate, self.t = velocity, yaw_rate, 0.0
         self.c, self.v, self.R, self.omega = np.array([0.0, 0.0, LENGTH]), velocity, np.eye(3), np.zeros(3)
         self.feet, self.contact = self.c * [1.0, 1.0, 0.0] + HIPS, np.ones(4, bool)
-        self.forces, self.wrenches = np.zeros((4, 3)), None
+        self.forces, self.costates = np.zeros((4, 3)), np.zeros((N, 6))
         self.largest_tilt = self.largest_residual = 0.0
 
     def heading(self, t):
@@ -123,9 +123,8 @@ class Motion:
             weights=suited_weights(MASS, LENGTH, GRAVITY, 4),
             time_step=STEP,
         )
-        guess = nominal_wrenches(problem) if self.wrenches is None else self.wrenches
-        plan = Plan(*self.control(*control_arguments(problem, guess)))
-        self.forces, self.wrenches = plan.forces[0], plan.wrenches
+        plan = Plan(*self.control(*control_arguments(problem, self.costates)))
+        self.forces, self.costates = plan.forces[0], plan.costates
         self.largest_residual = max(self.largest_residual, plan.residual)
 
     def place(self, k, i, center):

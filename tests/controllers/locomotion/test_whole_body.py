@@ -13,7 +13,7 @@ import robots
 from controllers.locomotion.torques import tasks as task_functions
 from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_pose, posture
 from controllers.locomotion.torques.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
-from legged.dynamics.kinematics import point_jacobian, point_twist_rates
+from legged.dynamics.kinematics import momentum_rate, point_jacobian, point_twist_rates
 from legged.simulation.forces import motor_forces
 from robots.bipeds import crouch
 
@@ -239,6 +239,42 @@ def test_points_in_the_air_have_no_force_and_other_points_carry_the_weight():
     assert result.residual < 2 * ACCURACY
     # the center of mass is at the edge of the support, and the task of the base, of weight 1, is not reached exactly
     np.testing.assert_allclose((at.J @ result.vdot + at.bias)[3:], up, atol=5e-3)
+
+
+def test_the_unknown_force_of_a_point_in_the_air_is_inside_its_cone():
+    """At the apex of a cone, slack and multiplier are both zero, and the solver converges slowly."""
+    robot, q, v = standing()
+    model, contacts = WholeBodyModel(robot, q, v), contacts_of(robot, force=np.zeros(3))
+    contacts[0] = contacts[0]._replace(active=0.0)
+    contacts[1] = contacts[1]._replace(active=0.0, most=0.1 * robot.mass * 9.81)
+    result = whole_body(model, contacts, [base_task(model, np.zeros(6))], JointLimits.of(robot))
+    forces = result.iterate[robot.nv : robot.nv + 3 * len(contacts)].reshape(-1, 3)  # in weights
+    np.testing.assert_allclose(forces[:2], [[0.0, 0.0, 0.25], [0.0, 0.0, 0.05]], atol=1e-4)
+
+
+def test_two_iterations_from_the_last_call_suffice_while_the_same_limits_are_active():
+    """With steps of at most 0.99 of that to the boundary, accelerations are off by 6e-5 rad/s^2."""
+    robot, q, v = standing()
+
+    def call(v, start, iterations):
+        model = WholeBodyModel(robot, q, v)
+        tasks = [base_task(model, np.array([0.1, 0.2, 0.1, 0.5, 0.3, 0.2])), posture(model, q[7:])]
+        return whole_body(model, contacts_of(robot), tasks, JointLimits.of(robot), start, iterations)
+
+    start = call(v, None, 12).iterate
+    later = v + 0.01 * np.random.default_rng(0).normal(size=robot.nv)
+    np.testing.assert_allclose(call(later, start, 2).vdot, call(later, start, 12).vdot, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("base", ["floating", "euler"])
+def test_the_momentum_of_the_model_has_the_rate_of_the_centroidal_momentum(base):
+    rng = np.random.default_rng(2)
+    robot = legged.random_tree(2, bases=[base], physics=True)
+    q, v, vdot = legged.random_configuration(robot, rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    A, bias = WholeBodyModel(robot, q, v).momentum
+    expected = momentum_rate(robot, q, v, vdot)
+    np.testing.assert_allclose(A @ v, legged.momentum(robot, q, v), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(A @ vdot + bias, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
 def test_a_bounded_normal_force_stays_below_its_bound_and_the_other_feet_carry_the_rest():
