@@ -280,7 +280,7 @@ class StartedLocomotion:
             response = sequence.response(planned, displacement)
             displacement = response.after(dt)[0]
             reference = reference._replace(response=response)
-        normals = [ground.normal(place, plane) for place in places]
+        normals = [ground.normal(place, body.heading[0], plane) for place in places]
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, state.swing_progress)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
         ground_under = np.array([path[0], path[1], plane.height(path[:2])])

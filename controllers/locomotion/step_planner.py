@@ -50,14 +50,10 @@ class StepPlanner:
         return self.planner.height
 
     @property
-    def sole(self) -> float:
-        """Largest distance of a contact point of a foot from the middle of its sole, [m]."""
-        return max(float(np.linalg.norm(foot.outline, axis=1).max()) for foot in self.planner.feet)
-
-    @property
-    def toe(self) -> float:
-        """Largest distance of a contact point of a foot ahead of or behind the middle of its sole, [m]."""
-        return max(float(np.abs(foot.outline[:, 0]).max()) for foot in self.planner.feet)
+    def sole(self) -> tuple[float, float]:
+        """Half of the length and of the width of the largest sole, (2,), [m]; zero for point feet."""
+        length, width = np.max([np.abs(foot.outline[:, :2]).max(axis=0) for foot in self.planner.feet], axis=0)
+        return float(length), float(width)
 
     @property
     def sees_on_two(self) -> bool:
@@ -132,7 +128,7 @@ class StepPlanner:
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
             if self.terrain is not None:
-                place = moved_to_foothold(self.terrain, place, heading[0], self.height, self.sole, self.toe)
+                place = moved_to_foothold(self.terrain, place, heading[0], self.height, self.sole)
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
         return landings._replace(places=places)
 
@@ -150,9 +146,8 @@ class StepPlanner:
         assert terrain is not None
 
         def foothold(place: Array) -> Array:
-            return moved_to_foothold(terrain, place, forward, self.height, self.sole, self.toe)
+            return moved_to_foothold(terrain, place, forward, self.height, self.sole)
 
-        extents = np.max([np.abs(foot.outline[:, :2]).max(axis=0) for foot in self.planner.feet], axis=0)
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
         desired = first * np.array(landings.places) + (1.0 - first) * np.array(landings.undisturbed)
         places = sequence.chosen(
@@ -162,7 +157,7 @@ class StepPlanner:
             feet[:, :2],
             memory.footsteps[:, :2],
             progress,
-            extents,
+            np.array(self.sole),
             self.height,
             _LONGEST * self.height,
         )
@@ -191,7 +186,7 @@ class StepPlanner:
         """
         dt, targets, swings = self.time_step, [], []
         clearance, profile = memory.clearance * self.height + np.abs(memory.jump), (POINT, SOLE)[self.planner.on_soles]
-        ends, slope = [side * self.toe * forward for side in (1.0, -1.0)] if self.planner.on_soles else [], plane.slope
+        ends, slope = [side * self.sole[0] * forward for side in (1.0, -1.0)] if self.planner.on_soles else [], plane.slope
         gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
         feet = zip(landings, memory.footsteps, places, gait, strict=True)
         for landing, last, place, (stands, progress, duty, extra) in feet:
@@ -228,12 +223,13 @@ class StepPlanner:
         adapted, remaining, reached = zip(*states, strict=True)
         return list(adapted), list(remaining), list(reached)
 
-    def normal(self, place: Array, plane: GroundPlane) -> Array:
+    def normal(self, place: Array, heading: Array, plane: GroundPlane) -> Array:
         """Return the unit normal of the ground under a foot at a place, (3,), dimensionless, world axes.
 
         Args:
-            place: (3,), [m], world axes. plane: The ground without a known terrain.
+            place: (3,), [m], world axes. heading: Unit vector forward, (2,), dimensionless, world axes.
+            plane: The ground without a known terrain.
         """
         if self.terrain is None:
             return plane.normal
-        return foothold_normal(self.terrain, place[:2], self.height, self.sole)
+        return foothold_normal(self.terrain, place[:2], heading, self.height, self.sole)
