@@ -149,7 +149,8 @@ class StepPlanner:
             return moved_to_foothold(terrain, place, forward, self.height, self.sole)
 
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
-        desired = first * np.array(landings.places) + (1.0 - first) * np.array(landings.undisturbed)
+        level = np.array(landings.undisturbed)
+        desired = level + first * sequence.beyond(np.array(landings.places) - level, np.array(self.sole))
         places = sequence.chosen(
             foothold,
             desired,
