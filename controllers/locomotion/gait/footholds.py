@@ -1,7 +1,7 @@
 """Footholds: places on a terrain on which a foot may stand.
 
 Of a height map, the nearest foothold to each cell is found once for the map (`Footholds`). A place is a foothold if a
-plane through the heights around it deviates from none of them by more than 0.12 h, for flat feet 0.05 h, if it is not
+plane through the heights around it deviates from none of them by more than 0.12 h, for flat feet 0.025 h, if it is not
 steep, and if it does not lie in a hole or gap: heights that a morphological closing over 0.5 h would raise by more than
 0.2 h. The offset to the nearest foothold and the slopes of its plane are numbers in tables for each cell, so that a
 compiled law reads two numbers for a landing place, and two for the ground under a foot, whatever the map. Slopes of the
@@ -33,14 +33,13 @@ from legged.ground.terrain import Terrain
 from legged.spatial import Array
 
 UNEVEN = 0.05
-"""Change of the slope times a length that is an edge of the terrain, and largest distance of the ground under a flat
-foot from a plane, [h]."""
+"""Change of the slope times a length that is an edge of the terrain, [h]."""
 GAP, DEPTH = 0.5, 0.2
 """Width up to which a lower place is a gap, and depth from which on it is one, [h]."""
 _EDGE = 0.075  # [h], with the height h of the center of mass: half the distance of a foot from edges of the terrain
 _SHIFTS = 5  # largest shift of a landing place away from an edge, in that length
 _ACROSS = 5  # widest gap that it avoids, in that length
-_ROUGH = 0.12  # [h], largest distance of the ground around a point foot from a plane
+_ROUGH, _ROUGH_SOLE = 0.12, 0.025  # [h], largest distance of the ground around a point foot and a sole from a plane
 _RADIUS, _MARGIN = 0.11, 0.04  # [h], of the ground around a point foot that is even, and around a sole
 _HEADINGS = 8  # of soles in a half turn
 _STEEPEST = 0.8  # slope
@@ -155,7 +154,7 @@ def foothold_planes(
     if sole[0] == 0.0:
         around, rough = _disk(_RADIUS * height / spacing), _ROUGH
     else:
-        around, rough = _rectangle(sole, _MARGIN * height + 0.5 * spacing, spacing, heading), UNEVEN
+        around, rough = _rectangle(sole, _MARGIN * height + 0.5 * spacing, spacing, heading), _ROUGH_SOLE
     cells = np.argwhere(around) - around.shape[0] // 2
     nearby = [ndimage.shift(heights, -cell, order=0, mode="nearest") for cell in cells.astype(float)]
     mean = sum(nearby) / len(nearby)
