@@ -83,7 +83,27 @@ class LocomotionMemory(NamedTuple):
             nv: Number of degrees of freedom. n: Number of feet. hands: Number of hands.
         """
         state, parameters = [nv, GaitState.size(n), ENTRIES, 3, 2, 2], [1 + 2 * n, ENTRIES]
-        sizes = [*state, 3 * n, 3 * n, n, n, n, n, 4 * n, 2, 1, 1, 6 * HORIZON, 2, *parameters, 1, 1, 1, 1, ROWS * hands]
+        sizes = [
+            *state,
+            3 * n,
+            3 * n,
+            n,
+            n,
+            n,
+            n,
+            4 * n,
+            2,
+            1,
+            1,
+            6 * HORIZON,
+            2,
+            *parameters,
+            1,
+            1,
+            1,
+            1,
+            ROWS * hands,
+        ]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),

@@ -26,7 +26,7 @@ _REACHING = 1.0  # [sqrt(g h)], speed at which a foot moves up over an obstacle 
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 _AROUND = 0.6  # [h], radius of the known ground whose slope the trunk of a robot with two feet follows
 _TILT = 0.5  # of this slope: that of the trunk and its reference
-_LONGEST = 0.75  # [h], longest step of a robot that plans two steps
+_LONGEST = 0.75  # [h], longest step that a robot with two feet plans
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,20 +111,20 @@ class StepPlanner:
         """
         R, stance, velocity, heading = body.rotation, state.stance, body.velocity[:2], body.heading
         xi = body.position[:2] + velocity / self.steps.omega
-        if sequence is not None:  # what would be without displaced footholds
+        undisplaced = feet
+        if sequence is not None:  # the law of level ground applies to the motion without the planned displacements
             xi = xi - sequence.response(memory.planned, memory.displacement).divergence
-            level = feet - np.concatenate([memory.planned[0], np.zeros((len(feet), 1))], axis=1)
-        else:
-            level = feet
-        landings = self.steps.landing(state, level, xi, heading, command[:2], command[2])
+            undisplaced = feet - np.concatenate([memory.planned[0], np.zeros((len(feet), 1))], axis=1)
+        landings = self.steps.landing(state, undisplaced, xi, heading, command[:2], command[2])
         moved, places = np.zeros(2), []
         if any(self.steps.narrow):
             error = rotation_error(R @ desired_rotation(turn, command, plane).T) + body.lean
             inertia, weight = R @ self.planner.inertia @ R.T, self.planner.robot.mass * self.planner.gravity
             moved = self.steps.upright_displacement(error, body.angular_velocity, inertia, weight, heading)
+        landings = landings._replace(places=[place + moved for place in landings.places])
         if sequence is not None:
             return landings._replace(places=self._footholds(sequence, state, feet, landings, memory, plane))
-        for i, landing in enumerate([place + moved for place in landings.places]):
+        for i, landing in enumerate(landings.places):
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
             if self.terrain is not None:
@@ -187,7 +187,10 @@ class StepPlanner:
         """
         dt, targets, swings = self.time_step, [], []
         clearance, profile = memory.clearance * self.height + np.abs(memory.jump), (POINT, SOLE)[self.planner.on_soles]
-        ends, slope = [side * self.sole[0] * forward for side in (1.0, -1.0)] if self.planner.on_soles else [], plane.slope
+        ends, slope = (
+            [side * self.sole[0] * forward for side in (1.0, -1.0)] if self.planner.on_soles else [],
+            plane.slope,
+        )
         gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
         feet = zip(landings, memory.footsteps, places, gait, strict=True)
         for landing, last, place, (stands, progress, duty, extra) in feet:

@@ -52,8 +52,8 @@ class Footholds:
 
     Attributes:
         terrain: The map.
-        tables: `nearest_footholds` for each heading of all cells row by row, (4,): offsets along world x and y, [m], and
-            slopes.
+        tables: `nearest_footholds` for each heading of all cells row by row, (4,): offsets along world x and y, [m],
+            and slopes.
         headings: Number of headings in a half turn for which there are footholds; 1 for point feet.
     """
 
@@ -169,7 +169,7 @@ def foothold_planes(
 
 
 def _rectangle(sole: Sequence[float], margin: float, spacing: float, heading: Sequence[float] | Array) -> Array:
-    """Return the cells under a sole with a margin, [m], and at least the neighbors, an odd square mask, (n, n), bool."""
+    """Return the cells under a sole with a margin, [m], at least the neighbors, an odd square mask, (n, n), bool."""
     length, width = sole[0] + margin, sole[1] + margin
     k = max(int(np.ceil(np.hypot(length, width) / spacing)), 1)
     x, y = spacing * (np.indices((2 * k + 1, 2 * k + 1)) - k)

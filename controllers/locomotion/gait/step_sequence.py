@@ -1,17 +1,23 @@
 """Footholds of the next two steps of a robot that walks on two feet, and the motion of its body over them.
 
-A pendulum whose center of pressure p differs from its nominal motion by delta(t) has a divergent component xi that
-differs by the mean of all delta to come, weighted by omega exp(-omega t), if it is to stay bounded. While a foot
-stands, delta is the displacement of its place from the nominal one at the commanded velocity, and half of it while the
-weight moves from foot to foot. The displacements of the next footholds thus determine where xi has to be now
-(`StepSequence.response`). `StepSequence.chosen` takes those footholds of the next two steps with which the center of
-pressure under the soles has to make up for the least difference, and which are closest to their nominal places.
+A step to a foothold beside its place on level ground takes the robot out of balance, unless the steps and the motion of
+the body before and after it take part. The center of mass c over a center of pressure p obeys c'' = omega^2 (c - p),
+which is linear: the motion over displaced footholds is that on level ground plus the response to the displacements of
+the center of pressure. That of the divergent component xi is the mean of all displacements to come, weighted by
+omega exp(-omega t), so that it stays bounded (`StepResponse`). Predictive control follows this motion, and the foot
+placement for balance acts on the difference from it, as on level ground.
+
+`StepSequence.chosen` takes those footholds of the next two steps which are close to the landing places on level ground,
+and with which the divergent component has to change by no more than the center of pressure under the soles can do. A
+displacement that is chosen for the second step is known one step before, while a small displacement of the center of
+pressure still moves the next landing place far.
 
 Source:
     J. Englsberger, C. Ott, A. Albu-Schaeffer, "Three-dimensional bipedal walking control based on divergent component
-    of motion", IEEE Transactions on Robotics 31(2), 2015; R. J. Griffin, G. Wiedebach, S. McCrory, S. Bertrand, I. Lee,
-    J. Pratt, "Footstep planning for autonomous walking over rough terrain", Humanoids 2019, for footholds of soles. The
-    choice by enumeration is ours.
+    of motion", IEEE Transactions on Robotics 31(2), 2015, for the divergent component over given footholds; R. Deits,
+    R. Tedrake, "Footstep planning on uneven terrain with mixed-integer convex optimization", Humanoids 2014, for the
+    choice among separate regions. The choice for two steps by enumeration with the reach of the center of pressure, and
+    the values, are ours.
 """
 
 from __future__ import annotations
@@ -63,14 +69,14 @@ class StepResponse(NamedTuple):
         return self.first + sum_of(np.exp(-self.omega * time) * change for time, change in rows)
 
     def after(self, time: Any) -> tuple[Array, Array]:
-        """Return (displacement, velocity) of the center of mass after a time from now, (2,) each, [m], [m/s], world axes.
+        """Return (displacement, velocity) of the center of mass at a time, (2,) each, [m], [m/s], world axes.
 
         With c' = omega (xi - c), a unit change of the center of pressure at the time T gives xi = exp(-omega (T - t))
         before and 1 after it, and c = exp(-omega |T - t|) / 2 before, 1 - exp(-omega |T - t|) / 2 after it, less
         exp(-omega (T + t)) / 2 in both cases, so that c is zero now.
 
         Args:
-            time: t, [s].
+            time: t, from now, [s].
         """
         w, fading = self.omega, np.exp(-self.omega * time)
         c, xi = fading * self.begin + (1.0 - fading) * self.first, self.first
