@@ -41,6 +41,7 @@ _SHIFTS = 5  # largest shift of a landing place away from an edge, in that lengt
 _ACROSS = 5  # widest gap that it avoids, in that length
 _ROUGH, _ROUGH_SOLE = 0.12, 0.025  # [h], largest distance of the ground around a point foot and a sole from a plane
 _RADIUS, _MARGIN = 0.11, 0.04  # [h], of the ground around a point foot that is even, and around a sole
+_MARGIN_OF_SOLE = 0.02  # [h], around a sole on a height map, in addition to the distance to the next cell
 _HEADINGS = 8  # of soles in a half turn
 _STEEPEST = 0.8  # slope
 _FARTHEST = 0.6  # [h], largest distance of a foothold from the desired place; beyond it the desired place is kept
@@ -154,7 +155,7 @@ def foothold_planes(
     if sole[0] == 0.0:
         around, rough = _disk(_RADIUS * height / spacing), _ROUGH
     else:
-        around, rough = _rectangle(sole, _MARGIN * height + 0.5 * spacing, spacing, heading), _ROUGH_SOLE
+        around, rough = _rectangle(sole, _MARGIN_OF_SOLE * height, spacing, heading), _ROUGH_SOLE
     cells = np.argwhere(around) - around.shape[0] // 2
     nearby = [ndimage.shift(heights, -cell, order=0, mode="nearest") for cell in cells.astype(float)]
     mean = sum(nearby) / len(nearby)
@@ -169,13 +170,15 @@ def foothold_planes(
 
 
 def _rectangle(sole: Sequence[float], margin: float, spacing: float, heading: Sequence[float] | Array) -> Array:
-    """Return the cells under a sole with a margin, [m], at least the neighbors, an odd square mask, (n, n), bool."""
-    length, width = sole[0] + margin, sole[1] + margin
-    k = max(int(np.ceil(np.hypot(length, width) / spacing)), 1)
+    """Return the cells whose heights form the ground under a sole with a margin, [m], an odd square mask, (n, n), bool.
+
+    The sole may be anywhere in the middle cell, and the surface between two cells has heights between theirs.
+    """
+    length, width = (extent + margin + 1.5 * spacing for extent in sole)
+    k = int(np.ceil(np.hypot(length, width) / spacing))
     x, y = spacing * (np.indices((2 * k + 1, 2 * k + 1)) - k)
     c, s = heading
-    is_under = (np.abs(c * x + s * y) <= length + 1e-9) & (np.abs(c * y - s * x) <= width + 1e-9)
-    return is_under | (np.hypot(x, y) < 1.5 * spacing)
+    return (np.abs(c * x + s * y) < length - 1e-9) & (np.abs(c * y - s * x) < width - 1e-9)
 
 
 def _disk(radius: float) -> Array:
