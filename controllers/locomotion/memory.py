@@ -30,6 +30,9 @@ class LocomotionMemory(NamedTuple):
         lifts: Height of each swinging foot over its path, (n,), [m]; negative below it in search of the ground.
         rises: Height by which each foot rises beyond the clearance in its present or next swing, (n,), [m]; see
             `rises_over_uneven_ground`.
+        planned: Displacements of the present places and of the next footholds of two feet that the body follows, (2, n,
+            2), [m], world axes, see `StepSequence.planned`; zero for others.
+        displacement: Displacement of the center of mass that follows from them, (2,), [m], world axes.
         deviation: Deviation of the divergent component of motion, [m].
         standing_deviation: Deviation from the mean of all feet after those in the air have landed, [m].
         costates: Of the last plan, (N, 6), [N/m, N], world axes, see `predictive.Plan`.
@@ -56,6 +59,8 @@ class LocomotionMemory(NamedTuple):
     climbs: Array
     lifts: Array
     rises: Array
+    planned: Array
+    displacement: Array
     deviation: Any
     standing_deviation: Any
     costates: Array
@@ -78,11 +83,32 @@ class LocomotionMemory(NamedTuple):
             nv: Number of degrees of freedom. n: Number of feet. hands: Number of hands.
         """
         state, parameters = [nv, GaitState.size(n), ENTRIES, 3, 2, 2], [1 + 2 * n, ENTRIES]
-        sizes = [*state, 3 * n, 3 * n, n, n, n, n, 1, 1, 6 * HORIZON, 2, *parameters, 1, 1, 1, 1, ROWS * hands]
+        sizes = [
+            *state,
+            3 * n,
+            3 * n,
+            n,
+            n,
+            n,
+            n,
+            4 * n,
+            2,
+            1,
+            1,
+            6 * HORIZON,
+            2,
+            *parameters,
+            1,
+            1,
+            1,
+            1,
+            ROWS * hands,
+        ]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),
             footsteps=parts.footsteps.reshape(n, 3),
+            planned=parts.planned.reshape(2, n, 2),
             costates=parts.costates.reshape(HORIZON, 6),
             deviation=parts.deviation[0],
             standing_deviation=parts.standing_deviation[0],

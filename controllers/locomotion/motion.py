@@ -10,6 +10,7 @@ import numpy as np
 
 from controllers.locomotion.gait.choice import Jump
 from controllers.locomotion.gait.footsteps import GroundPlane, Sway
+from controllers.locomotion.gait.step_sequence import StepResponse
 from controllers.locomotion.gait.swing import Swing
 from legged.spatial import Array, cross, join
 
@@ -139,6 +140,7 @@ class BodyReference(NamedTuple):
         heading: Cosine and sine of the heading now, (2,), dimensionless.
         sway: Periodic motion of the center of mass.
         jump: The present jump; None for none.
+        response: Motion over displaced footholds in addition; None for none.
     """
 
     position: Array
@@ -148,6 +150,7 @@ class BodyReference(NamedTuple):
     heading: Array
     sway: Sway
     jump: Jump | None = None
+    response: StepResponse | None = None
 
     def after(self, time: Any) -> tuple[Array, Array]:
         """Return (position, velocity) of the center of mass after a time from now, (3,) each, [m], [m/s], world axes.
@@ -163,6 +166,9 @@ class BodyReference(NamedTuple):
         chord = turned(np.stack([c_half, s_half]), time * self.velocity[:2])
         place = self.position[:2] + chord + turned(along, offset)
         speed = turned(np.stack([c, s]), self.velocity[:2]) + turned(along, rate)
+        if self.response is not None:
+            offset, rate = self.response.after(time)
+            place, speed = place + offset, speed + rate
         climb = self.velocity[2]
         rise, rate = (0.0, 0.0) if self.jump is None else self.jump.after(time)
         return join(place, np.stack([self.position[2] + time * climb + rise])), join(speed, np.stack([climb + rate]))

@@ -13,6 +13,7 @@ import numpy as np
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
 from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plane_of
 from controllers.locomotion.gait.schedule import GaitState
+from controllers.locomotion.gait.step_sequence import MOST
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference, turned
@@ -144,6 +145,8 @@ class StartedLocomotion:
             np.zeros(len(places)),
             np.zeros(len(places)),
             np.zeros(len(places)),
+            np.zeros((2, len(places), 2)),
+            np.zeros(2),
             0.0,
             0.0,
             np.zeros((HORIZON, 6)),
@@ -246,7 +249,6 @@ class StartedLocomotion:
         waits = ((wanted[JUMP] > 0.0) & (jump == 0.0)) | lowers  # a jump begins from rest, and moves on in its push
         wanted = join(where(waits, 0.0, 1.0) * wanted[:3], wanted[3:])
         usual = acceleration_on_two(wanted, before, self.height, self.gravity) if on_two else ACCELERATION
-        wanted = join(wanted[:2] + ground.velocity_change(memory.path, wanted, before), wanted[2:])
         most = where(jump > 0.0, _LEAP, usual)
         turns = 1.0 - (1.0 - _STANDING_TURN) * reduce(mul, before.planted) if self.planner.has_pivots else 1.0
         limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most, turns)
@@ -263,10 +265,12 @@ class StartedLocomotion:
         sway = self.steps.sway(state, limited[:2], limited[2])
         farthest, slow = 0.0 if on_two else _ASIDE * self.height, _STILL * np.sqrt(self.gravity * self.height)
         bounds = _DRIFT * self.height, farthest, slow
-        path, aside = advanced_path(memory.path, memory.aside, limited, mass, sway, bounds, dt)
+        undisplaced = mass - join(memory.displacement, np.zeros(1))
+        path, aside = advanced_path(memory.path, memory.aside, limited, undisplaced, sway, bounds, dt)
         back = turned(np.stack([np.cos(path[2]), -np.sin(path[2])]), _RETURN / self.planner.time_unit * aside)
         moving = join(limited[:3] + self.possible @ join(back, np.zeros(1)), limited[3:])
-        landings = ground.landings(state, feet, body, origin, moving, plane, memory.path[2])
+        sequence = ground.sequence(state, body.heading)
+        landings = ground.landings(state, feet, body, origin, moving, plane, memory.path[2], sequence, memory)
         errors = (feet - memory.footsteps)[:, 2] if self.terrain is None else np.zeros(len(feet))
         unit = self.planner.time_unit
         rises = rises_over_uneven_ground(memory.rises, errors, before.stance, state.stance, self.height, unit, dt)
@@ -275,7 +279,15 @@ class StartedLocomotion:
         over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
         reference = body_reference(path, moving, plane, mass, self.planner.base_height + over_base, sway, rises_by)
-        normals = [ground.normal(place, plane) for place in places]
+        planned, displacement = memory.planned, memory.displacement
+        if sequence is not None:
+            shifts = np.stack([step[:2] - place for step, place in zip(footsteps, landings.undisturbed, strict=True)])
+            stands = np.stack(state.stance)
+            planned = state.walking * sequence.planned(planned, shifts, stands, MOST * self.height)
+            response = sequence.response(planned, displacement)
+            displacement = response.after(dt)[0]
+            reference = reference._replace(response=response)
+        normals = [ground.normal(place, body.heading[0], plane) for place in places]
         progress = state.swing_progress
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, progress, carrying)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.costates)
@@ -300,6 +312,8 @@ class StartedLocomotion:
             climbs=np.stack(climbs),
             lifts=np.stack(lifts),
             rises=np.stack(rises),
+            planned=planned,
+            displacement=displacement,
             deviation=np.sqrt(landings.deviation @ landings.deviation),
             standing_deviation=np.sqrt(landings.standing_deviation @ landings.standing_deviation),
             costates=plan.costates,

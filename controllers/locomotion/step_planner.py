@@ -11,22 +11,22 @@ import numpy as np
 from controllers.locomotion.gait.footholds import UNEVEN, foothold_normal, moved_to_foothold, terrain_heights
 from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
 from controllers.locomotion.gait.schedule import GaitState
+from controllers.locomotion.gait.step_sequence import StepSequence
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_lead, swing_path, swing_rise
 from controllers.locomotion.gait.uneven_ground import adapted_swing
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyState, desired_rotation, turned
+from controllers.locomotion.motion import BodyState, desired_rotation
 from controllers.locomotion.motion_plan import MotionPlanner
 from legged.compiler.ir import where
 from legged.ground.terrain import Terrain
 from legged.rotations import rotation_error
-from legged.spatial import Array, join, sum_of
+from legged.spatial import Array, join
 
 _REACHING = 1.0  # [sqrt(g h)], speed at which a foot moves up over an obstacle or down to low ground
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 _AROUND = 0.6  # [h], radius of the known ground whose slope the trunk of a robot with two feet follows
 _TILT = 0.5  # of this slope: that of the trunk and its reference
-_CHANGE = 0.5  # of the commanded speed: largest change of it for footholds
-_SOONEST = 0.5  # [sqrt(h / g)], shortest time in which it acts
+_LONGEST = 0.75  # [h], longest step that a robot with two feet plans
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +50,10 @@ class StepPlanner:
         return self.planner.height
 
     @property
-    def sole(self) -> float:
-        """Largest distance of a contact point of a foot from the middle of its sole, [m]."""
-        return max(float(np.linalg.norm(foot.outline, axis=1).max()) for foot in self.planner.feet)
-
-    @property
-    def toe(self) -> float:
-        """Largest distance of a contact point of a foot ahead of or behind the middle of its sole, [m]."""
-        return max(float(np.abs(foot.outline[:, 0]).max()) for foot in self.planner.feet)
+    def sole(self) -> tuple[float, float]:
+        """Half of the length and of the width of the largest sole, (2,), [m]; zero for point feet."""
+        length, width = np.max([np.abs(foot.outline[:, :2]).max(axis=0) for foot in self.planner.feet], axis=0)
+        return float(length), float(width)
 
     @property
     def sees_on_two(self) -> bool:
@@ -85,32 +81,13 @@ class StepPlanner:
             wanted = _TILT * plane_of(points, self.height).slope
         return GroundPlane(fit.point, slope + share * (wanted - slope))
 
-    def velocity_change(self, path: Array, command: Array, state: GaitState) -> Array:
-        """Return a change of the velocity, (2,), with which feet that stand come to footholds in their next step.
-
-        A foot whose place is at an edge lands up to half its length ahead or behind, and the deviation of the divergent
-        component of motion that this causes grows until the next step. The change along the heading moves these places
-        to the nearest footholds before. It is zero for more than two feet, and on unknown terrain.
+    def sequence(self, state: GaitState, heading: Array) -> StepSequence | None:
+        """Return the next two steps of a robot with two feet that knows the terrain, None for all others.
 
         Args:
-            path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,), world axes.
-            command: As in `Command`, (7,), mixed units. state: State of the gait.
-
-        Returns:
-            (2,), [m/s], heading axes.
+            state: State of the gait. heading: Forward and left unit vectors, (2, 2), dimensionless, world axes.
         """
-        if self.terrain is None or not self.sees_on_two:
-            return np.zeros(2)
-        forward, velocity, total = np.stack([np.cos(path[2]), np.sin(path[2])]), command[:2], 0.0
-        rows = zip(self.steps.stances, state.stance, state.time_to_touchdown, state.duty, strict=True)
-        for stance, stands, left, duty in rows:
-            place = path[:2] + turned(forward, stance + velocity * (left + 0.5 * duty * state.period))
-            found = moved_to_foothold(self.terrain, place, forward, self.height, self.sole, self.toe)
-            shift = (found - place) @ forward
-            total = total + stands * shift / np.maximum(left, _SOONEST * self.planner.time_unit)
-        most = _CHANGE * np.sqrt(velocity @ velocity)
-        change = np.minimum(np.maximum(total / np.maximum(sum_of(state.stance), 1.0), -most), most)
-        return np.stack([state.walking * change, 0.0 * change])
+        return StepSequence.of(state, self.steps.stances, self.steps.omega, heading) if self.sees_on_two else None
 
     def landings(
         self,
@@ -121,6 +98,8 @@ class StepPlanner:
         command: Array,
         plane: GroundPlane,
         turn: Any,
+        sequence: StepSequence | None,
+        memory: LocomotionMemory,
     ) -> Landings:
         """Return the landings with places on the ground within reach, (n, 3), [m], world axes.
 
@@ -128,23 +107,63 @@ class StepPlanner:
             state: State of the gait. feet: Positions of the feet, (n, 3), [m], world axes.
             body: The present motion. origin: Position of the base, (3,), [m], world axes.
             command: As in `Command`, (7,), mixed units. plane: The ground. turn: Desired heading, [rad].
+            sequence: As from `sequence`. memory: That of the last evaluation.
         """
         R, stance, velocity, heading = body.rotation, state.stance, body.velocity[:2], body.heading
         xi = body.position[:2] + velocity / self.steps.omega
-        landings = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
+        undisplaced = feet
+        if sequence is not None:  # the law of level ground applies to the motion without the planned displacements
+            xi = xi - sequence.response(memory.planned, memory.displacement).divergence
+            undisplaced = feet - np.concatenate([memory.planned[0], np.zeros((len(feet), 1))], axis=1)
+        landings = self.steps.landing(state, undisplaced, xi, heading, command[:2], command[2])
         moved, places = np.zeros(2), []
         if any(self.steps.narrow):
             error = rotation_error(R @ desired_rotation(turn, command, plane).T) + body.lean
             inertia, weight = R @ self.planner.inertia @ R.T, self.planner.robot.mass * self.planner.gravity
             rate, turning = body.angular_velocity, self.planner.turning(command[2])
             moved = self.steps.upright_displacement(error, rate, inertia, weight, heading, turning)
-        for i, landing in enumerate([place + moved for place in landings.places]):
+        landings = landings._replace(places=[place + moved for place in landings.places])
+        if sequence is not None:
+            return landings._replace(places=self._footholds(sequence, state, feet, landings, memory, plane))
+        for i, landing in enumerate(landings.places):
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
             if self.terrain is not None:
-                place = moved_to_foothold(self.terrain, place, heading[0], self.height, self.sole, self.toe)
+                place = moved_to_foothold(self.terrain, place, heading[0], self.height, self.sole)
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
         return landings._replace(places=places)
+
+    def _footholds(
+        self,
+        sequence: StepSequence,
+        state: GaitState,
+        feet: Array,
+        landings: Landings,
+        memory: LocomotionMemory,
+        plane: GroundPlane,
+    ) -> list[Array]:
+        """Return the footholds of the next steps of two feet, (2, 3), [m], world axes; arguments as in `landings`."""
+        terrain, forward = self.terrain, sequence.axes[0]
+        assert terrain is not None
+
+        def foothold(place: Array) -> Array:
+            return moved_to_foothold(terrain, place, forward, self.height, self.sole)
+
+        first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
+        level = np.array(landings.undisturbed)
+        desired = level + first * sequence.beyond(np.array(landings.places) - level, np.array(self.sole))
+        places = sequence.chosen(
+            foothold,
+            desired,
+            memory.planned[1],
+            feet[:, :2],
+            memory.footsteps[:, :2],
+            progress,
+            np.array(self.sole),
+            self.height,
+            _LONGEST * self.height,
+        )
+        return [np.array([x, y, self._ground_height(np.stack([x, y]), plane)]) for x, y in places]
 
     def _ground_height(self, place: Array, plane: GroundPlane) -> Any:
         return plane.height(place) if self.terrain is None else self.terrain.height(place[0], place[1])
@@ -169,7 +188,10 @@ class StepPlanner:
         """
         dt, targets, swings = self.time_step, [], []
         clearance, profile = memory.clearance * self.height + np.abs(memory.jump), (POINT, SOLE)[self.planner.on_soles]
-        ends, slope = [side * self.toe * forward for side in (1.0, -1.0)] if self.planner.on_soles else [], plane.slope
+        ends, slope = (
+            [side * self.sole[0] * forward for side in (1.0, -1.0)] if self.planner.on_soles else [],
+            plane.slope,
+        )
         gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
         feet = zip(landings, memory.footsteps, places, gait, strict=True)
         for landing, last, place, (stands, progress, duty, extra) in feet:
@@ -206,12 +228,13 @@ class StepPlanner:
         adapted, remaining, reached = zip(*states, strict=True)
         return list(adapted), list(remaining), list(reached)
 
-    def normal(self, place: Array, plane: GroundPlane) -> Array:
+    def normal(self, place: Array, heading: Array, plane: GroundPlane) -> Array:
         """Return the unit normal of the ground under a foot at a place, (3,), dimensionless, world axes.
 
         Args:
-            place: (3,), [m], world axes. plane: The ground without a known terrain.
+            place: (3,), [m], world axes. heading: Unit vector forward, (2,), dimensionless, world axes.
+            plane: The ground without a known terrain.
         """
         if self.terrain is None:
             return plane.normal
-        return foothold_normal(self.terrain, place[:2], self.height, self.sole)
+        return foothold_normal(self.terrain, place[:2], heading, self.height, self.sole)

@@ -1,7 +1,7 @@
 """Footholds: places on a terrain on which a foot may stand.
 
 Of a height map, the nearest foothold to each cell is found once for the map (`Footholds`). A place is a foothold if a
-plane through the heights around it deviates from none of them by more than 0.12 h, for flat feet 0.05 h, if it is not
+plane through the heights around it deviates from none of them by more than 0.12 h, for flat feet 0.025 h, if it is not
 steep, and if it does not lie in a hole or gap: heights that a morphological closing over 0.5 h would raise by more than
 0.2 h. The offset to the nearest foothold and the slopes of its plane are numbers in tables for each cell, so that a
 compiled law reads two numbers for a landing place, and two for the ground under a foot, whatever the map. Slopes of the
@@ -33,15 +33,16 @@ from legged.ground.terrain import Terrain
 from legged.spatial import Array
 
 UNEVEN = 0.05
-"""Change of the slope times a length that is an edge of the terrain, and largest distance of the ground under a flat
-foot from a plane, [h]."""
+"""Change of the slope times a length that is an edge of the terrain, [h]."""
 GAP, DEPTH = 0.5, 0.2
 """Width up to which a lower place is a gap, and depth from which on it is one, [h]."""
 _EDGE = 0.075  # [h], with the height h of the center of mass: half the distance of a foot from edges of the terrain
 _SHIFTS = 5  # largest shift of a landing place away from an edge, in that length
 _ACROSS = 5  # widest gap that it avoids, in that length
-_ROUGH = 0.12  # [h], largest distance of the ground around a point foot from a plane
+_ROUGH, _ROUGH_SOLE = 0.12, 0.025  # [h], largest distance of the ground around a point foot and a sole from a plane
 _RADIUS, _MARGIN = 0.11, 0.04  # [h], of the ground around a point foot that is even, and around a sole
+_MARGIN_OF_SOLE = 0.02  # [h], around a sole on a height map, in addition to the distance to the next cell
+_HEADINGS = 8  # of soles in a half turn
 _STEEPEST = 0.8  # slope
 _FARTHEST = 0.6  # [h], largest distance of a foothold from the desired place; beyond it the desired place is kept
 
@@ -52,55 +53,65 @@ class Footholds:
 
     Attributes:
         terrain: The map.
-        tables: `nearest_footholds` of all cells row by row, (4,): offsets along world x and y, [m], and slopes.
+        tables: `nearest_footholds` for each heading of all cells row by row, (4,): offsets along world x and y, [m],
+            and slopes.
+        headings: Number of headings in a half turn for which there are footholds; 1 for point feet.
     """
 
     terrain: HeightMap
     tables: tuple[LookupTable, ...]
+    headings: int
 
     @classmethod
-    def of(cls, terrain: HeightMap, height: float, sole: float) -> Footholds:
+    def of(cls, terrain: HeightMap, height: float, sole: Sequence[float]) -> Footholds:
         """Return the footholds of a map.
 
         Args:
             terrain: The map. height: h, of the center of mass of the standing robot, [m].
-            sole: Largest distance of a contact point of a foot from the middle of its sole, [m]; zero for point feet.
+            sole: Half of the length and of the width of a sole, (2,), [m]; zero for point feet.
         """
-        return _footholds(terrain, round(height, 6), round(sole, 6))
+        return _footholds(terrain, round(height, 6), (round(sole[0], 6), round(sole[1], 6)))
 
-    def nearest(self, place: Array) -> Array:
+    def nearest(self, place: Array, heading: Array) -> Array:
         """Return the nearest foothold to a place, (2,), [m], world axes; the place itself if none is near.
 
         Args:
-            place: (2,), [m], world axes.
+            place: (2,), [m], world axes. heading: Unit vector along the sole, (2,), dimensionless, world axes.
         """
-        return place + np.stack(self._read(place, self.tables[:2]))
+        return place + np.stack(self._read(place, heading, self.tables[:2]))
 
-    def normal(self, place: Array) -> Array:
+    def normal(self, place: Array, heading: Array) -> Array:
         """Return the unit normal of the plane of the nearest foothold to a place, (3,), dimensionless, world axes.
 
         Args:
-            place: (2,), [m], world axes.
+            place: (2,), [m], world axes. heading: As in `nearest`.
         """
-        return upward(*self._read(place, self.tables[2:]))
+        return upward(*self._read(place, heading, self.tables[2:]))
 
-    def _read(self, place: Array, tables: Sequence[LookupTable]) -> list[Any]:
-        """Return the entries of tables for the cell at a place."""
+    def _read(self, place: Array, heading: Array, tables: Sequence[LookupTable]) -> list[Any]:
+        """Return the entries of tables for the cell at a place and the heading nearest to the given one."""
         spacing = self.terrain.spacing
         row, column = (
             np.minimum(np.maximum(np.floor((z - start) / spacing + 0.5), 0.0), size - 1.0)
             for z, start, size in zip(place, self.terrain.origin, self.terrain.heights.shape, strict=True)
         )
         cell: Any = row * self.terrain.heights.shape[1] + column
+        if self.headings > 1:
+            turn = np.floor(np.arctan2(heading[1], heading[0]) * (self.headings / np.pi) + 0.5)
+            turn = turn - self.headings * np.floor(turn / self.headings)
+            cell = cell + turn * float(self.terrain.heights.size)
         return [table(cell) for table in tables]
 
 
 @lru_cache(maxsize=8)
-def _footholds(terrain: HeightMap, height: float, sole: float) -> Footholds:
+def _footholds(terrain: HeightMap, height: float, sole: tuple[float, float]) -> Footholds:
     """Return the footholds of a map; many laws of a study share them."""
-    free, slopes = foothold_planes(terrain.heights, terrain.spacing, height, sole)
-    layers = nearest_footholds(free, slopes, terrain.spacing, height)
-    return Footholds(terrain, tuple(LookupTable(layer.ravel()) for layer in layers))
+    layers, count = [], _HEADINGS if sole[0] > 0.0 else 1
+    for angle in np.pi / count * np.arange(count):
+        heading = np.array([np.cos(angle), np.sin(angle)])
+        free, slopes = foothold_planes(terrain.heights, terrain.spacing, height, sole, heading)
+        layers.append(nearest_footholds(free, slopes, terrain.spacing, height).reshape(4, -1))
+    return Footholds(terrain, tuple(LookupTable(row) for row in np.concatenate(layers, axis=1)), count)
 
 
 def nearest_footholds(free: Array, slopes: Array, spacing: float, height: float) -> Array:
@@ -124,18 +135,27 @@ def nearest_footholds(free: Array, slopes: Array, spacing: float, height: float)
     return np.concatenate([spacing * (cells - own), slopes[:, *cells]])
 
 
-def foothold_planes(heights: Array, spacing: float, height: float, sole: float = 0.0) -> tuple[Array, Array]:
+def foothold_planes(
+    heights: Array,
+    spacing: float,
+    height: float,
+    sole: Sequence[float] = (0.0, 0.0),
+    heading: Sequence[float] | Array = (1.0, 0.0),
+) -> tuple[Array, Array]:
     """Return (free, slopes): whether a foot may stand on each cell of a map, and the plane of the ground around it.
 
     Args:
         heights: (nx, ny), [m], world z. spacing: Of the cells, [m].
-        height: h, of the center of mass of the standing robot, [m]. sole: As in `Footholds.of`, [m].
+        height: h, of the center of mass of the standing robot, [m]. sole: As in `Footholds.of`, (2,), [m].
+        heading: Unit vector along the sole, (2,), dimensionless, world axes.
 
     Returns:
         Whether each cell is a foothold, (nx, ny), bool, and slopes along world x and y, (2, nx, ny), dimensionless.
     """
-    radius, rough = (_RADIUS * height, _ROUGH) if sole == 0.0 else (sole + _MARGIN * height, UNEVEN)
-    around = _disk(radius / spacing)
+    if sole[0] == 0.0:
+        around, rough = _disk(_RADIUS * height / spacing), _ROUGH
+    else:
+        around, rough = _rectangle(sole, _MARGIN_OF_SOLE * height, spacing, heading), _ROUGH_SOLE
     cells = np.argwhere(around) - around.shape[0] // 2
     nearby = [ndimage.shift(heights, -cell, order=0, mode="nearest") for cell in cells.astype(float)]
     mean = sum(nearby) / len(nearby)
@@ -147,6 +167,18 @@ def foothold_planes(heights: Array, spacing: float, height: float, sole: float =
     closed = ndimage.grey_closing(heights, footprint=_disk(0.5 * GAP * height / spacing), mode="nearest")
     free = is_even & (np.hypot(slopes[0], slopes[1]) <= _STEEPEST) & (closed - heights <= DEPTH * height)
     return free, np.array(slopes)
+
+
+def _rectangle(sole: Sequence[float], margin: float, spacing: float, heading: Sequence[float] | Array) -> Array:
+    """Return the cells whose heights form the ground under a sole with a margin, [m], an odd square mask, (n, n), bool.
+
+    The sole may be anywhere in the middle cell, and the surface between two cells has heights between theirs.
+    """
+    length, width = (extent + margin + 1.5 * spacing for extent in sole)
+    k = int(np.ceil(np.hypot(length, width) / spacing))
+    x, y = spacing * (np.indices((2 * k + 1, 2 * k + 1)) - k)
+    c, s = heading
+    return (np.abs(c * x + s * y) < length - 1e-9) & (np.abs(c * y - s * x) < width - 1e-9)
 
 
 def _disk(radius: float) -> Array:
@@ -177,9 +209,7 @@ def terrain_heights(
     ]
 
 
-def moved_to_foothold(
-    terrain: Terrain, place: Array, heading: Array, height: float, sole: float, toe: float = 0.0
-) -> Array:
+def moved_to_foothold(terrain: Terrain, place: Array, heading: Array, height: float, sole: Sequence[float]) -> Array:
     """Return the place of a foothold near to a desired place, (2,), [m], world axes; see `Footholds`.
 
     Args:
@@ -187,27 +217,27 @@ def moved_to_foothold(
             others are looked for along the heading.
         place: Desired place, (2,), [m], world axes.
         heading: Unit vector, (2,), dimensionless, world axes.
-        height, sole: As in `Footholds.of`, [m].
-        toe: Largest distance of a contact point of a foot along the heading from the middle of its sole, [m].
+        height, sole: As in `Footholds.of`, [m] and (2,), [m].
     """
     if isinstance(terrain, HeightMap):
-        return Footholds.of(terrain, height, sole).nearest(place)
+        return Footholds.of(terrain, height, sole).nearest(place, heading)
     if isinstance(terrain, RollingHeightMap):
         return place + terrain.offset(*place)
-    return away_from_edges(terrain, place, heading, height, toe)
+    return away_from_edges(terrain, place, heading, height, sole[0])
 
 
-def foothold_normal(terrain: Terrain, place: Array, height: float, sole: float) -> Array:
+def foothold_normal(terrain: Terrain, place: Array, heading: Array, height: float, sole: Sequence[float]) -> Array:
     """Return the unit normal of the ground under a foot, (3,), dimensionless, world axes.
 
     On a height map it is that of the plane of the nearest foothold.
 
     Args:
         terrain: As in `moved_to_foothold`. place: Of the foot, (2,), [m], world axes.
-        height, sole: As in `Footholds.of`, [m].
+        heading: Unit vector, (2,), dimensionless, world axes.
+        height, sole: As in `Footholds.of`, [m] and (2,), [m].
     """
     if isinstance(terrain, HeightMap):
-        return Footholds.of(terrain, height, sole).normal(place)
+        return Footholds.of(terrain, height, sole).normal(place, heading)
     if isinstance(terrain, RollingHeightMap):
         return upward(*terrain.slopes(*place))
     return terrain.normal(*place)
@@ -226,7 +256,7 @@ def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: floa
         place: Desired place, (2,), [m], world axes.
         heading: Unit vector, (2,), dimensionless, world axes.
         height: Height h of the center of mass of the standing robot, [m].
-        toe: As in `moved_to_foothold`, [m]; a longer foot than 0.11 h keeps 0.04 h away from edges.
+        toe: Half of the length of a sole, [m]; a longer foot than 0.11 h keeps 0.04 h away from edges.
     """
     length = max(_EDGE * height, 0.5 * (toe + _MARGIN * height))
     reach = range(-_SHIFTS - _ACROSS, _SHIFTS + _ACROSS + 1)

@@ -46,6 +46,7 @@ class Landings(NamedTuple):
 
     Attributes:
         places: Next landing place of each foot, (n, 2), [m], world axes.
+        undisturbed: The same without a deviation, (n, 2), [m], world axes.
         deviation: Of xi from its periodic motion over the feet that stand, now, (2,), [m], world axes.
         standing_deviation: Of xi from the mean place of all feet after those in the air have landed, if none lifts off
             before, (2,), [m], world axes. Landing places move by the deviation, so that it is the deviation at the last
@@ -53,6 +54,7 @@ class Landings(NamedTuple):
     """
 
     places: list[Array]
+    undisturbed: list[Array]
     deviation: Array
     standing_deviation: Array
 
@@ -132,7 +134,7 @@ class FootstepLaw:
             for place, s, duty, stands in rows:
                 s = s + share
                 s = s - np.floor(s)
-                ahead = self._advance(place, velocity, yaw_rate, (0.5 * duty - np.minimum(s, duty)) * state.period)
+                ahead = place_ahead(place, velocity, yaw_rate, (0.5 * duty - np.minimum(s, duty)) * state.period)
                 total = total + stands * (place + ahead)
                 count = count + stands
             pressures.append((total / np.maximum(count, 1.0), count > 0.5))
@@ -161,7 +163,7 @@ class FootstepLaw:
         center = np.zeros(2)
         for place, foot, stands, s, duty in zip(self.stances, feet, stance, state.local, state.duty, strict=True):
             past = (0.5 * duty - np.minimum(s, duty)) * state.period * walking
-            own = place + self._advance(place, velocity, yaw_rate, past)
+            own = place + place_ahead(place, velocity, yaw_rate, past)
             center = center + stands * (foot[:2] - to_world @ own)
         # At a velocity v over a center of pressure at rest in these axes, xi is a with omega a - yaw_rate e_z x a = v:
         ratio = yaw_rate / self.omega
@@ -178,15 +180,16 @@ class FootstepLaw:
             remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
             return (error - along + remaining * along) * growth
 
-        places, last = [], 0.0
+        places, undisturbed, last = [], [], 0.0
         rows = zip(self.stances, state.time_to_touchdown, state.duty, stance, strict=True)
         for place, left, duty, stands in rows:
             time = np.minimum(left, (1.0 - duty) * state.period)
             last = np.maximum(last, (1.0 - stands) * time)
-            ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)
+            ahead = place + place_ahead(place, velocity, yaw_rate, 0.5 * duty * state.period)
             way = _turned(velocity * left, 0.5 * yaw_rate * left) + _turned(ahead, yaw_rate * left)
-            places.append(center + deviation(time) + to_world @ way)
-        return Landings(places, error, deviation(last) * (count / len(stance)))
+            undisturbed.append(center + to_world @ way)
+            places.append(undisturbed[-1] + deviation(time))
+        return Landings(places, undisturbed, error, deviation(last) * (count / len(stance)))
 
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
         """Return the number of steps per time, relative to that of the schedule, from 1 to 2, for balance.
@@ -280,14 +283,20 @@ class FootstepLaw:
         narrow = np.maximum(np.array(self.narrow, dtype=float), turning)
         return heading.T @ (narrow * (heading @ np.stack([-L[1], L[0]])))
 
-    def _advance(self, place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:
-        """Return how far a foot at a place of the body is ahead of it some time before the middle of its stance.
 
-        The second-order term is that of a curve: a body that turns comes from the side, and the heading was another.
-        """
-        angle = yaw_rate * time
-        way = velocity * time + angle * np.array([-place[1], place[0]])
-        return way + 0.5 * angle * (np.array([-way[1], way[0]]))
+def place_ahead(place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:
+    """Return how far a foot at a place of the body is ahead of it some time before the middle of its stance, (2,), [m].
+
+    The second-order term is that of a curve: a body that turns comes from the side, and the heading was another.
+
+    Args:
+        place: From the center of mass, (2,), [m], heading axes.
+        velocity: Commanded velocity, (2,), [m/s], heading axes. yaw_rate: Commanded rate of the heading, [rad/s].
+        time: [s].
+    """
+    angle = yaw_rate * time
+    way = velocity * time + angle * np.array([-place[1], place[0]])
+    return way + 0.5 * angle * (np.array([-way[1], way[0]]))
 
 
 class Sway(NamedTuple):
