@@ -227,7 +227,7 @@ def _narrow(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> 
     if len(feet) > 2:
         return False, False
     forward, left = (max(float(np.ptp(foot.offsets[:, k])) < _NARROW * height for foot in feet) for k in (0, 1))
-    return forward, left or _mass_of_legs(robot, home) > _HEAVY * robot.mass
+    return forward, bool(left or _mass_of_legs(robot, home) > _HEAVY * robot.mass)
 
 
 def _mass_of_legs(robot: Robot, home: Home) -> float:

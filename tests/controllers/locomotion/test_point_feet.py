@@ -8,7 +8,7 @@ from oracles.urdfs import all_urdfs
 
 import legged
 import robots
-from controllers import Locomotion
+from controllers import Command, Locomotion
 from controllers.locomotion.fitting import carrying_places
 
 FILES = all_urdfs()
@@ -91,3 +91,16 @@ def test_a_robot_with_two_point_feet_steps_in_place_walks_and_recovers_from_a_pu
         assert sim.q[4] - start == pytest.approx(vx * speed, abs=0.03 * speed + 0.03)
         R, _ = robot.base.pose(sim.q[:7])
         assert R[2, 2] > np.cos(0.25)
+
+
+def test_a_biped_with_heavy_legs_walks_by_quick_steps_that_keep_it_upright():
+    """With a trunk of 6 of 27 kg the spatial biped falls after 3 s by the steps of robots with light legs."""
+    light = robots.spatial_biped()
+    robot, law = light.with_parameters({"trunk_1.mass": 6.0}), Locomotion("walk", Command(vx=0.4))
+    started, _ = law.start(robot, None, *law.initial_state(robot))
+    usual, _ = law.start(light, None, *law.initial_state(light))
+    assert started.steps.narrow == (False, True) and usual.steps.narrow == (False, False)
+    run = legged.simulate(robot, law, until=4.0, ground=legged.Rigid(0.6), integrator=legged.TimeStepping(2e-3))
+    late = run.times > 2.0
+    way, time = (np.ptp(x[late], axis=0) for x in (run.base.position[:, 0], run.times))
+    assert way / time == pytest.approx(0.4, rel=0.15)
