@@ -28,9 +28,10 @@ from controllers.locomotion.torques.tasks import (
 from controllers.locomotion.torques.whole_body import Contact, JointLimits, Result, whole_body, whole_body_program
 from legged.algorithms.centroidal import momentum_matrix
 from legged.compiler.ir import where
+from legged.dynamics.kinematics import center_of_mass, momentum
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
-from legged.spatial import Array, factor_symmetric, solve_factored
+from legged.spatial import Array, cross, factor_symmetric, solve_factored, solve_symmetric
 
 HORIZON = 10
 """Number of steps of predictive control."""
@@ -244,12 +245,7 @@ class MotionPlanner:
         return targets
 
     def _contact_points(
-        self,
-        body: BodyState,
-        reference: BodyReference,
-        state: GaitState,
-        feet: FeetMotion,
-        h: float,
+        self, body: BodyState, reference: BodyReference, state: GaitState, feet: FeetMotion, h: float
     ) -> tuple[Array, Array]:
         """Return arms, (N, m, 3), and activity, (N, m), of the m contact points as in `Problem`.
 
@@ -387,3 +383,17 @@ class MotionPlanner:
                     level = level._replace(A=turns @ level.A, b=turns @ level.b)
                 tasks.append(level)
         return contacts, tasks
+
+
+def body_state(model: WholeBodyModel, q: Array, v: Array, planner: MotionPlanner) -> BodyState:
+    """Return the present motion of the body.
+
+    Args:
+        model: The robot at q and v. q: Configuration, (nq,). v: Velocity, (nv,). planner: Says what is planned.
+    """
+    robot, spin, total = planner.robot, model.point(0).twist[:3], momentum(planner.robot, q, v)
+    R = robot.base.pose(q[: robot.base.nq])[0]
+    if planner.plans_average:
+        arm = np.array([0.0, 0.0, planner.pivot])
+        spin = solve_symmetric(R @ planner.inertia @ R.T, total[:3] - cross(arm, total[3:]))
+    return BodyState(center_of_mass(robot, q), total[3:] / robot.mass, R, spin, R @ planner.lean(q))

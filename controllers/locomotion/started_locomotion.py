@@ -17,7 +17,7 @@ from controllers.locomotion.gait.step_sequence import MOST
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference, turned
-from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
+from controllers.locomotion.motion_plan import HORIZON, MotionPlanner, body_state
 from controllers.locomotion.step_planner import StepPlanner
 from controllers.locomotion.torques.hands import HeadingAxes, hand_control, moving_columns, predicted_velocities
 from controllers.locomotion.torques.tasks import WholeBodyModel
@@ -36,10 +36,10 @@ from controllers.operational_space import PathTask
 from controllers.zero_order_hold import is_sample_time, sample_times
 from legged.algorithms.legs.standing import Home
 from legged.compiler.ir import Expression, where
-from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
+from legged.dynamics.kinematics import center_of_mass, point_motion
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
-from legged.spatial import Array, cross, join, solve_symmetric, sum_of
+from legged.spatial import Array, join, sum_of
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
 _BEHIND = 0.65  # [h], largest distance of a foot behind its place under the body before it lifts off
@@ -230,30 +230,15 @@ class StartedLocomotion:
             command: The command of `legged.Simulation.step`, (5,) to (7,).
         """
         robot, ground, dt = self.robot, self.feet_plan, 1.0 / self.sampling_rate
-        on_two = len(self.planner.feet) == 2
-        R, origin = robot.base.pose(q[: robot.base.nq])
-        mass, total = center_of_mass(robot, q), momentum(robot, q, v)
         model = WholeBodyModel(robot, q, v)
-        spin = model.point(0).twist[:3]
-        if self.planner.plans_average:
-            arm = np.array([0.0, 0.0, self.planner.pivot])
-            spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3] - cross(arm, total[3:]))
-        body = BodyState(mass, total[3:] / robot.mass, R, spin, R @ self.planner.lean(q))
+        body = body_state(model, q, v, self.planner)
+        mass, origin = body.position, robot.base.pose(q[: robot.base.nq])[1]
         turning, normal = self.planner.turning(memory.command[2]), GroundPlane(mass, memory.slope).normal
         carrying = [foot.carrying(turning, model.point(foot.link).rotation, normal) for foot in self.planner.feet]
         centers = zip(self.planner.feet, carrying, strict=True)
         feet = np.array([model.point(foot.link, points.center).position for foot, points in centers])
-        wanted, before = self._command(t, memory, command), GaitState.of(memory.gait)
-        jump = jump_state(memory.jump, wanted[JUMP], before)
-        lowers = (jump > 0.0) & (before.phase * before.period < self.gaits.jump(jump).durations[0])
-        waits = ((wanted[JUMP] > 0.0) & (jump == 0.0)) | lowers  # a jump begins from rest, and moves on in its push
-        wanted = join(where(waits, 0.0, 1.0) * wanted[:3], wanted[3:])
-        usual = acceleration_on_two(wanted, before, self.height, self.gravity) if on_two else ACCELERATION
-        most = where(jump > 0.0, _LEAP, usual)
-        turns = 1.0 - (1.0 - _STANDING_TURN) * reduce(mul, before.planted) if self.planner.has_pivots else 1.0
-        limited = limited_command(wanted, memory.command, self.height, self.gravity, dt, most, turns)
-        offsets, stances, most = (feet - mass)[:, :2] @ body.heading.T, self.steps.stances, _BEHIND * self.height
-        limited = command_within_reach(limited, memory.command, stances, offsets, before, most, dt)
+        before = GaitState.of(memory.gait)
+        limited, jump = self._limited(self._command(t, memory, command), memory, before, feet, body)
         forces = [
             sum_of(model.point(link).rotation @ wrenches[link][3:] for link in foot.links) for foot in self.planner.feet
         ]
@@ -263,7 +248,8 @@ class StartedLocomotion:
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = ground.plane(places, memory.slope)
         sway = self.steps.sway(state, limited[:2], limited[2])
-        farthest, slow = 0.0 if on_two else _ASIDE * self.height, _STILL * np.sqrt(self.gravity * self.height)
+        farthest = 0.0 if len(feet) == 2 else _ASIDE * self.height
+        slow = _STILL * np.sqrt(self.gravity * self.height)
         bounds = _DRIFT * self.height, farthest, slow
         undisplaced = mass - join(memory.displacement, np.zeros(1))
         path, aside = advanced_path(memory.path, memory.aside, limited, undisplaced, sway, bounds, dt)
@@ -296,9 +282,8 @@ class StartedLocomotion:
         hands = hand_control(model, t, self.hands, axes, memory.hands, self.height, self.gravity, dt)
         model.friction = hands.friction if self.hands else None
         arms = [k for hand in self.hands for k in moving_columns(robot, hand.link)]
-        torques = self.planner.torques(
-            model, plan, reference, motion, memory.friction, memory.iterate, hands.tasks, arms
-        )
+        own = memory.friction, memory.iterate, hands.tasks, arms
+        torques = self.planner.torques(model, plan, reference, motion, *own)
         return memory._replace(
             tau=np.concatenate([np.zeros(robot.base.nv), torques.tau]),
             gait=state.flat(),
@@ -332,6 +317,27 @@ class StartedLocomotion:
         else:
             command = read_command(own(t))
         return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
+
+    def _limited(
+        self, wanted: Array, memory: LocomotionMemory, before: GaitState, feet: Array, body: BodyState
+    ) -> tuple[Array, Any]:
+        """Return the command that the robot follows now, (7,), with bounded rates, and the memory of a jump.
+
+        Args:
+            wanted: The command of this time, (7,), units of `Command`. memory: At the last evaluation.
+            before: The gait then. feet: Places of the soles, (n, 3), [m], world axes. body: The present motion.
+        """
+        dt, unit = 1.0 / self.sampling_rate, (self.height, self.gravity)
+        jump = jump_state(memory.jump, wanted[JUMP], before)
+        lowers = (jump > 0.0) & (before.phase * before.period < self.gaits.jump(jump).durations[0])
+        waits = ((wanted[JUMP] > 0.0) & (jump == 0.0)) | lowers  # a jump begins from rest, and moves on in its push
+        wanted = join(where(waits, 0.0, 1.0) * wanted[:3], wanted[3:])
+        usual = acceleration_on_two(wanted, before, *unit) if len(feet) == 2 else ACCELERATION
+        most = where(jump > 0.0, _LEAP, usual)
+        turns = 1.0 - (1.0 - _STANDING_TURN) * reduce(mul, before.planted) if self.planner.has_pivots else 1.0
+        limited = limited_command(wanted, memory.command, *unit, dt, most, turns)
+        offsets, farthest = (feet - body.position)[:, :2] @ body.heading.T, _BEHIND * self.height
+        return command_within_reach(limited, memory.command, self.steps.stances, offsets, before, farthest, dt), jump
 
     def _gait(
         self, command: Array, forces: Sequence[Array], memory: LocomotionMemory, feet: Array, body: BodyState
