@@ -68,7 +68,7 @@ class Foot:
 
         Args:
             turning: As in `MotionPlanner.turning`.
-            rotation: Orientation of the link, (3, 3), link to world axes.
+            rotation: Orientation of the link, a rotation matrix, (3, 3), link to world axes.
             normal: Unit normal of the ground, (3,), dimensionless, world axes.
         """
         points = [point for _, point in self.points]

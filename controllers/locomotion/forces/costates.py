@@ -83,12 +83,20 @@ class Iterate(NamedTuple):
 
     @classmethod
     def start(cls, mu: Array) -> Iterate:
-        """Return the start from a guess of the costates, (N, 6), mixed units."""
+        """Return the start from a guess of the costates.
+
+        Args:
+            mu: The guess, (N, 6), mixed units.
+        """
         return cls(0.0 * mu, mu, 0.0 * mu, 0.0 * mu, np.array([0.0, 0.0, 0.0, 1.0, 0.0, -1.0]))
 
     @classmethod
     def of(cls, flat: Array) -> Iterate:
-        """Return the iterate of a vector of `flat`, (24 N + 6,), mixed units."""
+        """Return the iterate of a vector.
+
+        Args:
+            flat: As from the method `flat`, (24 N + 6,), mixed units.
+        """
         w, mu, dw, dmu = flat[:-6].reshape(4, -1, 6)
         return cls(w, mu, dw, dmu, flat[-6:])
 

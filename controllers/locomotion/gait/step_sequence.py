@@ -128,7 +128,11 @@ class StepSequence(NamedTuple):
         return cls(order, times, omega, axes, apart)
 
     def by_order(self, values: Array) -> Array:
-        """Return values of both feet in the order of their landings, or those in this order by feet, (2, ...)."""
+        """Return values of both feet in the order of their landings, or those in this order by feet, (2, ...).
+
+        Args:
+            values: (2, ...), any unit and axes.
+        """
         return np.array([self.order, self.order[::-1]]) @ values
 
     def response(self, planned: Array, begin: Array) -> StepResponse:
@@ -152,7 +156,8 @@ class StepSequence(NamedTuple):
         Args:
             last: Those of the last evaluation, (2, 2, 2), [m], world axes.
             displacements: Of the next footholds of the feet from undisturbed ones, (2, 2), [m], world axes.
-            stance: 1 for each foot that stands, (2,). most: Largest displacement, [m].
+            stance: 1 for each foot that stands, (2,), dimensionless.
+            most: Largest displacement, [m].
         """
         size = np.sqrt((displacements**2).sum(axis=1) + 1e-12)
         bounded = displacements * np.minimum(1.0, most / size)[:, None]
@@ -167,7 +172,8 @@ class StepSequence(NamedTuple):
         center of pressure under the sole cannot remove it before.
 
         Args:
-            displacements: (n, 2), [m], world axes. extents: Half of the length and of the width of a sole, (2,), [m].
+            displacements: (n, 2), [m], world axes.
+            extents: Half of the length and of the width of a sole, (2,), [m], heading axes.
         """
         most = _REACH * extents * (np.exp(self.omega * self.times[1]) - 1.0)
         along = np.stack([self.axes @ x for x in displacements])
@@ -194,7 +200,7 @@ class StepSequence(NamedTuple):
             feet: Positions of the feet, (2, 2), [m], world axes.
             last: Footholds that were chosen before, (2, 2), [m], world axes.
             progress: Fraction of the swing of the first foot that has passed, from 0 to 1.
-            extents: Half of the length and of the width of a sole, (2,), [m].
+            extents: Half of the length and of the width of a sole, (2,), [m], heading axes.
             height: h, of the center of mass of the standing robot, [m].
             longest: Largest distance between successive footholds forward, [m].
         """

@@ -14,6 +14,7 @@ A beginner's guide to 6-D vectors
 Accelerated policy learning with parallel differentiable simulation
 Accuracy and resolution of Kinect depth data for indoor mapping applications
 Actuator failure detection and isolation using generalized momenta
+Footstep planning on uneven terrain with mixed-integer convex optimization
 Exact energy-momentum conserving algorithms and symplectic schemes for nonlinear dynamics
 A mixed formulation for frictional contact problems prone to Newton like solution methods
 A new factorization of the mass matrix for optimal serial and parallel calculation of multibody dynamics
