@@ -82,12 +82,16 @@ class StepPlanner:
         return GroundPlane(fit.point, slope + share * (wanted - slope))
 
     def sequence(self, state: GaitState, heading: Array) -> StepSequence | None:
-        """Return the next two steps of a robot with two feet that knows the terrain, None for all others.
+        """Return the next two steps of a robot with two soles that knows the terrain, None for all others.
+
+        A robot that turns on an end of a sole, or stands on points, keeps its balance by its landing places alone.
 
         Args:
             state: State of the gait. heading: Forward and left unit vectors, (2, 2), dimensionless, world axes.
         """
-        return StepSequence.of(state, self.steps.stances, self.steps.omega, heading) if self.sees_on_two else None
+        if not (self.sees_on_two and self.planner.balances_on_soles):
+            return None
+        return StepSequence.of(state, self.steps.stances, self.steps.omega, heading)
 
     def landings(
         self,
