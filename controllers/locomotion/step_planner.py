@@ -84,12 +84,12 @@ class StepPlanner:
     def sequence(self, state: GaitState, heading: Array) -> StepSequence | None:
         """Return the next two steps of a robot with two soles that knows the terrain, None for all others.
 
-        A robot that turns on an end of a sole, or stands on points, keeps its balance by its landing places alone.
+        A robot whose steps keep it upright, such as one on points, needs its landing places for its balance alone.
 
         Args:
             state: State of the gait. heading: Forward and left unit vectors, (2, 2), dimensionless, world axes.
         """
-        if not (self.sees_on_two and self.planner.balances_on_soles):
+        if not (self.sees_on_two and self.planner.balances_on_soles) or any(self.steps.narrow):
             return None
         return StepSequence.of(state, self.steps.stances, self.steps.omega, heading)
 
