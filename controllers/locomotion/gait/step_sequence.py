@@ -166,7 +166,7 @@ class StepSequence(NamedTuple):
         return np.stack([stands * last[0] + (1.0 - stands) * ahead, ahead])
 
     def beyond(self, displacements: Array, extents: Array) -> Array:
-        """Return what remains of displacements of the first step, (n, 2), [m], world axes, beyond the reach of a sole.
+        """Return displacements of landing places that the center of pressure cannot replace, (n, 2), [m], world axes.
 
         A deviation of the divergent component that grows until touchdown displaces a landing place, as far as the
         center of pressure under the sole cannot remove it before.
