@@ -1,5 +1,7 @@
 """Robots stand within the limits of their joints: which limbs are legs, soles on several links, postures on slopes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -207,3 +209,16 @@ def test_locomotion_refuses_a_robot_that_cannot_stand():
             continue
         with pytest.raises(DefinitionError, match=words):
             law.initial_state(weak)
+
+
+def test_standing_torques_are_found_for_every_posture():
+    """The simplex method fails for some of these postures, the interior-point method for none."""
+    pytest.importorskip("pinocchio")
+    from oracles.urdfs import all_urdfs
+
+    robot = legged.load(next(path for key, path in all_urdfs().items() if key.endswith("/talos_reduced")))
+    home, generator = home_of(robot), np.random.default_rng(0)
+    for size in 10.0 ** generator.uniform(-10.0, -1.0, 300):
+        posture = replace(home, angles=home.angles + size * generator.standard_normal(home.angles.size))
+        torques, ratio = standing_torques(robot, posture)
+        assert np.all(np.isfinite(torques)) and 0.1 < ratio < 1.0

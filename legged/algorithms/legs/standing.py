@@ -208,6 +208,9 @@ def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[A
 
     Args:
         robot: The robot. home: The posture. friction: Friction coefficient of the ground.
+
+    Raises:
+        ReachError: The solver of the linear program fails.
     """
     from scipy.optimize import linprog  # imported here: importing it takes as long as all other imports
 
@@ -237,7 +240,11 @@ def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[A
         A_eq=balance,
         b_eq=load[:nb],
         bounds=bounds,
+        method="highs-ipm",  # the simplex method ends without a solution for a hundredth of postures
     )
+    if solution.x is None:
+        reason = f"the linear program for the forces that hold robot {robot.name!r} failed: {solution.message}"
+        raise ReachError(reason)
     return (load - J.T @ solution.x[:size])[nb:], float(solution.x[size])
 
 

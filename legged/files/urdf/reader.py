@@ -199,7 +199,8 @@ def _limit(joint: Any, what: str, source: str, notes: Counter[str]) -> float:
     if value is None:
         return np.inf
     if value < 0:
-        raise FileError(source, f"joint {joint.get('name')!r} has the {what} limit {value:g}; it must not be negative")
+        name = joint.get("name")
+        raise FileError(source, f"joint {name!r} has the {what} limit {value:g}; it must not be negative (0: no limit)")
     if value == 0:
         notes[f"a joint with the {what} limit 0, treated as unlimited"] += 1
         return np.inf
