@@ -222,3 +222,25 @@ def test_standing_torques_are_found_for_every_posture():
         posture = replace(home, angles=home.angles + size * generator.standard_normal(home.angles.size))
         torques, ratio = standing_torques(robot, posture)
         assert np.all(np.isfinite(torques)) and 0.1 < ratio < 1.0
+
+
+def test_a_waist_between_the_base_and_the_legs_is_not_part_of_a_leg():
+    """As of robots whose base is the torso, such as ToddlerBot; the law then keeps the waist in its posture."""
+    builder = RobotBuilder("biped", Link("torso", box_inertia(10.0, (0.2, 0.3, 0.4))))
+    pelvis = Link("pelvis", box_inertia(2.0, (0.1, 0.2, 0.1)))
+    builder.add(Revolute("waist", "z"), pelvis, to="torso", at=(0, 0, -0.3))
+    sole = {f"{x}{y}": (x, y, -0.05) for x in (-0.08, 0.12) for y in (-0.04, 0.04)}
+    for name, side in (("left", 1.0), ("right", -1.0)):
+        above, place = "pelvis", (0.0, 0.1 * side, -0.1)
+        for joint, axis, length in (("roll", "x", 0.0), ("hip", "y", 0.3), ("knee", "y", 0.3), ("ankle", "y", 0.05)):
+            foot = {f"{name}_{key}": place_ for key, place_ in sole.items()} if joint == "ankle" else {}
+            link = Link(f"{name}_{joint}", rod_inertia(1.0, (0, 0, 0), (0, 0, -max(length, 0.05))), foot)
+            builder.add(Revolute(f"{name}_{joint}", axis), link, to=above, at=place)
+            above, place = link.name, (0.0, 0.0, -length)
+    robot = builder.build()
+    left, right = leg_chains(robot)
+    assert (left.name, right.name) == ("left", "right")
+    assert left.columns == (1, 2, 3, 4) and right.columns == (5, 6, 7, 8)
+    home = home_of(robot, 0.5)
+    assert home.angles[0] == 0.0
+    assert np.min(np.abs(home.angles[[2, 3, 4]])) > 0.1  # the leg is bent

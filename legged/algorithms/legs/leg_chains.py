@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import NamedTuple
@@ -41,7 +43,7 @@ class JointAxis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LegChain:
-    """A leg of any kind: the joints from the base to its foot.
+    """A leg of any kind: the joints from the base, or from a waist that several legs hang on, to its foot.
 
     A leg as of a mammal swings forward about axes that are parallel to y; one as of an insect swings forward about a
     vertical axis beside the body, and lifts its foot about horizontal ones.
@@ -50,7 +52,7 @@ class LegChain:
         name: As of `leg_name`.
         link: Index of its foot, the first link that has contact points of the sole.
         contacts: Names of the contact points of the sole, of the foot and of toes beyond it.
-        columns: Indices of the joints before the foot among the robot's joint coordinates.
+        columns: Indices of its joints before the foot among the robot's joint coordinates.
         pitch_columns: Indices of its pitch joints, at zero, from hip to ankle; all its joints if none of them pitches.
             Of a leg as of an insect the joints that lift the foot.
         hip: Origin of the first pitch joint, (3,), [m], base axes at zero.
@@ -98,7 +100,10 @@ def leg_chains(robot: Robot) -> tuple[LegChain, ...]:
         DefinitionError: The robot has no legs, or no joint leads to a link with contact points.
     """
     rotations, origins = link_poses(robot, robot.neutral())
-    legs = [_chain(robot, foot, rotations, origins - origins[0]) for foot in _feet(robot)]
+    feet = _feet(robot)
+    counts = Counter(joint.name for foot in feet for joint in _joints(robot, foot.link))
+    waist = {name for name, count in counts.items() if count > 1}
+    legs = [_chain(robot, foot, waist, rotations, origins - origins[0]) for foot in feet]
     if len({leg.name for leg in legs}) < len(legs):
         legs = [replace(leg, name=robot.links[leg.link].name) for leg in legs]
     return tuple(legs)
@@ -114,7 +119,7 @@ def legs_text(robot: Robot) -> str:
     return "\n".join(lines)
 
 
-def joint_axes(robot: Robot, end: int, rotations: Array, origins: Array) -> list[JointAxis]:
+def joint_axes(robot: Robot, end: int, rotations: Array, origins: Array, but: Collection[str] = ()) -> list[JointAxis]:
     """Return the joint axes from the base to a link.
 
     Args:
@@ -122,9 +127,12 @@ def joint_axes(robot: Robot, end: int, rotations: Array, origins: Array) -> list
         end: Index of the link.
         rotations: Rotation matrices of all links, (n_links, 3, 3), dimensionless, link axes to base axes.
         origins: Origins of all links, (n_links, 3), [m], base axes.
+        but: Names of joints that are left out.
     """
     axes = []
     for joint in _joints(robot, end):
+        if joint.name in but:
+            continue
         child = robot.link(joint.child).index
         column = joint.v.start - robot.base.nv
         for stage in joint.definition.stages:
@@ -174,9 +182,13 @@ def _feet(robot: Robot) -> list[_Foot]:
     return [_Foot(link, frozenset(own), how) for link, own in sorted(soles.items())]
 
 
-def leg_name(robot: Robot, end: int) -> str:
-    """Return the common beginning of the names of the joints that lead to link `end`, or else the link's name."""
-    names = [joint.name for joint in _joints(robot, end)]
+def leg_name(robot: Robot, end: int, waist: Collection[str] = ()) -> str:
+    """Return the common beginning of the names of the joints that lead to link `end`, or else the link's name.
+
+    Args:
+        robot: The robot. end: Index of the link. waist: Names of joints that do not count.
+    """
+    names = [joint.name for joint in _joints(robot, end) if joint.name not in waist]
     if len(names) < 2:
         return robot.links[end].name
     shared = [letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))]
@@ -197,8 +209,9 @@ def _path(robot: Robot, end: int) -> list[str]:
     return path
 
 
-def _chain(robot: Robot, foot: _Foot, rotations: Array, origins: Array) -> LegChain:
-    axes = joint_axes(robot, foot.link, rotations, origins)
+def _chain(robot: Robot, foot: _Foot, waist: set[str], rotations: Array, origins: Array) -> LegChain:
+    """Return the leg with a foot; the joints of a waist, between the base and several legs, are not part of it."""
+    axes = joint_axes(robot, foot.link, rotations, origins, waist)
     points = [point for point in robot.contacts if point.name in foot.contacts]
     sole = np.mean([origins[point.link] + rotations[point.link] @ point.position for point in points], axis=0)
     outward = _outward(axes, sole)
@@ -212,10 +225,10 @@ def _chain(robot: Robot, foot: _Foot, rotations: Array, origins: Array) -> LegCh
     toes = [
         axis.column
         for link in sorted({point.link for point in points})
-        for axis in joint_axes(robot, link, rotations, origins)
+        for axis in joint_axes(robot, link, rotations, origins, waist)
     ]
     return LegChain(
-        leg_name(robot, foot.link),
+        leg_name(robot, foot.link, waist),
         foot.link,
         tuple(point.name for point in points),
         columns,
