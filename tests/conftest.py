@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -124,3 +125,16 @@ def pytest_collection_modifyitems(items):
         if is_candidate and item.path not in chosen and not item.get_closest_marker("slow"):
             chosen.add(item.path)
             item.add_marker(pytest.mark.quick)
+
+
+@pytest.fixture(autouse=True)
+def _same_random_numbers(request: pytest.FixtureRequest) -> None:
+    """Give each test the random numbers of its file that it has alone, whichever tests the process ran before it."""
+    for name, value in vars(getattr(request, "module", None) or object).items():
+        if isinstance(value, np.random.Generator):
+            state = _STATES.setdefault((request.module.__name__, name), value.bit_generator.state)
+            value.bit_generator.state = state
+
+
+_STATES: dict[tuple[str, str], Any] = {}
+"""States of generators before the first test of their file, by the names of file and generator."""
