@@ -32,7 +32,7 @@ from legged.algorithms.legs.standing import Home, standing_on
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.contact.rigid import Rigid
-from legged.errors import DefinitionError, SimulationWarning
+from legged.errors import DefinitionError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
@@ -124,6 +124,7 @@ class Locomotion:
             raise DefinitionError(
                 f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity, and {why}"
             )
+        _warn_of_findings(robot)
         home, planner, steps, possible, fastest = (
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
@@ -203,6 +204,13 @@ def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
             SimulationWarning,
             stacklevel=4,
         )
+
+
+def _warn_of_findings(robot: Robot) -> None:
+    """Warn of problems of the file of a robot because of which it probably cannot walk."""
+    for finding in robot.audit.findings if robot.audit else ():
+        if finding.kind in ("feet", "forward", "up"):
+            warn_caller(f"robot {robot.name!r} may fall: {finding.where}: {finding.words}", SimulationWarning)
 
 
 def _check_command(robot: Robot, command: Any, possible: Array, height: float) -> None:

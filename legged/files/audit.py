@@ -38,8 +38,8 @@ class Finding:
             other are treated as one body.
         kind: "massless", "inertia" (physically inconsistent), "point" (mass without rotational inertia), "size" (larger
             than the robot), "world" (a root that should not float), "axis" (a joint with several axes), "up" (z does
-            not point up), "condition" (nearly singular with all joints at zero) or "unanswered" (singular, found by
-            evaluating the dynamics).
+            not point up), "forward" (x does not point forward), "feet" (feet that were not measured), "condition"
+            (nearly singular with all joints at zero) or "unanswered" (singular, found by evaluating the dynamics).
         where: The links or joints concerned.
         words: Description of the problem and how to correct it.
         excess: Violation of physical consistency relative to the largest principal inertia; see `InertiaFault`.
@@ -73,7 +73,7 @@ def ill_conditioned_modules(modules: Sequence[Sequence[str]], conditions: Sequen
             words = (
                 f"nearly singular with all joints at zero (condition number {condition:.0e}); joint axes are aligned"
             )
-            findings.append(Finding("suspicious", "condition", _links(list(links)), words))
+            findings.append(Finding("suspicious", "condition", links_text(list(links)), words))
     return findings
 
 
@@ -87,7 +87,7 @@ def _massless_findings(tree: Tree) -> Iterator[Finding]:
     heads = {head for head in tree.groups if _is_massless(tree, head)}
     combined = [name for name in massless if tree.head[name] not in heads]
     if combined:
-        yield Finding("harmless", "massless", _links(combined), "no mass; fixed to links with mass")
+        yield Finding("harmless", "massless", links_text(combined), "no mass; fixed to links with mass")
     without_inertia = joints_without_inertia(tree)
     if without_inertia:
         words = (
@@ -99,7 +99,7 @@ def _massless_findings(tree: Tree) -> Iterator[Finding]:
     inner = [head for head in tree.groups if head in heads and head in tree.joint and head not in ends]
     if inner:
         words = "no mass between two moving joints; the dynamics are singular where the joint axes are aligned"
-        yield Finding("suspicious", "massless", _links(inner), words)
+        yield Finding("suspicious", "massless", links_text(inner), words)
 
 
 def _is_massless(tree: Tree, head: str) -> bool:
@@ -131,11 +131,11 @@ def _inertia_findings(tree: Tree) -> Iterator[Finding]:
     combined = [name for name in points if name not in alone]
     if combined:
         yield Finding(
-            "harmless", "point", _links(combined), "mass without rotational inertia; fixed to links with inertia"
+            "harmless", "point", links_text(combined), "mass without rotational inertia; fixed to links with inertia"
         )
     if alone:
         words = "mass without rotational inertia (point mass); singular if the joint axis passes through the point"
-        yield Finding("suspicious", "point", _links(alone), words)
+        yield Finding("suspicious", "point", links_text(alone), words)
 
 
 def _size_findings(tree: Tree) -> Iterator[Finding]:
@@ -196,7 +196,8 @@ def _up_findings(tree: Tree, floating: bool) -> Iterator[Finding]:
         yield Finding("suspicious", "up", f"link {root!r}", words)
 
 
-def _links(names: list[str]) -> str:
+def links_text(names: list[str]) -> str:
+    """Return the names of links as words."""
     return f"link {names[0]!r}" if len(names) == 1 else f"{len(names)} links: {_abbreviated(names)}"
 
 

@@ -22,6 +22,7 @@ from legged.files.collision import collision_shapes
 from legged.files.description import Description, JointEntry, Tree, tree_of
 from legged.files.export_description import describe_robot
 from legged.files.feet.detection import Feet, FootEntry, find_feet
+from legged.files.feet.findings import feet_findings
 from legged.files.inertias import check_positive_definite, entry_inertia, total_inertia
 from legged.files.mjcf.reader import read as read_mjcf
 from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
@@ -260,7 +261,9 @@ def _resolve(description: Description, options: _Options) -> _Reading:
     description, decided = resolve(description, base, options.mimic, options.joint_physics, options.armature)
     tree, repaired = apply_repairs(tree_of(description), options.repair)
     feet = find_feet(tree, options.feet, walks=base != "fixed" or description.base == "joints")
-    findings, groups = find_all(tree, base == "floating"), _other_links(tree)
+    floating = base == "floating"
+    findings = by_severity([*find_all(tree, floating), *feet_findings(tree, feet, floating)])
+    groups = _other_links(tree)
     if options.fuse:
         tree, feet = remove_fixed_joints(tree, feet)
     solids, notes = collision_shapes(tree) if options.shapes else ({}, [])

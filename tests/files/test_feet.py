@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import controllers
 import legged
 from legged.errors import ArgumentError, FileError, ShapeError
 
@@ -173,3 +174,58 @@ def test_collision_spheres_become_round_feet(path, fuse):
 def test_wrong_feet_are_refused_by_name(path, feet, error, words):
     with pytest.raises(error, match=words):
         legged.load(path, feet=feet)
+
+
+def four_legged(along="x", mesh=False) -> str:
+    """Return a URDF with four legs, whose trunk is long in the direction of an axis, and which walks along it."""
+    forward, across = ("1 0 0", "0 1 0") if along == "x" else ("0 1 0", "1 0 0")
+    inertia = (
+        '<inertial><mass value="{}"/><inertia ixx="0.02" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    shape = '<collision><geometry><mesh filename="meshes/shank.obj"/></geometry></collision>' if mesh else ""
+    text = f'<robot name="dog"><link name="trunk">{inertia.format(8.0)}</link>'
+    for name, x, y in (("fl", 0.2, 0.1), ("fr", 0.2, -0.1), ("hl", -0.2, 0.1), ("hr", -0.2, -0.1)):
+        x, y = (x, y) if along == "x" else (-y, x)
+        above = "trunk"
+        rows = (("hip", forward, (x, y, 0.0)), ("thigh", across, (0.0, 0.0, 0.0)), ("shank", across, (0.0, 0.0, -0.2)))
+        for joint, axis, place in rows:
+            link = f"{name}_{joint}"
+            text += (
+                f'<link name="{link}">{inertia.format(0.5)}{shape if joint == "shank" else ""}</link>'
+                f'<joint name="{link}_joint" type="continuous"><parent link="{above}"/><child link="{link}"/>'
+                f'<origin xyz="{" ".join(map(str, place))}"/><axis xyz="{axis}"/></joint>'
+            )
+            above = link
+        text += (
+            f'<link name="{name}_foot"/><joint name="{name}_end" type="fixed"><parent link="{above}"/>'
+            f'<child link="{name}_foot"/><origin xyz="0 0 -0.2"/></joint>'
+            if not mesh
+            else ""
+        )
+    return text + "</robot>"
+
+
+def findings_of(tmp_path, text, kind):
+    path = tmp_path / "dog.urdf"
+    path.write_text(text)
+    return [finding for finding in legged.load(path).audit.findings if finding.kind == kind], path
+
+
+def test_a_foot_whose_mesh_is_missing_is_a_finding_of_which_locomotion_warns(tmp_path):
+    found, path = findings_of(tmp_path, four_legged(mesh=True), "feet")
+    assert [finding.severity for finding in found] == ["suspicious"]
+    assert "'fl_shank'" in found[0].where and "meshes/shank.obj' was not found" in found[0].words
+    robot = legged.load(path)
+    warned = pytest.warns(legged.errors.SimulationWarning, match="may fall: 4 links: .*cannot be measured")
+    with warned, pytest.raises(legged.errors.ReachError):  # it would stand on its knees
+        controllers.Locomotion("trot").initial_state(robot)
+    feet = {f"{name}_shank": [(0.0, 0.0, -0.2)] for name in ("fl", "fr", "hl", "hr")}
+    assert not [finding for finding in legged.load(path, feet=feet).audit.findings if finding.kind == "feet"]
+    assert not findings_of(tmp_path, four_legged(), "feet")[0]
+
+
+def test_legs_that_swing_along_y_are_a_finding(tmp_path):
+    found, _ = findings_of(tmp_path, four_legged("y"), "forward")
+    assert [finding.where for finding in found] == ["link 'trunk'"]
+    assert "8 joints of its legs turn about x and 4 about y" in found[0].words
+    assert not findings_of(tmp_path, four_legged("x"), "forward")[0]

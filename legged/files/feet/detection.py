@@ -44,13 +44,15 @@ lowest limb."""
 class FootEntry:
     """A foot: its link, how it was found, and its contact points by name, (3,), [m], link axes, or spheres.
 
-    The material is that of contact points and of spheres without one; None if the file does not state it.
+    The material is that of contact points and of spheres without one; None if the file does not state it. The fault is
+    why the shapes of the link were not measured; empty if they were, or if there are none.
     """
 
     link: str
     how: str
     points: Mapping[str, Array | Sphere]
     material: Material | None = None
+    fault: str = ""
 
 
 def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootEntry, ...]:
@@ -202,7 +204,7 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
 
     A round foot becomes its lowest point unless `is_round`.
     """
-    back, reasons = tree.pose[name].inverse(), ["origin of the link"]
+    back, reasons, fault = tree.pose[name].inverse(), ["origin of the link"], ""
     for what, near in (("collision", _shapes_near(tree, name)), ("visual", _visuals_near(tree, name))):
         if not near:
             reasons.append(f"no {what} shape")
@@ -212,6 +214,7 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
             down = back.rotation @ np.array([0.0, 0.0, -1.0])
             sole = measure(placed, down)
         except LeggedError as error:  # a missing or damaged mesh, or a missing library
+            fault = fault or str(error).removeprefix(f"{tree.description.source}: ")
             reasons.append(f"its {what} shapes cannot be measured: {error}")
             continue
         contacts = list(sole.contacts)
@@ -221,7 +224,7 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
         labels = list(_labeled(tree, name, places))
         words = f"{how}; {sole.words(down)}, measured from its {what} shapes"
         return FootEntry(name, words, dict(zip(labels, contacts, strict=True)))
-    return FootEntry(name, f"{how}; {'; '.join(reasons)}", {name: np.zeros(3)})
+    return FootEntry(name, f"{how}; {'; '.join(reasons)}", {name: np.zeros(3)}, fault=fault)
 
 
 def _surface(shape: Shape, source: str) -> LinkShape | Array:
