@@ -261,8 +261,9 @@ def _resolve(description: Description, options: _Options) -> _Reading:
     description, decided = resolve(description, base, options.mimic, options.joint_physics, options.armature)
     tree, repaired = apply_repairs(tree_of(description), options.repair)
     feet = find_feet(tree, options.feet, walks=base != "fixed" or description.base == "joints")
-    floating = base == "floating"
-    findings = by_severity([*find_all(tree, floating), *feet_findings(tree, feet, floating)])
+    findings = find_all(tree, base == "floating")
+    upright = base == "floating" and all(finding.kind != "up" for finding in findings)
+    findings = by_severity([*findings, *feet_findings(tree, feet, upright)])
     groups = _other_links(tree)
     if options.fuse:
         tree, feet = remove_fixed_joints(tree, feet)

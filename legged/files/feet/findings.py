@@ -16,11 +16,11 @@ _MORE = 1.5
 """Ratio of joints about x to those about y above which the legs swing along y; roll joints turn about x in all legs."""
 
 
-def feet_findings(tree: Tree, feet: Sequence[FootEntry], floating: bool) -> Iterator[Finding]:
+def feet_findings(tree: Tree, feet: Sequence[FootEntry], upright: bool) -> Iterator[Finding]:
     """Yield the problems of the feet of a robot.
 
     Args:
-        tree: Tree of the robot. feet: Its feet. floating: Whether its base floats.
+        tree: Tree of the robot. feet: Its feet. upright: Whether its base floats, and z points up.
     """
     unmeasured = [foot for foot in feet if foot.fault]
     if unmeasured:
@@ -30,7 +30,7 @@ def feet_findings(tree: Tree, feet: Sequence[FootEntry], floating: bool) -> Iter
             f"feet={{link: points}}"
         )
         yield Finding("suspicious", "feet", links_text([foot.link for foot in unmeasured]), words)
-    if floating and len(feet) > 1:
+    if upright and len(feet) > 1:
         yield from _forward_findings(tree, feet)
 
 
