@@ -105,7 +105,7 @@ class MotionWarnings:
         with thread_limit(threads):
             robots.follow_energy(states[None], running[None])
         i, text = robots.energy.warning()
-        robots.energy.is_judged = not text
+        robots.energy.is_judged &= not text
         return i, text
 
     def _chatter(self, engine: StepEngine, threads: int) -> tuple[int, str]:
