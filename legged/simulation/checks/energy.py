@@ -4,8 +4,8 @@ Its rise, the largest one from an earlier sample to a later one, is compared wit
 largest kinetic energy plus the work of actuators, contacts, pushes and joints, without regard to signs, between all
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
 proportional to the step, and the warning names the step to take. In semi-implicit and linearly implicit steps the works
-of actuators and contacts are left sums (h times the power at the start of each step), whose error says nothing about the
-motion: motions by these steps are judged if neither does any work.
+of actuators and contacts are left sums (h times the power at the start of each step), whose error says nothing about
+the motion: motions by these steps are judged if neither does any work.
 
 `energy_warning` judges a finished run of `simulate`; `rollout` and `Simulation` add states to an `EnergyMonitor` by
 `Stepper.follow_energy`.
