@@ -375,7 +375,7 @@ def test_the_cache_is_described(folder, monkeypatch):
 
 def test_a_warm_start_writes_no_llvm_ir(folder, monkeypatch):
     use_robot()
-    monkeypatch.setattr(scalar.KernelWriter, "assembly", None)
+    monkeypatch.setattr(scalar.KernelWriter, "module_lines", None)
     use_robot()
 
 
