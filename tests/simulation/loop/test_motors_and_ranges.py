@@ -74,6 +74,8 @@ def test_a_stop_of_a_coupled_joint_acts_by_its_ratio(ratio):
     q, v = np.array([(UPPER + 0.01) / ratio]), np.array([0.1 / ratio])
     wanted = -ratio * (0.01 * stop.stiffness + 0.1 * stop.damping)
     assert stop_forces(robot, [stop], q, v) == pytest.approx([wanted], rel=1e-9)
+    driven = robot.with_parameters({"leader.effort": 1e3, "leader.speed": 1e-3})
+    assert stops_of(driven)[0].stiffness == pytest.approx(1e3 / abs(ratio) / STOP_DEFLECTION["angle"], rel=1e-12)
 
 
 @pytest.mark.parametrize(("v", "low", "high"), [(0.0, -10.0, 10.0), (3.0, -10.0, 4.0), (-3.0, -4.0, 10.0)])
