@@ -127,7 +127,7 @@ class Backend:
 
         Args:
             q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
-            tau: Generalized forces of the actuators, (nv,), [N m] or [N].
+            tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             wrenches: Wrenches on the links, (n_links, 6), [N m] and [N], link axes.
         """
         rate = self._method("motion_rate", "xi", "q", "v", "tau", "wrenches")

@@ -29,7 +29,7 @@ class Accelerations:
     Attributes:
         acceleration: Function (q, v, tau, wrenches) -> vdot, see `Backend.acceleration`.
         q, v: Configurations (T, nq) and velocities (T, nv), mixed units.
-        tau: Generalized forces of the actuators, (T, nv), [N m] or [N].
+        tau: Generalized forces of the actuators, (T, nv), [N m] or [N], joint axes.
         links: Indices of the k links on which wrenches act in any sample, (k,).
         wrenches: The wrenches on them, (T, k, 6), [N m] and [N], link axes.
         count: Number of links.
@@ -52,7 +52,14 @@ class Accelerations:
         tau: Array,
         wrenches: Array,
     ) -> Accelerations:
-        """Return the accelerations under wrenches on all links, (T, n_links, 6), [N m] and [N], link axes."""
+        """Return the accelerations under wrenches on all links.
+
+        Args:
+            acceleration: Function (q, v, tau, wrenches) -> vdot, see `Backend.acceleration`.
+            q: Configurations, (T, nq), mixed units. v: Velocities, (T, nv), mixed units.
+            tau: Generalized forces of the actuators, (T, nv), [N m] or [N], joint axes.
+            wrenches: Wrenches on all links, (T, n_links, 6), [N m] and [N], link axes.
+        """
         links = np.flatnonzero((wrenches != 0.0).any(axis=(0, 2)))
         return cls(acceleration, q, v, tau, links, wrenches[:, links], wrenches.shape[1])
 
