@@ -54,12 +54,13 @@ def load(
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            *short, longest = sorted(graph.loops, key=lambda loop: len(loop.body.nodes)) or [None]
+            loops: dict[_Key, Callable[[], str]] = {
+                (loop, str(width), processor): partial(selection.loop_module, loop, width)
+                for loop in sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
+            }
+            longest = dict([loops.popitem()]) if loops else {}  # written while another thread compiles the program
             modules: dict[_Key, Callable[[], str]] = {(write.__name__, processor): write for write in shared}
-            modules |= {(loop, str(width), processor): partial(selection.loop_module, loop, width) for loop in short}
-            modules[key] = lambda: program(graph)
-            if longest is not None:  # written while another thread compiles the program
-                modules[longest, str(width), processor] = partial(selection.loop_module, longest, width)
+            modules |= {**loops, key: lambda: program(graph), **longest}
             if staged.is_possible():
                 code = _in_stages(graph, modules, target)
             else:
