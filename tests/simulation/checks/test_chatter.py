@@ -75,11 +75,12 @@ def test_the_number_of_whole_probes_is_bounded(monkeypatch):
         return probe(*arguments)
 
     monkeypatch.setattr(chatter, "_probe", counted)
-    for most, wanted in ((3, [1, 12, 1, 12, 1, 12]), (100, [1, 12] * 4)):
+    for most, sample, wanted in ((3, 0.01, [1, 12] * 3), (100, 0.01, [1, 12] * 4), (20, 1e-3, [12] * 20)):
         counts.clear()
         monkeypatch.setattr(chatter, "_MOST_PROBES", most)
-        legged.simulate(arm(), lambda t, q, v, w: np.array([0.0, 0.5]), until=0.05, integrator=EULER)
-        assert counts == wanted
+        options = {"until": 0.05, "sample": sample, "integrator": EULER}
+        legged.simulate(arm(), lambda t, q, v, w: np.array([0.0, 0.5]), **options)
+        assert counts == wanted  # the first step of a probe is known if it ends at the next sample
 
 
 def test_older_files_have_no_warnings(tmp_path):
