@@ -71,6 +71,7 @@ class Backend:
             nq, nv, size = loop.robot.nq, loop.robot.nv, loop.size
             shapes: dict[str, Any] = {"q": nq, "q_ref": nq, "xi": nv, "s": size, "y": nv + size, "t": (), "h": ()}
             shapes |= {"phase": (), "loads": (len(loop.pushes), LOAD)}
+            shapes |= {"v": nv, "tau": nv, "wrenches": (len(loop.robot.links), 6)}
             method = getattr(loop, name)
             self._methods[name] = self.compiler(method, **{x: shapes[x] for x in arguments}) if self.whole else method
         return self._methods[name]
@@ -112,22 +113,28 @@ class Backend:
         observe = self._method("observe", "t", "phase", "q", "s")
         return observe(float(t), float(phase) if self.whole else int(phase), q, s)
 
-    def observe_all(self, states: Sequence[StateSample]) -> tuple[Observation, Array]:
-        """Return the outputs of T states, stacked, and their vdot, (T, nv), NaN without a solution."""
+    def observe_all(self, states: Sequence[StateSample]) -> Observation:
+        """Return the outputs of T states, stacked."""
         if isinstance(self.loop, SceneInParts):
             return _observed_parts(self.loop, states)
-        seen = [self.observe(*state) for state in states]
-        vdot = [self._acceleration(state, own.memory) for state, own in zip(states, seen, strict=True)]
-        *arrays, outputs = zip(*seen, strict=True)
-        tau, points, forces, memory = map(np.array, arrays)
+        *arrays, outputs = zip(*[self.observe(*state) for state in states], strict=True)
+        tau, points, forces, memory, wrenches = map(np.array, arrays)
         stacked = Outputs(*(np.array(part) for part in zip(*outputs, strict=True)))
-        return Observation(tau, points, forces, memory, stacked), np.array(vdot)
+        return Observation(tau, points, forces, memory, wrenches, stacked)
 
-    def _acceleration(self, state: StateSample, memory: Array) -> Array:
-        """Return vdot of one state with another memory, (m,), of the controller; NaN without a solution."""
-        n, m = self.nv, self.loop.memory
-        s = np.concatenate([state.s[:n], memory, state.s[n + m :]])
-        return self.rate(state.t, state.phase, np.concatenate([np.zeros(n), s]), state.q)[n : 2 * n]
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        """Return vdot, (nv,), mixed units; NaN where the equations have no solution.
+
+        Args:
+            q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
+            tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
+            wrenches: Wrenches on the links, (n_links, 6), [N m] and [N], link axes.
+        """
+        rate = self._method("motion_rate", "xi", "q", "v", "tau", "wrenches")
+        try:
+            return rate(np.zeros(self.nv), q, v, tau, wrenches)[self.nv :]
+        except NO_SOLUTION:
+            return np.full(self.nv, np.nan)
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return the configuration q, (nq,), with unit quaternions.
@@ -146,7 +153,7 @@ class Backend:
         return largest_rotation(self.loop.robot, xi)
 
 
-def _observed_parts(loop: SceneInParts, states: Sequence[StateSample]) -> tuple[Observation, Array]:
+def _observed_parts(loop: SceneInParts, states: Sequence[StateSample]) -> Observation:
     """Return the result of `Backend.observe_all`; poses and outputs of all states come from one call of each kernel."""
     q, s = (np.array(part) for part in ([state.q for state in states], [state.s for state in states]))
     poses, n, seen = loop.poses(q, s), loop.robot.nv, []
@@ -155,13 +162,10 @@ def _observed_parts(loop: SceneInParts, states: Sequence[StateSample]) -> tuple[
         after = loop.controller_update(state.t, state.phase, q[k], s[k], external.contact)
         tau, _ = loop.actuation(state.t, state.phase, q[k], after, external.contact)
         pushed = loop.pushed(loads_at(loop.pushes, state.t), q[k], v)[0] if loop.pushes else 0.0
-        try:
-            vdot = loop.motion_rate(np.zeros(n), q[k], v, tau, external.contact + pushed)[n:]
-        except NO_SOLUTION:
-            vdot = np.full(n, np.nan)
-        seen.append((tau, external.points, external.forces, loop.split(after).memory, vdot))
-    tau, points, forces, memory, vdot = (np.array(column) for column in zip(*seen, strict=True))
-    return Observation(tau, points, forces, memory, loop.outputs(q, s)), vdot
+        memory = loop.split(after).memory
+        seen.append((tau, external.points, external.forces, memory, external.contact + pushed))
+    tau, points, forces, memory, wrenches = map(np.array, zip(*seen, strict=True))
+    return Observation(tau, points, forces, memory, wrenches, loop.outputs(q, s))
 
 
 def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Backend:
@@ -279,13 +283,16 @@ def _disagreement(backend: Backend, q: Array, s: Array) -> str:
 def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:
     """Return the largest relative difference between the outputs of two backends near a state, at a few times.
 
-    Rates are compared if a memory has one; without it they follow from torques and forces, and compiling them takes as
-    long as all else before the first step. The states are perturbed, because feet that just touch the ground make the
-    result sensitive to rounding where a ground law takes the square root of the depth.
+    Rates are compared if a memory of the controller or the ground has one; without it they follow from torques and
+    forces, and compiling them takes as long as all else before the first step. The states are perturbed, because feet
+    that just touch the ground make the result sensitive to rounding where a ground law takes the square root of the
+    depth.
     """
     rng = np.random.default_rng(0)
     worst = 0.0
-    has_rates = one.loop.memory > 0 or (one.loop.ground_memory > 0 and not isinstance(one.loop, RigidLoop))
+    loop = one.loop
+    has_rates = loop.memory > 0 and hasattr(getattr(loop.controller, "controller", loop.controller), "rate")
+    has_rates = has_rates or (loop.ground_memory > 0 and not isinstance(loop, RigidLoop))
     for t in (0.0, 0.1, 0.37, 0.0):
         noise = 1e-3 * rng.standard_normal(one.nv + len(s))
         y = np.concatenate([noise[: one.nv], one.loop.perturbed(s, noise[one.nv :])])

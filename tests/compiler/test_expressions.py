@@ -210,6 +210,9 @@ ARRAY_FUNCTIONS = {
     "digitize": lambda x: np.digitize(x, [0.0, 0.4, 1.0]) * 1.0,
     "searchsorted": lambda x: np.searchsorted([-0.5, 0.4, 1.0], x, side="right") * 1.0,
     "linspace": lambda x: np.linspace(x[0, 0], x[1, 1], 5),
+    "linspace of a row and a number": lambda x: np.linspace(x[0], 2.0, 3),
+    "linspace of a number and a row": lambda x: np.linspace(2.0, x[0], 3),
+    "linspace of no points": lambda x: np.concatenate([x[:1], np.linspace(x[0], 2.0, 0)]),
     "linspace without the end": lambda x: np.linspace(x[0], 2.0, 4, endpoint=False),
     "logical_xor": lambda x: 1.0 * np.logical_xor(x > 0.0, x < 0.5),
 }
@@ -289,6 +292,13 @@ def test_losing_the_trace_says_what_to_do_instead():
         return result
 
     assert "np.stack" in _traced(assign)
+
+
+@pytest.mark.parametrize("name", ["matmul", "vecdot", "matvec", "vecmat"])
+def test_products_of_arrays_refuse_numbers_as_numpy_does(name):
+    function = getattr(np, name, np.matmul)  # before NumPy 2.2
+    with pytest.raises(ValueError, match="does not have enough dimensions"):
+        record(lambda x: function(x, x), {"x": ()})
 
 
 def test_untraceable_functions_are_named():

@@ -273,6 +273,7 @@ MALFORMED = {
     "<mujoco><worldbody><body><joint/></body></worldbody></mujoco>": "mass and inertia of moving bodies",
     "<mujoco><worldbdy/></mujoco>": "worldbdy",
     '<mujoco><include file="nowhere.xml"/></mujoco>': "nowhere.xml",
+    f'<mujoco><include file="{"9" * 400}"/></mujoco>': "999",  # longer than the name of a file can be
     "<mujoco><worldbody>" + "<body>" * 5000 + "</body>" * 5000 + "</worldbody></mujoco>": "nesting is too deep",
     '<mujoco><worldbody><body pos="nan 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "'pos' of <body>",
     '<mujoco><worldbody><body quat="0 0 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "zero quaternion",

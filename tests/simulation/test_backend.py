@@ -89,6 +89,41 @@ def test_recorded_accelerations_solve_the_equations_of_motion(law):
     np.testing.assert_allclose(run.vdot, expected, rtol=1e-11, atol=1e-11)
 
 
+class Integral:
+    """A controller with a memory, the integral of the base height, which changes at updates alone."""
+
+    def start(self, robot, ground, q, v):
+        return np.zeros(1)
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return -2.0 * v[6:] * (1.0 + memory[0])
+
+    def update(self, t, phase, q, v, wrenches, memory):
+        return memory + 1e-3 * q[6]
+
+
+class Rate(Integral):
+    """The same with a rate of the memory."""
+
+    def rate(self, t, phase, q, v, wrenches, memory):
+        return q[6:7]
+
+
+@pytest.mark.parametrize(("law", "names"), [(None, []), (Integral(), []), (Rate(), ["rate"])], ids=str)
+def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monkeypatch, law, names):
+    made = []
+
+    def compiled(function, *arguments, **options):
+        made.append(function.__name__)
+        return legged.compile(function, *arguments, **options)
+
+    monkeypatch.setattr("legged.simulation.backend.compile_function", compiled)
+    robot = robots.spatial_quadruped()
+    run = legged.simulate(robot, law, until=0.02, integrator=STEPS)
+    assert run.warnings == () and made == ["observe", *names]
+    assert np.isfinite(run.vdot).all() and made == ["observe", *names, "motion_rate"]
+
+
 @pytest.mark.parametrize("door", [simulated, rolled_out, stepped])
 def test_a_ground_that_cannot_be_compiled_warns_with_the_reason(door):
     robot = robots.planar_hopper()

@@ -54,11 +54,13 @@ def load(
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            modules: dict[_Key, Callable[[], str]] = {
-                (loop, str(width), processor): partial(selection.loop_module, loop, width) for loop in graph.loops
+            loops: dict[_Key, Callable[[], str]] = {
+                (loop, str(width), processor): partial(selection.loop_module, loop, width)
+                for loop in sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
             }
-            modules |= {(write.__name__, processor): write for write in shared}
-            modules[key] = lambda: program(graph)
+            longest = dict([loops.popitem()]) if loops else {}  # written while another thread compiles the program
+            modules: dict[_Key, Callable[[], str]] = {(write.__name__, processor): write for write in shared}
+            modules |= {**loops, key: lambda: program(graph), **longest}
             if staged.is_possible():
                 code = _in_stages(graph, modules, target)
             else:

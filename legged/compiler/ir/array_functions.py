@@ -77,8 +77,11 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Array:
     start, stop = traced_array(start), traced_array(stop)
     steps = np.arange(num, dtype=float) / max(num - 1 if endpoint else num, 1)
-    values = [start + s * (stop - start) for s in steps]
-    return np.stack([*values[:-1], stop * 1.0] if endpoint and num > 1 else values)
+    whole = stop - start
+    if not num:
+        return np.zeros((0, *np.shape(whole)))
+    values = [start + s * whole for s in steps]
+    return np.stack([*values[:-1], np.broadcast_to(stop * 1.0, np.shape(whole))] if endpoint and num > 1 else values)
 
 
 @implements(np.nan_to_num)

@@ -175,7 +175,8 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
         raise TraceError(f"np.{name} cannot be traced; these can: {', '.join(sorted(UFUNCS))}")
     if method == "at":
         raise TraceError(f"np.{name}.at cannot be traced; add up the entries of each place, and use np.stack")
-    if method == "__call__" and not options and not any(isinstance(x, np.ndarray | list | tuple) for x in inputs):
+    is_scalar = not any(isinstance(x, np.ndarray | list | tuple) for x in inputs)
+    if method == "__call__" and not options and is_scalar and name in UFUNCS:
         return UFUNCS[name](*inputs)
     if name in _OBJECT_LOOP_NAMES:
         function = ufunc

@@ -11,6 +11,7 @@ of MuJoCo's compiler.
 from __future__ import annotations
 
 import math
+import os
 import stat
 import struct
 from collections.abc import Iterator
@@ -103,8 +104,8 @@ def _documents(content: bytes, source: str) -> Iterator[Any]:
         yield root
         for element in root.iter("include", "model"):
             path = folder / (element.get("file") or "")
-            if path.resolve() in seen or not element.get("file") or not path.exists():
-                continue
+            if not element.get("file") or not os.path.exists(path) or path.resolve() in seen:
+                continue  # MuJoCo's compiler reports a missing file, also one whose name no file can have
             seen.add(path.resolve())
             if len(seen) > MOST_FILES:
                 raise FileError(source, f"includes more than {MOST_FILES} files")

@@ -14,6 +14,7 @@ chatter of a servo with a sample rate below that of the time steps is a property
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,44 +63,49 @@ def message(robot: Robot, t: float, h: float, changes: Array) -> str:
     )
 
 
-def chatter_of_run(
-    robot: Robot, advance: Advance, integrator: object, states: Sequence[StateSample], vdot: Array
-) -> str:
+def chatter_of_run(robot: Robot, advance: Advance, integrator: object, states: Sequence[StateSample]) -> str:
     """Return the warning about a joint that chatters in a run, or "".
+
+    A probe begins with one step, and goes on if this changes the velocity of a joint by more than `AMPLITUDE`.
 
     Args:
         robot: The robot. advance: Advances it from other states. integrator: Only fixed steps are examined.
-        states: The samples. vdot: Accelerations at the samples, (T, nv), mixed units.
+        states: The samples.
     """
     if not isinstance(integrator, FixedStep):
         return ""
-    suspicious = ~(np.abs(vdot[:, robot.base.nv :]) * integrator.step <= 0.5 * AMPLITUDE)
-    for k in np.flatnonzero(suspicious[:-1].any(axis=1))[:_MOST_PROBES].tolist():
-        t, phase, q, s = states[k]
-        end = states[k + 1].t
-        (sequence,) = integrator.step_sequences([SmoothInterval(phase, t, end, np.array([end]))])
-        if t + STEPS * sequence.h > states[-1].t:
+    count = 0
+    for (t, phase, q, s), after in pairwise(states):
+        (sequence,) = integrator.step_sequences([SmoothInterval(phase, t, after.t, np.array([after.t]))])
+        if t + STEPS * sequence.h > states[-1].t or count == _MOST_PROBES:
             break
-        interval = np.array([[t, sequence.h, phase]])
-        changes = _probe(robot, advance, np.concatenate([q, s])[None], interval)[0]
+        start = np.concatenate([q, s])[None], np.array([[t, sequence.h, phase]])
+        is_known = sequence.count == 1  # the next sample is the state after the first step
+        velocities = np.stack([s[: robot.nv], after.s[: robot.nv]])
+        first = amplitudes(robot, velocities) if is_known else _probe(robot, advance, *start, 1)
+        if not first.any():
+            continue
+        count += 1
+        changes = _probe(robot, advance, *start)[0]
         if changes.any():
             return message(robot, t, sequence.h, changes)
     return ""
 
 
-def _probe(robot: Robot, advance: Advance, states: Array, intervals: Array) -> Array:
+def _probe(robot: Robot, advance: Advance, states: Array, intervals: Array, count: int = STEPS) -> Array:
     """Return `amplitudes` of members after a state, (B, nj); 0.0 for members that end within the probe.
 
     Args:
         states: States [q; s], (B, n), mixed units. intervals: Time [s], time step [s] and phase, (B, 3) or (1, 3).
+        count: Number of time steps.
     """
-    offsets, ones = np.arange(STEPS), np.ones(STEPS)
+    offsets, ones = np.arange(count), np.ones(count)
     start, h, phase = (x[:, None] for x in intervals.T)
     steps = np.stack([start + offsets * h, h * ones, 0.0 * h + ones, phase * ones], axis=-1)
-    probe = Members.at(states, STEPS, states.dtype)
+    probe = Members.at(states, count, states.dtype)
     advance(probe, Schedule(steps, offsets))
     v = slice(robot.nq, robot.nq + robot.nv)
-    has_all = probe.outcome[:, 2] == STEPS  # the stored states of other members are undefined
+    has_all = probe.outcome[:, 2] == count  # the stored states of other members are undefined
     stored = np.where(has_all[:, None, None], probe.stored[..., v], 0.0)
     changes = amplitudes(robot, np.concatenate([states[None, :, v], np.moveaxis(stored, 1, 0)]))
     return np.where(has_all[:, None], changes, 0.0)

@@ -3,9 +3,9 @@
 Its rise, the largest one from an earlier sample to a later one, is compared with the energy that the motion moves: the
 largest kinetic energy plus the work of actuators, contacts, pushes and joints, without regard to signs, between all
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
-proportional to the step, and the warning names the step to take. Semi-implicit and linearly implicit steps are not
-judged, because the works of actuators and contacts are left sums there (h times the power at the start of each step),
-whose error says nothing about the motion.
+proportional to the step, and the warning names the step to take. In semi-implicit and linearly implicit steps the works
+of actuators and contacts are left sums (h times the power at the start of each step), whose error says nothing about
+the motion: motions by these steps are judged if neither does any work.
 
 `energy_warning` judges a finished run of `simulate`; `rollout` and `Simulation` add states to an `EnergyMonitor` by
 `Stepper.follow_energy`.
@@ -31,7 +31,7 @@ LARGEST_RISE = 0.1
 GOAL = 0.01
 """Relative rise for which the warning computes the step to take."""
 _LEFT_SUMS = ("semi_implicit", "linearly_implicit")
-"""Rules of fixed steps, `FixedStep.rule`, that are not judged."""
+"""Rules of fixed steps, `FixedStep.rule`, with left sums of the works of actuators and contacts."""
 
 
 class EnergyMonitor:
@@ -47,7 +47,7 @@ class EnergyMonitor:
     def __init__(self, loop: ClosedLoop, integrator: object, count: int = 1):
         bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
         self._least = LEAST_ENERGY * (loop.robot.mass + sum(body.inertia.mass for body in bodies))
-        self._integrator, self.is_judged = integrator, getattr(integrator, "rule", "") not in _LEFT_SUMS
+        self._integrator, self.is_judged = integrator, True
         self._lowest = np.full(count, np.inf)  # least balance so far, [J]
         self._works = np.full((count, WORKS), np.nan)  # works at the last time, NaN before the first one, [J]
         # Largest rise above the lowest balance, largest kinetic energy, and sum of absolute changes of works, [J].
@@ -61,6 +61,16 @@ class EnergyMonitor:
         """
         self._lowest[robots], self._works[robots] = np.inf, np.nan
         self._rise[robots] = self._kinetic[robots] = self._work[robots] = 0.0
+
+    def judges(self, works: Array) -> bool:
+        """Return whether the balance says something, which it does not after left sums of works.
+
+        Args:
+            works: Work of actuators, contacts, pushes and joints, (..., 4), [J].
+        """
+        if getattr(self._integrator, "rule", "") in _LEFT_SUMS and works[..., :2].any():
+            self.is_judged = False
+        return self.is_judged
 
     def add(self, energies: Array, works: Array, running: Array) -> None:
         """Take states at successive times into account.
@@ -135,6 +145,8 @@ def energy_warning(run: Run, loop: ClosedLoop, integrator: object) -> str:
     monitor, energy = EnergyMonitor(loop, integrator), run.energy
     energies = np.stack([energy.kinetic, energy.potential], axis=-1)
     works = np.stack([energy.actuator_work, energy.contact_work, energy.push_work, energy.joint_work], axis=-1)
+    if not monitor.judges(works):
+        return ""
     monitor.add(energies[:, None], works[:, None], np.ones((len(works), 1), dtype=bool))
     text = monitor.warning(GOAL)[1]
     if not text:

@@ -48,7 +48,7 @@ def motion_warnings(
         is_explained: Whether a fall, or what is known of the start, explains an error of the energy.
     """
     unstable = StiffStops(loop.robot, q, integrator).warning(run.q)
-    unstable = unstable or chatter_of_run(loop.robot, advance, integrator, states, run.vdot)
+    unstable = unstable or chatter_of_run(loop.robot, advance, integrator, states)
     worst = float(run.contacts.worst_residual[-1])
     violated = violation_message(loop.ground, worst) if isinstance(loop.ground, Rigid) else ""
     risen = "" if unstable or violated or is_explained else energy_warning(run, loop, integrator)
@@ -105,7 +105,7 @@ class MotionWarnings:
         with thread_limit(threads):
             robots.follow_energy(states[None], running[None])
         i, text = robots.energy.warning()
-        robots.energy.is_judged = not text
+        robots.energy.is_judged &= not text
         return i, text
 
     def _chatter(self, engine: StepEngine, threads: int) -> tuple[int, str]:

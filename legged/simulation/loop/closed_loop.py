@@ -201,7 +201,9 @@ class ClosedLoop(LoopEquations):
         external = self.external_forces(q, s)
         s = self.controller_update(t, phase, q, s, external.contact)
         tau, _ = self.actuation(t, phase, q, s, external.contact)
-        return Observation(tau, external.points, external.forces, self.split(s).memory, self.outputs(q, s))
+        wrenches = external.contact + self._pushed(None, t, q, s[: self.robot.nv])[0]
+        memory, outputs = self.split(s).memory, self.outputs(q, s)
+        return Observation(tau, external.points, external.forces, memory, wrenches, outputs)
 
     def _pushed(self, loads: Array | None, t: Any, q: Array, v: Array) -> tuple[Any, Any]:
         """Return the result of `pushed` for loads, or for those at a time; zero without external wrenches."""

@@ -67,6 +67,7 @@ class Observation(NamedTuple):
         tau: Generalized forces of the actuators, (nv,), [N m] or [N].
         points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
         memory: Memory of the controller after its discrete update, (m,).
+        wrenches: Wrenches of contacts and pushes on the links, (n_links, 6), [N m] and [N], link axes.
         outputs: Energies and pose.
     """
 
@@ -74,6 +75,7 @@ class Observation(NamedTuple):
     points: Array
     forces: Array
     memory: Array
+    wrenches: Array
     outputs: Outputs
 
 

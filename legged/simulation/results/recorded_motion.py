@@ -18,6 +18,7 @@ from legged.files.reading import check_regular
 from legged.ground.ground import Ground
 from legged.robot.configuration import difference, read
 from legged.robot.robot import Robot
+from legged.simulation.results.accelerations import RecordedAccelerations
 from legged.simulation.results.records import (
     BaseRecord,
     BodyRecord,
@@ -67,7 +68,7 @@ def fields_of_motion(
         "phases": np.zeros(count, dtype=int),
         "q": q,
         "v": v,
-        "vdot": np.gradient(v, times, axis=0) if count > 1 else np.zeros_like(v),
+        "accelerations": RecordedAccelerations(np.gradient(v, times, axis=0) if count > 1 else np.zeros_like(v)),
         "tau": tau,
         "memory": nothing,
         "base": BaseRecord(position, rotation),

@@ -16,6 +16,7 @@ from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.contact_memory import ContactHistory, ContactMemory
 from legged.simulation.loop.results import Observation
 from legged.simulation.loop.rigid_loop import RigidLoop
+from legged.simulation.results.accelerations import Accelerations
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,
@@ -39,7 +40,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         states: The samples. ended: Why the run ended early, or "".
     """
     loop, robot = backend.loop, backend.loop.robot
-    seen, vdot = backend.observe_all(states)
+    seen = backend.observe_all(states)
     outputs, rests = seen.outputs, np.array([state.s for state in states])
     parts = loop.split(rests)
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
@@ -54,7 +55,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         phases=np.array([state.phase for state in states]),
         q=q,
         v=parts.v,
-        vdot=vdot,
+        accelerations=Accelerations.of(backend.acceleration, q, parts.v, seen.tau, seen.wrenches),
         tau=seen.tau,
         memory=seen.memory,
         base=BaseRecord(position=outputs.base_position, rotation=outputs.base_rotation),

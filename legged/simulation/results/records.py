@@ -220,6 +220,16 @@ class StickFigure:
         return self.nodes[:, : free.min()] if free.size else self.nodes
 
 
+class RecordedAccelerations(NamedTuple):
+    """The accelerations of a run that has been stored; see `Accelerations`.
+
+    Attributes:
+        vdot: Accelerations under all forces, (T, nv), mixed units; NaN where the equations have no solution.
+    """
+
+    vdot: Array
+
+
 class RecordedPicture(NamedTuple):
     """The stick figures and the ground of a run that has been stored; see `Picture`.
 

@@ -17,6 +17,7 @@ from legged.output import as_html, from_above, visible, write_table
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import recorded_motion, run_files
+from legged.simulation.results.accelerations import Accelerations, RecordedAccelerations
 from legged.simulation.results.records import (
     GROUND,
     GROUPS,
@@ -55,7 +56,7 @@ class Run:
         times: Sample times, (T,), [s].
         phases: Number of the controller's switch times passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
-        vdot: Accelerations under all forces, (T, nv); NaN where the equations have no solution.
+        accelerations: `vdot`, which is computed when it is read.
         tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N]; NaN if they are unknown.
         memory: State of the controller, (T, m).
         base: Pose of the base.
@@ -81,7 +82,7 @@ class Run:
     phases: Array
     q: Array
     v: Array
-    vdot: Array
+    accelerations: Accelerations | RecordedAccelerations
     tau: Array
     memory: Array
     base: BaseRecord
@@ -114,6 +115,11 @@ class Run:
     def ground(self) -> GroundRecord:
         """Shape of the ground around the motion."""
         return self.picture.ground
+
+    @property
+    def vdot(self) -> Array:
+        """Accelerations under all forces, (T, nv); NaN where the equations have no solution."""
+        return self.accelerations.vdot
 
     @property
     def duration(self) -> float:
@@ -229,7 +235,7 @@ class Run:
         Raises:
             FileError: The path has the suffix of another format, or the file cannot be written.
         """
-        return run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
+        return run_files.save(self, path)
 
     @staticmethod
     def load(path: str | Path, most: int | None = None) -> Run:
@@ -250,7 +256,9 @@ class Run:
             group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})
             for group, kind in GROUPS.items()
         }
-        return Run(**stored, picture=RecordedPicture(groups.pop("figure"), groups.pop("ground")), **groups)
+        vdot = RecordedAccelerations(stored.pop("vdot"))
+        picture = RecordedPicture(groups.pop("figure"), groups.pop("ground"))
+        return Run(**stored, accelerations=vdot, picture=picture, **groups)
 
     @staticmethod
     def from_motion(
@@ -378,16 +386,6 @@ class Run:
     def _first_joint(self) -> int:
         """Index of the first joint coordinate in q."""
         return int(self.joints.q_range.min()) if len(self.joints.names) else self.q.shape[1]
-
-
-def _get(run: Run, name: str) -> Any:
-    """Return the field of a run or of one of its groups."""
-    value: Any = run
-    for part in name.split("."):
-        value = getattr(value, part)
-    if name == "model":
-        return "" if value is None else value.to_json()
-    return np.asarray(value, dtype=str) if isinstance(value, tuple) else value
 
 
 def _index(what: str, name: str, names: tuple[str, ...]) -> int:

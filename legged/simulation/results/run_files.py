@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -120,12 +121,22 @@ _SINCE = {
 """The version that added a field, for those that version 1 lacks."""
 
 
-def save(arrays: dict[str, Any], path: str | Path) -> Path:
+def save(run: Any, path: str | Path) -> Path:
     """Write the fields of a run, by the names of `FIELDS`, to an npz file and return its path."""
-    path = output_file(path, ".npz")
+    path, arrays = output_file(path, ".npz"), dict[str, Any]()
+    for name in FIELDS:
+        arrays[name] = np.asarray(_stored(run, name))
     with replaced(path) as draft, draft.open("wb") as file:
         np.savez_compressed(file, version=np.array(VERSION), **arrays)
     return path
+
+
+def _stored(run: Any, name: str) -> Any:
+    """Return a field of a run or of one of its groups as it is stored."""
+    value = attrgetter(name)(run)
+    if name == "model":
+        return "" if value is None else value.to_json()
+    return np.asarray(value, dtype=str) if isinstance(value, tuple) else value
 
 
 def load(path: str | Path, most: int | None = None) -> dict[str, Any]:

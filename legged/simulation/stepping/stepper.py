@@ -232,7 +232,8 @@ class Stepper:
         """
         states = np.where(running[..., None], states, self.starts.states)  # a motion that diverged has no energy
         works = self.batch.first.loop.split(states[..., self.batch.robot.nq :]).works
-        self.energy.add(self.energies(states), works, running)
+        if self.energy.judges(works):
+            self.energy.add(self.energies(states), works, running)
 
     # The motion from sample to sample.
 

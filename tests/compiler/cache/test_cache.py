@@ -107,12 +107,14 @@ def test_functions_with_the_same_loop_share_its_code(folder, compiled, monkeypat
 
 
 @pytest.mark.parametrize("is_free", [False, True])
-def test_an_error_in_the_compilation_of_a_loop_is_raised(folder, monkeypatch, is_free):
+@pytest.mark.parametrize("of_loop", [False, True])
+def test_an_error_in_the_compilation_of_a_loop_or_a_program_is_raised(folder, monkeypatch, is_free, of_loop):
+    """A second thread compiles the program."""
     monkeypatch.setattr(machine_code, "_has_free_processor", lambda: is_free)
     inner = llvm.machine_code
 
     def fails(text, *level):
-        if "define void @legged_while" in text:
+        if ("define void @legged_while" in text) == of_loop:
             raise RuntimeError("no code")
         return inner(text, *level)
 
@@ -373,7 +375,7 @@ def test_the_cache_is_described(folder, monkeypatch):
 
 def test_a_warm_start_writes_no_llvm_ir(folder, monkeypatch):
     use_robot()
-    monkeypatch.setattr(scalar.KernelWriter, "assembly", None)
+    monkeypatch.setattr(scalar.KernelWriter, "module_lines", None)
     use_robot()
 
 

@@ -17,6 +17,7 @@ import robots
 from legged.compiler import Members, Schedule, TimeLoop, element_type, mechanisms
 from legged.compiler.cache import disk, machine_code, staged
 from legged.compiler.codegen import llvm, selection
+from legged.compiler.ir.loops_and_tables import repeat_while
 from legged.compiler.passes.pipeline import trace
 from tests.compiler.codegen.test_planned import random_function
 from tests.compiler.codegen.test_targets import AVAILABLE
@@ -242,3 +243,26 @@ def test_a_process_that_ends_leaves_optimized_code(tmp_path):
     assert (done.stdout, done.stderr) == ("0\n", "")
     before = len(list(tmp_path.glob("legged/*.o")))
     wait_until(lambda: len(list(tmp_path.glob("legged/*.o"))) >= before + 4)  # two steps, each with a loop
+
+
+def test_the_longest_loop_is_written_after_the_program(folder, monkeypatch):
+    """The second thread compiles the program meanwhile; the thread that writes compiles the loop, the last module."""
+
+    def function(x):
+        for n in (2, 9, 5):  # of this number of operations
+            x = repeat_while(lambda y, n=n: sum((np.sin(k) * y * y for k in range(1, n)), -y), x, 3)
+        return x
+
+    orders = []
+
+    def noted(graph, modules, target):
+        orders.append([*modules])
+        return llvm.LoadedCode()
+
+    monkeypatch.setattr(machine_code, "_in_stages", noted)
+    graph = trace(function, {"x": (2,)})
+    machine_code.load(graph, selection.time_loop_module, llvm.default_target())
+    sizes = {loop: len(loop.body.nodes) for loop in graph.loops}
+    (order,) = orders
+    assert [sizes.get(key[0]) for key in order] == [*sorted(sizes.values())[:2], None, max(sizes.values())]
+    assert order[2][0] == "time_loop_module"

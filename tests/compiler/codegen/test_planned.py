@@ -202,7 +202,7 @@ def test_llvm_receives_short_blocks_with_no_more_live_numbers_than_registers(cas
     with llvm.target_context(llvm.default_target()):
         target = llvm.current_target()
         writer = planned.PlannedKernelWriter(graph, 1, target.width, target.element, registers)
-        text = writer.assembly().split(f"@{writer.name}(")[1]
+        text = "\n".join(writer.module_lines()).split(f"@{writer.name}(")[1]
     blocks = text.split("\nblock")
     operations = [sum(line.startswith("  %v") for line in block.split("\n")) for block in blocks]
     assert len(blocks) >= len(graph.nodes) / planned.BLOCK / 2 and max(operations) <= 1.1 * planned.BLOCK

@@ -87,10 +87,19 @@ def test_the_gap_of_capsules_changes_along_the_normal(seed):
             assert abs(pair(d + step)[0] - gap - n @ step) < 1e-10  # [m]: curvature times the square of the step
 
 
+def test_capsules_whose_axes_cross_separate_along_the_common_normal():
+    a, b = np.array([0.6, 0.8, 0.0]), np.array([1.0, 0.0, 0.0])
+    gap, n, point = capsule_capsule(0.05, 0.2, a, 0.1, 0.3, b, np.zeros(3))[0]
+    assert gap == pytest.approx(-0.15, abs=1e-12) and abs(n @ a) < 1e-12 and np.linalg.norm(n) == pytest.approx(1.0)
+    assert np.linalg.norm(point) < 0.15
+
+
+@pytest.mark.parametrize("sense", [1.0, -1.0])
 @pytest.mark.parametrize("tilt", [0.0, 1e-12, 1e-4])
-def test_parallel_capsules_rest_on_two_points(tilt):
+def test_parallel_capsules_rest_on_two_points(tilt, sense):
     R = Rotation.from_euler("zy", (tilt, np.pi / 2)).as_matrix()
-    spots = capsule_capsule(0.05, 0.2, R[:, 2], 0.1, 0.3, np.array([1.0, 0.0, 0.0]), np.array([0.15, 0.0, 0.149]))
+    b, d = np.array([sense, 0.0, 0.0]), np.array([0.15, 0.0, 0.149])
+    spots = capsule_capsule(0.05, 0.2, R[:, 2], 0.1, 0.3, b, d)
     near = sorted(point[0] for gap, _, point in spots if abs(gap + 0.001) < 1e-6)
     assert abs(near[0] + 0.05) < 1e-3 and abs(near[-1] - 0.3) < 1e-3  # the segments overlap from -0.05 to 0.3 m
     assert all(abs(n[2] - 1.0) < 1e-6 for gap, n, _ in spots if gap < 0.5)

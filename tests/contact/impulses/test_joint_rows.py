@@ -147,3 +147,8 @@ def test_all_rows_obey_their_laws_in_an_impact(seed, mu, restitution):
         assert np.all(np.abs(velocities[pressed, 0] - problem.targets()[pressed]) < tolerance)
     mean = 0.5 * (problem.v + v)
     assert solution.work + mean[problem.entries] @ joints <= 1e-6 + 0.5 * H  # corrections of penetrations aside
+
+
+def test_the_violation_of_a_free_row_is_the_velocity_that_its_impulse_gives():
+    """By the mobility of 2 / (kg m^2)."""
+    assert one_row(0.0).violation(np.array([0.1]), np.array([0.0])) == pytest.approx([0.2], rel=1e-12)  # [rad/s]

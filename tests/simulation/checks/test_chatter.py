@@ -52,6 +52,37 @@ def test_a_chattering_servo_is_named_and_the_warning_is_stored(integrator, tmp_p
     assert Run.load(run.save(tmp_path / "run")).warnings == run.warnings
 
 
+def test_probes_take_no_step_after_the_end_of_the_run():
+    """A controller need not be defined there."""
+    times = []
+
+    def law(t, q, v, wrenches):
+        times.append(float(t))
+        return np.array([0.0, 0.5])  # the velocity of the wrist grows by more than the limit in each step
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SimulationWarning)
+        run = legged.simulate(arm(), law, until=0.05, integrator=EULER, compiled=False)
+    assert max(times) <= run.times[-1] and np.diff(run.v[:, 1]).min() > 10 * AMPLITUDE
+
+
+def test_the_number_of_whole_probes_is_bounded(monkeypatch):
+    """Four samples are followed by steps that change a velocity by more than the limit."""
+    counts, probe = [], chatter._probe
+
+    def counted(*arguments):
+        counts.append(arguments[4] if len(arguments) > 4 else chatter.STEPS)
+        return probe(*arguments)
+
+    monkeypatch.setattr(chatter, "_probe", counted)
+    for most, sample, wanted in ((3, 0.01, [1, 12] * 3), (100, 0.01, [1, 12] * 4), (20, 1e-3, [12] * 20)):
+        counts.clear()
+        monkeypatch.setattr(chatter, "_MOST_PROBES", most)
+        options = {"until": 0.05, "sample": sample, "integrator": EULER}
+        legged.simulate(arm(), lambda t, q, v, w: np.array([0.0, 0.5]), **options)
+        assert counts == wanted  # the first step of a probe is known if it ends at the next sample
+
+
 def test_older_files_have_no_warnings(tmp_path):
     run = legged.simulate(arm(), SOFT, until=0.02, integrator=EULER)
     path = run.save(tmp_path / "run")

@@ -51,6 +51,23 @@ def test_a_run_whose_energy_rises_warns_with_a_step_at_which_it_does_not():
     assert not texts and not finer.warnings and np.isfinite(finer.q).all()
 
 
+@pytest.mark.parametrize("way", ["simulate", "rollout", "step"])
+def test_semi_implicit_steps_without_work_of_motors_and_contacts_are_judged(way):
+    """A chain of rods in free flight; under torques its works are left sums, whose error is none of the motion."""
+    options = {"q": [1.6, 0.0, 0.0], "v": [0.0, 50.0, -80.0], "integrator": legged.SemiImplicitEuler(0.01)}
+    for law, is_judged in ((None, True), (lambda t, q, v, w: np.array([0.0, 1e-9, 0.0]), False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if way == "step":
+                sim = legged.Simulation(whip(), law, **options)
+                for _ in range(50):
+                    sim.step()
+                assert not is_judged or not sim._robots.energy.is_judged  # warned once
+            else:
+                getattr(legged, way)(whip(), law, until=0.5, **options)
+        assert is_judged == any("minus all work rise" in str(warning.message) for warning in caught)
+
+
 START = {"q": [1.6, 0.0, 0.0], "v": [0.0, 50.0, -80.0], "ground": legged.Rigid()}
 
 

@@ -8,6 +8,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import SimulationWarning
 from legged.ground import realistic_ground
 from legged.simulation import BDF
+from legged.simulation.loop.contact_memory import ContactHistory
 
 MASS, G, HEIGHT = 2.0, 9.81, 0.05  # [kg], [m/s^2], [m]
 UNTIL = 0.4  # [s]
@@ -170,3 +171,11 @@ def test_a_robot_that_rests_deep_in_soft_ground_does_not_warn():
     legged.simulate(
         ROBOT, q=start(-MASS * G / 1e3), ground=soft, until=0.01, integrator=legged.SemiImplicitEuler(1e-4), fall=False
     )
+
+
+def test_times_of_the_first_and_last_touch_are_those_of_forces():
+    """Three contacts: one in the air since a touch, one in its first touch, and one in a later one."""
+    history = ContactHistory(np.zeros((3, 3)), np.array([7.0, 0.0, 2.0]), *np.array([[0.1, 0.0, 0.1], [0.2, 0.0, 0.2]]))
+    after = history.after(0.5, 0.01, np.array([[0.0, 0.0, 0.0], [0.0, 3.0, 4.0], [0.0, 0.0, 1.0]]))
+    assert after.touched.tolist() == [0.1, 0.5, 0.1] and after.last.tolist() == [0.2, 0.5, 0.5]
+    assert after.peak.tolist() == [7.0, 5.0, 2.0] and after.impulse.sum(axis=1) == pytest.approx([0.0, 0.07, 0.01])

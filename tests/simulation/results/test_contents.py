@@ -1,6 +1,7 @@
 """The contents of runs: samples, accelerations, errors, names."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -42,6 +43,22 @@ def test_run_has_everything_at_every_sample(robot, run):
 def test_accelerations_are_those_of_torques_and_contact_forces(robot, run):
     for k in (0, 15, 30):
         wrenches = contact_wrenches(robot, run.q[k], run.contacts.forces[k])
+        expected = legged.forward_dynamics(robot, run.q[k], run.v[k], run.tau[k], wrenches)
+        np.testing.assert_allclose(run.vdot[k], expected, atol=1e-9 * (1.0 + np.abs(expected).max()))
+
+
+def test_accelerations_are_computed_when_they_are_read_and_stored_as_numbers(robot):
+    """A push on a link and contacts of some links alone act; the copy holds no controller, which cannot be pickled."""
+    push = Push("trunk", (robot.mass * 0.3, 0.0, 0.0), at=0.0, duration=0.1)  # [N s], [s], [s]
+    options = {"q": standing(robot), "pushes": [push], "until": 4e-3, "sample": 1e-3, "fall": False}
+    run = simulate(robot, lambda t, q, v, w: -2.0 * v[6:], ground=legged.Rigid(), **options)
+    assert "vdot" not in vars(run.accelerations)
+    again = pickle.loads(pickle.dumps(run))
+    assert not hasattr(again.accelerations, "acceleration")
+    np.testing.assert_array_equal(again.vdot, run.vdot)
+    for k in (2, 4):
+        wrenches = contact_wrenches(robot, run.q[k], run.contacts.forces[k])
+        wrenches[0, 3:] += run.base.rotation[k].T @ push.force(run.times[k])
         expected = legged.forward_dynamics(robot, run.q[k], run.v[k], run.tau[k], wrenches)
         np.testing.assert_allclose(run.vdot[k], expected, atol=1e-9 * (1.0 + np.abs(expected).max()))
 

@@ -26,6 +26,8 @@ def leaves(record, prefix=""):
             yield "model", value and value.to_json()
         elif field.name == "picture":
             yield from (*leaves(value.figure, "figure."), *leaves(value.ground, "ground."))
+        elif field.name == "accelerations":
+            yield "vdot", value.vdot
         elif dataclasses.is_dataclass(value):
             yield from leaves(value, f"{field.name}.")
         else:

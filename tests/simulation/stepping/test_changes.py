@@ -1,6 +1,6 @@
 """`Simulation`: changes of parameters and controllers."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -124,3 +124,27 @@ def test_another_controller_goes_on_from_the_present_states(hopper):
     assert tau.tolist() == [[-2.0, 0.0]] * 2
     with pytest.raises(UnknownNameError, match="named 'kp'"):
         sim.change({"controller.kp": 1.0})
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A spring about the angle at the start, the only number of the simulation."""
+
+    angle: float = 0.0  # [rad]
+
+    def start(self, robot, ground, q, v):
+        return Hold(q[0]), np.zeros(0)
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return 50.0 * (self.angle - q)
+
+
+def test_a_reset_replaces_the_only_number_of_a_controller():
+    post = legged.RobotBuilder("arm", legged.Link("post"), base=legged.FixedBase())
+    arm = legged.Link("arm", legged.box_inertia(1.0, (0.1, 0.1, 0.1)))
+    robot = post.add(legged.Revolute("joint", "z"), arm, to="post").build()
+    sim = legged.Simulation(robot, Hold(), q=[0.0], fall=False, compiled=True)
+    sim.step(n=5)
+    sim.reset([0.3])
+    sim.step(n=5)
+    assert sim.q == pytest.approx([0.3], abs=1e-15) and sim._robots.starts.numbers.shape == (1, 1)

@@ -286,13 +286,17 @@ def test_intervals_are_shared_by_robots_at_the_same_time_and_phase():
 
     clock, intervals = Clock(legged.SemiImplicitEuler(0.01), [Switching(0.5), Switching(0.7)]), np.zeros((2, 1, 4))
     assert clock.write(intervals, 3) == 1
-    clock.advance(60)
+    clock.advance(10)
+    assert clock.write(intervals, 3) == 1 and intervals[0, 0, 0] == pytest.approx(0.1)
+    clock.advance(50)
     assert clock.write(intervals, 3) == 2
     np.testing.assert_allclose(intervals[:, 0], [[0.6, 0.01, 3, 1], [0.6, 0.01, 3, 0]], atol=1e-12)  # rounding of t
     clock.advance(20)
     assert clock.write(intervals, 3) == 1
     clock.set(np.array([1]), np.array([0.9]))
     assert clock.write(intervals, 3) == 2
+    schedule = clock.until(0.85, np.array([True, True]))  # which the second robot has passed
+    np.testing.assert_allclose(schedule.intervals[..., 2].sum(axis=1), [5.0, 0.0])
 
 
 def test_a_simulation_that_has_observed_is_pickled():

@@ -107,12 +107,8 @@ class KernelWriter:
             self._addresses.update({first + i: (f"%a{k}", i * width) for i in range(size)})
             first += size
 
-    def assembly(self) -> str:
-        """Return the kernel together with all functions that it calls."""
-        return "\n".join(self.module_lines())
-
     def module_lines(self) -> list[str]:
-        """Return the same line by line."""
+        """Return the lines of the kernel together with all functions that it calls."""
         lines = list(self.lines())
         widths = sorted({self.w.width, self.native})
         declarations = [line for width in widths for line in intrinsic_declarations(self.w.with_width(width))]
