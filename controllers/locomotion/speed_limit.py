@@ -6,7 +6,7 @@ which a motor gives all torque that it has at its speed, the inclination of the 
 sinks, and that by which its speed stays behind the command. Each is relative to the value at which robots are at their
 limit, and the load s of the robot is the largest of them. The speed limit u has the rate
 
-    du/dt = 0.12 g u / sqrt(g h) (1 - s) / 0.5,    between -0.12 g u / sqrt(g h) and +0.12 g u / sqrt(g h).
+    du/dt = 0.05 g (1 - s) / 0.5,    between -0.05 g and 0.05 g.
 
 Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above.
 """
@@ -32,7 +32,7 @@ _SATURATED = 0.6  # share of the time in which a motor gives all torque that it 
 _ALL = 0.98  # of this torque, from which on it is all
 _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
 """Time constants, [sqrt(h / g)]: of the first three loads when they rise and when they fall, and of the last load."""
-_GROWTH = 0.12  # [g], largest change of the speed limit at the speed sqrt(g h)
+_GROWTH = 0.05  # [g], largest change of the speed limit
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
 _MARGIN = 0.1  # [sqrt(g h)], largest distance of the limit above the present speed
 _HELD = 0.9  # load from which on the limit counts as reached
@@ -82,7 +82,7 @@ class SpeedLimit(NamedTuple):
         shares = np.stack([*(np.minimum(1.0, dt / (x * time)) for x in rises), np.minimum(1.0, dt / (_MEAN * time))])
         filtered = self.loads + shares * (loads - self.loads)
         load = np.maximum(np.maximum(filtered[0], filtered[1]), np.maximum(filtered[2], filtered[3]))
-        rate = _GROWTH * gravity * self.most / unit * np.minimum(np.maximum((1.0 - load) / _WIDTH, -1.0), 1.0)
+        rate = _GROWTH * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -1.0), 1.0)
         most = np.maximum(np.minimum(self.most + dt * rate, last + _MARGIN * unit), free)
         held = where(wanted > most, where(load > _HELD, 1.0, self.held), 0.0)
         return SpeedLimit(filtered, most, held)

@@ -33,14 +33,12 @@ def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1):
 
 def test_the_limit_rises_without_load_stays_at_the_load_one_and_falls_above():
     rates = [(advanced(limit(load), load).most - UNIT) / (DT * GRAVITY) for load in (0.0, 0.5, 0.75, 1.0, 1.25, 3.0)]
-    assert rates == pytest.approx([0.12, 0.12, 0.06, 0.0, -0.06, -0.12], abs=1e-12)  # [g], at sqrt(g h)
-    slow = advanced(limit(most=0.5), 0.0, last=0.5)
-    assert (slow.most / UNIT - 0.5) * UNIT / (DT * GRAVITY) == pytest.approx(0.06)  # at half of this speed
+    assert rates == pytest.approx([0.05, 0.05, 0.025, 0.0, -0.025, -0.05], abs=1e-12)  # [g]
 
 
 def test_the_limit_stays_near_the_present_speed_and_above_the_free_speed():
     assert advanced(limit(most=2.0), 0.0, last=1.0).most == pytest.approx(1.1 * UNIT)
-    assert advanced(limit(most=0.31, load=5.0), 5.0, last=0.31, steps=2000).most == pytest.approx(0.3 * UNIT)
+    assert advanced(limit(most=0.31, load=5.0), 5.0, last=0.31, steps=100).most == pytest.approx(0.3 * UNIT)
 
 
 def test_loads_rise_within_a_step_and_fall_over_several_and_saturation_is_a_mean():
