@@ -80,7 +80,7 @@ class GaitChoice:
     def at_speed(self, target: Array, command: Array) -> Array:
         """Return the parameters of a gait with a shorter period and lower duty factors at high speed, (1 + 2 n,).
 
-        The body then moves by at most 1.1 h in a stance, on two feet 0.7 h. Forward and in turns both fall by the same
+        The body then moves by at most 0.95 h in a stance, on two feet 0.7 h. Forward and in turns both fall by the same
         factor, until the duty factor is the least; sideways the period alone falls. On two feet the duty factor falls
         first: a swing that takes longer needs less torque and momentum of heavy legs.
 
